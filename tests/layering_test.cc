@@ -94,7 +94,7 @@ const std::vector<Confined>& confined() {
       {"include CLI/", {"cli/"}, "command lines are read by the commands"},
       {"zero_stage",
        {"strategies/parallelism/strategy.", "strategies/parallelism/strategy_faults.",
-        "strategies/parallelism/expert_faults.", "strategies/parallelism/offload.",
+        "strategies/parallelism/expert_faults.", "strategies/parallelism/offload_faults.",
         "strategies/parallelism/state_sharding.", "strategies/launch/", "sim/search/space.",
         "sim/report/", "sim/study/", "validate/", "cli/", "tests/"},
        "StateSharding says what is cut, gathered and reduced"},

@@ -9,7 +9,6 @@
 #include "base/text.h"
 
 #include "sim/report/internal/numbers.h"
-#include "strategies/parallelism/offload_words.h"
 
 namespace foreshard::report {
 namespace {
@@ -48,9 +47,6 @@ std::string words_of(const Strategy& strategy) {
   if (strategy.expert_parallel > 1)
     text += fmt::format(", experts {}{}", strategy.expert_parallel,
                         strategy.experts_over_tensor() ? " (each whole)" : "");
-  if (strategy.token_dispatcher != TokenDispatcher::kAllToAll)
-    text += fmt::format(", tokens by {}", yaml::name_of(strategy.token_dispatcher));
-  if (strategy.overlap_experts) text += ", exchanged beside other passes";
   if (strategy.sequence_parallel) text += ", sequence parallel";
   if (strategy.pipeline_parallel > 1) text += ", " + strategy.schedule;
   if (strategy.virtual_stages > 1) text += fmt::format(" x {}", strategy.virtual_stages);
@@ -59,12 +55,10 @@ std::string words_of(const Strategy& strategy) {
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
   text += fmt::format(", recompute {}, {}", words_of_recomputation(strategy),
                       name_of(strategy.precision));
-  if (strategy.optimizer != Optimizer{}) text += ", " + words_of(strategy.optimizer);
-  if (strategy.offloads()) text += ", " + words_of_offloading(strategy);
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(" with {}{}", yaml::name_of(strategy.quantization),
                         strategy.quantized_parameters ? " parameters" : "");
-  return text + ", " + strategy.framework->name;
+  return text + words_of_extras(strategy) + ", " + strategy.framework->name;
 }
 
 NamedTask words_of(const sim::TaskPlace& place, const sim::Prediction& prediction,

@@ -120,8 +120,7 @@ class HfConfigReader {
     read.remarks.push_back(fmt::format(
         "{} {} that predict{} tokens behind the next ('num_nextn_predict_layers') "
         "{} not in the prediction, as Transformers does not train {}; to predict training with {}, "
-        "set "
-        "multi_token_prediction: {}",
+        "set multi_token_prediction: {}",
         modules, plural(modules, "module"), modules == 1 ? "s" : "", modules == 1 ? "is" : "are",
         modules == 1 ? "it" : "them", modules == 1 ? "it" : "them", modules));
   }

@@ -17,13 +17,12 @@
 /// Source: NVIDIA/TransformerEngine, transformer_engine/common/recipe (the recipes) and
 /// transformer_engine/pytorch/tensor (what each casts and transposes).
 /// Not modelled: casts that are fused into the norm or activation before them; scales themselves
-/// (1/32 of mxfp8's bytes, 1/8 of nvfp4's), the random rotation of what nvfp4
-/// quantizes along columns (its arithmetic hides behind the reads), and their rearrangement for the
-/// matrix units; the reduction of maxima over ranks; layers
-/// that a recipe leaves in 16 bits; the second copy of what ranks gather along a sequence (both of
-/// a gradient's with scales of blocks, the transpose after the gather with one scale); that forward
-/// passes alone need one copy; of general graphs, the copies of weights that a product's `to`
-/// allows.
+/// (1/32 of mxfp8's bytes, 1/8 of nvfp4's), the random rotation of what nvfp4 quantizes along
+/// columns (its arithmetic hides behind the reads), and their rearrangement for the matrix units;
+/// the reduction of maxima over ranks; layers that a recipe leaves in 16 bits; the second copy of
+/// what ranks gather along a sequence (both of a gradient's with scales of blocks, the transpose
+/// after the gather with one scale); that forward passes alone need one copy; of general graphs,
+/// the copies of weights that a product's `to` allows.
 #pragma once
 
 #include <cstdint>

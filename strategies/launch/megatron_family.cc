@@ -356,7 +356,8 @@ void spread_optimizer(Draft& draft, const Strategy& strategy) {
 }  // namespace
 
 // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cpu_offloading).
-void spread_offloading(Draft& draft, const Strategy& strategy) {
+void spread_offloading(Draft& draft, const Writing& writing) {
+  const Strategy& strategy = writing.strategy;
   if (strategy.offload_optimizer == OptimizerOffload::kCpu)
     note(draft, "note.precision_aware", "true", "strategy.offload_optimizer");
   if (strategy.offload_activation_layers == 0) return;
@@ -364,6 +365,8 @@ void spread_offloading(Draft& draft, const Strategy& strategy) {
     draft.forbid("strategy.offload_activation_layers", "it is for one pipeline stage");
   if (strategy.recompute != Recompute::kNone)
     draft.forbid("strategy.offload_activation_layers", "it is without recomputation");
+  if (writing.model != nullptr && strategy.offload_activation_layers >= writing.model->layers)
+    draft.forbid("strategy.offload_activation_layers", "it leaves one layer at least");
 }
 
 void spread_megatron(Draft& draft, const Writing& writing) {
@@ -374,7 +377,7 @@ void spread_megatron(Draft& draft, const Writing& writing) {
   spread_recomputation(draft, strategy);
   spread_precision(draft, strategy);
   spread_optimizer(draft, strategy);
-  spread_offloading(draft, strategy);
+  spread_offloading(draft, writing);
   if (strategy.rank_order == std::vector<std::string>{"tensor", "pipeline", "data"}) {
     note(draft, "note.pipeline_before_data", "true", "strategy.rank_order");
     draft.drop("strategy.rank_order");

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <fmt/format.h>
 
-#include "strategies/parallelism/offload_words.h"
-
 namespace foreshard {
 namespace {
 
@@ -247,6 +245,21 @@ std::string words_of_context(const Strategy& strategy) {
                      yaml::name_of(strategy.context_exchange));
 }
 
+std::string words_of_extras(const Strategy& strategy) {
+  std::string text;
+  const auto add = [&](std::string_view words) { text += fmt::format(", {}", words); };
+  if (strategy.token_dispatcher != TokenDispatcher::kAllToAll)
+    add(fmt::format("tokens by {}", yaml::name_of(strategy.token_dispatcher)));
+  if (strategy.overlap_experts) add("exchanged beside other passes");
+  if (strategy.optimizer != Optimizer{}) add(words_of(strategy.optimizer));
+  if (strategy.offload_activation_layers > 0)
+    add(fmt::format("activations of {} layers offloaded", strategy.offload_activation_layers));
+  if (strategy.offload_optimizer == OptimizerOffload::kCpu) add("optimizer on the CPU");
+  if (strategy.offload_optimizer == OptimizerOffload::kFetch) add("optimizer states offloaded");
+  if (strategy.offload_parameters) add("parameters offloaded");
+  return text;
+}
+
 std::string describe(const Strategy& strategy) {
   std::string text =
       fmt::format("tensor {}{}, pipeline {}", strategy.tensor_parallel,
@@ -256,19 +269,14 @@ std::string describe(const Strategy& strategy) {
   if (strategy.context_parallel > 1) text += ", context " + words_of_context(strategy);
   if (strategy.recompute != Recompute::kNone)
     text += fmt::format(", {} recomputation", words_of_recomputation(strategy));
-  if (strategy.offloads()) text += ", " + words_of_offloading(strategy);
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
   if (strategy.shard_replicas > 1) text += fmt::format(" over {}", strategy.shards());
   if (strategy.expert_parallel > 1)
     text += fmt::format(", experts {}{}", strategy.expert_parallel,
                         strategy.experts_over_tensor() ? " (each whole)" : "");
-  if (strategy.token_dispatcher != TokenDispatcher::kAllToAll)
-    text += fmt::format(", tokens by {}", yaml::name_of(strategy.token_dispatcher));
-  if (strategy.overlap_experts) text += ", exchanged beside other passes";
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(", {}", yaml::name_of(strategy.quantization));
-  if (strategy.optimizer != Optimizer{}) text += ", " + words_of(strategy.optimizer);
-  return text;
+  return text + words_of_extras(strategy);
 }
 
 }  // namespace foreshard

@@ -146,6 +146,10 @@ std::string words_of_recomputation(const Strategy& strategy);
 /// "8 by all-to-all of 2 and ring". \pre context_parallel > 1.
 std::string words_of_context(const Strategy& strategy);
 
+/// ", tokens by deepep, exchanged beside other passes, muon, optimizer on the CPU": what is not as
+/// it usually is; empty where all is.
+std::string words_of_extras(const Strategy& strategy);
+
 /// Layers that one device may run in a step, all micro-batches counted: with some 70 tasks each,
 /// they are what program::kMaxInstancesPerRole allows.
 inline constexpr std::int64_t kMaxLayerPasses = std::int64_t{1} << 20;

@@ -218,6 +218,9 @@ TEST(BadInput, Offloading) {
                  "parameters that no rank has shards of are needed on the device",
                  "set zero_stage: 3");
   expect_refused(strategy(keys + "offload_parameters: true\n  offload_optimizer: cpu\n"
+                                 "  zero_stage: 3\n  framework: deepspeed-zero3-2021\n"),
+                 "gathers parameters one by one");
+  expect_refused(strategy(keys + "offload_parameters: true\n  offload_optimizer: cpu\n"
                                  "  zero_stage: 3\n  quantization: fp8-current\n"
                                  "  quantized_parameters: true\n"),
                  "would be quantized on the host, which is not modelled");

@@ -20,11 +20,10 @@ Metric link_metric(const Link& link, std::span<const Vertex> vertices) {
     return vertices[end.index()].kind == VertexKind::kSocket;
   };
   switch (link.kind) {
-    case LinkKind::kNvLink:
-      if (is_socket(link.from) || is_socket(link.to)) break;  // chip to chip: as PCIe
-      return 1;
+    case LinkKind::kNvLink:  // chip to chip: as PCIe
+      return is_socket(link.from) || is_socket(link.to) ? kLeastBesidesNvlink : 1;
     case LinkKind::kPcie:
-      return 100;
+      return kLeastBesidesNvlink;
     case LinkKind::kMemory:  // leads nowhere else
       return 1;
     case LinkKind::kSocket:
@@ -32,7 +31,6 @@ Metric link_metric(const Link& link, std::span<const Vertex> vertices) {
     case LinkKind::kNetwork:
       break;
   }
-  if (link.kind == LinkKind::kNvLink) return kLeastBesidesNvlink;
   const bool in_fabric = vertices[link.from.index()].node < 0 && vertices[link.to.index()].node < 0;
   return in_fabric ? link.hops : 100'000;
 }

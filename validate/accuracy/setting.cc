@@ -26,7 +26,6 @@ struct Obstacle {
 };
 constexpr std::array kObstacles{
     Obstacle{"not a standard gpt block", "the source alters the transformer block"},
-    Obstacle{"+lamb", "the LAMB optimizer is not modelled"},
     Obstacle{"mamba", "state-space layers are not modelled"},
     Obstacle{"one moe layer only", "a layer without attention is not modelled"},
 };
@@ -279,6 +278,7 @@ class Mapping {
     }
     setting_.strategy.framework =
         yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
+    if (contains(lower_case(row_.notes), "+lamb")) setting_.strategy.optimizer.rule = "lamb";
     context_exchange();
     return {};
   }

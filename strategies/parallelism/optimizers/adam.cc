@@ -60,10 +60,9 @@ std::vector<UpdateStep> adam_update(const Update& update) {
 
 std::vector<UpdateStep> adam_steps(const Update& update, std::int64_t count, std::int64_t moments) {
   if (update.kernels == OptimizerKernels::kLoop) return loop(update, count);
-  // Two bytes of remainders, and the two of the parameter that are read with them: half of what is
-  // read and written.
-  // Without a master copy in 16 bits there is none to write besides what is updated: the kernel
-  // counts one, as two bytes of what is read and written.
+  // Bytes that are read and written. Of remainders 2, and the parameter's 2 are read with them (it
+  // is written as the working copy): as if 3 were. A parameter in 16 bits that is updated itself is
+  // written once, which the kernel counts as the working copy: as if 1 were.
   const bool is_updated_itself =
       size_of(update.precision) == 2_B && !has_master(update.optimizer, update.precision);
   const std::int64_t master = update.optimizer.remainders ? 3

@@ -162,7 +162,8 @@ struct Pass {
   std::int64_t rows = 0;
   std::int64_t columns = 1;
   DType dtype = DType::kBf16;
-  /// Of kAdam: bytes of an element's master weight and moments; 0: 12, all in fp32.
+  /// Of kAdam: bytes of an element that are read and written, of its master weight and moments; 0:
+  /// 12, all in fp32.
   std::int32_t state_bytes = 0;
   auto operator<=>(const Pass&) const = default;
 };

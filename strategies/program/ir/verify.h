@@ -23,8 +23,8 @@
 /// 11. A call names a block that exists, repeat >= 1, chunk >= 0, micro_batch >= 0, and its layers
 ///     are within +-2^30; its `after` names earlier calls and tasks of theirs, not Allocates.
 /// 12. AxisGroup: axes that exist, ascending, at least one but for 22; coordinates ascending,
-/// within the axis,
-///     of exactly one axis. AxisPeer: an axis that exists and a coordinate within it.
+/// within
+///     the axis, of exactly one axis. AxisPeer: an axis that exists and a coordinate within it.
 /// 13. RankGroups: lists of ranks that exist, ascending, disjoint, not empty.
 /// 14. send and receive, and only they, name an AxisPeer. A role runs at most
 ///     kMaxInstancesPerRole tasks, all repetitions counted.

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "tests/strategies/lower/models.h"
+
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/resident.h"
@@ -32,22 +34,9 @@ constexpr double kAdaptersOfLayer = kRank * ((kH + kQkv) + (kH + kH) + (kH + 2 *
 constexpr double kAdapters = kLayers * kAdaptersOfLayer;
 
 Model model(std::vector<AdapterTarget> targets = Adapters{}.targets) {
-  return {.name = "small Llama",
-          .layers = 3,
-          .hidden = 32,
-          .heads = 4,
-          .kv_heads = 2,
-          .ffn = 64,
-          .vocabulary = 512,
-          .sequence = 64,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .adapters = Adapters{.rank = 8, .targets = std::move(targets)},
-          .source = ""};
+  Model model = small_llama(3);
+  model.adapters = Adapters{.rank = 8, .targets = std::move(targets)};
+  return model;
 }
 std::vector<AdapterTarget> attention() {
   return {AdapterTarget::kQkv, AdapterTarget::kAttentionOut};

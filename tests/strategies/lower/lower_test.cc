@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <map>
 
+#include "tests/strategies/lower/models.h"
+
 namespace foreshard::lower {
 namespace {
 
@@ -19,14 +21,7 @@ constexpr double kMicroBatch = 2;
 constexpr double kBoundary = 2 * kSequence * kMicroBatch * kHidden;
 
 Model gpt() {
-  return {.name = "tiny GPT",
-          .layers = 4,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = 4,
-          .tied_embeddings = false,
-          .source = ""};
+  return tiny_gpt();
 }
 
 // `micro_batches` of 2 sequences; the vocabulary is not padded.

@@ -6,6 +6,8 @@
 #include <string>
 #include <tuple>
 
+#include "tests/strategies/lower/models.h"
+
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/resident.h"
 
@@ -21,21 +23,7 @@ constexpr double kHeadElements = kH * kV + kH;
 constexpr double kElements = kLayers * kLayerElements + kHeadElements + kH * kV;
 
 Model llama() {
-  return {.name = "small Llama",
-          .layers = 2,
-          .hidden = 32,
-          .heads = 4,
-          .kv_heads = 2,
-          .ffn = 64,
-          .vocabulary = 512,
-          .sequence = 64,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return small_llama(2);
 }
 
 Strategy on(std::int64_t data_parallel, std::int64_t pipeline = 1, std::int64_t micro_batches = 1) {

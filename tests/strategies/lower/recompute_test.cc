@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/strategies/lower/models.h"
+
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
@@ -16,21 +18,7 @@ using testing::IsEmpty;
 constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64;
 
 Model model() {
-  return {.name = "small Llama",
-          .layers = 4,
-          .hidden = 32,
-          .heads = 4,
-          .kv_heads = 2,
-          .ffn = 64,
-          .vocabulary = 512,
-          .sequence = 64,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return small_llama(4);
 }
 
 Strategy recomputing(std::vector<Part> parts) {

@@ -10,6 +10,18 @@
 
 namespace foreshard::replay {
 
+/// First and second moment of kCount gradients `d`, updated.
+template <int kCount>
+FORESHARD_DEVICE void update_moments(const float (&d)[kCount], float (&m)[kCount],
+                                     float (&v)[kCount]) {
+  constexpr float kBeta1 = 0.9F;
+  constexpr float kBeta2 = 0.95F;
+  for (int e = 0; e < kCount; ++e) {
+    m[e] = kBeta1 * m[e] + (1.0F - kBeta1) * d[e];
+    v[e] = kBeta2 * fabsf(v[e]) + (1.0F - kBeta2) * d[e] * d[e];
+  }
+}
+
 template <class T>
 struct Adam {
   const float* g;
@@ -20,8 +32,6 @@ struct Adam {
   template <int kCount>
   FORESHARD_DEVICE void run(std::int64_t i) const {
     constexpr float kRate = 1e-4F;
-    constexpr float kBeta1 = 0.9F;
-    constexpr float kBeta2 = 0.95F;
     constexpr float kEpsilon = 1e-8F;
     constexpr float kDecay = 0.1F;
     float d[kCount];
@@ -32,11 +42,9 @@ struct Adam {
     load(p, parameter + i);
     load(m, first + i);
     load(v, second + i);
-    for (int e = 0; e < kCount; ++e) {
-      m[e] = kBeta1 * m[e] + (1.0F - kBeta1) * d[e];
-      v[e] = kBeta2 * fabsf(v[e]) + (1.0F - kBeta2) * d[e] * d[e];
+    update_moments(d, m, v);
+    for (int e = 0; e < kCount; ++e)
       p[e] -= kRate * (m[e] / (sqrtf(v[e]) + kEpsilon) + kDecay * p[e]);
-    }
     store(parameter + i, p);
     store(first + i, m);
     store(second + i, v);
@@ -84,8 +92,6 @@ struct LambUpdate {
   float* direction;
   template <int kCount>
   FORESHARD_DEVICE void run(std::int64_t i) const {
-    constexpr float kBeta1 = 0.9F;
-    constexpr float kBeta2 = 0.95F;
     constexpr float kEpsilon = 1e-6F;
     constexpr float kDecay = 0.1F;
     float d[kCount];
@@ -96,11 +102,8 @@ struct LambUpdate {
     load(p, parameter + i);
     load(m, first + i);
     load(v, second + i);
-    for (int e = 0; e < kCount; ++e) {
-      m[e] = kBeta1 * m[e] + (1.0F - kBeta1) * d[e];
-      v[e] = kBeta2 * fabsf(v[e]) + (1.0F - kBeta2) * d[e] * d[e];
-      d[e] = m[e] / (sqrtf(v[e]) + kEpsilon) + kDecay * p[e];
-    }
+    update_moments(d, m, v);
+    for (int e = 0; e < kCount; ++e) d[e] = m[e] / (sqrtf(v[e]) + kEpsilon) + kDecay * p[e];
     store(first + i, m);
     store(second + i, v);
     store(direction + i, d);

@@ -2,21 +2,9 @@
 #include <fmt/format.h>
 
 #include "strategies/parallelism/internal/faults.h"
-#include "strategies/parallelism/offload_words.h"
 #include "strategies/parallelism/pipeline.h"
 
 namespace foreshard {
-
-std::string words_of_offloading(const Strategy& strategy) {
-  std::string text;
-  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
-  if (strategy.offload_activation_layers > 0)
-    add(fmt::format("activations of {} layers offloaded", strategy.offload_activation_layers));
-  if (strategy.offload_optimizer == OptimizerOffload::kCpu) add("optimizer on the CPU");
-  if (strategy.offload_optimizer == OptimizerOffload::kFetch) add("optimizer states offloaded");
-  if (strategy.offload_parameters) add("parameters offloaded");
-  return text;
-}
 
 void offload_faults(const Strategy& strategy, std::int64_t layers,
                     std::vector<StrategyFault>& faults) {
@@ -78,6 +66,12 @@ void offload_faults(const Strategy& strategy, std::int64_t layers,
           "no rank shares its experts with another, so that nothing gathers them: that they come "
           "to it before each pass is not modelled",
           "use more data_parallel ranks, or leave it out");
+  if (strategy.framework->shards.gather_each)
+    fault("offload_parameters",
+          fmt::format("framework '{}' gathers parameters one by one; that each comes from the host "
+                      "by itself is not modelled",
+                      strategy.framework.name),
+          "use another framework, or leave it out");
   if (strategy.quantized_parameters)
     fault(
         "offload_parameters",
