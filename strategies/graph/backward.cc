@@ -20,7 +20,7 @@ bool has_gradient(const Tensor& tensor) {
 
 // Whether a parameter of the graph or of its bodies is trained.
 bool has_trained(const Graph& graph) {
-  return std::ranges::any_of(graph.tensors, is_trained) ||
+  return std::ranges::any_of(graph.tensors, learns) ||
          std::ranges::any_of(graph.bodies, has_trained);
 }
 
@@ -144,7 +144,7 @@ class Backward {
     const auto reached =
         trained(forward_, options_.trained_before ? forward_.inputs : std::vector<TensorId>{});
     for (std::size_t t = 0; t < forward_.tensors.size(); ++t)
-      wanted_.push_back(is_trained(forward_.tensors[t]) ||
+      wanted_.push_back(learns(forward_.tensors[t]) ||
                         reached.contains(TensorId{static_cast<std::int64_t>(t)}));
   }
 
@@ -410,14 +410,21 @@ Graph training_graph(const Graph& forward, const BackwardOptions& options) {
   return backward.run();
 }
 
+static bool updates_parameter(const Graph& graph, const Operator& op) {
+  return find_operator(op.type)->in_place &&
+         graph[op.inputs.front()].role == TensorRole::kParameter;
+}
+
 void prune(Graph& graph) {
   std::vector<bool> read(graph.tensors.size());
   for (const TensorId id : graph.outputs) read[id.index()] = true;
   std::vector<Operator> kept;
   for (auto op = graph.operators.rbegin(); op != graph.operators.rend(); ++op) {
-    const bool wanted = !op->bodies.empty() || std::ranges::any_of(op->outputs, [&](TensorId id) {
-      return read[id.index()] || graph[id].role == TensorRole::kParameterGradient;
-    });
+    const bool wanted =
+        !op->bodies.empty() || updates_parameter(graph, *op) ||
+        std::ranges::any_of(op->outputs, [&](TensorId id) {
+          return read[id.index()] || graph[id].role == TensorRole::kParameterGradient;
+        });
     if (!wanted) continue;
     for (const TensorId id : op->inputs) read[id.index()] = true;
     kept.push_back(std::move(*op));
@@ -430,8 +437,8 @@ std::set<TensorId> trained(const Graph& graph, const std::vector<TensorId>& inpu
   std::set<TensorId> found(inputs.begin(), inputs.end());
   for (const Operator& op : graph.operators) {
     const bool reaches =
-        std::ranges::any_of(
-            op.inputs, [&](TensorId id) { return found.contains(id) || is_trained(graph[id]); }) ||
+        std::ranges::any_of(op.inputs,
+                            [&](TensorId id) { return found.contains(id) || learns(graph[id]); }) ||
         std::ranges::any_of(op.bodies, [&](std::int32_t body) {
           return has_trained(graph.bodies[static_cast<std::size_t>(body)]);
         });

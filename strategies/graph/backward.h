@@ -52,7 +52,7 @@ Graph training_graph(const Graph& forward, const BackwardOptions& options);
 std::set<TensorId> trained(const Graph& graph, const std::vector<TensorId>& inputs = {});
 
 /// Leaves out operators whose results nobody reads: no output of the graph, no gradient of a
-/// parameter follows from them.
+/// parameter and no update of one follows from them.
 void prune(Graph& graph);
 
 /// Forward tensors that the backward graph reads and that therefore stay in memory between the two:

@@ -45,6 +45,9 @@ struct Tensor {
   std::vector<std::int32_t> open{};  ///< Of pinned: dimensions that propagation may split further.
   TensorId gradient_of{};            ///< Of a parameter's gradient: the parameter.
   bool frozen = false;               ///< Of a parameter: it is not trained, and has no gradient.
+  /// Of a frozen table: operators that look its rows up update these in the backward pass, and
+  /// nothing else does.
+  bool updated_by_rows = false;
 };
 
 inline bool is_trained(const Tensor& tensor) {
@@ -81,6 +84,11 @@ struct Graph {
   Tensor& operator[](TensorId id) { return tensors[id.index()]; }
   const Tensor& operator[](TensorId id) const { return tensors[id.index()]; }
 };
+
+/// Whether gradients of what is computed from the tensor are of use.
+inline bool learns(const Tensor& tensor) {
+  return is_trained(tensor) || tensor.updated_by_rows;
+}
 
 /// Elements of the whole tensor.
 std::int64_t elements(const Tensor& tensor);

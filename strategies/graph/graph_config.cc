@@ -132,9 +132,12 @@ class Builder {
       return error(place,
                    fmt::format("tensor '{}' needs dtype and shape: nothing makes it", tensor.name));
     const TensorType type{*find_dtype(tensor.dtype), *tensor.shape};
-    ids_[tensor.name] = tensor.role == GraphTensorRole::kInput
-                            ? add_input(graph_, tensor.name, type)
-                            : add_parameter(graph_, tensor.name, type);
+    const bool is_input = tensor.role == GraphTensorRole::kInput;
+    const TensorId id =
+        is_input ? add_input(graph_, tensor.name, type) : add_parameter(graph_, tensor.name, type);
+    graph_[id].updated_by_rows = tensor.role == GraphTensorRole::kTable;
+    graph_[id].frozen = graph_[id].updated_by_rows || tensor.role == GraphTensorRole::kFrozen;
+    ids_[tensor.name] = id;
     return {};
   }
 
@@ -152,6 +155,12 @@ class Builder {
     if (definition == nullptr) return error(place + ".op", unknown_operator(op.op));
     for (std::size_t n = 0; n < op.inputs.size(); ++n) {
       FORESHARD_ASSIGN(const auto id, find(op.inputs[n], place + "." + item("inputs", n)));
+      if (graph_[id].updated_by_rows && (op.op != "embedding" || n != 1))
+        return error(place + "." + item("inputs", n),
+                     fmt::format("'{}' is a table: only operator 'embedding' reads one, as its "
+                                 "second input",
+                                 op.inputs[n]),
+                     "give it the role parameter, and it is trained as others are");
       spec.inputs.push_back(id);
     }
     for (const auto& [name, words] : op.settings) {
@@ -255,6 +264,10 @@ const yaml::Names<GraphTensorRole>& yaml_names(const GraphTensorRole*) {
   static const yaml::Names<GraphTensorRole> names{
       {"input", GraphTensorRole::kInput, "Comes from outside."},
       {"parameter", GraphTensorRole::kParameter, "Is trained."},
+      {"frozen", GraphTensorRole::kFrozen, "A parameter that is not trained."},
+      {"table", GraphTensorRole::kTable,
+       "A parameter whose rows `embedding` looks up, and updates in the backward pass: it has no "
+       "gradient, and of its optimizer a number for each row."},
       {"activation", GraphTensorRole::kActivation, "Is made by an operator."},
   };
   return names;

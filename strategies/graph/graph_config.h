@@ -27,7 +27,7 @@
 
 namespace foreshard {
 
-enum class GraphTensorRole : std::uint8_t { kInput, kParameter, kActivation };
+enum class GraphTensorRole : std::uint8_t { kInput, kParameter, kFrozen, kTable, kActivation };
 const yaml::Names<GraphTensorRole>& yaml_names(const GraphTensorRole*);
 
 struct GraphAxis {

@@ -171,7 +171,8 @@ std::vector<UnitGradients> gradients_of(const Graph& whole, const std::vector<Gr
 bool alike(const Graph& a, const Graph& b) {
   const auto same_tensor = [](const Tensor& x, const Tensor& y) {
     return x.dtype == y.dtype && x.shape == y.shape && x.role == y.role && x.pinned == y.pinned &&
-           x.open == y.open && x.gradient_of == y.gradient_of && x.frozen == y.frozen;
+           x.open == y.open && x.gradient_of == y.gradient_of && x.frozen == y.frozen &&
+           x.updated_by_rows == y.updated_by_rows;
   };
   const auto same_operator = [](const Operator& x, const Operator& y) {
     return x.type == y.type && x.inputs == y.inputs && x.outputs == y.outputs &&

@@ -232,8 +232,7 @@ double passes_through(const Graph& graph) {
 
 void count_parameters(const Graph& graph, std::map<DType, double>& counts) {
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role == TensorRole::kParameter && !is_whole_number(tensor.dtype))
-      counts[tensor.dtype] += static_cast<double>(elements(tensor));
+    if (is_trained(tensor)) counts[tensor.dtype] += static_cast<double>(elements(tensor));
   }
   for (const Graph& body : graph.bodies) count_parameters(body, counts);
 }

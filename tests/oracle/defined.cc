@@ -67,6 +67,7 @@ ComputeFunction find_defined(std::string_view type) {
       {"rms_norm_gradient", defined::rms_norm_gradient},
       {"rope", rope},
       {"rope_gradient", rope_gradient},
+      {"row_update", defined::row_update},
       {"scatter_add", defined::scatter_add},
       {"slice", defined::slice},
       {"softmax", defined::softmax},

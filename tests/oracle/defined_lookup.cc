@@ -54,6 +54,23 @@ void scatter_add(const Invocation& kernel) {
   }
 }
 
+// Plain descent with a rate of 1.
+void row_update(const Invocation& kernel) {
+  const Operand& table = kernel.in[0];
+  const Operand& indices = kernel.in[1];
+  const Operand& gradients = kernel.in[2];
+  Operand& updated = kernel.out[0];
+  const std::int64_t width = columns(table);
+  updated.values = table.values;
+  for (std::size_t i = 0; i < indices.values.size(); ++i) {
+    const std::int64_t row = local_index(indices.values[i], table, 0);
+    if (row < 0) continue;
+    for (std::int64_t c = 0; c < width; ++c)
+      updated.values[at(row * width + c)] -=
+          gradients.values[i * static_cast<std::size_t>(width) + at(c)];
+  }
+}
+
 void cross_entropy(const Invocation& kernel) {
   const Operand& logits = kernel.in[0];
   const Operand& targets = kernel.in[1];

@@ -246,8 +246,7 @@ class Reader {
     const Columns& columns = *columns_;
     // Where an operation reduces nothing, old versions leave the cell empty.
     if (columns.reduction && words.size() + 1 == columns.count &&
-        (*columns.reduction == words.size() ||
-         number_in<double>(words[*columns.reduction].text)))
+        (*columns.reduction == words.size() || number_in<double>(words[*columns.reduction].text)))
       words.insert(words.begin() + static_cast<std::ptrdiff_t>(*columns.reduction), Word{});
     if (words.size() < columns.count)
       return fault(words.back().column,

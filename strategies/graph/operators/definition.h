@@ -62,8 +62,10 @@ struct OperatorDefinition {
   std::vector<SettingDefinition> settings{};
   /// No kernel: the outputs are the input's bytes, or another operator counts the work.
   bool view = false;
-  bool loss = false;       ///< The backward pass starts here, with no gradient of the outputs.
-  bool in_place = false;   ///< The last output is written over the first input if types agree.
+  bool loss = false;  ///< The backward pass starts here, with no gradient of the outputs.
+  /// The last output is written over the first input if types agree. Where that is a parameter, the
+  /// operator runs though nobody reads the output.
+  bool in_place = false;
   std::size_t bodies = 0;  ///< Sub-graphs it takes.
 
   /// Output types and sharding rule, or kInvalidInput with what is wrong about inputs or settings

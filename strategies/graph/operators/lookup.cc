@@ -38,6 +38,11 @@ std::vector<Kernel> embedding_kernels(const Call& local, const Call&) {
 }
 
 void embedding_backward(Gradients& gradients) {
+  if (gradients.tensor(gradients.input(1)).updated_by_rows) {
+    gradients.add("row_update", "",
+                  {gradients.input(1), gradients.input(0), gradients.of_output(0)});
+    return;
+  }
   gradients.give(1, gradients.add("scatter_add", "", {gradients.of_output(0), gradients.input(0)},
                                   {{"axis", std::int64_t{0}},
                                    {"size", gradients.shape(gradients.input(1))[0]},
@@ -142,6 +147,35 @@ std::vector<Kernel> scatter_kernels(const Call& local, const Call& whole) {
                .rows = all == 0 ? 0 : (elements * mine + all - 1) / all,
                .columns = 1,
                .dtype = local.inputs[0].dtype}};
+}
+
+// Each rank has the gradients of all tokens for the rows and columns that it holds.
+Result<Inferred> infer_row_update(const Call& call) {
+  const TensorType& table = call.inputs[0];
+  const TensorType& ids = call.inputs[1];
+  const TensorType& gradient = call.inputs[2];
+  if (table.shape.size() != 2)
+    return wrong("the table must be [rows, width], not " + text_of(table.shape));
+  if (!is_index(ids.dtype)) return wrong("indices must be int32 or int64");
+  Shape looked_up = ids.shape;
+  looked_up.push_back(table.shape[1]);
+  if (gradient.shape != looked_up)
+    return wrong("gradients " + text_of(gradient.shape) + " do not fit rows " + text_of(looked_up));
+  RuleMaker make;
+  const RuleMaker::Dimensions tokens(ids.shape.size());  // whole
+  const auto rows = make.each(table.shape);
+  make.input(rows).input(tokens).input(joined(tokens, {rows[1]})).output(rows);
+  return Inferred{{table}, make.take()};
+}
+
+std::vector<Kernel> row_update_kernels(const Call& local, const Call& whole) {
+  const std::int64_t mine = local.inputs[0].shape[0];
+  const std::int64_t all = whole.inputs[0].shape[0];
+  const std::int64_t elements = product(local.inputs[2].shape);
+  return {Pass{.kind = PassKind::kEmbeddingBackward,
+               .rows = all == 0 ? 0 : (elements * mine + all - 1) / all,
+               .columns = 1,
+               .dtype = local.inputs[2].dtype}};
 }
 
 void scatter_backward(Gradients& gradients) {
@@ -267,6 +301,20 @@ OperatorDefinition embedding() {
           .infer = infer_embedding,
           .kernels = embedding_kernels,
           .gradient = embedding_backward};
+}
+
+OperatorDefinition row_update() {
+  return {.name = "row_update",
+          .doc =
+              "The table less the gradients of the rows that were looked up, in place: its "
+              "optimizer's step, of these rows alone.",
+          .inputs = "table, indices, dy",
+          .outputs = "updated",
+          .least_inputs = 3,
+          .most_inputs = 3,
+          .in_place = true,
+          .infer = infer_row_update,
+          .kernels = row_update_kernels};
 }
 
 OperatorDefinition gather() {

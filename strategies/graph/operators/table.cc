@@ -70,6 +70,7 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::rms_norm_gradient(),
       operators::rope(),
       operators::rope_gradient(),
+      operators::row_update(),
       operators::scatter_add(),
       operators::slice(),
       operators::softmax(),

@@ -147,11 +147,13 @@ std::vector<program::StaticMemory> memory_of(const plan::Role& role,
       shard += static_cast<double>(plan::shard_of(group.elements, group, mesh));
   }
   Bytes stored;
+  Bytes row_states;
   for (const plan::Chunk& chunk : role.chunks) {
     for (std::int32_t i = 0; i < chunk.units.count; ++i) {
       const std::int32_t index = chunk.units.first + i;
       const GraphParameters& unit = parameters[static_cast<std::size_t>(index)];
       stored += states.cuts_parameters ? unit.bytes - unit.copied : unit.bytes;
+      row_states += unit.row_states;
     }
   }
   if (states.cuts_parameters) stored += each.parameter * shard;
@@ -165,6 +167,7 @@ std::vector<program::StaticMemory> memory_of(const plan::Role& role,
   held(MemoryKind::kGradients, size_of(strategy.framework->gradients_of(strategy.precision)),
        states.cuts_gradients);
   held(MemoryKind::kOptimizer, each.optimizer, states.cuts_optimizer);
+  if (row_states > 0_B) memory.push_back({MemoryKind::kOptimizer, row_states});
   return memory;
 }
 

@@ -335,9 +335,13 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
       if (std::ranges::find(over, axis_of(forward.mesh, "data")) == over.end()) continue;
       into.parameters.copied += bytes;
       into.sizes.insert(into.sizes.end(), static_cast<std::size_t>(copies), count / copies);
-    } else if (!is_whole_number(tensor.dtype)) {
+    } else if (!is_whole_number(tensor.dtype) && !tensor.frozen) {
       into.parameters.untrained.push_back(tensor.name);
     }
+    if (tensor.updated_by_rows && backward != nullptr)
+      into.parameters.row_states +=
+          size_of(DType::kFp32) *
+          static_cast<double>(copies * local_shape(tensor.shape, lies, forward.mesh).front());
   }
   for (const Operator& op : graph.operators) {
     const Operator* back = backward == nullptr ? nullptr : backward_of(backward->graph, op);

@@ -19,6 +19,9 @@ namespace foreshard::lower {
 struct GraphParameters {
   Bytes bytes{};   ///< As they are stored.
   Bytes copied{};  ///< Of these: of what data-parallel ranks hold copies of, if they train it.
+  /// Of tables that are updated by rows: a number for each row (row-wise Adagrad). Source:
+  /// pytorch/FBGEMM, fbgemm_gpu/docs, EmbOptimType.EXACT_ROWWISE_ADAGRAD.
+  Bytes row_states{};
   std::set<Axis> split_over{};
   std::vector<std::string> untrained{};  ///< Those that nothing flows back to.
 };

@@ -50,6 +50,7 @@ void reduce(const Invocation& kernel);
 void reshape(const Invocation& kernel);
 void rms_norm(const Invocation& kernel);
 void rms_norm_gradient(const Invocation& kernel);
+void row_update(const Invocation& kernel);
 void scatter_add(const Invocation& kernel);
 void slice(const Invocation& kernel);
 void softmax(const Invocation& kernel);

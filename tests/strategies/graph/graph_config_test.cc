@@ -1,9 +1,11 @@
 // Graphs from YAML: what comes out, and where each fault is said to be.
 #include "strategies/graph/graph_config.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 
@@ -81,6 +83,28 @@ outputs: [y]
   EXPECT_EQ((*graph)[graph->inputs[0]].open, std::vector<std::int32_t>{1});
 }
 
+TEST(GraphConfig, HasParametersThatNoOptimizerTrains) {
+  const auto graph = read(R"(name: g
+tensors:
+  - {name: ids, role: input, dtype: int64, shape: [8]}
+  - {name: t, role: table, dtype: fp32, shape: [100, 16]}
+  - {name: w, role: frozen, dtype: fp32, shape: [16, 32]}
+operators:
+  - {op: embedding, name: rows, inputs: [ids, t]}
+  - {op: matmul, name: y, inputs: [rows, w]}
+outputs: [y]
+)");
+  ASSERT_TRUE(graph) << graph.error().message;
+  const Graph both = training_graph(*graph, {});
+  const auto has = [&](const std::string& type) {
+    return std::ranges::count(both.operators, type, &Operator::type);
+  };
+  EXPECT_EQ(has("row_update"), 1);
+  EXPECT_EQ(has("scatter_add"), 0);
+  EXPECT_EQ(has("matmul") + has("einsum"), 2);  // forward, and the gradient of the rows
+  EXPECT_EQ(std::ranges::count(both.tensors, TensorRole::kParameterGradient, &Tensor::role), 0);
+}
+
 TEST(GraphConfig, PointsAtEachFault) {
   const auto with = [](const std::string& operators) {
     return fault(kHead + "operators:\n  - " + operators + "\noutputs: [y]\n");
@@ -102,6 +126,13 @@ TEST(GraphConfig, PointsAtEachFault) {
               AllOf(HasSubstr("g.yaml:8:5"), HasSubstr("operator 'y' is named twice")));
   EXPECT_THAT(with("{op: softmax, name: z, inputs: [x]}"), HasSubstr("no tensor 'y'"));
   EXPECT_THAT(with("{op: softmax, inputs: [x]}"), HasSubstr("needs a name"));
+
+  EXPECT_THAT(fault("name: g\ntensors:\n"
+                    "  - {name: x, role: input, dtype: fp32, shape: [8, 16]}\n"
+                    "  - {name: t, role: table, dtype: fp32, shape: [16, 32]}\n"
+                    "operators:\n  - {op: matmul, name: y, inputs: [x, t]}\noutputs: [y]\n"),
+              AllOf(HasSubstr("g.yaml:6:39: error: 't' is a table: only operator 'embedding'"),
+                    HasSubstr("give it the role parameter")));
 
   const auto tensor = [](const std::string& text) {
     return fault("name: g\nmesh: [{name: data, size: 4}]\ntensors:\n  - " + text +

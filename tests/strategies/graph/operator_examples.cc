@@ -181,6 +181,7 @@ std::vector<Example> operator_examples() {
       {"rope", {f({4, 6, 32})}, heads},
       {"rope", {f({4, 6, 32})}, eager_heads},
       {"rope_gradient", {f({4, 6, 32})}, heads},
+      {"row_update", {f({10, 8}), ids({4, 6}), f({4, 6, 8})}},
       {"scatter_add", {f({4, 6, 8}), ids({4, 6})}, {{"axis", I{0}}, {"size", I{10}}}},
       {"slice", {f({4, 6})}, {{"axis", I{1}}, {"start", I{1}}, {"end", I{6}}, {"step", I{2}}}},
       {"softmax", {f({4, 6})}},

@@ -62,6 +62,7 @@ OperatorDefinition cross_entropy();
 OperatorDefinition cross_entropy_gradient();
 OperatorDefinition embedding();
 OperatorDefinition gather();
+OperatorDefinition row_update();
 OperatorDefinition scatter_add();
 OperatorDefinition top_k();
 OperatorDefinition top_k_gradient();
