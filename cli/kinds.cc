@@ -204,7 +204,7 @@ Model with_sizes(Model model) {
   if (model.experts > 0) model.expert_ffn = model.expert_width();
   model.ffn = model.has_dense_layers() ? model.ffn_width() : 0;
   // Where it divides nothing, the model is refused for that.
-  if (model.hidden % model.heads == 0) model.head_dim = model.head_size();
+  if (model.heads > 0 && model.hidden % model.heads == 0) model.head_dim = model.head_size();
   return model;
 }
 

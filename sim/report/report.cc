@@ -14,10 +14,14 @@ namespace foreshard::report {
 namespace {
 
 std::string words_of(const Model& model) {
-  std::string text = fmt::format("{}: {} {}, hidden {}, {} {}", model.name, grouped(model.layers),
-                                 plural(model.layers, "layer"), grouped(model.hidden),
-                                 grouped(model.heads), plural(model.heads, "head"));
+  std::string text = fmt::format("{}: {} {}, hidden {}", model.name, grouped(model.layers),
+                                 plural(model.layers, "layer"), grouped(model.hidden));
+  if (model.heads > 0)
+    text += fmt::format(", {} {}", grouped(model.heads), plural(model.heads, "head"));
   if (model.kv() != model.heads) text += fmt::format(" ({} for keys)", grouped(model.kv()));
+  if (model.mamba)
+    text += fmt::format(", {} Mamba {} of state {}", grouped(model.mamba->heads),
+                        plural(model.mamba->heads, "head"), grouped(model.mamba->state));
   if (model.multi_token_prediction > 0)
     text += fmt::format(", {} more {} predicted", model.multi_token_prediction,
                         plural(model.multi_token_prediction, "token"));

@@ -29,6 +29,7 @@ const std::vector<HfType>& hf_types() {
     std::vector<HfType> list = internal::llama_types();
     std::ranges::move(internal::mixture_types(), std::back_inserter(list));
     std::ranges::move(internal::gpt_types(), std::back_inserter(list));
+    std::ranges::move(internal::mamba_types(), std::back_inserter(list));
     return list;
   }();
   return all;
@@ -316,7 +317,8 @@ class HfConfigReader {
 Status refusal_of_config(const Json& json, const std::string& type) {
   const HfType* known = find_hf_type(type);
   const auto features = internal::unmodelled_features(
-      HfKeys(json), type, known != nullptr && known->experts, known != nullptr && known->latents);
+      HfKeys(json), type, known != nullptr && known->experts, known != nullptr && known->latents,
+      known != nullptr && known->states);
   const bool parts = json.contains("text_config");
   if (!features.empty())
     return Error{Error::Code::kUnsupported,

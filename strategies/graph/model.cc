@@ -4,7 +4,12 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "strategies/graph/internal/model_faults.h"
+
 namespace foreshard {
+
+using internal::has_one_branch;
+
 namespace {
 
 // Far beyond every published model, and small enough for sizes of tensors to be exact.
@@ -31,6 +36,7 @@ const yaml::Names<Activation>& yaml_names(const Activation*) {
   static const yaml::Names<Activation> names{
       {"gelu", Activation::kGelu, "Two matrices: down(gelu(up(x)))."},
       {"swiglu", Activation::kSwiglu, "Three matrices: down(silu(gate(x)) * up(x))."},
+      {"squared-relu", Activation::kSquaredRelu, "Two matrices: down(relu(up(x))^2) (Nemotron)."},
   };
   return names;
 }
@@ -98,7 +104,9 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .required("layers", &Model::layers, "Transformer layers.", yaml::between(1, kMaxLayers))
           .required("hidden", &Model::hidden, "Width of the residual stream.",
                     yaml::between(1, kMaxWidth))
-          .required("heads", &Model::heads, "Attention (query) heads.", yaml::between(1, kMaxHeads))
+          .required("heads", &Model::heads, 
+                    "Attention (query) heads; 0: no layer has attention (`pattern`).",
+                    yaml::between(0, kMaxHeads))
           .optional("kv_heads", &Model::kv_heads, "Key and value heads; 0: as many as heads.",
                     yaml::between(0, kMaxHeads))
           .optional("head_dim", &Model::head_dim,
@@ -193,6 +201,10 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("router_bias", &Model::router_bias, "Whether the router's product has a bias.")
           .optional("shared_gate", &Model::shared_gate,
                     "Whether what the experts of every token give is gated.")
+          .optional("pattern", &Model::pattern,
+                    "A letter for each layer, which then has one branch and one norm: M (Mamba), * "
+                    "(attention), - (feed-forward layer), E (experts).")
+          .optional("mamba", &Model::mamba, "The layers of letter M (Mamba-2).")
           .optional("multi_token_prediction", &Model::multi_token_prediction,
                     "Modules behind the layers, each of which predicts one more token (MTP of "
                     "DeepSeek-V3; Megatron-LM's --mtp-num-layers).",
@@ -230,7 +242,8 @@ std::int64_t qk_norm_parameters(const Model& model) {
   return 0;
 }
 
-std::int64_t norms_of_layer(const Model& model) {
+std::int64_t norms_of_layer(const Model& model, LayerKind kind) {
+  if (has_one_branch(kind)) return 1;
   if (model.branches == Branches::kParallelOneNorm) return 1;
   return model.norm_places == NormPlaces::kBoth ? 4 : 2;
 }
@@ -266,6 +279,15 @@ std::int64_t attention_parameters(const Model& model) {
   return sum;
 }
 
+std::int64_t mixer_parameters(const Model& model, Mixer mixer) {
+  if (mixer == Mixer::kMamba) return mamba_parameters(*model.mamba, model.hidden);
+  return mixer == Mixer::kAttention ? attention_parameters(model) : 0;
+}
+std::int64_t mixer_matrices(const Model& model, Mixer mixer) {
+  if (mixer == Mixer::kMamba) return mamba_matrices(*model.mamba, model.hidden);
+  return mixer == Mixer::kAttention ? attention_matrices(model) : 0;
+}
+
 // Of the adapter of a linear layer from `in` to `out` values, where it has one.
 std::int64_t adapter_parameters(const Model& model, AdapterTarget target, std::int64_t in,
                                 std::int64_t out) {
@@ -291,11 +313,13 @@ std::int64_t adapter_parameters(const Model& model) {
 // Elements of the matrices behind attention of which `experts` routed ones count.
 std::int64_t feed_forward_matrices(const Model& model, LayerKind kind, std::int64_t experts) {
   const std::int64_t row = model.hidden * matrices_of(model.activation);
+  if (!kind.feed_forward) return 0;
   if (!kind.experts) return row * model.ffn_width();
   return row * (experts * model.expert_width() + model.shared_ffn) +
          model.hidden * (model.experts + (model.shared_gate ? 1 : 0));
 }
 std::int64_t feed_forward_biases(const Model& model, LayerKind kind, std::int64_t experts) {
+  if (!kind.feed_forward) return 0;
   const std::int64_t width = kind.experts ? model.expert_width() : model.ffn_width();
   const std::int64_t of_one = (matrices_of(model.activation) - 1) * width + model.hidden;
   const std::int64_t router = kind.experts && model.router_bias ? model.experts : 0;
@@ -312,7 +336,7 @@ std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden;
   const std::int64_t norm = norm_parameters(model, h);
   const auto of_layer = [&](LayerKind kind) {
-    return attention_parameters(model) + norms_of_layer(model) * norm +
+    return mixer_parameters(model, kind.mixer) + norms_of_layer(model, kind) * norm +
            feed_forward_matrices(model, kind, experts) + feed_forward_biases(model, kind, experts);
   };
   std::int64_t total = model.vocabulary * h + norm;
@@ -333,6 +357,7 @@ std::int64_t parameters_with(const Model& model, std::int64_t experts) {
 double doubled_scores(const Model& model, LayerKind kind) {
   const auto s = static_cast<double>(model.sequence);
   const auto w = static_cast<double>(model.window);
+  if (kind.mixer != Mixer::kAttention) return 0;
   if (!kind.window) return s * s;
   return model.window_kind == WindowKind::kChunk ? s * w : w * (2 * s - w);
 }
@@ -456,35 +481,6 @@ std::string prediction_fault(const Model& model) {
 
 }  // namespace
 
-std::string name_of(LayerKind kind) {
-  return std::string(kind.experts ? "expert_" : "") + (kind.window ? "window_" : "") +
-         (kind.unrotated ? "unrotated_" : "") + "layer";
-}
-
-LayerKind Model::kind_of_layer(std::int64_t layer) const {
-  const auto ends = [&](std::int64_t interval) {
-    return interval > 0 && (layer + 1) % interval == 0;
-  };
-  return {.experts = experts > 0 && layer >= dense_layers && ends(expert_interval),
-          .window = window > 0 && layer >= full_layers && !ends(full_interval),
-          .unrotated = ends(unrotated_interval)};
-}
-
-std::vector<LayerKind> Model::layer_kinds() const {
-  std::vector<LayerKind> kinds;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const LayerKind kind = kind_of_layer(layer);
-    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
-  }
-  std::ranges::sort(kinds);
-  return kinds;
-}
-
-std::size_t Model::kind_index(std::int64_t layer) const {
-  const auto kinds = layer_kinds();
-  return static_cast<std::size_t>(std::ranges::find(kinds, kind_of_layer(layer)) - kinds.begin());
-}
-
 std::int64_t parameter_count(const Model& model) {
   return parameters_with(model, model.experts);
 }
@@ -513,17 +509,19 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
   double matrices = static_cast<double>(model.hidden * model.vocabulary * (1 + predictions) +
                                         prediction_matrix(model) * predictions);
   double scores = 0;
+  double scans = 0;
   for (std::int64_t layer = 0; layer < model.layers + predictions; ++layer) {
     const LayerKind kind =
         layer < model.layers ? model.kind_of_layer(layer) : model.kind_of_prediction();
-    matrices += static_cast<double>(attention_matrices(model) +
+    matrices += static_cast<double>(mixer_matrices(model, kind.mixer) +
                                     feed_forward_matrices(model, kind, experts));
     scores += doubled_scores(model, kind);
+    if (kind.mixer == Mixer::kMamba) scans += scan_flops_per_token(*model.mamba) / 1_FLOP;
   }
   const double adapters = static_cast<double>(model.layers * adapter_parameters(model));
   return Flops::from_base(2 * samples *
                           (s * (products.of_matrix * matrices + products.of_adapter * adapters) +
-                           products.of_attention * scores * widths));
+                           products.of_attention * (scores * widths + s * scans / 2)));
 }
 
 Flops model_flops(const Model& model, double samples) {
@@ -539,10 +537,11 @@ Result<Model> checked(Model model) {
   const auto fault = [&](const std::string& why) {
     return Error{Error::Code::kInvalidInput, fmt::format("model '{}': {}", model.name, why)};
   };
-  if (model.head_dim <= 0 && model.hidden % model.heads != 0)
+  if (const std::string why = internal::pattern_fault(model); !why.empty()) return fault(why);
+  if (model.head_dim <= 0 && model.heads > 0 && model.hidden % model.heads != 0)
     return fault(fmt::format("hidden {} is not divisible by heads {}; give head_dim", model.hidden,
                              model.heads));
-  if (model.heads % model.kv() != 0)
+  if (model.heads > 0 && model.heads % model.kv() != 0)
     return fault(fmt::format("heads {} is not divisible by kv_heads {}", model.heads, model.kv()));
   if (model.positions == Positions::kLearned && model.position_rows() < model.sequence)
     return fault(fmt::format("position_table {} has no row for each of the sequence's {} tokens",

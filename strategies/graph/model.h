@@ -12,11 +12,12 @@
 #include "base/yaml/table.h"
 
 #include "strategies/graph/adapters.h"
+#include "strategies/graph/mamba.h"
 
 namespace foreshard {
 
 enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm, kLayerNormScale, kLayerNormPlain };
-enum class Activation : std::uint8_t { kGelu, kSwiglu };
+enum class Activation : std::uint8_t { kGelu, kSwiglu, kSquaredRelu };
 enum class Positions : std::uint8_t { kLearned, kRotary, kNone };
 /// Which side of attention and of the feed-forward layer is normalised.
 enum class NormPlaces : std::uint8_t { kBefore, kAfter, kBoth };
@@ -27,14 +28,20 @@ enum class QkNorm : std::uint8_t { kNone, kPerHead, kEveryHead, kAllHeads };
 enum class WindowKind : std::uint8_t { kSliding, kChunk };
 enum class Router : std::uint8_t { kSoftmax, kSigmoid };
 
+/// What of a layer brings tokens together.
+enum class Mixer : std::uint8_t { kAttention, kMamba, kNone };
+
 /// In what layers of one model differ.
 struct LayerKind {
   bool experts = false;    ///< Behind attention: a mixture of experts, not one feed-forward layer.
   bool window = false;     ///< Attention is within the window, not to the whole sequence.
   bool unrotated = false;  ///< Without the rotary positions that others have.
+  Mixer mixer = Mixer::kAttention;
+  bool feed_forward = true;  ///< There is a feed-forward layer, or experts.
   auto operator<=>(const LayerKind&) const = default;
 };
-/// "layer", "expert_layer", "expert_window_layer".
+/// "layer", "expert_layer", "expert_window_layer"; of one branch: "mamba_layer", "attention_layer",
+/// "mlp_layer", "experts_layer".
 std::string name_of(LayerKind kind);
 
 struct Model {
@@ -88,13 +95,18 @@ struct Model {
   Router router = Router::kSoftmax;  ///< What makes weights of logits.
   bool router_bias = false;          ///< The router's product has a bias.
   bool shared_gate = false;          ///< A learned gate of the experts of all tokens (Qwen 2).
+  /// A letter for each layer, which then has one branch and one norm (mamba.h): "M-M*-ME".
+  std::string pattern{};
+  std::optional<Mamba> mamba{};  ///< Of the layers of letter M.
   /// Modules behind the layers, each of which predicts one more token (MTP of DeepSeek-V3).
   std::int64_t multi_token_prediction = 0;
   std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
-  std::int64_t head_size() const { return head_dim > 0 ? head_dim : hidden / heads; }
+  std::int64_t head_size() const {
+    return head_dim > 0 || heads == 0 ? head_dim : hidden / heads;
+  }
   bool has_latents() const { return key_value_rank > 0; }
   std::int64_t value_size() const { return has_latents() ? value_dim : head_size(); }
   std::int64_t ffn_width() const { return ffn > 0 ? ffn : 4 * hidden; }
@@ -107,8 +119,9 @@ struct Model {
   LayerKind kind_of_layer(std::int64_t layer) const;
   /// The kinds of layers that the model has, ascending: dense ones first.
   std::vector<LayerKind> layer_kinds() const;
-  bool has_dense_layers() const { return !layer_kinds().front().experts; }
-  bool has_expert_layers() const { return layer_kinds().back().experts; }
+  bool has_dense_layers() const;   ///< Layers with one feed-forward layer.
+  bool has_expert_layers() const;
+  bool has_mixer(Mixer mixer) const;  ///< Some layer has it.
   /// Index into layer_kinds().
   std::size_t kind_index(std::int64_t layer) const;
   /// Of the layer in each module that predicts one more token.

@@ -20,6 +20,7 @@ const yaml::Names<Part>& yaml_names(const Part*) {
       {"expert-activation", Part::kExpertActivation, "What stands between their products."},
       {"experts-down", Part::kExpertsDown, "Their last product."},
       {"shared-experts", Part::kSharedExperts, "The experts that every token passes."},
+      {"mamba", Part::kMamba, "Convolution, scan and gated norm of a Mamba layer."},
       {"residual", Part::kResidual, "What adds a branch to the stream, with bias and dropout."},
       {"adapters", Part::kAdapters, "What the adapters of linear layers compute."},
   };

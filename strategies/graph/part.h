@@ -26,6 +26,7 @@ enum class Part : std::uint8_t {
   kExpertActivation,
   kExpertsDown,
   kSharedExperts,  ///< The experts of all tokens, as a whole.
+  kMamba,          ///< Convolution, scan and gated norm of a Mamba layer.
   kResidual,       ///< What adds a branch to the stream, with its bias and dropout.
   kAdapters,
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strategies/graph/internal/block_builder.h"
+#include "strategies/graph/internal/model_faults.h"
 
 namespace foreshard {
 namespace internal {
@@ -24,6 +25,7 @@ TensorId BlockBuilder::parallel_layer(TensorId x, const std::string& output) {
 }
 
 TensorId BlockBuilder::layer(TensorId x, const std::string& output) {
+  if (has_one_branch(kind_)) return one_branch_layer(x, output);
   if (model_.branches != Branches::kSequential) return parallel_layer(x, output);
   const auto normed = [&](const std::string& name, TensorId stream) {
     return model_.norm_places == NormPlaces::kAfter ? stream : norm(name, stream);

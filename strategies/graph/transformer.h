@@ -8,6 +8,7 @@
 /// - query, key, value: by key-value group; of each the query heads, then its key head, then its
 ///   value head (Megatron-LM, megatron/core/transformer/attention.py). A rank holds whole groups:
 ///   the strategy check refuses more tensor-parallel ranks than key-value heads;
+/// - what a Mamba layer projects: by group (transformer_mamba.cc);
 /// - gate and up of SwiGLU alternate: gate 0, up 0, gate 1, up 1, ...
 #pragma once
 

@@ -15,7 +15,7 @@ TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> 
   return added({.type = "unary",
                 .name = name,
                 .inputs = std::move(up),
-                .settings = {{"operation", std::string("gelu")}}});
+                .settings = {{"operation", std::string(squares() ? "squared_relu" : "gelu")}}});
 }
 
 TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t width) {

@@ -26,6 +26,13 @@ void context_faults(const Strategy& strategy, const Model& model,
               "leave it out, or set context_parallel");
     return;
   }
+  if (model.mamba) {
+    fault("context_parallel",
+          "Mamba layers of sequences that ranks share are not modelled: the state at the end of "
+          "each part passes to the next",
+          "set context_parallel: 1, and share the heads (tensor_parallel)");
+    return;
+  }
   const std::int64_t inner = strategy.context_heads;
   if (cp % inner != 0) {
     fault("context_heads",

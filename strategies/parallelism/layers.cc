@@ -6,11 +6,14 @@ namespace foreshard {
 
 Layers layers_of(const Model& model, const Strategy& strategy) {
   Layers layers;
-  const LayerKind first_kind = model.layer_kinds().front();
+  const std::vector<LayerKind> kinds = model.layer_kinds();
+  const auto index_of = [&](LayerKind kind) {
+    return static_cast<std::size_t>(std::ranges::find(kinds, kind) - kinds.begin());
+  };
   std::int64_t layer = 0;
   for (const std::int64_t count : layers_of_stages(strategy, model.layers)) {
     for (std::int64_t i = 0; i < count; ++i, ++layer) {
-      LayerVariant variant{.kind = model.kind_of_layer(layer) == first_kind ? std::size_t{0} : 1,
+      LayerVariant variant{.kind = index_of(model.kind_of_layer(layer)),
                            .trained_before = layer > 0 || !model.adapters};
       if (strategy.recompute_layers == 0 || i < strategy.recompute_layers)
         variant.recomputation = strategy.recomputation();

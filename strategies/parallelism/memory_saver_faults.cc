@@ -14,7 +14,7 @@ bool has_part(const Model& model, const Framework& framework, Part part) {
     case Part::kNone:
       return false;
     case Part::kRope:
-      return model.positions == Positions::kRotary;
+      return model.positions == Positions::kRotary && model.has_mixer(Mixer::kAttention);
     case Part::kMlpGate:
       return has_dense && model.activation == Activation::kSwiglu && framework.gate_apart;
     case Part::kMlpUp:
@@ -28,12 +28,15 @@ bool has_part(const Model& model, const Framework& framework, Part part) {
       return model.experts > 0;
     case Part::kSharedExperts:
       return model.shared_ffn > 0;
+    case Part::kMamba:
+      return model.has_mixer(Mixer::kMamba);
     case Part::kAdapters:
       return model.adapters.has_value();
-    case Part::kNorm:
     case Part::kQkv:
     case Part::kCoreAttention:
     case Part::kAttentionOut:
+      return model.has_mixer(Mixer::kAttention);
+    case Part::kNorm:
     case Part::kResidual:
       break;
   }

@@ -20,12 +20,18 @@ static std::int64_t dense_width(const Model& model) {
   return model.has_dense_layers() ? model.ffn_width() : 0;
 }
 
+// Of heads that Mamba layers share among tensor-parallel ranks; 0: the model has none.
+static std::int64_t mamba_groups(const Model& model) {
+  return model.mamba ? model.mamba->groups : 0;
+}
+
 std::string tensor_sizes(const Strategy& strategy, const Model& model) {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 1; size <= std::min<std::int64_t>(model.heads, 64); ++size) {
+  const std::int64_t most = model.heads > 0 ? model.heads : mamba_groups(model);
+  for (std::int64_t size = 1; size <= std::min<std::int64_t>(most, 64); ++size) {
     const bool sequence = !strategy.sequence_parallel || model.sequence % size == 0;
     if (model.heads % size == 0 && model.kv() % size == 0 && dense_width(model) % size == 0 &&
-        model.shared_ffn % size == 0 && sequence)
+        model.shared_ffn % size == 0 && mamba_groups(model) % size == 0 && sequence)
       sizes.push_back(size);
   }
   return fmt::format("use {}{}", sizes.size() > 1 ? "one of " : "", fmt::join(sizes, ", "));
@@ -298,6 +304,13 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   } else if (model.kv() % tp != 0) {
     fault("tensor_parallel",
           fmt::format("{} key/value heads cannot be split {} ways", model.kv(), tp),
+          tensor_sizes(strategy, model));
+  }
+  if (mamba_groups(model) % tp != 0) {
+    fault("tensor_parallel",
+          fmt::format("{} groups of heads of the Mamba layers (mamba.groups) cannot be split {} "
+                      "ways",
+                      mamba_groups(model), tp),
           tensor_sizes(strategy, model));
   }
   if (model.qk_norm == QkNorm::kAllHeads && tp > 1) {

@@ -411,6 +411,36 @@ TEST(BadInput, Attention) {
                  "attention with sinks without a fused kernel", "use another framework");
 }
 
+TEST(BadInput, StateSpaces) {
+  const std::string layers =
+      "  name: small\n  layers: 4\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"
+      "  sequence: 512\n  bias: false\n  positions: none\n";
+  const std::string pattern = "  pattern: M*M-\n";
+  const auto model = [&](const std::string& lines) { return study({{"model", layers + lines}}); };
+  const auto mamba = [&](const std::string& lines) {
+    return model(pattern + "  mamba:\n    heads: 32\n" + lines);
+  };
+  expect_refused(model("  mamba:\n    heads: 32\n"), "no meaning without a pattern",
+                 "give pattern");
+  expect_refused(model(pattern), "pattern has M", "give the sizes of its layers (mamba)");
+  expect_refused(model("  pattern: M*Mx\n  mamba:\n    heads: 32\n"), "'x' for layer 3",
+                 "use M (Mamba)");
+  expect_refused(model("  pattern: M*M\n  mamba:\n    heads: 32\n"), "3 letters for 4 layers",
+                 "one for each layer");
+  expect_refused(mamba("    state: 0\n"), "mamba.state", "give 1 or more");
+  expect_refused(mamba("    groups: 5\n"), "32 heads do not form 5 groups", "use a divisor");
+  expect_refused(mamba("    sate: 16\n"), "sate", "did you mean 'state'");
+  const auto both = [&](const std::string& strategy) {
+    return study({{"model", layers + pattern + "  mamba:\n    heads: 32\n    groups: 2\n"},
+                  {"strategy", "  global_batch: 16\n" + strategy}});
+  };
+  expect_refused(both("  tensor_parallel: 4\n"),
+                 "2 groups of heads of the Mamba layers (mamba.groups) cannot be split 4 ways",
+                 "use one of 1, 2");
+  expect_refused(both("  context_parallel: 2\n"), "Mamba layers of sequences that ranks share",
+                 "set context_parallel: 1");
+}
+
 TEST(BadInput, MissingUnit) {
   expect_refused(cluster_with_nvlink("300"), "unit", "GB/s");
 }

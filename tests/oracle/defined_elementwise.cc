@@ -43,6 +43,7 @@ double unary_value(const std::string& operation, double value, double x) {
   if (operation == "softplus") return std::log1p(std::exp(x));
   if (operation == "sqrt") return std::sqrt(x);
   if (operation == "square") return x * x;
+  if (operation == "squared_relu") return x > 0 ? x * x : 0;
   if (operation == "tanh") return std::tanh(x);
   FORESHARD_CHECK(false && "a unary operation without arithmetic");
 }
@@ -70,6 +71,7 @@ double unary_slope(const std::string& operation, double value, double x) {
   if (operation == "softplus") return logistic(x);
   if (operation == "sqrt") return 0.5 / std::sqrt(x);
   if (operation == "square") return 2 * x;
+  if (operation == "squared_relu") return x > 0 ? 2 * x : 0;
   if (operation == "tanh") return 1 - std::tanh(x) * std::tanh(x);
   FORESHARD_CHECK(false && "a unary operation without a slope");
 }

@@ -7,6 +7,9 @@ foreshard_test(many_conversions_test SLOW
 foreshard_test(step_test
   SOURCES execute/step_test.cc execute/compare.cc
   DEPS foreshard_oracle fmt::fmt)
+foreshard_test(hybrids_test
+  SOURCES execute/hybrids_test.cc execute/compare.cc
+  DEPS foreshard_oracle fmt::fmt)
 foreshard_test(optimizers_test
   SOURCES execute/optimizers_test.cc execute/compare.cc lower/optimizers_test.cc
   DEPS foreshard_oracle fmt::fmt)

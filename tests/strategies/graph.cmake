@@ -1,5 +1,5 @@
 foreshard_test(graph_test
-  SOURCES graph/implementation_test.cc graph/model_test.cc graph/operator_test.cc graph/sharding_test.cc
+  SOURCES graph/implementation_test.cc graph/mamba_test.cc graph/model_test.cc graph/operator_test.cc graph/sharding_test.cc
   DEPS foreshard_graph)
 foreshard_test(layout_test
   SOURCES graph/layout_text_test.cc

@@ -293,6 +293,8 @@ class BlockBuilder {
   TensorId latent_attention(TensorId x);
   /// From the normalised stream to the product that ends the branch, without its bias.
   TensorId attention_branch(TensorId x);
+  /// Likewise, of a Mamba layer.
+  TensorId mamba_branch(TensorId x);
   /// Two matrices, or three, with the activation between them.
   TensorId mlp(const std::string& name, TensorId x, std::int64_t width);
   TensorId experts_branch(TensorId x);
@@ -306,6 +308,7 @@ class BlockBuilder {
   }
   /// A whole layer. `output` names its result.
   TensorId layer(TensorId x, const std::string& output);
+  TensorId one_branch_layer(TensorId x, const std::string& output);
   TensorId parallel_layer(TensorId x, const std::string& output);
   bool has_feed_forward_bias() const { return !kind_.experts && model_.has_mlp_bias(); }
 
@@ -316,6 +319,7 @@ class BlockBuilder {
   }
 
   bool gated() const { return model_.activation == Activation::kSwiglu; }
+  bool squares() const { return model_.activation == Activation::kSquaredRelu; }
   /// What stands between the products of an mlp without biases. `up`: with the gate before it,
   /// where that is apart.
   /// \param weighted  the last of `up` is a factor for each row of the result.

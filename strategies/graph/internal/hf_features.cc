@@ -77,7 +77,8 @@ bool shows(const nlohmann::json& value, double above) {
 }  // namespace
 
 std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
-                                             bool reads_experts, bool reads_latents) {
+                                             bool reads_experts, bool reads_latents,
+                                             bool reads_states) {
   std::vector<std::string> features;
   const auto add = [&](const char* feature, std::string_view key) {
     const bool known = std::ranges::any_of(
@@ -87,6 +88,7 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
   for (const Sign& sign : kSigns) {
     if (reads_experts && sign.feature == kExperts) continue;
     if (reads_latents && sign.feature == kLatent) continue;
+    if (reads_states && sign.feature == kStates) continue;
     const auto* value = keys.find(sign.key);
     if (value != nullptr && shows(*value, sign.above)) add(sign.feature, sign.key);
   }
@@ -101,7 +103,8 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
         add(kEncoder, "architectures");
   }
   for (const TypeSign& sign : kTypeSigns)
-    if (sign.types.find(fmt::format(" {} ", model_type)) != std::string_view::npos)
+    if (!(reads_states && sign.feature == kStates) &&
+        sign.types.find(fmt::format(" {} ", model_type)) != std::string_view::npos)
       add(sign.feature, "");
   return features;
 }

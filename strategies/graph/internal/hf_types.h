@@ -36,6 +36,7 @@ struct HfType {
   std::int64_t chunk = 0;  ///< Of chunked attention where the file has no key; 0: none.
   bool experts = false;    ///< `more` reads them.
   bool latents = false;    ///< Likewise those of keys and values.
+  bool states = false;     ///< Likewise state-space layers.
   /// What the keys above do not say.
   void (*more)(HfKeys& keys, Model& model) = nullptr;
 };
@@ -48,12 +49,14 @@ void read_qwen_layers(HfKeys& keys, Model& model);
 std::vector<HfType> llama_types();
 std::vector<HfType> mixture_types();
 std::vector<HfType> gpt_types();
+std::vector<HfType> mamba_types();
 
 /// What a file needs that foreshard does not model, each with the key that says so: "a mixture of
 /// experts ('num_experts')", unless `reads_experts`: models of the type have them, and are read.
-/// `reads_latents`: likewise.
+/// `reads_latents` and `reads_states`: likewise.
 /// Empty if nothing is known of that kind.
 std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
-                                             bool reads_experts, bool reads_latents);
+                                             bool reads_experts, bool reads_latents,
+                                             bool reads_states);
 
 }  // namespace foreshard::internal

@@ -198,7 +198,7 @@ TEST(ExecutedGradients, AreSlopesOfTheResult) {
   for (const char* operation :
        {"abs",        "clip", "cos", "elu",        "erf",  "exp",    "gelu",         "identity",
         "leaky_relu", "log",  "neg", "reciprocal", "relu", "scale",  "hard_sigmoid", "hard_swish",
-        "sigmoid",    "silu", "sin", "softplus",   "sqrt", "square", "tanh"})
+        "sigmoid",    "silu", "sin", "softplus",   "sqrt", "square", "squared_relu", "tanh"})
     expect_gradients(unary_graph(operation), operation);
   for (const char* operation : {"add", "div", "max", "min", "mul", "pow", "sub"})
     expect_gradients(binary_graph(operation), operation);

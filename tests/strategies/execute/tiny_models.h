@@ -133,6 +133,37 @@ inline Model tiny_latents(bool queries) {
   return model;
 }
 
+/// Nemotron-H's kind: layers of one branch each, of which some are Mamba-2; a feed-forward layer of
+/// squared ReLU, or experts.
+inline Model tiny_hybrid(bool experts) {
+  Model model = tiny_llama();
+  model.name = experts ? "tiny hybrid with experts" : "tiny hybrid";
+  model.positions = Positions::kNone;
+  model.activation = Activation::kSquaredRelu;
+  model.pattern = experts ? "MEM*" : "M-*M";
+  model.mamba = Mamba{.heads = 8, .head_dim = 2, .groups = 4, .state = 3, .conv = 3, .chunk = 4};
+  if (!experts) return model;
+  model.mamba->conv_bias = false;
+  model.ffn = 0;
+  model.experts = 4;
+  model.experts_per_token = 2;
+  model.expert_ffn = 12;
+  model.shared_ffn = 8;
+  model.router = Router::kSigmoid;
+  return model;
+}
+
+/// Mamba-2's kind: nothing else.
+inline Model tiny_mamba() {
+  Model model = tiny_hybrid(false);
+  model.name = "tiny mamba";
+  model.pattern = "MMMM";
+  model.heads = model.kv_heads = model.head_dim = model.ffn = 0;
+  model.activation = Activation::kGelu;
+  model.tied_embeddings = true;
+  return model;
+}
+
 /// Those that fused attention alone computes.
 inline std::vector<Model> tiny_fused_models() {
   return {tiny_windows(), tiny_chunks(), tiny_latents(true), tiny_latents(false)};

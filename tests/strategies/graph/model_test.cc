@@ -52,10 +52,29 @@ TEST(ParameterCount, IsThePublishedOne) {
   EXPECT_EQ(parameter_count(catalogue("gpt-oss-120b")), 116'829'156'672);
   EXPECT_EQ(parameter_count(catalogue("dbrx")), 131'596'523'520);
   EXPECT_EQ(parameter_count(catalogue("gemma2-9b")), 9'241'705'984);
+  // Nemotron-H's report rounds: 8.1B and 56.3B (arXiv 2504.03624, table 1), 46.8B; Mamba-2's 2.7B.
+  // A checkpoint of its kind, Nemotron-H-4B-Base-8K, has 8.97 GB in bf16: see NemotronH4B below.
+  EXPECT_EQ(parameter_count(catalogue("nemotron-nano-9b-v2")), 8'888'227'328);
+  EXPECT_EQ(parameter_count(catalogue("nemotron-h-8b")), 8'100'852'736);
+  EXPECT_EQ(parameter_count(catalogue("nemotron-h-47b")), 46'791'554'816);
+  EXPECT_EQ(parameter_count(catalogue("nemotron-h-56b")), 56'324'350'464);
+  EXPECT_EQ(parameter_count(catalogue("mamba2-2.7b")), 2'702'599'680);
   // Of the checkpoints, but for what is not trained by a gradient: the bias that balances the load
   // of each routed expert.
   EXPECT_EQ(parameter_count(catalogue("deepseek-v3")), 671'026'419'200 - std::int64_t{58} * 256);
+  EXPECT_EQ(parameter_count(catalogue("nemotron-3-nano-30b-a3b")),
+            31'577'940'288 - std::int64_t{23} * 128);
   EXPECT_EQ(parameter_count(catalogue("kimi-k2")), 1'026'408'232'448 - std::int64_t{60} * 384);
+}
+
+// Files of 4.99 and 3.98 GB (huggingface.co/nvidia/Nemotron-H-4B-Base-8K), 2 bytes a parameter.
+TEST(ParameterCount, NemotronH4B) {
+  Model model = catalogue("nemotron-h-8b");
+  model.hidden = 3072;
+  model.ffn = 12288;
+  model.mamba->heads = 112;
+  EXPECT_EQ(parameter_count(model), 4'489'223'040);
+  EXPECT_NEAR(2 * static_cast<double>(parameter_count(model)), 8.97e9, 0.01e9);
 }
 
 // By hand, the decoder of text of models that see images, too: h = 5,120, attention of 56 heads of

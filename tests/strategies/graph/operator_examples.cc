@@ -60,6 +60,7 @@ std::vector<Example> operator_examples() {
   const Settings latents{{"heads", I{4}}, {"rotary_dim", I{2}}, {"value_dim", I{1}}};
   Settings eager_latents = latents;
   eager_latents.set("eager", true);
+  const Settings scan{{"heads", I{4}}, {"groups", I{2}}, {"state", I{2}}, {"chunk", I{4}}};
   const TensorType mask{DType::kInt8, {4, 6}};
   return {
       {"add_positions", {f({4, 6, 8}), f({6, 8})}},
@@ -120,6 +121,10 @@ std::vector<Example> operator_examples() {
       {"embedding", {ids({4, 6}), f({10, 8})}},
       {"embedding", {ids({4, 6}), f({10, 8})}, {{"every_row", true}}},
       {"expand", {f({6, 1})}, {{"shape", Integers{4, 6, 8}}}},
+      {"gated_norm", {f({4, 6, 8}), f({4, 6, 8}), f({8})}, {{"groups", I{2}}}},
+      {"gated_norm_gradient",
+       {f({4, 6, 8}), f({4, 6, 8}), f({4, 6, 8}), f({8})},
+       {{"groups", I{2}}}},
       {"gather", {f({4, 10, 8}), ids({6, 2})}, {{"axis", I{1}}}},
       {"gradient_accumulate", {f({4, 6})}},
       {"gradient_accumulate", {f({4, 6})}, {{"to", S("bf16")}}},
@@ -190,6 +195,13 @@ std::vector<Example> operator_examples() {
       {"split", {f({4, 6})}, {{"axis", I{1}}, {"sizes", Integers{2, 4}}}},
       {"split_heads", {f({4, 6, 32})}, heads},
       {"split_queries", {f({4, 6, 32})}, heads},
+      {"ssd_scan",
+       {f({4, 6, 20}), f({4, 6, 4}), f({20, 2}), f({4}), f({4}), f({4}), f({20})},
+       scan},
+      {"ssd_scan", {f({4, 6, 20}), f({4, 6, 4}), f({20, 3}), f({4}), f({4}), f({4})}, scan},
+      {"ssd_scan_gradient",
+       {f({4, 6, 12}), f({4, 6, 20}), f({4, 6, 4}), f({20, 2}), f({4}), f({4}), f({4}), f({20})},
+       scan},
       {"swiglu", {f({4, 6, 16})}},
       {"swiglu", {f({4, 6, 16})}, {{"eager", true}}},
       {"swiglu", {f({4, 6, 8}), f({4, 6, 8})}},

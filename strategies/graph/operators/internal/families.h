@@ -57,6 +57,9 @@ OperatorDefinition bias_gradient();
 OperatorDefinition gradient_accumulate();
 OperatorDefinition swiglu();
 OperatorDefinition swiglu_gradient();
+// gated_norm.cc
+OperatorDefinition gated_norm();
+OperatorDefinition gated_norm_gradient();
 // lookup.cc
 OperatorDefinition cross_entropy();
 OperatorDefinition cross_entropy_gradient();
@@ -98,6 +101,9 @@ OperatorDefinition reshape();
 OperatorDefinition slice();
 OperatorDefinition split();
 OperatorDefinition transpose();
+// ssd_scan.cc
+OperatorDefinition ssd_scan();
+OperatorDefinition ssd_scan_gradient();
 // vocabulary.cc
 OperatorDefinition vocabulary_cross_entropy();
 OperatorDefinition vocabulary_cross_entropy_gradient();

@@ -1,0 +1,65 @@
+/// \file
+/// Layers of a state-space model (Mamba-2): a recurrence over the tokens in place of attention.
+///
+/// Of each token in_proj makes a gate z, values x, matrices B and C, and a step dt. A causal
+/// convolution over the last `conv` tokens, each channel by itself, then silu, changes x, B and C.
+/// Every head h has a state of head_dim x state numbers,
+///
+///     S_t = exp(dt_t A_h) S_(t-1) + dt_t x_t B_t^T,    y_t = S_t C_t + D_h x_t
+///
+/// and what leaves the layer is out_proj(rms_norm(y silu(z))), the norm over the heads of a group.
+/// The heads of a group share B and C, as query heads share a key head. Tensor-parallel ranks hold
+/// whole groups.
+/// Source: Dao and Gu, "Transformers are SSMs", arXiv 2405.21060, sections 6 to 8;
+/// NVIDIA/Megatron-LM, megatron/core/ssm/mamba_mixer.py.
+/// Not modelled: Mamba-1, whose steps and decays differ by channel (Jamba); biases of the two
+/// projections; sequences that context-parallel ranks share; initial states and packed samples.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/units.h"
+#include "base/yaml/table.h"
+
+namespace foreshard {
+
+struct Mamba {
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 64;  ///< Channels of a head.
+  std::int64_t groups = 1;     ///< Of heads, that share B and C.
+  std::int64_t state = 128;    ///< Columns of a head's state.
+  std::int64_t conv = 4;       ///< Tokens that the convolution sees.
+  bool conv_bias = true;
+  std::int64_t chunk = 256;  ///< Tokens whose part of the recurrence is computed as products.
+
+  std::int64_t width() const { return heads * head_dim; }
+  /// x, B and C.
+  std::int64_t conv_width() const { return width() + 2 * groups * state; }
+  /// What in_proj makes: z, x, B, C and dt.
+  std::int64_t projected() const { return width() + conv_width() + heads; }
+  bool operator==(const Mamba&) const = default;
+};
+
+const yaml::Table<Mamba>& yaml_table(const Mamba*);
+
+/// What a letter of a model's pattern says of its layer, which has one branch and one norm.
+/// Source: Nemotron-H's "hybrid_override_pattern", as huggingface/transformers and Megatron-LM read
+/// it (models/nemotron_h/configuration_nemotron_h.py).
+inline constexpr char kMambaLetter = 'M';
+inline constexpr char kAttentionLetter = '*';
+inline constexpr char kFeedForwardLetter = '-';
+inline constexpr char kExpertsLetter = 'E';
+/// What is wrong about a pattern for so many layers; empty if nothing is.
+std::string pattern_fault(std::string_view pattern, std::int64_t layers);
+
+/// Elements of the two projections of a layer in a stream of `hidden`.
+std::int64_t mamba_matrices(const Mamba& mamba, std::int64_t hidden);
+/// Those, the convolution with its bias, A, D and the bias of dt of each head, and the gated norm.
+std::int64_t mamba_parameters(const Mamba& mamba, std::int64_t hidden);
+/// Arithmetic of the recurrence forward for one token: 7 for each number of the state.
+/// Source: NVIDIA/Megatron-LM, megatron/training/training.py (mamba_layer_flops).
+Flops scan_flops_per_token(const Mamba& mamba);
+
+}  // namespace foreshard

@@ -1,0 +1,132 @@
+// The kinds of a model's layers (model.h).
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "strategies/graph/internal/model_faults.h"
+#include "strategies/graph/model.h"
+
+namespace foreshard {
+
+bool internal::has_one_branch(LayerKind kind) {
+  return kind.mixer == Mixer::kNone || !kind.feed_forward;
+}
+
+using internal::has_one_branch;
+
+namespace {
+
+LayerKind kind_of(char letter) {
+  if (letter == kExpertsLetter) return {.experts = true, .mixer = Mixer::kNone};
+  if (letter == kFeedForwardLetter) return {.mixer = Mixer::kNone};
+  return {.mixer = letter == kMambaLetter ? Mixer::kMamba : Mixer::kAttention,
+          .feed_forward = false};
+}
+
+// What of attention, of the feed-forward layer and of experts is given though no layer has it.
+std::string idle_beside_pattern(const Model& model) {
+  const auto has = [&](char letter) { return model.pattern.find(letter) != std::string::npos; };
+  if (!has(kMambaLetter) && model.mamba)
+    return "mamba has no meaning: pattern has no M; leave it out";
+  if (!has(kExpertsLetter) && model.experts > 0)
+    return "experts has no meaning: pattern has no E; leave it out";
+  if (!has(kFeedForwardLetter) && !has(kExpertsLetter) && model.ffn > 0)
+    return "ffn has no meaning: pattern has no - and no E; leave it out";
+  if (has(kAttentionLetter)) return {};
+  if (model.heads > 0 || model.kv_heads > 0 || model.head_dim > 0 || model.has_latents())
+    return "pattern has no *, so that no layer has attention: set heads: 0 and leave out kv_heads, "
+           "head_dim and key_value_rank";
+  if (model.positions == Positions::kRotary)
+    return "positions: rotary has no meaning: pattern has no *; set positions: none";
+  return {};
+}
+
+// What is not modelled beside a pattern.
+std::string unmodelled_beside_pattern(const Model& model) {
+  if (model.dense_layers > 0 || model.expert_interval != 1)
+    return "pattern says which layers have experts: leave out dense_layers and expert_interval";
+  if (model.window > 0 || model.unrotated_interval > 0)
+    return "windows of attention and layers without rotary positions are not modelled beside a "
+           "pattern; leave out window and unrotated_interval";
+  if (model.branches != Branches::kSequential || model.norm_places != NormPlaces::kBefore)
+    return "layers of a pattern have one branch, normalised before; leave out branches and "
+           "norm_places";
+  if (model.adapters) return "adapters are not modelled beside a pattern; leave out one of the two";
+  if (model.multi_token_prediction > 0)
+    return "modules that predict further tokens are not modelled beside a pattern; leave out "
+           "multi_token_prediction";
+  return {};
+}
+
+}  // namespace
+
+std::string internal::pattern_fault(const Model& model) {
+  const bool squares = model.activation == Activation::kSquaredRelu;
+  if (squares && model.has_mlp_bias())
+    return "activation: squared-relu with biases is not modelled; set bias: false";
+  if (model.pattern.empty()) {
+    if (model.mamba) return "mamba has no meaning without a pattern that has M; give pattern";
+    return model.heads > 0 ? "" : "heads is 0, and layers have attention; give 1 or more";
+  }
+  if (auto why = foreshard::pattern_fault(model.pattern, model.layers); !why.empty()) return why;
+  const auto has = [&](char letter) { return model.pattern.find(letter) != std::string::npos; };
+  if (has(kMambaLetter) && !model.mamba)
+    return "pattern has M: give the sizes of its layers (mamba)";
+  if (has(kExpertsLetter) && model.experts == 0)
+    return "pattern has E, but the model no experts: give experts";
+  if (has(kAttentionLetter) && model.heads == 0)
+    return "pattern has *, and heads is 0: give 1 or more";
+  if (auto why = idle_beside_pattern(model); !why.empty()) return why;
+  return unmodelled_beside_pattern(model);
+}
+
+std::string name_of(LayerKind kind) {
+  if (has_one_branch(kind)) {
+    const bool attends = kind.mixer == Mixer::kAttention;
+    if (kind.feed_forward) return kind.experts ? "experts_layer" : "mlp_layer";
+    return attends ? "attention_layer" : "mamba_layer";
+  }
+  return std::string(kind.experts ? "expert_" : "") + (kind.window ? "window_" : "") +
+         (kind.unrotated ? "unrotated_" : "") + "layer";
+}
+
+LayerKind Model::kind_of_layer(std::int64_t layer) const {
+  if (!pattern.empty()) return kind_of(pattern[static_cast<std::size_t>(layer)]);
+  const auto ends = [&](std::int64_t interval) {
+    return interval > 0 && (layer + 1) % interval == 0;
+  };
+  return {.experts = experts > 0 && layer >= dense_layers && ends(expert_interval),
+          .window = window > 0 && layer >= full_layers && !ends(full_interval),
+          .unrotated = ends(unrotated_interval)};
+}
+
+std::vector<LayerKind> Model::layer_kinds() const {
+  std::vector<LayerKind> kinds;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const LayerKind kind = kind_of_layer(layer);
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+  }
+  std::ranges::sort(kinds);
+  return kinds;
+}
+
+bool Model::has_dense_layers() const {
+  return std::ranges::any_of(layer_kinds(),
+                             [](LayerKind kind) { return kind.feed_forward && !kind.experts; });
+}
+
+bool Model::has_expert_layers() const {
+  return std::ranges::any_of(layer_kinds(), &LayerKind::experts);
+}
+
+bool Model::has_mixer(Mixer mixer) const {
+  return std::ranges::any_of(layer_kinds(),
+                             [&](LayerKind kind) { return kind.mixer == mixer; });
+}
+
+std::size_t Model::kind_index(std::int64_t layer) const {
+  const auto kinds = layer_kinds();
+  return static_cast<std::size_t>(std::ranges::find(kinds, kind_of_layer(layer)) - kinds.begin());
+}
+
+}  // namespace foreshard
