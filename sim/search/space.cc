@@ -73,7 +73,8 @@ class Enumerator {
   }
 
   Enumeration run() && {
-    for (const std::int64_t tensor : sizes(space_.tensor_parallel, std::max<std::int64_t>(model_.heads, 1))) {
+    for (const std::int64_t tensor :
+         sizes(space_.tensor_parallel, std::max<std::int64_t>(model_.heads, 1))) {
       for (const std::int64_t pipeline : sizes(space_.pipeline_parallel, model_.layers)) {
         strategy_.tensor_parallel = tensor;
         strategy_.pipeline_parallel = pipeline;

@@ -20,7 +20,8 @@ const yaml::Table<Mamba>& yaml_table(const Mamba*) {
       yaml::Table<Mamba>("mamba", "The Mamba-2 layers of a model (`pattern` says which).")
           .required("heads", &Mamba::heads, "Heads of a layer, each with a state.",
                     yaml::between(0, kMostHeads))
-          .optional("head_dim", &Mamba::head_dim, "Channels of a head.", yaml::between(0, kMostColumns))
+          .optional("head_dim", &Mamba::head_dim, "Channels of a head.",
+                    yaml::between(0, kMostColumns))
           .optional("groups", &Mamba::groups, "Groups of heads that share B and C.",
                     yaml::between(0, kMostHeads))
           .optional("state", &Mamba::state, "Columns of a head's state.",
@@ -32,20 +33,24 @@ const yaml::Table<Mamba>& yaml_table(const Mamba*) {
                     "Tokens whose part of the recurrence is computed as matrix products.",
                     yaml::between(0, kMostTokens))
           .check("heads", [](const Mamba& m) { return mamba_size_fault(m.heads, "heads"); })
-          .check("head_dim",
-                 [](const Mamba& m) { return mamba_size_fault(m.head_dim, "channels in each head"); })
-          .check("groups", [](const Mamba& m) { return mamba_size_fault(m.groups, "groups of heads"); })
+          .check(
+              "head_dim",
+              [](const Mamba& m) { return mamba_size_fault(m.head_dim, "channels in each head"); })
+          .check("groups",
+                 [](const Mamba& m) { return mamba_size_fault(m.groups, "groups of heads"); })
           .check("groups",
                  [](const Mamba& m) -> std::string {
                    if (m.groups < 1 || m.heads % m.groups == 0) return {};
-                   return fmt::format("{} heads do not form {} groups of equal size; use a divisor "
-                                      "of heads",
-                                      m.heads, m.groups);
+                   return fmt::format(
+                       "{} heads do not form {} groups of equal size; use a divisor "
+                       "of heads",
+                       m.heads, m.groups);
                  })
           .check("state",
                  [](const Mamba& m) { return mamba_size_fault(m.state, "a state in each head"); })
-          .check("conv",
-                 [](const Mamba& m) { return mamba_size_fault(m.conv, "a convolution over tokens"); })
+          .check(
+              "conv",
+              [](const Mamba& m) { return mamba_size_fault(m.conv, "a convolution over tokens"); })
           .check("chunk",
                  [](const Mamba& m) { return mamba_size_fault(m.chunk, "chunks of tokens"); });
   return table;

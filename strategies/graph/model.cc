@@ -104,7 +104,7 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .required("layers", &Model::layers, "Transformer layers.", yaml::between(1, kMaxLayers))
           .required("hidden", &Model::hidden, "Width of the residual stream.",
                     yaml::between(1, kMaxWidth))
-          .required("heads", &Model::heads, 
+          .required("heads", &Model::heads,
                     "Attention (query) heads; 0: no layer has attention (`pattern`).",
                     yaml::between(0, kMaxHeads))
           .optional("kv_heads", &Model::kv_heads, "Key and value heads; 0: as many as heads.",

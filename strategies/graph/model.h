@@ -105,7 +105,7 @@ struct Model {
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t head_size() const {
-    return head_dim > 0 || heads == 0 ? head_dim : hidden / heads;
+    return head_dim > 0 || heads == 0 ? head_dim : hidden / heads;  // 0: there is no attention
   }
   bool has_latents() const { return key_value_rank > 0; }
   std::int64_t value_size() const { return has_latents() ? value_dim : head_size(); }
@@ -119,7 +119,7 @@ struct Model {
   LayerKind kind_of_layer(std::int64_t layer) const;
   /// The kinds of layers that the model has, ascending: dense ones first.
   std::vector<LayerKind> layer_kinds() const;
-  bool has_dense_layers() const;   ///< Layers with one feed-forward layer.
+  bool has_dense_layers() const;  ///< Layers with one feed-forward layer.
   bool has_expert_layers() const;
   bool has_mixer(Mixer mixer) const;  ///< Some layer has it.
   /// Index into layer_kinds().

@@ -120,8 +120,7 @@ bool Model::has_expert_layers() const {
 }
 
 bool Model::has_mixer(Mixer mixer) const {
-  return std::ranges::any_of(layer_kinds(),
-                             [&](LayerKind kind) { return kind.mixer == mixer; });
+  return std::ranges::any_of(layer_kinds(), [&](LayerKind kind) { return kind.mixer == mixer; });
 }
 
 std::size_t Model::kind_index(std::int64_t layer) const {

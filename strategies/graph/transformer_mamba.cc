@@ -48,12 +48,11 @@ TensorId BlockBuilder::mamba_branch(TensorId x) {
                                                {"groups", groups},
                                                {"state", mamba.state},
                                                {"chunk", mamba.chunk}}});
-  const TensorId normed = added({.type = "gated_norm",
-                                 .name = "mamba_norm",
-                                 .inputs = {scanned, parts[0],
-                                            parameter("mamba_norm.weight", {mamba.width()},
-                                                      {tensor()})},
-                                 .settings = {{"groups", groups}}});
+  const TensorId normed = added(
+      {.type = "gated_norm",
+       .name = "mamba_norm",
+       .inputs = {scanned, parts[0], parameter("mamba_norm.weight", {mamba.width()}, {tensor()})},
+       .settings = {{"groups", groups}}});
   begin(Part::kNone);
   return matmul("mamba_out", normed, mamba.width(), model_.hidden, {tensor(), kWhole});
 }

@@ -427,7 +427,7 @@ TEST(BadInput, StateSpaces) {
                  "use M (Mamba)");
   expect_refused(model("  pattern: M*M\n  mamba:\n    heads: 32\n"), "3 letters for 4 layers",
                  "one for each layer");
-  expect_refused(mamba("    state: 0\n"), "mamba.state", "give 1 or more");
+  expect_refused(mamba("    state: 0\n"), "a state in each head", "give 1 or more");
   expect_refused(mamba("    groups: 5\n"), "32 heads do not form 5 groups", "use a divisor");
   expect_refused(mamba("    sate: 16\n"), "sate", "did you mean 'state'");
   const auto both = [&](const std::string& strategy) {

@@ -131,7 +131,8 @@ class Scan {
 
   void backward_of_head(std::int64_t b, std::int64_t h, const ScanValues& dy, ScanValues& dafter,
                         std::span<Operand> out) const {
-    std::vector<ScanValues> states(1, ScanValues(at(channels_ * state_), 0.0));  // before each token
+    std::vector<ScanValues> states(1,
+                                   ScanValues(at(channels_ * state_), 0.0));  // before each token
     for (std::int64_t t = 0; t < tokens_; ++t) {
       states.push_back(states.back());
       advance(b * tokens_ + t, h, states.back());
@@ -213,13 +214,14 @@ void gated_norm(const Invocation& kernel) {
   const Operand& y = kernel.in[0];
   const Operand& z = kernel.in[1];
   need_same_slice(y, z);
-  each_normed_group(y, kernel.op.settings, [&](std::int64_t first, std::int64_t c, std::int64_t width) {
-    const double inverse = inverse_root(y, z, first, width);
-    for (std::int64_t i = 0; i < width; ++i)
-      kernel.out[0].values[at(first + i)] = y.values[at(first + i)] *
-                                            scan_silu(z.values[at(first + i)]) * inverse *
-                                            kernel.in[2].values[at(c + i)];
-  });
+  each_normed_group(
+      y, kernel.op.settings, [&](std::int64_t first, std::int64_t c, std::int64_t width) {
+        const double inverse = inverse_root(y, z, first, width);
+        for (std::int64_t i = 0; i < width; ++i)
+          kernel.out[0].values[at(first + i)] = y.values[at(first + i)] *
+                                                scan_silu(z.values[at(first + i)]) * inverse *
+                                                kernel.in[2].values[at(c + i)];
+      });
 }
 
 void gated_norm_gradient(const Invocation& kernel) {
@@ -227,26 +229,28 @@ void gated_norm_gradient(const Invocation& kernel) {
   const Operand& z = kernel.in[2];
   need_same_slice(y, z);
   std::ranges::fill(kernel.out[2].values, 0.0);
-  each_normed_group(y, kernel.op.settings, [&](std::int64_t first, std::int64_t c, std::int64_t width) {
-    const double inverse = inverse_root(y, z, first, width);
-    double mean = 0;  // of gradient times value
-    for (std::int64_t i = 0; i < width; ++i) {
-      const double value = y.values[at(first + i)] * scan_silu(z.values[at(first + i)]) * inverse;
-      const double d = kernel.in[0].values[at(first + i)];
-      kernel.out[2].values[at(c + i)] += d * value;
-      mean += d * kernel.in[3].values[at(c + i)] * value / static_cast<double>(width);
-    }
-    for (std::int64_t i = 0; i < width; ++i) {
-      const double gate = scan_silu(z.values[at(first + i)]);
-      const double value = y.values[at(first + i)] * gate * inverse;
-      const double d = inverse * (kernel.in[0].values[at(first + i)] *
-                                      kernel.in[3].values[at(c + i)] -
-                                  value * mean);
-      kernel.out[0].values[at(first + i)] = d * gate;
-      kernel.out[1].values[at(first + i)] =
-          d * y.values[at(first + i)] * scan_silu_slope(z.values[at(first + i)]);
-    }
-  });
+  each_normed_group(
+      y, kernel.op.settings, [&](std::int64_t first, std::int64_t c, std::int64_t width) {
+        const double inverse = inverse_root(y, z, first, width);
+        double mean = 0;  // of gradient times value
+        for (std::int64_t i = 0; i < width; ++i) {
+          const double value =
+              y.values[at(first + i)] * scan_silu(z.values[at(first + i)]) * inverse;
+          const double d = kernel.in[0].values[at(first + i)];
+          kernel.out[2].values[at(c + i)] += d * value;
+          mean += d * kernel.in[3].values[at(c + i)] * value / static_cast<double>(width);
+        }
+        for (std::int64_t i = 0; i < width; ++i) {
+          const double gate = scan_silu(z.values[at(first + i)]);
+          const double value = y.values[at(first + i)] * gate * inverse;
+          const double d =
+              inverse *
+              (kernel.in[0].values[at(first + i)] * kernel.in[3].values[at(c + i)] - value * mean);
+          kernel.out[0].values[at(first + i)] = d * gate;
+          kernel.out[1].values[at(first + i)] =
+              d * y.values[at(first + i)] * scan_silu_slope(z.values[at(first + i)]);
+        }
+      });
 }
 
 }  // namespace foreshard::execute

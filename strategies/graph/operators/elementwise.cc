@@ -10,11 +10,11 @@ namespace foreshard::operators {
 namespace {
 
 const std::vector<std::string_view> kUnary{
-    "abs",   "ceil", "clip",         "cos",        "elu",      "erf",        "exp",
-    "floor", "gelu", "hard_sigmoid", "hard_swish", "identity", "leaky_relu", "log",
-    "neg",   "not",  "reciprocal",   "relu",       "round",    "scale",      "sigmoid",
-    "sign",  "silu", "sin",          "softplus",   "sqrt",     "square",     "squared_relu",
-    "tanh"};
+    "abs",        "ceil",  "clip",    "cos",          "elu",        "erf",
+    "exp",        "floor", "gelu",    "hard_sigmoid", "hard_swish", "identity",
+    "leaky_relu", "log",   "neg",     "not",          "reciprocal", "relu",
+    "round",      "scale", "sigmoid", "sign",         "silu",       "sin",
+    "softplus",   "sqrt",  "square",  "squared_relu", "tanh"};
 const std::vector<std::string_view> kBinary{"add", "and", "div", "equal", "greater", "less", "max",
                                             "min", "mod", "mul", "or",    "pow",     "sub"};
 

@@ -10,7 +10,7 @@ namespace foreshard::operators {
 namespace {
 
 std::string gated_fault_in(const Settings& settings, const Shape& y, const Shape& z,
-                     const Shape& weight) {
+                           const Shape& weight) {
   if (y.size() != 3) return "needs [batch, sequence, columns], not " + text_of(y);
   if (z != y) return "gate " + text_of(z) + " and input " + text_of(y) + " differ in shape";
   const std::int64_t groups = settings.integer("groups");

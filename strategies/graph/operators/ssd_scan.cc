@@ -60,8 +60,7 @@ std::string scan_fault_in(const Call& call, std::size_t first) {
   if (shape(1) != Shape{x[0], x[1], s.heads})
     return fmt::format("steps {} are not one for each head of {}", text_of(shape(1)), text_of(x));
   if (shape(2).size() != 2 || shape(2)[0] != x[2] || shape(2)[1] < 1)
-    return fmt::format("the convolution's weight is [{}, tokens], not {}", x[2],
-                       text_of(shape(2)));
+    return fmt::format("the convolution's weight is [{}, tokens], not {}", x[2], text_of(shape(2)));
   for (std::size_t i = 3; i < kScanInputs; ++i)
     if (shape(i) != Shape{s.heads})
       return fmt::format("A, the bias of steps and D are one for each of {} heads, not {}", s.heads,
@@ -130,10 +129,8 @@ class ScanKernels {
 
   Kernel convolution(PassKind kind) const { return pass_over(kind, xbc_); }
   Kernel decays(PassKind kind) const {
-    return Pass{.kind = kind,
-                .rows = steps_[0] * steps_[1],
-                .columns = heads(),
-                .dtype = DType::kFp32};
+    return Pass{
+        .kind = kind, .rows = steps_[0] * steps_[1], .columns = heads(), .dtype = DType::kFp32};
   }
   Kernel states(PassKind kind) const {
     return Pass{.kind = kind,
@@ -166,8 +163,8 @@ class ScanKernels {
 
 std::vector<Kernel> ssd_scan_kernels(const Call& local, const Call& whole) {
   const ScanKernels k(local, whole, 0);
-  return {k.convolution(PassKind::kUnary), k.decays(PassKind::kUnary),
-          k.of_heads(k.p(), k.n(), k.q()), k.states(PassKind::kUnary),
+  return {k.convolution(PassKind::kUnary),  k.decays(PassKind::kUnary),
+          k.of_heads(k.p(), k.n(), k.q()),  k.states(PassKind::kUnary),
           k.of_groups(k.q(), k.q(), k.n()), k.of_heads(k.q(), k.p(), k.q() + k.n())};
 }
 
@@ -215,8 +212,9 @@ std::vector<SettingDefinition> scan_settings() {
 
 OperatorDefinition ssd_scan() {
   return {.name = "ssd_scan",
-          .doc = "A causal convolution of each column with silu, then the recurrence of a state of "
-                 "each head (Mamba-2); steps pass softplus.",
+          .doc =
+              "A causal convolution of each column with silu, then the recurrence of a state of "
+              "each head (Mamba-2); steps pass softplus.",
           .inputs = "x_b_c, steps, taps, log_a, steps_bias, d[, taps_bias]",
           .outputs = "y",
           .least_inputs = kScanInputs,
@@ -229,8 +227,9 @@ OperatorDefinition ssd_scan() {
 
 OperatorDefinition ssd_scan_gradient() {
   return {.name = "ssd_scan_gradient",
-          .doc = "The gradients of `ssd_scan`, which it computes again; those of parameters are "
-                 "sums over samples.",
+          .doc =
+              "The gradients of `ssd_scan`, which it computes again; those of parameters are "
+              "sums over samples.",
           .inputs = "dy, x_b_c, steps, taps, log_a, steps_bias, d[, taps_bias]",
           .outputs = "dx_b_c, dsteps, dtaps, dlog_a, dsteps_bias, dd[, dtaps_bias]",
           .least_inputs = kScanInputs + 1,

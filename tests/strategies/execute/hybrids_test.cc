@@ -9,9 +9,8 @@ namespace {
 
 // Tensor, sequence, pipeline, data parallelism and ZeRO, one at a time, then together.
 std::vector<Strategy> strategies() {
-  std::vector<Strategy> list{tiny_strategy(2, 1, 1), tiny_strategy(4, 1, 1),
-                             tiny_strategy(1, 2, 1), tiny_strategy(1, 4, 1),
-                             tiny_strategy(1, 1, 2), tiny_strategy(1, 1, 4),
+  std::vector<Strategy> list{tiny_strategy(2, 1, 1), tiny_strategy(4, 1, 1), tiny_strategy(1, 2, 1),
+                             tiny_strategy(1, 4, 1), tiny_strategy(1, 1, 2), tiny_strategy(1, 1, 4),
                              tiny_strategy(2, 2, 2), tiny_strategy(4, 2, 2)};
   list[1].sequence_parallel = true;
   list[3].schedule = "gpipe";
@@ -28,12 +27,15 @@ TEST(SerialIsSharded, WithStateSpaces) {
   std::size_t turn = 0;
   for (const Model& model : {tiny_hybrid(false), tiny_hybrid(true), tiny_mamba()}) {
     for (Strategy s : strategies()) {
-      s.recompute =
-          std::array{Recompute::kNone, Recompute::kSelective, Recompute::kFull}[turn % 3];
+      s.recompute = std::array{Recompute::kNone, Recompute::kSelective, Recompute::kFull}[turn % 3];
       if (s.recompute == Recompute::kSelective) s.recompute_parts = {Part::kMamba, Part::kNorm};
       s.framework.value.fused_gradient_accumulation = turn % 2 == 0;
       s.framework.value.gradient_reduction =
           turn % 4 < 2 ? GradientReduction::kOverlapped : GradientReduction::kAfterBackward;
+      if (model.experts > 0) {
+        s.capacity_factor = 2;  // of 4 experts for 2: no token is dropped, whoever shares them
+        if (s.data_parallel > 1) s.expert_parallel = 2;
+      }
       expect_serial_is_sharded(model, s, summary);
       ++turn;
     }

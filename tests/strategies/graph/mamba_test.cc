@@ -15,8 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Two groups of two heads of 3 channels, states of 3 x 5.
-constexpr Mamba kSmall{
-    .heads = 4, .head_dim = 3, .groups = 2, .state = 5, .conv = 2, .chunk = 4};
+constexpr Mamba kSmall{.heads = 4, .head_dim = 3, .groups = 2, .state = 5, .conv = 2, .chunk = 4};
 
 Model small() {
   Model model{.name = "m",
@@ -52,8 +51,8 @@ TEST(Mamba, ParametersByHand) {
 // The graph has as many as the formula says.
 TEST(Mamba, ParametersOfTheGraph) {
   const Model model = small();
-  const TransformerGraphs graphs = transformer_graphs(
-      model, {.mesh = {{"tensor", 1}, {"data", 1}}, .batch = 1});
+  const TransformerGraphs graphs =
+      transformer_graphs(model, {.mesh = {{"tensor", 1}, {"data", 1}}, .batch = 1});
   std::int64_t sum = parameter_elements(graphs.embedding) + model.hidden;
   std::vector<std::string> names;
   for (const Graph& layer : graphs.layers) {
@@ -74,8 +73,8 @@ TEST(Mamba, FlopsByHand) {
 }
 
 std::vector<Kernel> kernels_of_type(const std::string& type) {
-  const TransformerGraphs graphs = transformer_graphs(
-      small(), {.mesh = {{"tensor", 1}, {"data", 1}}, .batch = 3});
+  const TransformerGraphs graphs =
+      transformer_graphs(small(), {.mesh = {{"tensor", 1}, {"data", 1}}, .batch = 3});
   const Graph& graph = graphs.layers[1];
   for (const Operator& op : graph.operators) {
     if (op.type != type) continue;
@@ -109,8 +108,7 @@ TEST(Mamba, KernelsOfTheScanByHand) {
 
 TEST(Mamba, KindsOfLayersFollowThePattern) {
   const Model model = small();
-  EXPECT_EQ(model.kind_of_layer(0),
-            (LayerKind{.mixer = Mixer::kMamba, .feed_forward = false}));
+  EXPECT_EQ(model.kind_of_layer(0), (LayerKind{.mixer = Mixer::kMamba, .feed_forward = false}));
   EXPECT_EQ(model.kind_of_layer(1), LayerKind{.feed_forward = false});
   EXPECT_EQ(model.kind_of_layer(2), LayerKind{.mixer = Mixer::kNone});
   EXPECT_TRUE(model.has_dense_layers());
