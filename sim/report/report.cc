@@ -25,6 +25,9 @@ std::string words_of(const Model& model) {
   if (model.multi_token_prediction > 0)
     text += fmt::format(", {} more {} predicted", model.multi_token_prediction,
                         plural(model.multi_token_prediction, "token"));
+  if (model.encoder)
+    text += fmt::format(", the first {} an encoder of {} tokens", grouped(model.encoder->layers),
+                        grouped(model.encoder->sequence));
   text += fmt::format(", sequence {}, {} parameters", grouped(model.sequence),
                       scaled(static_cast<double>(parameter_count(model))));
   if (model.adapters)

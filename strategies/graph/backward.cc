@@ -157,6 +157,7 @@ class Backward {
   TensorId seed(TensorId out) {
     Tensor gradient = forward_[out];
     gradient.name = "d." + gradient.name;
+    gradient.carried = false;
     return gradient_of_[out] = graph_.add(std::move(gradient));
   }
 

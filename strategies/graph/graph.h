@@ -48,6 +48,7 @@ struct Tensor {
   /// Of a frozen table: operators that look its rows up update these in the backward pass, and
   /// nothing else does.
   bool updated_by_rows = false;
+  bool carried = false;  ///< Of an input that goes through: another block has its bytes booked.
 };
 
 inline bool is_trained(const Tensor& tensor) {

@@ -30,6 +30,7 @@ const std::vector<HfType>& hf_types() {
     std::ranges::move(internal::mixture_types(), std::back_inserter(list));
     std::ranges::move(internal::gpt_types(), std::back_inserter(list));
     std::ranges::move(internal::mamba_types(), std::back_inserter(list));
+    std::ranges::move(internal::encoder_types(), std::back_inserter(list));
     return list;
   }();
   return all;
@@ -84,6 +85,8 @@ class HfConfigReader {
   // With positions from a table, what lies beyond the sequence is trained too, if by nothing.
   void set_sequence(HfModel& read, std::optional<std::int64_t> wanted) {
     Model& model = read.model;
+    if (model.image) return set_image_tokens(read, wanted);
+    if (model.encoder && model.encoder->mel_bins == 0) return set_both_sequences(read, wanted);
     const bool table = model.positions == Positions::kLearned;
     const bool limited = type_.longest.key != nullptr && model.positions != Positions::kNone;
     const std::int64_t longest = limited ? keys_.size(type_.longest) : 0;
@@ -97,6 +100,24 @@ class HfConfigReader {
     if (table && rows != model.sequence) model.position_table = rows;
   }
 
+  static void set_image_tokens(HfModel& read, std::optional<std::int64_t> wanted) {
+    Model& model = read.model;
+    model.sequence = model.image->tokens();
+    if (wanted && *wanted != model.sequence)
+      read.remarks.push_back(fmt::format("the sequence is the {} tokens that an image has, not {}",
+                                         model.sequence, *wanted));
+  }
+
+  static void set_both_sequences(HfModel& read, std::optional<std::int64_t> wanted) {
+    Model& model = read.model;
+    model.sequence = wanted.value_or(model.encoder->sequence);
+    model.encoder->sequence = model.sequence;
+    read.remarks.push_back(fmt::format(
+        "encoder and decoder read {} tokens each of a sample, as the file does not say; set "
+        "encoder.sequence in a model of one's own for others",
+        model.sequence));
+  }
+
   // Other heads, and classes of code that is not in Transformers.
   void remark_on_class(HfModel& read) const {
     const Json* list = keys_.find("architectures");
@@ -105,6 +126,8 @@ class HfConfigReader {
     if (name == nullptr || !name->is_string()) return;
     const auto path = name->get<std::string>();
     const std::string last = path.substr(path.rfind('.') + 1);
+    if (fmt::format(" {} ", type_.classes).find(fmt::format(" {} ", last)) != std::string::npos)
+      return;
     if (std::ranges::any_of(kDecoders, [&](auto end) { return last.ends_with(end); })) return;
     read.remarks.push_back(
         fmt::format("the file is of class '{}' ('{}'), but read as the decoder of model_type '{}' "
@@ -318,7 +341,7 @@ Status refusal_of_config(const Json& json, const std::string& type) {
   const HfType* known = find_hf_type(type);
   const auto features = internal::unmodelled_features(
       HfKeys(json), type, known != nullptr && known->experts, known != nullptr && known->latents,
-      known != nullptr && known->states);
+      known != nullptr && known->states, known != nullptr && known->towers);
   const bool parts = json.contains("text_config");
   if (!features.empty())
     return Error{Error::Code::kUnsupported,

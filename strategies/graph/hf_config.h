@@ -1,6 +1,7 @@
 /// \file
-/// A model from the `config.json` of a Hugging Face repository: the decoders of Transformers
-/// (internal/hf_types_llama.cc, hf_types_mixtures.cc and hf_types_gpt.cc list them).
+/// A model from the `config.json` of a Hugging Face repository: the decoders and encoders of
+/// Transformers that internal/hf_types_llama.cc, hf_types_mixtures.cc, hf_types_gpt.cc and
+/// hf_types_encoders.cc list.
 ///
 ///     auto read = read_hf_config(R"({"model_type": "llama"})", "mine", 4096);
 #pragma once

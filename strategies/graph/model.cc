@@ -19,6 +19,7 @@ constexpr double kMaxWidth = 1 << 20;
 constexpr double kMaxTokens = 1 << 24;
 constexpr double kMaxExperts = 1 << 14;
 constexpr double kMaxPredictions = 16;
+constexpr double kMaxTypes = 1 << 10;
 
 }  // namespace
 
@@ -46,6 +47,8 @@ const yaml::Names<Positions>& yaml_names(const Positions*) {
       {"learned", Positions::kLearned, "A trained vector per position, added to the embedding."},
       {"rotary", Positions::kRotary, "Rotation of queries and keys."},
       {"none", Positions::kNone, "No positions, or ones without cost (ALiBi)."},
+      {"relative", Positions::kRelative,
+       "A trained number per range of distances and head, added to scores (T5)."},
   };
   return names;
 }
@@ -55,6 +58,7 @@ const yaml::Names<NormPlaces>& yaml_names(const NormPlaces*) {
       {"before", NormPlaces::kBefore, "x + branch(norm(x))."},
       {"after", NormPlaces::kAfter, "x + norm(branch(x)) (OLMo 2)."},
       {"both", NormPlaces::kBoth, "x + norm(branch(norm(x))) (Gemma 2)."},
+      {"after-sum", NormPlaces::kAfterSum, "norm(x + branch(x)), and no last norm (BERT)."},
   };
   return names;
 }
@@ -98,7 +102,7 @@ const yaml::Names<Router>& yaml_names(const Router*) {
 
 const yaml::Table<Model>& yaml_table(const Model*) {
   static const auto table =
-      yaml::Table<Model>("model", "A decoder transformer.")
+      yaml::Table<Model>("model", "A transformer.")
           .folder("models")
           .required("name", &Model::name, "Name in reports.")
           .required("layers", &Model::layers, "Transformer layers.", yaml::between(1, kMaxLayers))
@@ -114,8 +118,9 @@ const yaml::Table<Model>& yaml_table(const Model*) {
                     yaml::between(0, kMaxWidth))
           .optional("ffn", &Model::ffn, "Width of the feed-forward layer; 0: 4 x hidden.",
                     yaml::between(0, kMaxWidth))
-          .required("vocabulary", &Model::vocabulary, "Tokens in the vocabulary.",
-                    yaml::between(1, kMaxTokens))
+          .optional("vocabulary", &Model::vocabulary,
+                    "Tokens in the vocabulary; 0: images are read in their place.",
+                    yaml::between(0, kMaxTokens))
           .required("sequence", &Model::sequence, "Tokens per training sample.",
                     yaml::between(1, kMaxTokens))
           .optional("norm", &Model::norm, "Normalisation.")
@@ -127,6 +132,8 @@ const yaml::Table<Model>& yaml_table(const Model*) {
               "Whether the query, key and value projection has a bias, where `bias` is false.")
           .optional("attention_bias", &Model::attention_bias,
                     "Whether both projections of attention have biases, where `bias` is false.")
+          .optional("key_bias", &Model::key_bias,
+                    "Whether keys have a bias where queries and values do (Whisper: no).")
           .optional("attention_out_bias", &Model::attention_out_bias,
                     "Whether the output projection of attention has a bias, where `bias` is false.")
           .optional("mlp_bias", &Model::mlp_bias,
@@ -209,6 +216,22 @@ const yaml::Table<Model>& yaml_table(const Model*) {
                     "Modules behind the layers, each of which predicts one more token (MTP of "
                     "DeepSeek-V3; Megatron-LM's --mtp-num-layers).",
                     yaml::between(0, kMaxPredictions))
+          .optional("causal", &Model::causal,
+                    "Whether tokens see those before them alone; else all (an encoder).")
+          .optional("token_types", &Model::token_types,
+                    "Rows of a table of the types of tokens, added to the embedding (BERT's "
+                    "segments); 0: there is none.",
+                    yaml::between(0, kMaxTypes))
+          .optional("head", &Model::head, "What is made of the state of every token.")
+          .optional("pooler", &Model::pooler,
+                    "Whether a product and tanh follow the state of the first token.")
+          .optional("classes", &Model::classes,
+                    "Classes that are told of the first token's state; 0: none are.",
+                    yaml::between(0, kMaxTokens))
+          .optional("image", &Model::image,
+                    "Images that are read in place of tokens (default: tokens are).")
+          .optional("encoder", &Model::encoder,
+                    "An encoder before the decoder (default: there is none).")
           .optional("adapters", &Model::adapters,
                     "Low-rank adapters (LoRA), which alone are trained (default: all parameters "
                     "are).")
@@ -273,7 +296,8 @@ std::int64_t attention_parameters(const Model& model) {
   std::int64_t sum = attention_matrices(model) + qk_norm_parameters(model);
   if (model.has_latents())
     sum += norm_parameters(model, model.query_rank) + norm_parameters(model, model.key_value_rank);
-  if (model.has_qkv_bias()) sum += qkv_width;
+  if (model.has_qkv_bias())
+    sum += qkv_width - (model.key_bias ? 0 : model.kv() * model.head_size());
   if (model.has_attention_out_bias()) sum += model.hidden;
   if (model.sinks) sum += model.heads;
   return sum;
@@ -336,26 +360,26 @@ std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden;
   const std::int64_t norm = norm_parameters(model, h);
   const auto of_layer = [&](LayerKind kind) {
-    return mixer_parameters(model, kind.mixer) + norms_of_layer(model, kind) * norm +
+    const std::int64_t crosses = model.attends_to_encoder(kind) ? 1 : 0;
+    const std::int64_t table = model.has_relative_table(kind) ? kRelativeBuckets * model.heads : 0;
+    return mixer_parameters(model, kind.mixer) + crosses * attention_parameters(model) + table +
+           (norms_of_layer(model, kind) + crosses + (kind.ends_encoder ? 1 : 0)) * norm +
            feed_forward_matrices(model, kind, experts) + feed_forward_biases(model, kind, experts);
   };
-  std::int64_t total = model.vocabulary * h + norm;
+  std::int64_t total = parameters_of_ends(model);
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     total += of_layer(model.kind_of_layer(layer));
   constexpr std::int64_t kNorms = 3;  // of stream and embedding, and the last one
   total += model.multi_token_prediction *
            (of_layer(model.kind_of_prediction()) + prediction_matrix(model) + kNorms * norm);
   total += model.layers * adapter_parameters(model);
-  if (model.embedding_norm) total += norm;
-  if (!model.tied_embeddings) total += model.vocabulary * h;
-  if (model.head_bias) total += model.vocabulary;
-  if (model.positions == Positions::kLearned) total += model.position_rows() * h;
   return total;
 }
 
 // Twice the scores that a head computes of one sequence.
 double doubled_scores(const Model& model, LayerKind kind) {
-  const auto s = static_cast<double>(model.sequence);
+  const auto s = static_cast<double>(model.sequence_of(kind));
+  if (model.attends_to_encoder(kind)) return s * (s + static_cast<double>(model.encoder->sequence));
   const auto w = static_cast<double>(model.window);
   if (kind.mixer != Mixer::kAttention) return 0;
   if (!kind.window) return s * s;
@@ -490,7 +514,8 @@ std::int64_t active_parameter_count(const Model& model) {
 }
 
 std::int64_t trained_parameter_count(const Model& model) {
-  return model.adapters ? model.layers * adapter_parameters(model) : parameter_count(model);
+  if (model.adapters) return model.layers * adapter_parameters(model);
+  return parameter_count(model) - elements_of_sines(model);
 }
 
 // `products` of each matrix and of attention, of 2 operations an element: forward, and of the
@@ -506,21 +531,24 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
   const std::int64_t experts = std::min(model.experts, model.experts_per_token);
   const double widths = static_cast<double>(model.heads * (model.head_size() + model.value_size()));
   const std::int64_t predictions = model.multi_token_prediction;
-  double matrices = static_cast<double>(model.hidden * model.vocabulary * (1 + predictions) +
-                                        prediction_matrix(model) * predictions);
+  // Products by matrices, of one sample.
+  double matrices =
+      products_of_ends(model) + s * static_cast<double>(prediction_matrix(model) * predictions);
   double scores = 0;
   double scans = 0;
   for (std::int64_t layer = 0; layer < model.layers + predictions; ++layer) {
     const LayerKind kind =
         layer < model.layers ? model.kind_of_layer(layer) : model.kind_of_prediction();
-    matrices += static_cast<double>(mixer_matrices(model, kind.mixer) +
+    matrices += static_cast<double>(model.sequence_of(kind)) *
+                static_cast<double>(mixer_matrices(model, kind.mixer) +
                                     feed_forward_matrices(model, kind, experts));
+    if (model.attends_to_encoder(kind)) matrices += cross_attention_products(model);
     scores += doubled_scores(model, kind);
     if (kind.mixer == Mixer::kMamba) scans += scan_flops_per_token(*model.mamba) / 1_FLOP;
   }
   const double adapters = static_cast<double>(model.layers * adapter_parameters(model));
   return Flops::from_base(2 * samples *
-                          (s * (products.of_matrix * matrices + products.of_adapter * adapters) +
+                          (products.of_matrix * matrices + products.of_adapter * s * adapters +
                            products.of_attention * (scores * widths + s * scans / 2)));
 }
 
@@ -555,8 +583,8 @@ Result<Model> checked(Model model) {
       if (model.has_adapter(target))
         return fault(
             "adapters of experts are not modelled; set adapters.targets: [qkv, attention-out]");
-  for (const auto find_fault :
-       {idle_key, window_fault, latents_fault, experts_fault, prediction_fault})
+  for (const auto find_fault : {fault_in_ends, fault_in_encoder, idle_key, window_fault,
+                                latents_fault, experts_fault, prediction_fault})
     if (const std::string why = find_fault(model); !why.empty()) return fault(why);
   return model;
 }

@@ -1,5 +1,6 @@
 /// \file
-/// A decoder transformer by its published hyper-parameters: GPT, Llama and what came of them.
+/// A transformer by its published hyper-parameters: decoders (GPT, Llama and what came of them),
+/// encoders (BERT, ViT), and decoders behind an encoder (T5, Whisper).
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,17 @@
 #include "base/yaml/table.h"
 
 #include "strategies/graph/adapters.h"
+#include "strategies/graph/encoder.h"
+#include "strategies/graph/ends.h"
 #include "strategies/graph/mamba.h"
 
 namespace foreshard {
 
 enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm, kLayerNormScale, kLayerNormPlain };
 enum class Activation : std::uint8_t { kGelu, kSwiglu, kSquaredRelu };
-enum class Positions : std::uint8_t { kLearned, kRotary, kNone };
+enum class Positions : std::uint8_t { kLearned, kRotary, kNone, kRelative };
 /// Which side of attention and of the feed-forward layer is normalised.
-enum class NormPlaces : std::uint8_t { kBefore, kAfter, kBoth };
+enum class NormPlaces : std::uint8_t { kBefore, kAfter, kBoth, kAfterSum };
 /// Whether the feed-forward layer reads what attention gave, or stands beside it.
 enum class Branches : std::uint8_t { kSequential, kParallel, kParallelOneNorm };
 enum class QkNorm : std::uint8_t { kNone, kPerHead, kEveryHead, kAllHeads };
@@ -38,6 +41,9 @@ struct LayerKind {
   bool unrotated = false;  ///< Without the rotary positions that others have.
   Mixer mixer = Mixer::kAttention;
   bool feed_forward = true;  ///< There is a feed-forward layer, or experts.
+  bool encoder = false;    ///< Of the encoder before the decoder: reads its tokens, all at once.
+  bool ends_encoder = false;  ///< The last of those: the norm behind them is its.
+  bool first = false;         ///< Of encoder or decoder, where it has what the others share.
   auto operator<=>(const LayerKind&) const = default;
 };
 /// "layer", "expert_layer", "expert_window_layer"; of one branch: "mamba_layer", "attention_layer",
@@ -57,9 +63,10 @@ struct Model {
   Norm norm = Norm::kLayerNorm;
   Activation activation = Activation::kGelu;
   Positions positions = Positions::kLearned;
-  bool bias = true;                 ///< All four projections of a layer have biases.
-  bool qkv_bias = false;            ///< The query, key and value projection has one (Qwen 2).
-  bool attention_bias = false;      ///< Both projections of attention have biases.
+  bool bias = true;             ///< All four projections of a layer have biases.
+  bool qkv_bias = false;        ///< The query, key and value projection has one (Qwen 2).
+  bool attention_bias = false;  ///< Both projections of attention have biases.
+  bool key_bias = true;         ///< Where queries and values have a bias, keys do (not Whisper's).
   bool attention_out_bias = false;  ///< The output projection of attention has one (GPT-Neo).
   bool mlp_bias = false;            ///< Both projections of the feed-forward layer have biases.
   bool head_bias = false;           ///< The output projection of the model has one (GPT-J).
@@ -100,6 +107,13 @@ struct Model {
   std::optional<Mamba> mamba{};  ///< Of the layers of letter M.
   /// Modules behind the layers, each of which predicts one more token (MTP of DeepSeek-V3).
   std::int64_t multi_token_prediction = 0;
+  bool causal = true;  ///< Tokens see those before them alone; else all, as in an encoder.
+  std::int64_t token_types = 0;  ///< Rows of a table that is added to the embedding (segments).
+  Head head = Head::kLanguage;  ///< Behind the layers, of every token.
+  bool pooler = false;          ///< A product and tanh of the first token's state (BERT).
+  std::int64_t classes = 0;     ///< That are told of its state, or of what the pooler makes of it.
+  std::optional<Image> image{};        ///< What is read in place of tokens.
+  std::optional<Encoder> encoder{};    ///< Before the decoder, to whose states it attends.
   std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
   std::string source;
 
@@ -113,6 +127,19 @@ struct Model {
   bool has_qkv_bias() const { return bias || attention_bias || qkv_bias; }
   bool has_attention_out_bias() const { return bias || attention_bias || attention_out_bias; }
   bool has_mlp_bias() const { return bias || mlp_bias; }
+  bool has_final_norm() const { return norm_places != NormPlaces::kAfterSum; }
+  /// Whether the output projection is the input embedding.
+  bool ties_head() const { return tied_embeddings && head != Head::kNone; }
+  std::int64_t encoder_layers() const { return encoder ? encoder->layers : 0; }
+  /// Tokens that a layer of the kind works on.
+  std::int64_t sequence_of(LayerKind kind) const {
+    return kind.encoder ? encoder->sequence : sequence;
+  }
+  bool is_causal(LayerKind kind) const { return causal && !kind.encoder; }
+  bool has_relative_table(LayerKind kind) const {
+    return kind.first && positions == Positions::kRelative;
+  }
+  bool attends_to_encoder(LayerKind kind) const { return encoder && !kind.encoder; }
   std::int64_t position_rows() const { return position_table > 0 ? position_table : sequence; }
 
   std::int64_t expert_width() const { return expert_ffn > 0 ? expert_ffn : ffn_width(); }
@@ -128,7 +155,7 @@ struct Model {
   LayerKind kind_of_prediction() const { return kind_of_layer(layers - 1); }
   /// What reads the embedding's table behind the layers: the modules that predict one more token,
   /// and a tied output projection.
-  std::int64_t tables_behind() const { return multi_token_prediction + (tied_embeddings ? 1 : 0); }
+  std::int64_t tables_behind() const { return multi_token_prediction + (ties_head() ? 1 : 0); }
   bool has_adapter(AdapterTarget target) const { return adapters && adapters->are_at(target); }
 };
 

@@ -51,6 +51,8 @@ std::string unmodelled_beside_pattern(const Model& model) {
   if (model.branches != Branches::kSequential || model.norm_places != NormPlaces::kBefore)
     return "layers of a pattern have one branch, normalised before; leave out branches and "
            "norm_places";
+  if (model.encoder || !model.causal)
+    return "a pattern is of decoders alone: leave out encoder and causal";
   if (model.adapters) return "adapters are not modelled beside a pattern; leave out one of the two";
   if (model.multi_token_prediction > 0)
     return "modules that predict further tokens are not modelled beside a pattern; leave out "
@@ -87,7 +89,8 @@ std::string name_of(LayerKind kind) {
     return attends ? "attention_layer" : "mamba_layer";
   }
   return std::string(kind.experts ? "expert_" : "") + (kind.window ? "window_" : "") +
-         (kind.unrotated ? "unrotated_" : "") + "layer";
+         (kind.unrotated ? "unrotated_" : "") + (kind.first ? "first_" : "") +
+         (kind.ends_encoder ? "last_" : "") + (kind.encoder ? "encoder_" : "") + "layer";
 }
 
 LayerKind Model::kind_of_layer(std::int64_t layer) const {
@@ -97,7 +100,11 @@ LayerKind Model::kind_of_layer(std::int64_t layer) const {
   };
   return {.experts = experts > 0 && layer >= dense_layers && ends(expert_interval),
           .window = window > 0 && layer >= full_layers && !ends(full_interval),
-          .unrotated = ends(unrotated_interval)};
+          .unrotated = ends(unrotated_interval),
+          .encoder = layer < encoder_layers(),
+          .ends_encoder = layer + 1 == encoder_layers(),
+          .first = (encoder && layer == encoder_layers()) ||
+                   (layer == 0 && positions == Positions::kRelative)};
 }
 
 std::vector<LayerKind> Model::layer_kinds() const {

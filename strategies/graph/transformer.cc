@@ -24,14 +24,21 @@ TensorId BlockBuilder::parallel_layer(TensorId x, const std::string& output) {
   return join("residual", sum("branches", attended, fed), false, x, output);
 }
 
-TensorId BlockBuilder::layer(TensorId x, const std::string& output) {
+TensorId BlockBuilder::layer(TensorId x, const std::string& output, TensorId encoded) {
   if (has_one_branch(kind_)) return one_branch_layer(x, output);
   if (model_.branches != Branches::kSequential) return parallel_layer(x, output);
   const auto normed = [&](const std::string& name, TensorId stream) {
-    return model_.norm_places == NormPlaces::kAfter ? stream : norm(name, stream);
+    const bool is_before =
+        model_.norm_places != NormPlaces::kAfter && model_.norm_places != NormPlaces::kAfterSum;
+    return is_before ? norm(name, stream) : stream;
   };
   const TensorId attended = attention_branch(normed("attention_norm", x));
-  const TensorId middle = join("attention_residual", attended, model_.has_attention_out_bias(), x);
+  TensorId middle = join("attention_residual", attended, model_.has_attention_out_bias(), x);
+  if (encoded.valid()) {
+    const TensorId crossed =
+        cross_attention_branch(normed("cross_attention_norm", middle), encoded);
+    middle = join("cross_attention_residual", crossed, model_.has_attention_out_bias(), middle);
+  }
   const TensorId fed = feed_forward(normed("mlp_norm", middle));
   return join("mlp_residual", fed, has_feed_forward_bias(), middle, output);
 }
@@ -43,6 +50,7 @@ namespace {
 using internal::BlockBuilder;
 
 Graph layer_graph(const Model& model, const TransformerOptions& options, LayerKind kind) {
+  if (model.encoder) return internal::layer_graph_beside_encoder(model, options, kind);
   BlockBuilder build(name_of(kind), model, options, kind);
   build.quantize();
   const TensorId x = build.boundary("layer_in");
@@ -54,7 +62,15 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("embedding", model, options);
   const bool learned = model.positions == Positions::kLearned;
   const std::string sum = model.embedding_norm ? "embedding_sum" : "embedded";
-  TensorId out = build.looked_up(build.token_ids(), learned ? "embedding" : sum);
+  const bool adds_types = model.token_types > 0;
+  TensorId table;
+  if (!model.image)
+    table = build.parameter("embedding.weight", {build.vocabulary(), model.hidden},
+                            {build.tensor(), build.kWhole});
+  TensorId out = model.image ? internal::embedded_image(build)
+                             : build.looked_up(build.token_ids(), table,
+                                               learned || adds_types ? "embedding" : sum);
+  if (adds_types) out = internal::with_token_types(build, out);
   if (learned) {
     const TensorId positions = build.parameter(
         "position.weight", {model.position_rows(), model.hidden}, {build.kWhole, build.kWhole});
@@ -65,7 +81,9 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
                        .output_names = {sum}});
   }
   if (model.embedding_norm) out = build.norm("embedding_norm", out, "embedded");
-  return build.take({}, {build.at_boundary(out)});
+  std::vector<TensorId> outputs{build.at_boundary(out)};
+  if (model.encoder) outputs.push_back(internal::embedded_for_encoder(build, table));
+  return build.take({}, std::move(outputs));
 }
 
 Graph head_graph(const Model& model, const TransformerOptions& options) {
@@ -75,8 +93,17 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   const std::int64_t predictions = 1 + model.multi_token_prediction;
   const bool several = predictions > 1;
   const TensorId x = several ? build.streams("head_in", predictions) : build.boundary("head_in");
-  const TensorId normed = several ? x : build.norm("final_norm", x);
+  const bool is_normed = several || !model.has_final_norm();
+  const TensorId states = is_normed ? x : build.norm("final_norm", x);
   build.begin(Part::kNone);
+  std::vector<TensorId> outputs;
+  if (model.classes > 0 || model.pooler) outputs.push_back(internal::of_first_token(build, states));
+  if (model.head == Head::kNone) {
+    if (outputs.empty()) outputs.push_back(build.at_boundary(states));
+    return build.take({x}, std::move(outputs));
+  }
+  const TensorId normed =
+      model.head == Head::kMasked ? internal::transformed(build, states) : states;
   const std::int64_t v = build.vocabulary();
   const TensorId logits =
       build.matmul("logits", normed, model.hidden, v, {build.kWhole, build.tensor()});
@@ -84,25 +111,8 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   std::vector<std::int64_t> tokens{options.batch, model.sequence};
   if (several) tokens.insert(tokens.begin(), predictions);
   const TensorId targets = build.typed("targets", tokens, DType::kInt64);
-  // Vocabulary-parallel cross-entropy: each rank finds the maximum of its part of the vocabulary,
-  // then, with that of all, the sum of exponentials and the target's logit of its part; those three
-  // per token are what is reduced.
-  // Source: Megatron-LM, megatron/core/fusions/fused_cross_entropy.py.
-  const TensorId maximum =
-      build.added({.type = "vocabulary_maximum", .name = "loss.maximum", .inputs = {logits}});
-  const DType kept = options.fused_cross_entropy ? options.dtype : DType::kFp32;
-  const TensorId parts = build.added(
-      {.type = "vocabulary_cross_entropy",
-       .name = "loss",
-       .inputs = {logits, maximum, targets},
-       .settings = {{"to", std::string(name_of(kept))},
-                    {"kernels", internal::name_of_kernels(options.pointwise.cross_entropy)}},
-       .output_names = {"loss.partial", "loss.exponentials"}});
-  const TensorId statistics = build.added({.type = "vocabulary_loss",
-                                           .name = "loss.combine",
-                                           .inputs = {parts},
-                                           .output_names = {"loss"}});
-  Graph graph = build.take({x}, {statistics});
+  outputs.insert(outputs.begin(), internal::vocabulary_loss(build, "loss", logits, targets));
+  Graph graph = build.take({x}, std::move(outputs));
   graph[targets].pinned = Attribute{.dims = {build.batch(), build.context()}, .partial = {}};
   if (several)
     graph[targets].pinned->dims.insert(graph[targets].pinned->dims.begin(), build.kWhole);

@@ -8,6 +8,11 @@ namespace foreshard::internal {
 TensorId BlockBuilder::attention(std::string type, std::vector<TensorId> inputs,
                                  Settings settings) {
   if (model_.sinks) inputs.push_back(parameter("attention.sinks", {model_.heads}, {tensor()}));
+  if (model_.has_relative_table(kind_)) {
+    inputs.push_back(
+        parameter("attention.relative", {kRelativeBuckets, model_.heads}, {kWhole, tensor()}));
+    settings.set("relative", true);
+  }
   begin(Part::kCoreAttention);
   const TensorId heads = added({.type = std::move(type),
                                 .name = "attention",
@@ -70,7 +75,7 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
   TensorId weights = added({.type = "softmax",
                             .name = "softmax",
                             .inputs = {scores},
-                            .settings = {{"scale", scale}, {"causal", true}}});
+                            .settings = {{"scale", scale}, {"causal", model_.is_causal(kind_)}}});
   if (model_.dropout)
     weights = added({.type = "dropout",
                      .name = "attention_dropout",
@@ -108,8 +113,13 @@ TensorId BlockBuilder::qk_norm(TensorId qkv) {
 
 TensorId BlockBuilder::projected_attention(TensorId x) {
   begin(Part::kQkv);
-  TensorId qkv = matmul("qkv", x, model_.hidden, qkv_width(), {kWhole, tensor()});
-  if (model_.has_qkv_bias()) fused_bias("qkv", qkv, qkv_width(), tensor());
+  TensorId qkv;
+  if (model_.key_bias) {
+    qkv = matmul("qkv", x, model_.hidden, qkv_width(), {kWhole, tensor()});
+    if (model_.has_qkv_bias()) fused_bias("qkv", qkv, qkv_width(), tensor());
+  } else {
+    qkv = separate_heads("qkv", x, {"query", "key", "value"});
+  }
   qkv = adapted(AdapterTarget::kQkv, "qkv", qkv, x, {kWhole, tensor()});
   begin(Part::kQkv);
   qkv = qk_norm(qkv);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,15 +10,16 @@ namespace foreshard {
 Graph transformer_graph(const Model& model, const TransformerOptions& options) {
   const TransformerGraphs blocks = transformer_graphs(model, options);
   Graph whole{.name = "transformer", .tensors = {}, .operators = {}, .gradients_apart = true};
-  TensorId stream;
-  // The block's first input is the stream, its first output the stream after it.
+  std::vector<TensorId> streams;
+  // The block's inputs are the streams, its first outputs the streams after it.
   const auto append = [&](const Graph& block, const std::string& name) {
     std::vector<TensorId> ids;
     ids.reserve(block.tensors.size());
     for (std::size_t t = 0; t < block.tensors.size(); ++t) {
-      const bool first = !block.inputs.empty() && block.inputs.front().index() == t;
-      if (first && stream.valid()) {
-        ids.push_back(stream);
+      const auto input = std::ranges::find(block.inputs, TensorId{static_cast<std::int64_t>(t)});
+      const auto which = static_cast<std::size_t>(input - block.inputs.begin());
+      if (which < std::min(block.inputs.size(), streams.size())) {
+        ids.push_back(streams[which]);
         continue;
       }
       Tensor tensor = block.tensors[t];
@@ -30,14 +32,15 @@ Graph transformer_graph(const Model& model, const TransformerOptions& options) {
       for (TensorId& id : op.outputs) id = ids[id.index()];
       whole.operators.push_back(std::move(op));
     }
-    stream = ids[block.outputs.front().index()];
+    streams.clear();
+    for (const TensorId id : block.outputs) streams.push_back(ids[id.index()]);
   };
   append(blocks.embedding, "embedding");
   for (std::int64_t i = 0; i < model.layers; ++i)
     append(blocks.layers[model.kind_index(i)], "layer" + std::to_string(i));
   for (const Graph& prediction : blocks.predictions) append(prediction, prediction.name);
   append(blocks.head, "head");
-  whole.outputs = {stream};
+  whole.outputs = streams;
   return whole;
 }
 

@@ -80,7 +80,10 @@ void attention_faults(const Strategy& strategy, const Model& model,
   const std::string what = model.has_latents() ? "attention from latents (key_value_rank)"
                            : has_windows       ? windows
                            : model.sinks       ? "attention with sinks"
-                                               : "";
+                           : model.encoder     ? "attention to an encoder"
+                           : model.positions == Positions::kRelative
+                               ? "attention with relative positions"
+                               : "";
   if (what.empty()) return;
   if (strategy.framework->attention == AttentionImplementation::kUnfused) {
     faults.push_back({"framework",

@@ -120,8 +120,10 @@ const yaml::Table<Optimizer>& yaml_table(const Optimizer*) {
 bool is_matrix_of_layer(const Tensor& parameter) {
   // What Mamba layers project is several things of unequal width. Source: NVIDIA/Megatron-LM,
   // megatron/core/ssm/mamba_mixer.py (use_muon).
-  constexpr std::array<std::string_view, 4> kOthers{"embedding.weight", "position.weight",
-                                                    "logits.weight", "mamba_in.weight"};
+  constexpr std::array kOthers = std::to_array<std::string_view>(
+      {"embedding.weight", "position.weight", "encoder_position.weight", "token_type.weight",
+       "patch.weight", "conv_1.weight", "conv_2.weight", "logits.weight", "classifier.weight",
+       "mamba_in.weight"});
   return parameter.shape.size() > 1 && parameter.name.ends_with(".weight") &&
          std::ranges::find(kOthers, parameter.name) == kOthers.end();
 }

@@ -99,7 +99,7 @@ class Placer {
     for (const Tensor& tensor : graph.tensors) {
       if (tensor.role != TensorRole::kParameter) continue;
       const bool projection = tensor.name == "logits.weight";
-      if (projection && model_.tied_embeddings) continue;  // it is the embedding's table
+      if (projection && model_.ties_head()) continue;  // it is the embedding's table
       if (tensor.name.ends_with("_gate.weight") || tensor.name.ends_with("_gate.bias"))
         continue;  // it is a half of the up projection's
       const bool table = tensor.name == "embedding.weight";

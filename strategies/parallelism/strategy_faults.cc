@@ -365,6 +365,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   optimizer_faults(strategy, faults);
   context_faults(strategy, model, faults);
   attention_faults(strategy, model, faults);
+  encoder_faults(strategy, model, faults);
   shard_faults(strategy, faults);
   if (strategy.data_parallel % strategy.shard_replicas == 0) expert_faults(strategy, model, faults);
   auto order = strategy.rank_order;

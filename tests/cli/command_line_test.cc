@@ -483,9 +483,9 @@ TEST(Check, ReadsAHuggingFaceConfig) {
   const Outcome again = foreshard("check '" + echo + "'");
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("is a well-formed model"));
-  const std::string other = folder.write("o/config.json", R"({"model_type": "bert"})").string();
+  const std::string other = folder.write("o/config.json", R"({"model_type": "roberta"})").string();
   EXPECT_THAT(foreshard("check '" + other + "'").err,
-              HasSubstr("'bert' with a bidirectional encoder, which is not modelled"));
+              HasSubstr("'roberta' with a bidirectional encoder, which is not modelled"));
 }
 
 // Sizes that follow from others are those that are used, and the file is of the same model.

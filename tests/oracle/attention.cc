@@ -33,7 +33,7 @@ class Heads {
   /// Keys and values of all tokens beside queries of some.
   static Heads apart(const Operand& queries, const Operand& keys, const Settings& settings) {
     const std::int64_t d = queries.whole[2] / settings.integer("query_heads");
-    FORESHARD_CHECK(extent(keys, 1) == queries.whole[1]);
+    FORESHARD_CHECK(extent(keys, 1) == keys.whole[1]);
     Heads heads(queries, keys, settings, d);
     if (const std::int64_t own = settings.integer("value_dim"); own > 0) heads.value_d_ = own;
     heads.group_ = d + heads.value_d_;
@@ -52,11 +52,13 @@ class Heads {
   /// Keys that query `s` of the slice sees, from one to behind another: causal, and in a window.
   std::int64_t first_seen(std::int64_t s) const {
     const std::int64_t position = queries_.box.begin[1] + s;
-    if (window_ == 0) return 0;
+    if (window_ == 0 || !is_causal_) return 0;
     return is_chunked_ ? position / window_ * window_
                        : std::max<std::int64_t>(0, position + 1 - window_);
   }
-  std::int64_t end_seen(std::int64_t s) const { return queries_.box.begin[1] + s + 1; }
+  std::int64_t end_seen(std::int64_t s) const {
+    return is_causal_ ? queries_.box.begin[1] + s + 1 : keys_.whole[1];
+  }
 
   // Places in the slices.
   std::int64_t query(std::int64_t b, std::int64_t s, std::int64_t h) const {
@@ -73,7 +75,20 @@ class Heads {
     double product = 0;
     for (std::int64_t i = 0; i < d_; ++i)
       product += queries_.values[at(query(b, s, h) + i)] * keys_.values[at(key(b, t, h) + i)];
-    return product * scale();
+    return product * scale() + (table_ == nullptr ? 0 : table_->values[added(h, s, t)]);
+  }
+  /// From here on scores have what this table adds, a row for each range of distances.
+  void set_table(const Operand* table) { table_ = table; }
+  bool has_table() const { return table_ != nullptr; }
+  /// Place in the table: how far the key is before the query, or behind it, where the second half
+  /// of the rows is for keys behind. Every distance has a row, and those beyond the rows share the
+  /// last (T5 has rows for ranges that widen with the distance).
+  std::size_t added(std::int64_t h, std::int64_t s, std::int64_t t) const {
+    const std::int64_t before = queries_.box.begin[1] + s - t;
+    const std::int64_t half = table_->whole[0] / 2;
+    const std::int64_t row =
+        std::min(std::abs(before), half - 1) + (before < 0 ? half : std::int64_t{0});
+    return at(row * extent(*table_, 1) + h);
   }
   double scale() const { return 1 / std::sqrt(static_cast<double>(d_)); }
 
@@ -83,11 +98,10 @@ class Heads {
                  std::int64_t t) const {
     const double p = kernel.op.settings.number("rate");
     if (p == 0) return 1;
-    const std::int64_t length = queries_.whole[1];
-    const std::int64_t row =
-        ((queries_.box.begin[0] + b) * all_ + first_ + h) * length + queries_.box.begin[1] + s;
+    const std::int64_t row = ((queries_.box.begin[0] + b) * all_ + first_ + h) * queries_.whole[1] +
+                             queries_.box.begin[1] + s;
     const std::uint64_t key = key_of(kernel.context.key, kAttentionDropout);
-    return uniform(key, row * length + t) < p ? 0.0 : 1 / (1 - p);
+    return uniform(key, row * keys_.whole[1] + t) < p ? 0.0 : 1 / (1 - p);
   }
 
  private:
@@ -98,6 +112,7 @@ class Heads {
         value_d_(d),
         window_(settings.integer("window")),
         is_chunked_(settings.flag("chunked")),
+        is_causal_(settings.flag("causal")),
         all_(settings.integer("query_heads")),
         of_group_(all_ / settings.integer("kv_heads")) {}
 
@@ -107,6 +122,8 @@ class Heads {
   std::int64_t value_d_;
   std::int64_t window_;
   bool is_chunked_;
+  bool is_causal_;
+  const Operand* table_ = nullptr;
   std::int64_t all_;
   std::int64_t of_group_;  // query heads
   std::int64_t count_ = 0;
@@ -157,7 +174,7 @@ void attend(const Invocation& kernel, const Heads& heads, const Operand* sinks) 
 // `dqueries` and `dkeys` lie as queries and keys do.
 void attend_back(const Invocation& kernel, const Heads& heads, std::size_t result_at,
                  std::vector<double>& dqueries, std::vector<double>& dkeys) {
-  const Operand* sinks = sinks_of(kernel, result_at + 3);
+  const Operand* sinks = heads.has_table() ? nullptr : sinks_of(kernel, result_at + 3);
   const Operand& result = kernel.in[result_at];
   const Operand& statistics = kernel.in[result_at + 1];
   const Operand& gradient = kernel.in[result_at + 2];
@@ -167,7 +184,7 @@ void attend_back(const Invocation& kernel, const Heads& heads, std::size_t resul
   FORESHARD_CHECK(columns(result) == heads.count() * d && columns(statistics) == heads.count());
   std::ranges::fill(dqueries, 0.0);
   std::ranges::fill(dkeys, 0.0);
-  if (sinks != nullptr) std::ranges::fill(kernel.out.back().values, 0.0);
+  if (sinks != nullptr || heads.has_table()) std::ranges::fill(kernel.out.back().values, 0.0);
   for (std::int64_t b = 0; b < extent(kernel.in[0], 0); ++b) {
     for (std::int64_t h = 0; h < heads.count(); ++h) {
       for (std::int64_t s = 0; s < heads.queries(); ++s) {
@@ -190,7 +207,9 @@ void attend_back(const Invocation& kernel, const Heads& heads, std::size_t resul
             slope += g[i] * keys.values[at(value + i)];
             dkeys[at(value + i)] += weight * factor * g[i];
           }
-          const double score = weight * (slope * factor - along) * heads.scale();
+          const double added = weight * (slope * factor - along);
+          if (heads.has_table()) kernel.out.back().values[heads.added(h, s, t)] += added;
+          const double score = added * heads.scale();
           for (std::int64_t i = 0; i < heads.d(); ++i) {
             dqueries[at(query + i)] += score * keys.values[at(key + i)];
             dkeys[at(key + i)] += score * kernel.in[0].values[at(query + i)];
@@ -204,14 +223,20 @@ void attend_back(const Invocation& kernel, const Heads& heads, std::size_t resul
 }  // namespace
 
 void packed_attention(const Invocation& kernel) {
-  attend(kernel, Heads::packed(kernel.in[0], kernel.op.settings), sinks_of(kernel, 1));
+  const Operand* beside = sinks_of(kernel, 1);
+  Heads heads = Heads::packed(kernel.in[0], kernel.op.settings);
+  const bool relative = kernel.op.settings.flag("relative");
+  if (relative) heads.set_table(beside);
+  attend(kernel, heads, relative ? nullptr : beside);
 }
 
 // Inputs: the packed projection, the result, its statistics, the result's gradient[, sinks].
 void packed_attention_gradient(const Invocation& kernel) {
   Operand& out = kernel.out[0];
   need_same_slice(kernel.in[0], out);
-  attend_back(kernel, Heads::packed(kernel.in[0], kernel.op.settings), 1, out.values, out.values);
+  Heads heads = Heads::packed(kernel.in[0], kernel.op.settings);
+  if (kernel.op.settings.flag("relative")) heads.set_table(sinks_of(kernel, 4));
+  attend_back(kernel, heads, 1, out.values, out.values);
 }
 
 void context_attention(const Invocation& kernel) {

@@ -121,33 +121,35 @@ std::int32_t Role::chunk_before(const Boundary& boundary) const {
   return it == role_.chunks.end() ? -1 : static_cast<std::int32_t>(it - role_.chunks.begin());
 }
 
-Distributed Role::take(const Boundary& boundary) {
+std::vector<Distributed> Role::take(const Boundary& boundary) {
   if (auto node = boundaries_.extract(boundary); !node.empty()) return std::move(node.mapped());
   if (const std::int32_t chunk = chunk_before(boundary); chunk >= 0) {
     Boundary other = boundary;
     std::get<0>(other) = chunk;
     if (auto node = boundaries_.extract(other); !node.empty()) return std::move(node.mapped());
   }
-  const Tensor& tensor = training_.boundary();
-  const Slices slices(Layout{parameters_.mesh(), *tensor.pinned}, tensor.shape);
-  Distributed nothing{*tensor.pinned, {}};
-  for (std::int64_t p = 0; p < parameters_.mesh().size(); ++p)
-    nothing.shards.of_position.emplace_back(slices.of(p).elements(), kNoNumber);
-  return nothing;
+  std::vector<Distributed> none;
+  for (const Tensor& tensor : training_.streams()) {
+    const Slices slices(Layout{parameters_.mesh(), *tensor.pinned}, tensor.shape);
+    Distributed& nothing = none.emplace_back(Distributed{*tensor.pinned, {}});
+    for (std::int64_t p = 0; p < parameters_.mesh().size(); ++p)
+      nothing.shards.of_position.emplace_back(slices.of(p).elements(), kNoNumber);
+  }
+  return none;
 }
 
 // Every rank sends what it holds to the one with the same coordinates in the other role.
 Arrays Role::send(const Action& action) {
-  const Distributed stream = take(end_of_chunk(action, false));
+  const Distributed stream = take(end_of_chunk(action, false)).front();
   return convert(stream.shards, training_.boundary().shape, stream.attribute, training_.sent,
                  parameters_.mesh());
 }
 
 void Role::receive(const Action& action, const Arrays& sent) {
-  const Tensor& tensor = training_.boundary();
+  const Tensor tensor = training_.boundary();
   boundaries_[end_of_chunk(action, true)] = {
-      *tensor.pinned,
-      convert(sent, tensor.shape, training_.sent, *tensor.pinned, parameters_.mesh())};
+      {*tensor.pinned,
+       convert(sent, tensor.shape, training_.sent, *tensor.pinned, parameters_.mesh())}};
 }
 
 // --- passes -------------------------------------------------------------------------------------
@@ -204,21 +206,55 @@ Distributed Role::tokens(std::int32_t unit, const std::string& tensor,
   return result;
 }
 
+// Whole numbers below `below`, or others where that is 0.
+Distributed Role::data(std::int32_t unit, const std::string& tensor, std::int32_t micro_batch,
+                       std::int64_t below) const {
+  const Graph& graph = block_of(unit).forward;
+  const Tensor& of = graph[*tensor_named(graph, tensor)];
+  const std::uint64_t key =
+      key_of(key_of(training_.options.seed, tensor), std::int64_t{micro_batch});
+  const Slices slices(Layout{parameters_.mesh(), *of.pinned}, of.shape);
+  Distributed result{*of.pinned, {}};
+  for (std::int64_t p = 0; p < parameters_.mesh().size(); ++p) {
+    std::vector<double> values;
+    for (const std::int64_t index : logical_indices(of.shape, slices.of(p))) {
+      const double random = uniform(key, index);
+      values.push_back(below > 0 ? std::floor(random * static_cast<double>(below))
+                                 : 2 * random - 1);
+    }
+    result.shards.of_position.push_back(std::move(values));
+  }
+  return result;
+}
+
 Status Role::forward(const Action& pass, std::int32_t unit) {
   const ShardedBlock& block = block_of(unit);
   Tensors tensors = parameters_.read(unit, block.forward);
-  if (!block.forward.inputs.empty())
-    tensors[block.forward.inputs.front()] = take(boundary(pass, unit));
+  if (!block.forward.inputs.empty()) {
+    auto streams = take(boundary(pass, unit));
+    for (std::size_t i = 0; i < block.forward.inputs.size(); ++i)
+      tensors[block.forward.inputs[i]] = streams[i];
+  }
   for (const char* given : {"token_ids", "targets"})
     if (const auto id = tensor_named(block.forward, given))
       tensors[*id] = tokens(unit, given, pass.micro_batch);
+  const Model& model = training_.model;
+  for (const auto& [given, below] :
+       {std::pair("encoder_token_ids", model.vocabulary),
+        std::pair("token_types", model.token_types), std::pair("class_ids", std::int64_t{1}),
+        std::pair("classes", model.classes), std::pair("squares", std::int64_t{0}),
+        std::pair("frames", std::int64_t{0})})
+    if (const auto id = tensor_named(block.forward, given))
+      tensors[*id] = data(unit, given, pass.micro_batch, below);
   FORESHARD_TRY(run(block.forward_sharded, how(unit, pass.micro_batch), tensors));
-  const Distributed& out = tensors.at(block.forward.outputs.front());
-  if (tensor_named(block.forward, "targets")) {
-    keep_loss(block, out, pass.micro_batch);
-  } else {
-    boundaries_[boundary(pass, unit + 1)] = out;
+  std::vector<Distributed> streams;
+  for (const TensorId out : block.forward.outputs) {
+    if (block.forward[out].name.ends_with("loss"))
+      keep_loss(block, out, tensors.at(out), pass.micro_batch);
+    else
+      streams.push_back(tensors.at(out));
   }
+  if (!streams.empty()) boundaries_[boundary(pass, unit + 1)] = std::move(streams);
   if ((pass.takes & plan::kKept) == 0) return {};
   const auto storage = storages_of(block.forward);
   std::erase_if(tensors, [&](const auto& entry) {
@@ -245,13 +281,18 @@ Status Role::backward(const Action& pass, std::int32_t unit) {
     FORESHARD_TRY(run(block.forward_sharded, graph_run, tensors));
     graph_run.wanted = nullptr;
   }
-  for (const TensorId id : block.backward.inputs) tensors[id] = take(boundary(pass, unit + 1));
+  if (!block.backward.inputs.empty()) {
+    auto gradients = take(boundary(pass, unit + 1));
+    for (std::size_t i = 0; i < block.backward.inputs.size(); ++i)
+      tensors[block.backward.inputs[i]] = gradients[i];
+  }
   const bool whole = pass.part == plan::Part::kWhole;
   FORESHARD_TRY(whole ? run(block.backward_sharded, graph_run, tensors)
                       : run_part(block, graph_run, false, tensors));
   accumulate(block, unit, pass.part, tensors);
-  if (!block.backward.outputs.empty())
-    boundaries_[boundary(pass, unit)] = tensors.at(block.backward.outputs.front());
+  std::vector<Distributed> streams;
+  for (const TensorId id : block.backward.outputs) streams.push_back(tensors.at(id));
+  if (!streams.empty()) boundaries_[boundary(pass, unit)] = std::move(streams);
   if (whole) return {};
   Tensors& held = held_[{unit, pass.micro_batch}];
   for (std::size_t i = 0; i < block.weights.size(); ++i) {
@@ -299,9 +340,9 @@ void Role::accumulate(const ShardedBlock& block, std::int32_t unit, plan::Part p
 }
 
 // From the statistics, per token: log(sum of exponentials) - the target's logit.
-void Role::keep_loss(const ShardedBlock& head, const Distributed& statistics,
+void Role::keep_loss(const ShardedBlock& head, TensorId of, const Distributed& statistics,
                      std::int32_t micro_batch) {
-  Shape shape = head.forward[head.forward.outputs.front()].shape;
+  Shape shape = head.forward[of].shape;
   Layout layout{parameters_.mesh(), statistics.attribute};
   shape.pop_back();
   layout.attribute.dims.pop_back();
@@ -310,7 +351,7 @@ void Role::keep_loss(const ShardedBlock& head, const Distributed& statistics,
   for (std::int64_t p = 0; p < layout.mesh.size(); ++p) {
     const auto position = static_cast<std::size_t>(p);
     const auto& values = statistics.shards.of_position[position];
-    Held held{.tensor = "loss." + std::to_string(micro_batch),
+    Held held{.tensor = head.forward[of].name + "." + std::to_string(micro_batch),
               .rank = layout.mesh.ranks[position],
               .indices = logical_indices(shape, slices.of(p))};
     for (std::size_t i = 0; i < held.indices.size(); ++i)

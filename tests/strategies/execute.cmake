@@ -10,6 +10,9 @@ foreshard_test(step_test
 foreshard_test(hybrids_test
   SOURCES execute/hybrids_test.cc execute/compare.cc
   DEPS foreshard_oracle fmt::fmt)
+foreshard_test(encoders_test
+  SOURCES execute/encoders_test.cc execute/compare.cc graph/encoder_models_test.cc
+  DEPS foreshard_oracle fmt::fmt)
 foreshard_test(optimizers_test
   SOURCES execute/optimizers_test.cc execute/compare.cc lower/optimizers_test.cc
   DEPS foreshard_oracle fmt::fmt)

@@ -528,10 +528,10 @@ TEST(HfConfig, FeaturesThatAreNotModelled) {
                     HasSubstr("give 'text_config' as a file of its own")));
   EXPECT_THAT(of(R"("model_type": "llama", "mm_vision_tower": "clip")"),
               HasSubstr("a vision tower ('mm_vision_tower')"));
-  EXPECT_THAT(of(R"("model_type": "bert")"), HasSubstr("'bert' with a bidirectional encoder,"));
+  EXPECT_THAT(of(R"("model_type": "roberta")"), HasSubstr("'roberta' with a bidirectional encoder,"));
   EXPECT_THAT(of(R"("model_type": "new", "architectures": ["NewForMaskedLM"])"),
               HasSubstr("a bidirectional encoder ('architectures')"));
-  EXPECT_THAT(of(R"("model_type": "t5", "is_encoder_decoder": true)"),
+  EXPECT_THAT(of(R"("model_type": "bart", "is_encoder_decoder": true)"),
               HasSubstr("cross-attention between them ('is_encoder_decoder')"));
   EXPECT_THAT(of(R"("model_type": "yuan")"), HasSubstr("convolutions over neighbouring tokens"));
   EXPECT_EQ(of(R"("model_type": "qwen2", "num_experts": 1, "num_local_experts": null)"),

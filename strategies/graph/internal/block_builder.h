@@ -85,17 +85,23 @@ class BlockBuilder {
     return (model_.vocabulary + multiple - 1) / multiple * multiple;
   }
   /// Ids of the tokens that lie on the rank.
-  TensorId token_ids() {
-    const TensorId ids = typed("token_ids", {options_.batch, model_.sequence}, DType::kInt64);
+  TensorId token_ids() { return given("token_ids", {options_.batch, model_.sequence}); }
+  /// Whole numbers that come as data, for the tokens that lie on the rank.
+  TensorId given(const std::string& name, std::vector<std::int64_t> shape) {
+    const TensorId ids = typed(name, std::move(shape), DType::kInt64);
     graph_[ids].pinned = Attribute{.dims = {batch(), context()}, .partial = {}};
     return ids;
   }
   /// Their rows of the table of embeddings.
   TensorId looked_up(TensorId ids, const std::string& output) {
-    const TensorId table =
-        parameter("embedding.weight", {vocabulary(), model_.hidden}, {tensor(), kWhole});
+    return looked_up(
+        ids, parameter("embedding.weight", {vocabulary(), model_.hidden}, {tensor(), kWhole}),
+        output);
+  }
+  TensorId looked_up(TensorId ids, TensorId table, const std::string& output,
+                     const std::string& name = "embedding") {
     return added({.type = "embedding",
-                  .name = "embedding",
+                  .name = name,
                   .inputs = {ids, table},
                   .settings = {{"every_row", true}},
                   .output_names = {output}});
@@ -104,8 +110,14 @@ class BlockBuilder {
   TensorId boundary(const std::string& name) {
     return at_boundary(activation(name, tokens(model_.hidden)));
   }
-  TensorId at_boundary(TensorId id) {
-    graph_[id].pinned = Attribute{.dims = {batch(), sequence(), kWhole}, .partial = {}};
+  TensorId at_boundary(TensorId id) { return pin(id, {batch(), sequence(), kWhole}); }
+  /// The parameter is not trained.
+  void freeze(TensorId id) { graph_[id].frozen = true; }
+  /// The tensor goes through the block, and its bytes are booked elsewhere.
+  void carry(TensorId id) { graph_[id].carried = true; }
+  /// The tensor lies so.
+  TensorId pin(TensorId id, std::vector<std::vector<Axis>> dims) {
+    graph_[id].pinned = Attribute{.dims = std::move(dims), .partial = {}};
     return id;
   }
   /// The streams of all predictions, behind the layers: [predictions, batch, sequence, hidden].
@@ -127,7 +139,7 @@ class BlockBuilder {
                        .frozen = model_.adapters.has_value()});
   }
   std::vector<std::int64_t> tokens(std::int64_t width) const {
-    return {options_.batch, model_.sequence, width};
+    return {options_.batch, model_.sequence_of(kind_), width};
   }
 
   std::vector<TensorId> all_added(OperatorSpec spec) {
@@ -231,10 +243,18 @@ class BlockBuilder {
   /// \pre if `biased`, `branch` is the result of a matmul, with its adapter.
   TensorId join(const std::string& name, TensorId branch, bool biased, TensorId residual,
                 const std::string& output = {}) {
+    if (model_.norm_places == NormPlaces::kAfterSum) {
+      const TensorId joined = joined_as(name, branch, biased, residual, {});
+      return at_boundary(norm(name + "_norm", joined, output));
+    }
     if (model_.norm_places != NormPlaces::kBefore) {
       if (std::exchange(biased, false)) fused_bias(name, branch, model_.hidden, kWhole);
       branch = at_boundary(norm(name + "_norm", branch));
     }
+    return joined_as(name, branch, biased, residual, output);
+  }
+  TensorId joined_as(const std::string& name, TensorId branch, bool biased, TensorId residual,
+                     const std::string& output) {
     begin(Part::kResidual);
     if (!model_.dropout) {
       if (biased) fused_bias(name, branch, model_.hidden, kWhole);
@@ -306,9 +326,16 @@ class BlockBuilder {
   TensorId feed_forward(TensorId x) {
     return kind_.experts ? experts_branch(x) : mlp("mlp", x, model_.ffn_width());
   }
-  /// A whole layer. `output` names its result.
-  TensorId layer(TensorId x, const std::string& output);
+  /// A whole layer. `output` names its result; `encoded` are the encoder's states, where the layer
+  /// attends to them.
+  TensorId layer(TensorId x, const std::string& output, TensorId encoded = {});
   TensorId one_branch_layer(TensorId x, const std::string& output);
+  /// As attention_branch(), to the states of the encoder.
+  TensorId cross_attention_branch(TensorId x, TensorId encoded);
+  /// Queries, keys and values by products of their own, of which keys have no bias; side by side,
+  /// head by head.
+  TensorId separate_heads(const std::string& name, TensorId x,
+                          const std::vector<std::string>& parts);
   TensorId parallel_layer(TensorId x, const std::string& output);
   bool has_feed_forward_bias() const { return !kind_.experts && model_.has_mlp_bias(); }
 
@@ -344,11 +371,13 @@ class BlockBuilder {
   Settings attention_settings() const {
     Settings settings = with_heads({{"implementation", std::string(name_of(options_.attention))},
                                     {"rate", model_.dropout ? kDropoutRate : 0.0}});
+    if (!model_.is_causal(kind_)) settings.set("causal", false);
     if (!kind_.window) return settings;
     settings.set("window", model_.window);
     settings.set("chunked", model_.window_kind == WindowKind::kChunk);
     return settings;
   }
+  LayerKind kind() const { return kind_; }
   std::int64_t attention_width() const { return model_.heads * model_.value_size(); }
   std::int64_t qkv_width() const { return (model_.heads + 2 * model_.kv()) * model_.head_size(); }
 
@@ -368,6 +397,26 @@ class BlockBuilder {
   Quantization quantization_ = Quantization::kNone;
   std::map<TensorId, TensorId> quantized_;
 };
+
+/// A layer of a model with an encoder.
+Graph layer_graph_beside_encoder(const Model& model, const TransformerOptions& options,
+                                 LayerKind kind);
+/// The embedding of the tokens that the encoder reads, or of its frames of sound; `table` is that
+/// of the vocabulary.
+TensorId embedded_for_encoder(BlockBuilder& build, TensorId table);
+
+/// The embedding of squares of an image, behind the class token. \pre the model reads images.
+TensorId embedded_image(BlockBuilder& build);
+/// ... with a row of the table of the types of tokens added to each. \pre the model has them.
+TensorId with_token_types(BlockBuilder& build, TensorId embedded);
+/// What the projection to the vocabulary reads where tokens are masked.
+TensorId transformed(BlockBuilder& build, TensorId states);
+/// The loss of the first token's class, or, where none are told, its state behind the pooler.
+/// \pre the model has either.
+TensorId of_first_token(BlockBuilder& build, TensorId states);
+/// Of logits, of whose vocabulary ranks may hold parts.
+TensorId vocabulary_loss(BlockBuilder& build, const std::string& name, TensorId logits,
+                         TensorId targets);
 
 /// The module that predicts the token `depth` + 1 behind; the first has depth 1.
 Graph prediction_graph(const Model& model, const TransformerOptions& options, std::int64_t depth);

@@ -14,6 +14,8 @@ constexpr const char* kVision = "a vision tower";
 constexpr const char* kAudio = "an audio tower";
 constexpr const char* kCross = "an encoder beside the decoder, with cross-attention between them";
 constexpr const char* kEncoder = "a bidirectional encoder";
+constexpr const char* kShared = "layers that share their parameters";
+constexpr const char* kPairs = "two encoders and a loss over all pairs of the samples of all ranks";
 constexpr const char* kFiltering = "convolutions over neighbouring tokens before attention";
 constexpr const char* kPrefix = "a prefix that attention sees in both directions";
 
@@ -22,6 +24,7 @@ struct Sign {
   const char* key;
   const char* feature;
   double above = 0;
+  bool is_read = false;  ///< By types that have an encoder, images or sound.
 };
 
 constexpr Sign kSigns[]{
@@ -37,16 +40,16 @@ constexpr Sign kSigns[]{
     {"state_size", kStates},
     {"lru_width", kRecurrent},
     {"linear_num_key_heads", kRecurrent},
-    {"is_encoder_decoder", kCross},
+    {"is_encoder_decoder", kCross, 0, true},
     {"vision_config", kVision},
     {"vision_tower", kVision},
     {"mm_vision_tower", kVision},
     {"visual", kVision},
     {"img_processor", kVision},
-    {"patch_size", kVision},
+    {"patch_size", kVision, 0, true},
     {"audio_config", kAudio},
     {"audio_processor", kAudio},
-    {"num_mel_bins", kAudio},
+    {"num_mel_bins", kAudio, 0, true},
     {"position_encoding_2d", kPrefix},
     {"dense_attention_every_n_layers", "block-sparse attention"},
 };
@@ -58,14 +61,16 @@ struct TypeSign {
 };
 
 constexpr TypeSign kTypeSigns[]{
-    {" bert albert roberta xlm-roberta distilbert electra camembert deberta deberta-v2 mpnet "
+    {" roberta xlm-roberta distilbert electra camembert deberta deberta-v2 mpnet "
      "megatron-bert mobilebert modernbert squeezebert longformer big_bird layoutlm ernie esm "
      "roformer nomic_bert xlm ",
      kEncoder},
     {" rwkv rwkv5 rwkv6 rwkv7 xlstm ", kRecurrent},
     {" mamba mamba2 ", kStates},
     {" yuan ", kFiltering},
-    {" t5 mt5 umt5 bart mbart pegasus marian whisper ", kCross},
+    {" albert ", kShared},
+    {" clip siglip siglip2 align chinese_clip ", kPairs},
+    {" mt5 umt5 bart mbart pegasus marian ", kCross},
 };
 
 bool shows(const nlohmann::json& value, double above) {
@@ -78,7 +83,7 @@ bool shows(const nlohmann::json& value, double above) {
 
 std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
                                              bool reads_experts, bool reads_latents,
-                                             bool reads_states) {
+                                             bool reads_states, bool reads_towers) {
   std::vector<std::string> features;
   const auto add = [&](const char* feature, std::string_view key) {
     const bool known = std::ranges::any_of(
@@ -89,6 +94,7 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
     if (reads_experts && sign.feature == kExperts) continue;
     if (reads_latents && sign.feature == kLatent) continue;
     if (reads_states && sign.feature == kStates) continue;
+    if (reads_towers && sign.is_read) continue;
     const auto* value = keys.find(sign.key);
     if (value != nullptr && shows(*value, sign.above)) add(sign.feature, sign.key);
   }
@@ -97,7 +103,7 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
   if (features.empty() && keys.find("text_config") != nullptr)
     add("several models in one", "text_config");
   const auto* architectures = keys.find("architectures");
-  if (architectures != nullptr && architectures->is_array()) {
+  if (!reads_towers && architectures != nullptr && architectures->is_array()) {
     for (const auto& each : *architectures)
       if (each.is_string() && each.get<std::string>().ends_with("ForMaskedLM"))
         add(kEncoder, "architectures");

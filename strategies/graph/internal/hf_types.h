@@ -33,10 +33,12 @@ struct HfType {
   std::int64_t beyond_window = 0;  ///< Tokens that attention sees beside those of the window.
   /// Of every so many layers the last attends to the whole sequence; value 0: none does.
   Size full_interval{};
-  std::int64_t chunk = 0;  ///< Of chunked attention where the file has no key; 0: none.
-  bool experts = false;    ///< `more` reads them.
-  bool latents = false;    ///< Likewise those of keys and values.
-  bool states = false;     ///< Likewise state-space layers.
+  std::int64_t chunk = 0;      ///< Of chunked attention where the file has no key; 0: none.
+  bool experts = false;        ///< `more` reads them.
+  bool latents = false;        ///< Likewise those of keys and values.
+  bool states = false;         ///< Likewise state-space layers.
+  bool towers = false;         ///< Likewise an encoder, images or sound.
+  std::string_view classes{};  ///< Of Transformers, that `more` tells apart, with blanks between.
   /// What the keys above do not say.
   void (*more)(HfKeys& keys, Model& model) = nullptr;
 };
@@ -50,13 +52,14 @@ std::vector<HfType> llama_types();
 std::vector<HfType> mixture_types();
 std::vector<HfType> gpt_types();
 std::vector<HfType> mamba_types();
+std::vector<HfType> encoder_types();
 
 /// What a file needs that foreshard does not model, each with the key that says so: "a mixture of
 /// experts ('num_experts')", unless `reads_experts`: models of the type have them, and are read.
-/// `reads_latents` and `reads_states`: likewise.
+/// `reads_latents`, `reads_states`, `reads_towers`: likewise.
 /// Empty if nothing is known of that kind.
 std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
                                              bool reads_experts, bool reads_latents,
-                                             bool reads_states);
+                                             bool reads_states, bool reads_towers);
 
 }  // namespace foreshard::internal

@@ -78,10 +78,16 @@ Result<Inferred> infer_context_attention(const Call& call) {
   if (const auto why = packing_fault(call.settings, packed); !why.empty()) return wrong(why);
   if (const auto why = attention_kernel_fault(call.settings, packed[1]); !why.empty())
     return wrong(why);
+  const bool causal = call.settings.flag("causal");
   if (call.settings.flag("own_first") && call.settings.flag("ring"))
     return wrong("keys are gathered beside attention (own_first) or go round a ring, not both");
+  if (!causal && (call.settings.flag("own_first") || call.settings.flag("ring")))
+    return wrong(
+        "keys of other ranks beside those of one's own (own_first, ring) are for a causal "
+        "mask");
   const std::int64_t values = value_width(call.settings, packing);
-  if (keys.shape != part(packed, packing.keys * (packing.width + values)))
+  const std::int64_t length = causal ? packed[1] : keys.shape[1];
+  if (keys.shape != Shape{packed[0], length, packing.keys * (packing.width + values)})
     return wrong("keys with values " + text_of(keys.shape) + " do not fit queries " +
                  text_of(queries.shape));
   const TensorType y{queries.dtype, part(packed, packing.queries * values)};
@@ -96,7 +102,7 @@ Result<Inferred> infer_context_attention(const Call& call) {
 
   Grouped g = grouped(packing, packed, false, false);
   auto whole = g.packed;
-  whole[1] = {g.make.factor(packed[1], true, "keys")};
+  whole[1] = {g.make.factor(length, true, "keys")};
   g.make.input(g.packed).input(whole);
   if (!forward) g.make.input(g.packed).input(g.packed).input(g.packed);
   if (sinks) g.make.input(sinks_of(g.packed));
@@ -145,7 +151,7 @@ std::vector<Kernel> context_attention_kernels(const Call& local, const Call& who
                 .key_length = keys[1],
                 .head_dim = packing.width,
                 .value_dim = values == packing.width ? 0 : values,
-                .causal = true,
+                .causal = local.settings.flag("causal"),
                 .direction = direction,
                 .dtype = local.inputs[0].dtype,
                 .implementation = find_attention(local.settings.text("implementation")).value()};
@@ -219,7 +225,7 @@ void context_attention_backward(Gradients& gradients) {
 OperatorDefinition context_attention() {
   return {.name = "context_attention",
           .doc =
-              "Causal attention, fused, of queries that may be parts of a sequence to the keys "
+              "Attention, fused, of queries that may be parts of a sequence to the keys "
               "and values of all of it.",
           .inputs = "queries, keys_values[, sinks]",
           .outputs = "y, logsumexp",

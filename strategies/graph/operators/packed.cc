@@ -121,7 +121,8 @@ std::vector<SettingDefinition> head_norm_settings(bool shift = false) {
 }
 
 // x[, sinks] -> y, logsumexp; x, y, logsumexp, dy[, sinks] -> dx[, dsinks]. Every query sees keys
-// of the whole sequence. A sink takes weight as a key would whose value is 0.
+// of the whole sequence. A sink takes weight as a key would whose value is 0. In place of sinks may
+// be a table of what is added to scores (`relative`).
 Result<Inferred> infer_packed_attention(const Call& call) {
   const TensorType& x = call.inputs[0];
   if (const auto why = packing_fault(call.settings, x.shape); !why.empty()) return wrong(why);
@@ -132,18 +133,25 @@ Result<Inferred> infer_packed_attention(const Call& call) {
   const Shape statistics{x.shape[0], x.shape[1], packing.queries};
   const bool forward = call.inputs.size() <= 2;
   const bool sinks = call.inputs.size() % 3 == 2;
-  if (sinks && call.inputs.back().shape != Shape{packing.queries})
+  const bool relative = call.settings.flag("relative");
+  if (relative != (sinks && call.inputs.back().shape.size() == 2) ||
+      (relative && call.inputs.back().shape[1] != packing.queries))
+    return wrong("a table of relative positions has a column for each query head");
+  if (sinks && !relative && call.inputs.back().shape != Shape{packing.queries})
     return wrong("needs one sink for each query head");
   if (!forward && (call.inputs[1].shape != y || call.inputs[2].shape != statistics ||
                    call.inputs[3].shape != y))
     return wrong("result, log-sum-exp and gradient do not fit the heads");
   Grouped g = grouped(packing, x.shape, true, false);
   for (std::size_t i = sinks ? 1 : 0; i < call.inputs.size(); ++i) g.make.input(g.packed);
-  if (sinks) g.make.input(sinks_of(g.packed));
+  RuleMaker::Dimensions beside = sinks_of(g.packed);
+  if (relative)
+    beside.insert(beside.begin(), {g.make.factor(call.inputs.back().shape[0], true, "distances")});
+  if (sinks) g.make.input(beside);
   g.make.output(g.packed);
   if (!forward && !sinks) return Inferred{{x}, g.make.take()};
   if (!forward) {
-    g.make.output(sinks_of(g.packed));
+    g.make.output(beside);
     return Inferred{{x, call.inputs.back()}, g.make.take()};
   }
   g.make.output(g.packed);
@@ -162,7 +170,7 @@ std::vector<Kernel> attention_kernels(const Call& local, const Call& whole) {
       .query_length = mine[1],
       .key_length = whole.inputs[0].shape[1],
       .head_dim = packing.width,
-      .causal = true,
+      .causal = local.settings.flag("causal"),
       .direction = direction,
       .dtype = local.inputs[0].dtype,
       .implementation = find_attention(local.settings.text("implementation")).value()};
@@ -323,15 +331,25 @@ OperatorDefinition merge_heads_gradient() {
           .kernels = merge_heads_kernels};
 }
 
+static std::vector<SettingDefinition> packed_attention_settings() {
+  auto settings = attention_kernel_settings();
+  settings.push_back({.name = "relative",
+                      .fallback = false,
+                      .doc =
+                          "In place of sinks, a table of what is added to scores: a row for each "
+                          "range of distances, a column for each query head."});
+  return settings;
+}
+
 OperatorDefinition packed_attention() {
   return {.name = "packed_attention",
           .doc =
-              "Causal attention on a packed projection, fused; sinks are logits that take "
+              "Attention on a packed projection, fused; sinks are logits that take "
               "weight from the keys of their head.",
           .inputs = "x[, sinks]",
           .outputs = "y, logsumexp",
           .most_inputs = 2,
-          .settings = attention_kernel_settings(),
+          .settings = packed_attention_settings(),
           .infer = infer_packed_attention,
           .kernels = attention_kernels<Direction::kForward>,
           .gradient = packed_attention_backward};
@@ -344,7 +362,7 @@ OperatorDefinition packed_attention_gradient() {
           .outputs = "dx[, dsinks]",
           .least_inputs = 4,
           .most_inputs = 5,
-          .settings = attention_kernel_settings(),
+          .settings = packed_attention_settings(),
           .infer = infer_packed_attention,
           .kernels = attention_kernels<Direction::kBackward>};
 }

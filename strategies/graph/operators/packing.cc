@@ -52,12 +52,16 @@ std::vector<SettingDefinition> attention_kernel_settings() {
         .doc = "Tokens that a query sees, itself included; 0: all before it."},
        {.name = "chunked",
         .fallback = false,
-        .doc = "The window does not slide: the sequence is cut into chunks of its length."}});
+        .doc = "The window does not slide: the sequence is cut into chunks of its length."},
+       {.name = "causal",
+        .fallback = true,
+        .doc = "A query sees the keys before it alone; else all, without a window."}});
 }
 
 std::string attention_kernel_fault(const Settings& settings, std::int64_t sequence) {
   const std::int64_t window = settings.integer("window");
   if (window < 0) return fmt::format("a window of {} tokens", window);
+  if (window > 0 && !settings.flag("causal")) return "a window needs a causal mask";
   if (!settings.flag("chunked")) return rate_fault(settings);
   if (window == 0 || sequence % window != 0)
     return fmt::format("{} tokens do not divide into chunks of {}", sequence, window);

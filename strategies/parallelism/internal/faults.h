@@ -20,6 +20,10 @@ void context_faults(const Strategy& strategy, const Model& model,
 void attention_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults);
 
+/// Both streams of a model with an encoder on one stage, sequences of encoders whole or gathered.
+void encoder_faults(const Strategy& strategy, const Model& model,
+                    std::vector<StrategyFault>& faults);
+
 /// Parts that are recomputed: those that layers have, where recomputation goes by parts.
 void recompute_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults);

@@ -44,6 +44,7 @@ class Sweep {
 
   // In memory before the first operator.
   void present(const ShardedGraph& sharded, TensorId id) {
+    if ((*sharded.graph)[id].carried) return;
     open(root(*sharded.graph, id),
          local_bytes((*sharded.graph)[id], sharded.attributes[id.index()], sharded.mesh), 0);
   }
@@ -272,7 +273,8 @@ Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
 Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded) {
   Bytes sum;
   for (const TensorId id : tensors)
-    sum += local_bytes((*sharded.graph)[id], sharded.attributes[id.index()], sharded.mesh);
+    if (!(*sharded.graph)[id].carried)
+      sum += local_bytes((*sharded.graph)[id], sharded.attributes[id.index()], sharded.mesh);
   return sum;
 }
 

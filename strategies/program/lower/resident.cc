@@ -89,7 +89,7 @@ bool reads_copy_of_table(const Strategy& strategy, const Model& model, const Low
   const bool is_head = &block == &blocks.head;
   const bool is_prediction = std::ranges::any_of(
       blocks.predictions, [&](const LoweredBlock& one) { return &one == &block; });
-  if (!is_prediction && !(is_head && model.tied_embeddings)) return false;
+  if (!is_prediction && !(is_head && model.ties_head())) return false;
   const LoweredBlock& first = blocks.predictions.empty() ? blocks.head : blocks.predictions.front();
   return last_stage(strategy) == 0 || &block != &first;
 }

@@ -48,10 +48,15 @@ struct Training {
   std::vector<std::unique_ptr<ShardedBlock>> blocks{};  ///< By index of the plan's.
   Attribute sent{};                                     ///< How the boundary lies while it is.
 
-  const Tensor& boundary() const {
+  /// The streams between blocks: of a model with an encoder, the decoder's and the encoder's.
+  std::vector<Tensor> streams() const {
     const Graph& layer = blocks[1]->forward;
-    return layer[layer.inputs.front()];
+    std::vector<Tensor> list;
+    for (const TensorId id : layer.inputs) list.push_back(layer[id]);
+    return list;
   }
+  /// Of a model without one.
+  Tensor boundary() const { return streams().front(); }
 };
 
 /// \return kInvalidInput where a tensor cannot be split as the strategy wants, or a gradient does
@@ -81,22 +86,25 @@ class Role {
   const ShardedBlock& block_of(std::int32_t unit) const;
   GraphRun how(std::int32_t unit, std::int32_t micro_batch) const;
   Distributed tokens(std::int32_t unit, const std::string& tensor, std::int32_t micro_batch) const;
+  Distributed data(std::int32_t unit, const std::string& tensor, std::int32_t micro_batch,
+                   std::int64_t below) const;
   Status forward(const plan::Action& pass, std::int32_t unit);
   Status backward(const plan::Action& pass, std::int32_t unit);
   Status weight_gradients(const plan::Action& pass, std::int32_t unit);
   Status run_part(const ShardedBlock& block, GraphRun how, bool of_weights, Tensors& tensors);
   void accumulate(const ShardedBlock& block, std::int32_t unit, plan::Part part,
                   const Tensors& tensors);
-  void keep_loss(const ShardedBlock& head, const Distributed& statistics, std::int32_t micro_batch);
+  void keep_loss(const ShardedBlock& head, TensorId of, const Distributed& statistics,
+                 std::int32_t micro_batch);
   Boundary boundary(const plan::Action& action, std::int32_t behind) const;
   Boundary end_of_chunk(const plan::Action& action, bool enters) const;
-  Distributed take(const Boundary& boundary);
+  std::vector<Distributed> take(const Boundary& boundary);
   std::int32_t chunk_before(const Boundary& boundary) const;
 
   const Training& training_;
   const plan::Role& role_;
   RoleParameters parameters_;
-  std::map<Boundary, Distributed> boundaries_;
+  std::map<Boundary, std::vector<Distributed>> boundaries_;        // by stream
   std::map<std::pair<std::int32_t, std::int32_t>, Tensors> kept_;  // by unit and micro-batch
   // What gradients of weights read, between the two parts of a backward pass.
   std::map<std::pair<std::int32_t, std::int32_t>, Tensors> held_;

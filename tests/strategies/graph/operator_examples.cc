@@ -55,6 +55,10 @@ std::vector<Example> operator_examples() {
   heads_in_window.set("window", I{2});
   Settings heads_in_chunks = heads_in_window;
   heads_in_chunks.set("chunked", true);
+  Settings heads_without_mask = heads;
+  heads_without_mask.set("causal", false);
+  Settings heads_with_table = heads_without_mask;
+  heads_with_table.set("relative", true);
   Settings heads_with_narrow_values = heads;
   heads_with_narrow_values.set("value_dim", I{2});
   const Settings latents{{"heads", I{4}}, {"rotary_dim", I{2}}, {"value_dim", I{1}}};
@@ -97,6 +101,7 @@ std::vector<Example> operator_examples() {
       {"context_attention", {f({4, 6, 16}), f({4, 6, 16})}, heads_with_dropout},
       {"context_attention", {f({4, 6, 16}), f({4, 6, 16}), f({4})}, heads_in_window},
       {"context_attention", {f({4, 6, 16}), f({4, 6, 12})}, heads_with_narrow_values},
+      {"context_attention", {f({4, 6, 16}), f({4, 10, 16})}, heads_without_mask},
       {"context_attention_gradient",
        {f({4, 6, 16}), f({4, 6, 16}), f({4, 6, 16}), f32({4, 6, 4}), f({4, 6, 16})},
        heads},
@@ -164,6 +169,8 @@ std::vector<Example> operator_examples() {
       {"optimizer_update", {f({4, 6}), f32({4, 6})}},
       {"packed_attention", {f({4, 6, 32})}, heads},
       {"packed_attention", {f({4, 6, 32})}, heads_with_dropout},
+      {"packed_attention", {f({4, 6, 32})}, heads_without_mask},
+      {"packed_attention", {f({4, 6, 32}), f({8, 4})}, heads_with_table},
       {"packed_attention_gradient",
        {f({4, 6, 32}), f({4, 6, 16}), f32({4, 6, 4}), f({4, 6, 16})},
        heads},

@@ -1,0 +1,103 @@
+// What stands before and behind the layers (ends.h).
+#include "strategies/graph/internal/block_builder.h"
+
+namespace foreshard::internal {
+
+TensorId embedded_image(BlockBuilder& build) {
+  const Image& image = *build.model().image;
+  const std::int64_t batch = build.options().batch;
+  const std::int64_t h = build.model().hidden;
+  const TensorId squares =
+      build.activation("squares", {batch, image.patches(), image.patch_values()});
+  build.pin(squares, {build.batch(), build.kWhole, build.kWhole});
+  const TensorId tokens =
+      build.matmul("patch", squares, image.patch_values(), h, {build.kWhole, build.kWhole});
+  build.fused_bias("patch", tokens, h, build.kWhole);
+  const TensorId one = build.parameter("class_token", {1, h}, {build.kWhole, build.kWhole});
+  const TensorId first =
+      build.looked_up(build.given("class_ids", {batch, 1}), one, "class_tokens", "class_tokens");
+  return build.added({.type = "concat",
+                      .name = "embedding",
+                      .inputs = {first, tokens},
+                      .settings = {{"axis", std::int64_t{1}}}});
+}
+
+TensorId with_token_types(BlockBuilder& build, TensorId embedded) {
+  const Model& model = build.model();
+  const TensorId types = build.given("token_types", {build.options().batch, model.sequence});
+  const TensorId table = build.parameter("token_type.weight", {model.token_types, model.hidden},
+                                         {build.kWhole, build.kWhole});
+  const TensorId rows = build.added({.type = "embedding",
+                                     .name = "token_type",
+                                     .inputs = {types, table},
+                                     .settings = {{"every_row", true}}});
+  const bool is_last = model.positions != Positions::kLearned && !model.embedding_norm;
+  return build.sum("typed", embedded, rows, is_last ? "embedded" : "");
+}
+
+// Whole on every tensor-parallel rank, under sequence parallelism of its own tokens.
+// Source: NVIDIA/Megatron-LM, megatron/core/models/bert/bert_lm_head.py.
+TensorId transformed(BlockBuilder& build, TensorId states) {
+  const std::int64_t h = build.model().hidden;
+  const TensorId up = build.matmul("transform", states, h, h, {build.kWhole, build.kWhole});
+  const TensorId bias = build.parameter("transform.bias", {h}, {build.kWhole});
+  const TensorId active =
+      build.added({.type = "bias_gelu", .name = "transform_activation", .inputs = {up, bias}});
+  const TensorId normed = build.norm("transform_norm", active);
+  build.begin(Part::kNone);
+  return normed;
+}
+
+// Under sequence parallelism sequences are gathered first. Source: NVIDIA/Megatron-LM,
+// megatron/core/models/bert/pooler.py.
+TensorId of_first_token(BlockBuilder& build, TensorId states) {
+  const Model& model = build.model();
+  const std::int64_t h = model.hidden;
+  const TensorId sequence =
+      build.moved("whole_states", states, {build.batch(), build.kWhole, build.kWhole});
+  TensorId state = build.added({.type = "slice",
+                                .name = "first_token",
+                                .inputs = {sequence},
+                                .settings = {{"axis", std::int64_t{1}}, {"end", std::int64_t{1}}}});
+  const auto linear = [&](const std::string& name, std::int64_t out) {
+    const TensorId y = build.matmul(name, state, h, out, {build.kWhole, build.kWhole});
+    build.fused_bias(name, y, out, build.kWhole);
+    return y;
+  };
+  if (model.pooler)
+    state = build.added({.type = "unary",
+                         .name = "pooled",
+                         .inputs = {linear("pooler", h)},
+                         .settings = {{"operation", std::string("tanh")}}});
+  if (model.classes == 0) return state;
+  const TensorId logits = linear("classifier", model.classes);
+  const TensorId targets =
+      build.typed("classes", {build.options().batch, std::int64_t{1}}, DType::kInt64);
+  build.pin(targets, {build.batch(), build.kWhole});
+  return vocabulary_loss(build, "class_loss", logits, targets);
+}
+
+// Vocabulary-parallel cross-entropy: each rank finds the maximum of its part of the vocabulary,
+// then, with that of all, the sum of exponentials and the target's logit of its part; those three
+// per token are what is reduced.
+// Source: Megatron-LM, megatron/core/fusions/fused_cross_entropy.py.
+TensorId vocabulary_loss(BlockBuilder& build, const std::string& name, TensorId logits,
+                         TensorId targets) {
+  const TransformerOptions& options = build.options();
+  const TensorId maximum =
+      build.added({.type = "vocabulary_maximum", .name = name + ".maximum", .inputs = {logits}});
+  const DType kept = options.fused_cross_entropy ? options.dtype : DType::kFp32;
+  const TensorId parts =
+      build.added({.type = "vocabulary_cross_entropy",
+                   .name = name,
+                   .inputs = {logits, maximum, targets},
+                   .settings = {{"to", std::string(name_of(kept))},
+                                {"kernels", name_of_kernels(options.pointwise.cross_entropy)}},
+                   .output_names = {name + ".partial", name + ".exponentials"}});
+  return build.added({.type = "vocabulary_loss",
+                      .name = name + ".combine",
+                      .inputs = {parts},
+                      .output_names = {name}});
+}
+
+}  // namespace foreshard::internal
