@@ -173,6 +173,11 @@ class Backward {
     const Operator* made = maker_of(gradient);
     if (made != nullptr && is_product(*made)) multiplied_.insert(of);
     const auto known = gradient_of_.find(of);
+    if (known != gradient_of_.end() && forward_.gradients_apart)
+      for (const TensorId summand : {known->second, gradient}) {  // lie as their sum is to lie
+        graph_[summand].role = TensorRole::kParameterGradient;
+        graph_[summand].pinned = graph_[of].pinned;
+      }
     if (known != gradient_of_.end())
       gradient = added({.type = "binary",
                         .name = "sum.d." + forward_[of].name,

@@ -292,6 +292,27 @@ TEST(BadInput, Experts) {
                  "have fewer experts than experts_per_token 4");
 }
 
+TEST(BadInput, Encoders) {
+  const auto given = [](const std::string& model, const std::string& lines = {}) {
+    return study({{"model", "  name: small\n  layers: 8\n  hidden: 256\n  heads: 8\n" + model},
+                  {"strategy", "  data_parallel: 4\n  global_batch: 16\n" + lines}});
+  };
+  const std::string of_tokens = "  vocabulary: 1024\n  sequence: 128\n";
+  const std::string of_images = "  sequence: 197\n  causal: false\n  head: none\n  classes: 10\n";
+  expect_refused(given(of_images + "  image: {size: 225, patch: 16}\n"),
+                 "does not divide into squares of 16");
+  expect_refused(given(of_images + "  image: {size: 256, patch: 16}\n"), "set sequence: 257");
+  expect_refused(given(of_tokens + "  encoder: {layers: 0, sequence: 64}\n"), "1 layer or more",
+                 "leave out encoder");
+  expect_refused(given(of_tokens + "  encoder: {layers: 8, sequence: 64}\n"), "all 8 layers are",
+                 "causal: false");
+  expect_refused(given(of_tokens + "  classes: 2\n"), "classes is for an encoder",
+                 "set causal: false");
+  expect_refused(
+      given(of_tokens + "  encoder: {layers: 4, sequence: 64}\n", "  pipeline_parallel: 2\n"),
+      "a pipeline over encoder and decoder", "set pipeline_parallel: 1");
+}
+
 TEST(BadInput, Predictions) {
   const auto given = [](const std::string& model, const std::string& lines = {}) {
     return study({{"model",

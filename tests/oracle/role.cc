@@ -24,6 +24,15 @@ std::optional<TensorId> tensor_named(const Graph& graph, const std::string& name
   return TensorId{it - graph.tensors.begin()};
 }
 
+// As it is pinned, every value alike.
+Distributed filled(const ProcessMesh& mesh, const Tensor& tensor, double value) {
+  const Slices slices(Layout{mesh, *tensor.pinned}, tensor.shape);
+  Distributed all{*tensor.pinned, {}};
+  for (std::int64_t p = 0; p < mesh.size(); ++p)
+    all.shards.of_position.emplace_back(slices.of(p).elements(), value);
+  return all;
+}
+
 ProcessMesh mesh_of_role(const Training& training, std::size_t role) {
   ProcessMesh mesh = mesh_from(training.plan.parts.mesh);
   std::vector<std::int32_t> ranks;
@@ -129,12 +138,8 @@ std::vector<Distributed> Role::take(const Boundary& boundary) {
     if (auto node = boundaries_.extract(other); !node.empty()) return std::move(node.mapped());
   }
   std::vector<Distributed> none;
-  for (const Tensor& tensor : training_.streams()) {
-    const Slices slices(Layout{parameters_.mesh(), *tensor.pinned}, tensor.shape);
-    Distributed& nothing = none.emplace_back(Distributed{*tensor.pinned, {}});
-    for (std::int64_t p = 0; p < parameters_.mesh().size(); ++p)
-      nothing.shards.of_position.emplace_back(slices.of(p).elements(), kNoNumber);
-  }
+  for (const Tensor& tensor : training_.streams())
+    none.push_back(filled(parameters_.mesh(), tensor, kNoNumber));
   return none;
 }
 
@@ -281,10 +286,14 @@ Status Role::backward(const Action& pass, std::int32_t unit) {
     FORESHARD_TRY(run(block.forward_sharded, graph_run, tensors));
     graph_run.wanted = nullptr;
   }
+  // Behind the last layer nothing reads the encoder's states.
   if (!block.backward.inputs.empty()) {
     auto gradients = take(boundary(pass, unit + 1));
     for (std::size_t i = 0; i < block.backward.inputs.size(); ++i)
-      tensors[block.backward.inputs[i]] = gradients[i];
+      tensors[block.backward.inputs[i]] =
+          i < gradients.size()
+              ? gradients[i]
+              : filled(parameters_.mesh(), block.backward[block.backward.inputs[i]], 0);
   }
   const bool whole = pass.part == plan::Part::kWhole;
   FORESHARD_TRY(whole ? run(block.backward_sharded, graph_run, tensors)

@@ -8,6 +8,7 @@
 #include "strategies/graph/transformer.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/strategy.h"
+#include "strategies/program/lower/block.h"
 
 namespace foreshard {
 namespace {
@@ -108,6 +109,23 @@ TEST(EncoderFlops, OfATinyT5ByHand) {
   const double crossing = 2 * 8 * 16 * 12 + 2 * 4 * 16 * 12 + 2 * 4 * 8 * 12;
   const double decoder = 3 * (4 * (attention + ffn) + 2 * 4 * 4 * 12 + crossing);
   EXPECT_EQ(forward_flops(tiny_t5(true), 1), 2 * (encoder + decoder + 4.0 * 16 * 21) * 1_FLOP);
+}
+
+// The states of the encoder, 8 tokens of 16 numbers in bf16, are held by the first layer of the
+// decoder alone, also where layers keep nothing but what they are given: there the decoder's stream
+// is 4 tokens.
+TEST(EncoderMemory, StatesAreHeldOnce) {
+  for (const Recompute how : {Recompute::kNone, Recompute::kFull}) {
+    Strategy s = tiny_strategy(1, 1, 1);
+    s.recompute = how;
+    const auto blocks = lower::lower_blocks(tiny_t5(true), s);
+    ASSERT_TRUE(blocks) << blocks.error().message;
+    ASSERT_EQ(blocks->layers.size(), 4U);  // two of the encoder, the decoder's first, the others
+    EXPECT_EQ(blocks->layers[2].saved - blocks->layers[3].saved, 8 * 16 * 2_B);
+    if (how == Recompute::kNone) continue;
+    EXPECT_EQ(blocks->layers[3].saved, 4 * 16 * 2_B);
+    EXPECT_EQ(blocks->layers[0].saved, 8 * 16 * 2_B);
+  }
 }
 
 TEST(EncoderModels, KindsOfLayers) {
