@@ -361,7 +361,7 @@ TEST(ParameterCount, CountsWhatExpertsHave) {
 }
 
 TEST(Model, ContradictionsAreRefused) {
-  Model model{.name = "odd", .layers = 1, .hidden = 10, .heads = 4, .source = ""};
+  Model model{.name = "odd", .layers = 1, .hidden = 10, .heads = 4, .vocabulary = 7, .source = ""};
   EXPECT_EQ(checked(model).error().message,
             "model 'odd': hidden 10 is not divisible by heads 4; give head_dim");
   model.head_dim = 3;
@@ -383,7 +383,13 @@ TEST(Model, ContradictionsAreRefused) {
 
 // What has no meaning beside the other keys.
 TEST(Model, KeysThatChangeNothingAreRefused) {
-  const Model plain{.name = "m", .layers = 4, .hidden = 8, .heads = 4, .sequence = 8, .source = ""};
+  const Model plain{.name = "m",
+                    .layers = 4,
+                    .hidden = 8,
+                    .heads = 4,
+                    .vocabulary = 7,
+                    .sequence = 8,
+                    .source = ""};
   const auto fault = [&](auto&& change) {
     Model model = plain;
     change(model);
