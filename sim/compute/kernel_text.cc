@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace foreshard {
@@ -72,7 +73,7 @@ std::optional<Kernel> gemm_from(const std::vector<std::string_view>& words) {
   return gemm;
 }
 
-// attention_fwd BxH/G seq QxK dim D[/V] [causal] [window W] DTYPE [IMPLEMENTATION]
+// attention_fwd BxH/G seq QxK dim D[/V] [causal] [window W] [sample N] DTYPE [IMPLEMENTATION]
 std::optional<Kernel> attention_from(const std::vector<std::string_view>& words) {
   Attention attention;
   attention.direction = words[0] == "attention_fwd" ? Direction::kForward : Direction::kBackward;
@@ -93,10 +94,12 @@ std::optional<Kernel> attention_from(const std::vector<std::string_view>& words)
   attention.value_dim = dims[1];
   attention.causal = words[6] == "causal";
   std::size_t dtype = attention.causal ? 7 : 6;
-  if (words.size() > dtype + 1 && words[dtype] == "window") {
-    std::array<std::int64_t, 1> window{};
-    if (!read(words[dtype + 1], window, "")) return std::nullopt;
-    attention.window = window[0];
+  for (const auto& [word, count] :
+       {std::pair("window", &attention.window), std::pair("sample", &attention.sample)}) {
+    if (words.size() <= dtype + 1 || words[dtype] != word) continue;
+    std::array<std::int64_t, 1> tokens{};
+    if (!read(words[dtype + 1], tokens, "")) return std::nullopt;
+    *count = tokens[0];
     dtype += 2;
   }
   if (words.size() <= dtype || !read(words[dtype], attention.dtype)) return std::nullopt;

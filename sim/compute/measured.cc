@@ -35,7 +35,7 @@ bool alike(const Gemm& a, const Gemm& b) {
 }
 bool alike(const Attention& a, const Attention& b) {
   return a.dtype == b.dtype && a.direction == b.direction && a.causal == b.causal &&
-         a.implementation == b.implementation && a.window == b.window;
+         a.implementation == b.implementation && a.window == b.window && a.sample == b.sample;
 }
 bool alike(const Pass& a, const Pass& b) {
   return a.dtype == b.dtype && a.kind == b.kind && a.state_bytes == b.state_bytes;

@@ -32,7 +32,7 @@ std::size_t hash_of(const Gemm& g) {
 std::size_t hash_of(const Attention& a) {
   return hash_of(
       2, {a.batch, a.query_heads, a.kv_heads, a.query_length, a.key_length, a.head_dim, a.value_dim,
-          a.causal, a.window, static_cast<std::int64_t>(a.direction),
+          a.causal, a.window, a.sample, static_cast<std::int64_t>(a.direction),
           static_cast<std::int64_t>(a.dtype), static_cast<std::int64_t>(a.implementation)});
 }
 std::size_t hash_of(const Pass& p) {

@@ -1,6 +1,7 @@
 #include "sim/report/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <utility>
@@ -28,11 +29,19 @@ std::string words_of(const Model& model) {
   if (model.encoder)
     text += fmt::format(", the first {} an encoder of {} tokens", grouped(model.encoder->layers),
                         grouped(model.encoder->sequence));
-  text += fmt::format(", sequence {}, {} parameters", grouped(model.sequence),
-                      scaled(static_cast<double>(parameter_count(model))));
+  text += fmt::format(", sequence {}", grouped(model.sequence));
+  if (model.has_packed_samples())
+    text += fmt::format(" packed of samples of {} tokens on average",
+                        grouped(std::llround(model.samples->mean_length())));
+  else if (model.samples)
+    text += fmt::format(" of which samples fill {}",
+                        percent(model.samples->useful_share(model.sequence)));
+  text += fmt::format(", {} parameters", scaled(static_cast<double>(parameter_count(model))));
+  const std::string trained = scaled(static_cast<double>(trained_parameter_count(model)));
   if (model.adapters)
-    text += fmt::format(", of which adapters of rank {} train {}", model.adapters->rank,
-                        scaled(static_cast<double>(trained_parameter_count(model))));
+    text += fmt::format(", of which adapters of rank {} train {}{}", model.adapters->rank, trained,
+                        model.adapters->base == AdapterBase::kNf4 ? ", the others in nf4" : "");
+  if (model.frozen) text += fmt::format(", of which {} are trained", trained);
   return text;
 }
 
@@ -65,6 +74,9 @@ std::string words_of(const Strategy& strategy) {
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(" with {}{}", yaml::name_of(strategy.quantization),
                         strategy.quantized_parameters ? " parameters" : "");
+  if (strategy.unquantized_layers.any())
+    text += fmt::format(" but for {} first and {} last layers", strategy.unquantized_layers.first,
+                        strategy.unquantized_layers.last);
   return text + words_of_extras(strategy) + ", " + strategy.framework->name;
 }
 

@@ -324,11 +324,15 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
   const std::int64_t blocks =
-      std::ssize(study.model.layer_kinds()) + study.model.multi_token_prediction + 2;
+      std::ssize(study.model.layer_kinds(study.strategy.unquantized_layers)) +
+      study.model.multi_token_prediction + 2;
   if (blocks > static_cast<std::int64_t>(kBlocks))
     return study.loader.error_at("model",
                                  "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");
+  if (study.model.frozen)
+    return study.loader.error_at("model.frozen", "a search does not know frozen parts yet",
+                                 "leave it out, or simulate strategies one by one");
   if (study.model.adapters)
     return study.loader.error_at("model.adapters", "a search does not know adapters yet",
                                  "leave them out, or simulate strategies one by one");

@@ -23,6 +23,21 @@ const yaml::Names<AdapterTarget>& yaml_names(const AdapterTarget*) {
   return names;
 }
 
+Bytes nf4_bytes() {
+  constexpr double kScaled = 64;        // weights that share a scale
+  constexpr double kScaledTwice = 256;  // scales that share one
+  return (0.5 + (1 + 4 / kScaledTwice) / kScaled) * 1_B;
+}
+
+const yaml::Names<AdapterBase>& yaml_names(const AdapterBase*) {
+  static const yaml::Names<AdapterBase> names{
+      {"plain", AdapterBase::kPlain, "As `precision` of the strategy says."},
+      {"nf4", AdapterBase::kNf4,
+       "In 4 bits with quantized scales; each product brings them to `precision` first (QLoRA)."},
+  };
+  return names;
+}
+
 const yaml::Table<Adapters>& yaml_table(const Adapters*) {
   static const auto table =
       yaml::Table<Adapters>("adapters", "Low-rank adapters (LoRA), which alone are trained.")
@@ -30,6 +45,8 @@ const yaml::Table<Adapters>& yaml_table(const Adapters*) {
                     yaml::at_most(kMaxRank))
           .optional("targets", &Adapters::targets, "The linear layers that have one.")
           .optional("dropout", &Adapters::dropout, "Whether what A reads is dropped out.")
+          .optional("base", &Adapters::base,
+                    "How the frozen weights of the layers' linear layers are held.")
           .check("rank",
                  [](const Adapters& of) -> std::string {
                    if (of.rank > 0) return {};

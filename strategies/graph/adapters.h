@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/units.h"
 #include "base/yaml/table.h"
 
 namespace foreshard {
@@ -28,16 +29,29 @@ namespace foreshard {
 /// A linear layer that can have an adapter.
 enum class AdapterTarget : std::uint8_t { kQkv, kAttentionOut, kMlpUp, kMlpDown };
 
+/// How the frozen weights of a layer's linear layers are held.
+enum class AdapterBase : std::uint8_t {
+  kPlain,  ///< As `precision` says.
+  kNf4,    ///< In 4 bits, and brought to 16 for each product (QLoRA).
+};
+/// Of a weight in nf4: 4 bits, a scale of 8 bits for each 64, and one of these of 32 bits for each
+/// 256 (double quantization): 0.516 bytes.
+/// Source: Dettmers et al., "QLoRA: Efficient finetuning of quantized LLMs", NeurIPS 2023,
+/// section 3.
+Bytes nf4_bytes();
+
 struct Adapters {
   std::int64_t rank = 0;
   std::vector<AdapterTarget> targets{AdapterTarget::kQkv, AdapterTarget::kAttentionOut,
                                      AdapterTarget::kMlpUp, AdapterTarget::kMlpDown};
   bool dropout = false;  ///< Of what A reads.
+  AdapterBase base = AdapterBase::kPlain;
 
   bool are_at(AdapterTarget target) const;
 };
 
 const yaml::Names<AdapterTarget>& yaml_names(const AdapterTarget*);
+const yaml::Names<AdapterBase>& yaml_names(const AdapterBase*);
 const yaml::Table<Adapters>& yaml_table(const Adapters*);
 
 }  // namespace foreshard

@@ -113,6 +113,7 @@ class Backward {
       ends_.inputs[in] = gradient;
     }
     if (!wanted_.empty()) prune(graph_);
+    dequantize_again();
     return std::move(graph_);
   }
 
@@ -146,6 +147,32 @@ class Backward {
     for (std::size_t t = 0; t < forward_.tensors.size(); ++t)
       wanted_.push_back(learns(forward_.tensors[t]) ||
                         reached.contains(TensorId{static_cast<std::int64_t>(t)}));
+  }
+
+  // Each operator that reads a weight which the forward pass dequantized does so itself.
+  // Source: bitsandbytes-foundation/bitsandbytes, bitsandbytes/autograd/_functions.py (MatMul4Bit).
+  void dequantize_again() {
+    std::map<TensorId, const Operator*> made;
+    for (const Operator& op : forward_.operators)
+      if (op.type == "dequantize") made[op.outputs.front()] = &op;
+    if (made.empty()) return;
+    std::vector<Operator> operators;
+    for (Operator& op : graph_.operators) {
+      const bool is_forward = op.outputs.front().index() < forward_.tensors.size();
+      for (TensorId& id : op.inputs) {
+        const auto known = made.find(id);
+        if (is_forward || known == made.end()) continue;
+        Operator again = *known->second;
+        again.name = "d." + op.name + ".weight";
+        again.part = op.part;
+        Tensor copy = graph_[id];
+        copy.name = again.name;
+        id = again.outputs.front() = graph_.add(std::move(copy));
+        operators.push_back(std::move(again));
+      }
+      operators.push_back(std::move(op));
+    }
+    graph_.operators = std::move(operators);
   }
 
   bool is_loss(TensorId tensor) const {

@@ -235,6 +235,11 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("adapters", &Model::adapters,
                     "Low-rank adapters (LoRA), which alone are trained (default: all parameters "
                     "are).")
+          .optional("frozen", &Model::frozen,
+                    "What is not trained, beside adapters (default: all is trained).")
+          .optional("samples", &Model::samples,
+                    "Lengths of training samples, and how they lie in sequences (default: each is "
+                    "a sequence).")
           .optional("source", &Model::source, "Where these figures are published.");
   return table;
 }
@@ -355,25 +360,40 @@ std::int64_t prediction_matrix(const Model& model) {
   return 2 * model.hidden * model.hidden;
 }
 
+std::int64_t layer_parameters(const Model& model, LayerKind kind, std::int64_t experts) {
+  const std::int64_t crosses = model.attends_to_encoder(kind) ? 1 : 0;
+  const std::int64_t table = model.has_relative_table(kind) ? kRelativeBuckets * model.heads : 0;
+  const std::int64_t norms = norms_of_layer(model, kind) + crosses + (kind.ends_encoder ? 1 : 0);
+  return mixer_parameters(model, kind.mixer) + crosses * attention_parameters(model) + table +
+         norms * norm_parameters(model, model.hidden) +
+         feed_forward_matrices(model, kind, experts) + feed_forward_biases(model, kind, experts);
+}
+
+std::int64_t embedding_parameters(const Model& model) {
+  const std::int64_t positions =
+      model.positions == Positions::kLearned ? model.position_rows() * model.hidden : 0;
+  const std::int64_t norm = model.embedding_norm ? norm_parameters(model, model.hidden) : 0;
+  return model.vocabulary * model.hidden + positions + norm;
+}
+
+// Without the table that it shares with the embedding.
+std::int64_t head_parameters(const Model& model) {
+  return norm_parameters(model, model.hidden) +
+         (model.tied_embeddings ? 0 : model.vocabulary * model.hidden) +
+         (model.head_bias ? model.vocabulary : 0);
+}
+
 // With `experts` routed ones of each layer.
 std::int64_t parameters_with(const Model& model, std::int64_t experts) {
-  const std::int64_t h = model.hidden;
-  const std::int64_t norm = norm_parameters(model, h);
-  const auto of_layer = [&](LayerKind kind) {
-    const std::int64_t crosses = model.attends_to_encoder(kind) ? 1 : 0;
-    const std::int64_t table = model.has_relative_table(kind) ? kRelativeBuckets * model.heads : 0;
-    return mixer_parameters(model, kind.mixer) + crosses * attention_parameters(model) + table +
-           (norms_of_layer(model, kind) + crosses + (kind.ends_encoder ? 1 : 0)) * norm +
-           feed_forward_matrices(model, kind, experts) + feed_forward_biases(model, kind, experts);
-  };
+  const std::int64_t norm = norm_parameters(model, model.hidden);
+  const auto of_layer = [&](LayerKind kind) { return layer_parameters(model, kind, experts); };
   std::int64_t total = parameters_of_ends(model);
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     total += of_layer(model.kind_of_layer(layer));
   constexpr std::int64_t kNorms = 3;  // of stream and embedding, and the last one
   total += model.multi_token_prediction *
            (of_layer(model.kind_of_prediction()) + prediction_matrix(model) + kNorms * norm);
-  total += model.layers * adapter_parameters(model);
-  return total;
+  return total + model.layers * adapter_parameters(model);
 }
 
 // Twice the scores that a head computes of one sequence.
@@ -382,125 +402,10 @@ double doubled_scores(const Model& model, LayerKind kind) {
   if (model.attends_to_encoder(kind)) return s * (s + static_cast<double>(model.encoder->sequence));
   const auto w = static_cast<double>(model.window);
   if (kind.mixer != Mixer::kAttention) return 0;
+  if (model.has_packed_samples())
+    return 2 * s * model.samples->keys_of_query(kind.window ? model.window : 0);
   if (!kind.window) return s * s;
   return model.window_kind == WindowKind::kChunk ? s * w : w * (2 * s - w);
-}
-
-// Which key has no meaning beside the others, and why; empty if each has one.
-std::string idle_key(const Model& model) {
-  const auto first_set = [](auto... keys) {
-    std::string set;
-    for (const auto& [key, is_set] : {keys...})
-      if (is_set && set.empty()) set = key;
-    return set;
-  };
-  std::string set;
-  if (model.window == 0)
-    set = first_set(std::pair("window_kind", model.window_kind != WindowKind::kSliding),
-                    std::pair("full_layers", model.full_layers != 0),
-                    std::pair("full_interval", model.full_interval != 0));
-  if (!set.empty()) return set + " has no meaning without a window";
-  if (!model.has_latents())
-    set = first_set(std::pair("query_rank", model.query_rank != 0),
-                    std::pair("rotary_dim", model.rotary_dim != 0),
-                    std::pair("value_dim", model.value_dim != 0));
-  if (!set.empty()) return set + " has no meaning without latents; give key_value_rank";
-  if (model.experts == 0)
-    set = first_set(std::pair("experts_per_token", model.experts_per_token != 1),
-                    std::pair("expert_groups", model.expert_groups != 1),
-                    std::pair("groups_per_token", model.groups_per_token != 1),
-                    std::pair("expert_ffn", model.expert_ffn != 0),
-                    std::pair("shared_ffn", model.shared_ffn != 0),
-                    std::pair("dense_layers", model.dense_layers != 0),
-                    std::pair("expert_interval", model.expert_interval != 1),
-                    std::pair("router", model.router != Router::kSoftmax),
-                    std::pair("router_bias", model.router_bias),
-                    std::pair("shared_gate", model.shared_gate));
-  return set.empty() ? set : set + " has no meaning without experts";
-}
-
-std::string window_fault(const Model& model) {
-  if (model.unrotated_interval > 0 && model.positions != Positions::kRotary)
-    return "unrotated_interval has no meaning without rotary positions";
-  if (model.unrotated_interval > model.layers)
-    return fmt::format("unrotated_interval {} is more than the {} layers: leave it out",
-                       model.unrotated_interval, model.layers);
-  if (model.window == 0) return {};
-  if (model.window >= model.sequence)
-    return fmt::format("window {} holds the whole sequence of {} tokens: leave it out",
-                       model.window, model.sequence);
-  if (model.window_kind == WindowKind::kChunk && model.sequence % model.window != 0)
-    return fmt::format("a sequence of {} tokens does not divide into chunks of {} (window)",
-                       model.sequence, model.window);
-  if (model.full_interval > model.layers)
-    return fmt::format("full_interval {} is more than the {} layers: leave it out",
-                       model.full_interval, model.layers);
-  const auto kinds = model.layer_kinds();
-  if (std::ranges::none_of(kinds, &LayerKind::window))
-    return fmt::format(
-        "full_layers {} and full_interval {} leave none of {} layers with the window",
-        model.full_layers, model.full_interval, model.layers);
-  return {};
-}
-
-std::string latents_fault(const Model& model) {
-  if (!model.has_latents()) return {};
-  if (model.kv() != model.heads)
-    return "with latents each head has keys of its own: leave out kv_heads";
-  if (model.value_dim == 0) return "latents need value_dim, the width of a head of the values";
-  if (model.positions != Positions::kRotary || model.rotary_dim % 2 != 0 || model.rotary_dim < 2 ||
-      model.rotary_dim >= model.head_size())
-    return fmt::format(
-        "with latents an even part of each head rotates: rotary_dim {} of head_dim {} and "
-        "positions: rotary",
-        model.rotary_dim, model.head_size());
-  if (model.qk_norm != QkNorm::kNone || model.sinks || model.unrotated_interval > 0)
-    return "norms of queries and keys, sinks, and layers without rotary positions are not modelled "
-           "beside latents; leave out qk_norm, sinks and unrotated_interval";
-  if (model.has_qkv_bias())
-    return "projections with biases beside latents are not modelled; set bias: false";
-  return {};
-}
-
-std::string experts_fault(const Model& model) {
-  if (model.experts == 0) return {};
-  if (model.experts_per_token > model.experts)
-    return fmt::format("experts_per_token {} is more than the {} experts of a layer",
-                       model.experts_per_token, model.experts);
-  if (model.experts % model.expert_groups != 0)
-    return fmt::format("{} experts do not form expert_groups {} of equal size", model.experts,
-                       model.expert_groups);
-  if (model.groups_per_token > model.expert_groups)
-    return fmt::format("groups_per_token {} is more than the expert_groups {}",
-                       model.groups_per_token, model.expert_groups);
-  if (model.experts / model.expert_groups * model.groups_per_token < model.experts_per_token)
-    return fmt::format(
-        "the groups_per_token {} groups of a token have fewer experts than experts_per_token {}",
-        model.groups_per_token, model.experts_per_token);
-  if (!model.has_expert_layers())
-    return fmt::format(
-        "dense_layers {} and expert_interval {} leave none of {} layers with experts",
-        model.dense_layers, model.expert_interval, model.layers);
-  if (model.expert_ffn > 0 && model.ffn > 0 && !model.has_dense_layers())
-    return "every layer has experts, of width expert_ffn: leave out ffn";
-  if (model.shared_gate && model.shared_ffn == 0)
-    return "shared_gate has no meaning without shared_ffn";
-  if (model.has_mlp_bias() && model.shared_ffn > 0)
-    return "experts of all tokens whose projections have biases are not modelled; set bias: false";
-  return {};
-}
-
-// Megatron-LM knows rotary positions or none beside them (megatron/training/arguments.py).
-std::string prediction_fault(const Model& model) {
-  if (model.multi_token_prediction == 0) return {};
-  if (model.positions == Positions::kLearned)
-    return "learned positions of the tokens that multi_token_prediction reads are not modelled; "
-           "set positions: rotary or none";
-  if (model.embedding_norm)
-    return "multi_token_prediction normalises embeddings itself; leave out embedding_norm";
-  if (model.adapters)
-    return "adapters train nothing of multi_token_prediction; leave out one of the two";
-  return {};
 }
 
 }  // namespace
@@ -515,7 +420,13 @@ std::int64_t active_parameter_count(const Model& model) {
 
 std::int64_t trained_parameter_count(const Model& model) {
   if (model.adapters) return model.layers * adapter_parameters(model);
-  return parameter_count(model) - elements_of_sines(model);
+  std::int64_t trained = parameter_count(model) - elements_of_sines(model);
+  if (!model.frozen) return trained;
+  if (model.frozen->embedding) trained -= embedding_parameters(model);
+  if (model.frozen->head) trained -= head_parameters(model);
+  for (std::int64_t layer = 0; layer < model.frozen->layers; ++layer)
+    trained -= layer_parameters(model, model.kind_of_layer(layer), model.experts);
+  return trained;
 }
 
 // `products` of each matrix and of attention, of 2 operations an element: forward, and of the
@@ -531,25 +442,32 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
   const std::int64_t experts = std::min(model.experts, model.experts_per_token);
   const double widths = static_cast<double>(model.heads * (model.head_size() + model.value_size()));
   const std::int64_t predictions = model.multi_token_prediction;
-  // Products by matrices, of one sample.
+  const bool trains = products.of_attention > 1;
+  const bool is_head_frozen = trains && model.frozen && model.frozen->head;
+  // Multiplications by matrices of one sample times their products, and scores likewise.
   double matrices =
-      products_of_ends(model) + s * static_cast<double>(prediction_matrix(model) * predictions);
+      (is_head_frozen ? 2 : products.of_matrix) *
+      (products_of_ends(model) + s * static_cast<double>(prediction_matrix(model) * predictions));
   double scores = 0;
   double scans = 0;
   for (std::int64_t layer = 0; layer < model.layers + predictions; ++layer) {
     const LayerKind kind =
         layer < model.layers ? model.kind_of_layer(layer) : model.kind_of_prediction();
-    matrices += static_cast<double>(model.sequence_of(kind)) *
+    const bool is_frozen = trains && kind.frozen;
+    const bool ends = is_frozen && !model.is_trained_before(layer);  // nothing runs back
+    const double of_matrix = ends ? 1 : is_frozen ? 2 : products.of_matrix;
+    const double of_attention = ends ? 1 : products.of_attention;
+    matrices += of_matrix * static_cast<double>(model.sequence_of(kind)) *
                 static_cast<double>(mixer_matrices(model, kind.mixer) +
                                     feed_forward_matrices(model, kind, experts));
-    if (model.attends_to_encoder(kind)) matrices += cross_attention_products(model);
-    scores += doubled_scores(model, kind);
-    if (kind.mixer == Mixer::kMamba) scans += scan_flops_per_token(*model.mamba) / 1_FLOP;
+    if (model.attends_to_encoder(kind)) matrices += of_matrix * cross_attention_products(model);
+    scores += of_attention * doubled_scores(model, kind);
+    if (kind.mixer == Mixer::kMamba)
+      scans += of_attention * (scan_flops_per_token(*model.mamba) / 1_FLOP);
   }
   const double adapters = static_cast<double>(model.layers * adapter_parameters(model));
-  return Flops::from_base(2 * samples *
-                          (products.of_matrix * matrices + products.of_adapter * s * adapters +
-                           products.of_attention * (scores * widths + s * scans / 2)));
+  return Flops::from_base(2 * samples * (matrices + products.of_adapter * s * adapters +
+                                         scores * widths + s * scans / 2));
 }
 
 Flops model_flops(const Model& model, double samples) {
@@ -559,34 +477,6 @@ Flops model_flops(const Model& model, double samples) {
 
 Flops forward_flops(const Model& model, double samples) {
   return flops_of(model, samples, {.of_matrix = 1, .of_adapter = 1, .of_attention = 1});
-}
-
-Result<Model> checked(Model model) {
-  const auto fault = [&](const std::string& why) {
-    return Error{Error::Code::kInvalidInput, fmt::format("model '{}': {}", model.name, why)};
-  };
-  if (const std::string why = internal::pattern_fault(model); !why.empty()) return fault(why);
-  if (model.head_dim <= 0 && model.heads > 0 && model.hidden % model.heads != 0)
-    return fault(fmt::format("hidden {} is not divisible by heads {}; give head_dim", model.hidden,
-                             model.heads));
-  if (model.heads > 0 && model.heads % model.kv() != 0)
-    return fault(fmt::format("heads {} is not divisible by kv_heads {}", model.heads, model.kv()));
-  if (model.positions == Positions::kLearned && model.position_rows() < model.sequence)
-    return fault(fmt::format("position_table {} has no row for each of the sequence's {} tokens",
-                             model.position_table, model.sequence));
-  if (model.branches != Branches::kSequential && model.norm_places != NormPlaces::kBefore)
-    return fault("parallel branches are normalised before, not after; leave out norm_places");
-  if (model.adapters && model.has_latents())
-    return fault("adapters of attention from latents (key_value_rank) are not modelled");
-  if (model.experts > 0)
-    for (const AdapterTarget target : {AdapterTarget::kMlpUp, AdapterTarget::kMlpDown})
-      if (model.has_adapter(target))
-        return fault(
-            "adapters of experts are not modelled; set adapters.targets: [qkv, attention-out]");
-  for (const auto find_fault : {fault_in_ends, fault_in_encoder, idle_key, window_fault,
-                                latents_fault, experts_fault, prediction_fault})
-    if (const std::string why = find_fault(model); !why.empty()) return fault(why);
-  return model;
 }
 
 }  // namespace foreshard

@@ -15,7 +15,10 @@
 #include "strategies/graph/adapters.h"
 #include "strategies/graph/encoder.h"
 #include "strategies/graph/ends.h"
+#include "strategies/graph/frozen.h"
 #include "strategies/graph/mamba.h"
+#include "strategies/graph/quantization.h"
+#include "strategies/graph/samples.h"
 
 namespace foreshard {
 
@@ -44,6 +47,8 @@ struct LayerKind {
   bool encoder = false;    ///< Of the encoder before the decoder: reads its tokens, all at once.
   bool ends_encoder = false;  ///< The last of those: the norm behind them is its.
   bool first = false;         ///< Of encoder or decoder, where it has what the others share.
+  bool frozen = false;     ///< Has no parameter that is trained.
+  bool unquantized = false;  ///< Computes in 16 bits where others are quantized.
   auto operator<=>(const LayerKind&) const = default;
 };
 /// "layer", "expert_layer", "expert_window_layer"; of one branch: "mamba_layer", "attention_layer",
@@ -115,6 +120,8 @@ struct Model {
   std::optional<Image> image{};        ///< What is read in place of tokens.
   std::optional<Encoder> encoder{};    ///< Before the decoder, to whose states it attends.
   std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
+  std::optional<Frozen> frozen{};      ///< What is not trained; nothing: all is.
+  std::optional<Samples> samples{};    ///< Of other lengths than `sequence`; nothing: of that one.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
@@ -143,19 +150,27 @@ struct Model {
   std::int64_t position_rows() const { return position_table > 0 ? position_table : sequence; }
 
   std::int64_t expert_width() const { return expert_ffn > 0 ? expert_ffn : ffn_width(); }
-  LayerKind kind_of_layer(std::int64_t layer) const;
+  LayerKind kind_of_layer(std::int64_t layer, const UnquantizedLayers& unquantized = {}) const;
   /// The kinds of layers that the model has, ascending: dense ones first.
-  std::vector<LayerKind> layer_kinds() const;
+  std::vector<LayerKind> layer_kinds(const UnquantizedLayers& unquantized = {}) const;
   bool has_dense_layers() const;  ///< Layers with one feed-forward layer.
   bool has_expert_layers() const;
   bool has_mixer(Mixer mixer) const;  ///< Some layer has it.
   /// Index into layer_kinds().
-  std::size_t kind_index(std::int64_t layer) const;
+  std::size_t kind_index(std::int64_t layer, const UnquantizedLayers& unquantized = {}) const;
   /// Of the layer in each module that predicts one more token.
   LayerKind kind_of_prediction() const { return kind_of_layer(layers - 1); }
   /// What reads the embedding's table behind the layers: the modules that predict one more token,
   /// and a tied output projection.
   std::int64_t tables_behind() const { return multi_token_prediction + (ties_head() ? 1 : 0); }
+  /// Whether the embedding is not trained.
+  bool freezes_embedding() const { return adapters || (frozen && frozen->embedding); }
+  /// Whether something before the layer is trained.
+  bool is_trained_before(std::int64_t layer) const {
+    if (!freezes_embedding()) return true;
+    return adapters ? layer > 0 : layer > frozen->layers;
+  }
+  bool has_packed_samples() const { return samples && samples->are_packed(); }
   bool has_adapter(AdapterTarget target) const { return adapters && adapters->are_at(target); }
 };
 
@@ -185,9 +200,10 @@ std::int64_t active_parameter_count(const Model& model);
 /// counted whole (not halved for the causal mask), plus the output projection, once more for each
 /// module that predicts one more token, whose layer and projection count likewise. Of routed
 /// experts those count that a token is routed to; of scores those of a window, likewise twice: w
-/// (2s - w) of a sliding one in place of s^2, s w of chunks; h is the mean width of keys and of
-/// values. Of a frozen matrix 4 per parameter: it has no gradient. Source: Narayanan et al.,
-/// "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
+/// (2s - w) of a sliding one in place of s^2, s w of chunks, those within each of packed samples; h
+/// is the mean width of keys and of values. Of a frozen matrix 4 per parameter: it has no gradient;
+/// 2 in layers that nothing runs back through, whose scores count a third. Source: Narayanan et
+/// al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
 /// appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
 /// The forward pass's part of it: 2 per parameter and a third of attention, each of whose products

@@ -23,6 +23,22 @@ LayerKind kind_of(char letter) {
           .feed_forward = false};
 }
 
+// Of a model without a pattern.
+LayerKind block_of(const Model& model, std::int64_t layer) {
+  const auto ends = [&](std::int64_t interval) {
+    return interval > 0 && (layer + 1) % interval == 0;
+  };
+  const std::int64_t encoder_layers = model.encoder_layers();
+  return {.experts = model.experts > 0 && layer >= model.dense_layers &&
+                     ends(model.expert_interval),
+          .window = model.window > 0 && layer >= model.full_layers && !ends(model.full_interval),
+          .unrotated = ends(model.unrotated_interval),
+          .encoder = layer < encoder_layers,
+          .ends_encoder = layer + 1 == encoder_layers,
+          .first = (model.encoder && layer == encoder_layers) ||
+                   (layer == 0 && model.positions == Positions::kRelative)};
+}
+
 // What of attention, of the feed-forward layer and of experts is given though no layer has it.
 std::string idle_beside_pattern(const Model& model) {
   const auto has = [&](char letter) { return model.pattern.find(letter) != std::string::npos; };
@@ -83,34 +99,30 @@ std::string internal::pattern_fault(const Model& model) {
 }
 
 std::string name_of(LayerKind kind) {
+  const std::string prefix = std::string(kind.frozen ? "frozen_" : "") +
+                             (kind.unquantized ? "unquantized_" : "");
   if (has_one_branch(kind)) {
     const bool attends = kind.mixer == Mixer::kAttention;
-    if (kind.feed_forward) return kind.experts ? "experts_layer" : "mlp_layer";
-    return attends ? "attention_layer" : "mamba_layer";
+    if (kind.feed_forward) return prefix + (kind.experts ? "experts_layer" : "mlp_layer");
+    return prefix + (attends ? "attention_layer" : "mamba_layer");
   }
-  return std::string(kind.experts ? "expert_" : "") + (kind.window ? "window_" : "") +
+  return prefix + (kind.experts ? "expert_" : "") + (kind.window ? "window_" : "") +
          (kind.unrotated ? "unrotated_" : "") + (kind.first ? "first_" : "") +
          (kind.ends_encoder ? "last_" : "") + (kind.encoder ? "encoder_" : "") + "layer";
 }
 
-LayerKind Model::kind_of_layer(std::int64_t layer) const {
-  if (!pattern.empty()) return kind_of(pattern[static_cast<std::size_t>(layer)]);
-  const auto ends = [&](std::int64_t interval) {
-    return interval > 0 && (layer + 1) % interval == 0;
-  };
-  return {.experts = experts > 0 && layer >= dense_layers && ends(expert_interval),
-          .window = window > 0 && layer >= full_layers && !ends(full_interval),
-          .unrotated = ends(unrotated_interval),
-          .encoder = layer < encoder_layers(),
-          .ends_encoder = layer + 1 == encoder_layers(),
-          .first = (encoder && layer == encoder_layers()) ||
-                   (layer == 0 && positions == Positions::kRelative)};
+LayerKind Model::kind_of_layer(std::int64_t layer, const UnquantizedLayers& unquantized) const {
+  LayerKind kind = pattern.empty() ? block_of(*this, layer)
+                                   : kind_of(pattern[static_cast<std::size_t>(layer)]);
+  kind.frozen = frozen && layer < frozen->layers;
+  kind.unquantized = layer < unquantized.first || layer >= layers - unquantized.last;
+  return kind;
 }
 
-std::vector<LayerKind> Model::layer_kinds() const {
+std::vector<LayerKind> Model::layer_kinds(const UnquantizedLayers& unquantized) const {
   std::vector<LayerKind> kinds;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const LayerKind kind = kind_of_layer(layer);
+    const LayerKind kind = kind_of_layer(layer, unquantized);
     if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
   }
   std::ranges::sort(kinds);
@@ -130,9 +142,10 @@ bool Model::has_mixer(Mixer mixer) const {
   return std::ranges::any_of(layer_kinds(), [&](LayerKind kind) { return kind.mixer == mixer; });
 }
 
-std::size_t Model::kind_index(std::int64_t layer) const {
-  const auto kinds = layer_kinds();
-  return static_cast<std::size_t>(std::ranges::find(kinds, kind_of_layer(layer)) - kinds.begin());
+std::size_t Model::kind_index(std::int64_t layer, const UnquantizedLayers& unquantized) const {
+  const auto kinds = layer_kinds(unquantized);
+  const auto kind = std::ranges::find(kinds, kind_of_layer(layer, unquantized));
+  return static_cast<std::size_t>(kind - kinds.begin());
 }
 
 }  // namespace foreshard

@@ -28,6 +28,17 @@ std::vector<PassKind> passes_of(Quantization recipe, bool both) {
 
 }  // namespace
 
+const yaml::Table<UnquantizedLayers>& yaml_table(const UnquantizedLayers*) {
+  static const auto table =
+      yaml::Table<UnquantizedLayers>("unquantized layers",
+                                     "Layers that compute in 16 bits whatever the recipe.")
+          .optional("first", &UnquantizedLayers::first, "So many of the first.",
+                    yaml::between(0, 1 << 14))
+          .optional("last", &UnquantizedLayers::last, "So many of the last.",
+                    yaml::between(0, 1 << 14));
+  return table;
+}
+
 const yaml::Names<Quantization>& yaml_names(const Quantization*) {
   static const yaml::Names<Quantization> names{
       {"none", Quantization::kNone, "They compute in `precision`."},

@@ -19,16 +19,17 @@
 /// Not modelled: casts that are fused into the norm or activation before them; scales themselves
 /// (1/32 of mxfp8's bytes, 1/8 of nvfp4's), the random rotation of what nvfp4 quantizes along
 /// columns (its arithmetic hides behind the reads), and their rearrangement for the matrix units;
-/// the reduction of maxima over ranks; layers that a recipe leaves in 16 bits; the second copy of
-/// what ranks gather along a sequence (both of a gradient's with scales of blocks, the transpose
-/// after the gather with one scale); that forward passes alone need one copy; of general graphs,
-/// the copies of weights that a product's `to` allows.
+/// the reduction of maxima over ranks; the second copy of what ranks gather along a sequence (both
+/// of a gradient's with scales of blocks, the transpose after the gather with one scale); that
+/// forward passes alone need one copy; of general graphs, the copies of weights that a product's
+/// `to` allows.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/yaml/names.h"
+#include "base/yaml/table.h"
 
 #include "strategies/program/ir/kernel.h"
 
@@ -44,6 +45,18 @@ enum class Quantization : std::uint8_t {
 };
 
 const yaml::Names<Quantization>& yaml_names(const Quantization*);
+
+/// Layers at the ends of a model that compute in 16 bits whatever the recipe, with everything they
+/// keep, hold and gather. Modules that predict one more token are none of them.
+/// Source: NVIDIA/Megatron-LM, megatron/core/fp8_utils.py (get_fp8_context).
+/// Not modelled: layers in between; single products of a layer.
+struct UnquantizedLayers {
+  std::int64_t first = 0;  ///< So many from the front.
+  std::int64_t last = 0;   ///< So many up to the end.
+  bool any() const { return first > 0 || last > 0; }
+  bool operator==(const UnquantizedLayers&) const = default;
+};
+const yaml::Table<UnquantizedLayers>& yaml_table(const UnquantizedLayers*);
 
 /// What products compute in. \pre `recipe` is not kNone.
 DType dtype_of(Quantization recipe);

@@ -52,7 +52,7 @@ using internal::BlockBuilder;
 Graph layer_graph(const Model& model, const TransformerOptions& options, LayerKind kind) {
   if (model.encoder) return internal::layer_graph_beside_encoder(model, options, kind);
   BlockBuilder build(name_of(kind), model, options, kind);
-  build.quantize();
+  build.begin_layer();
   const TensorId x = build.boundary("layer_in");
   const TensorId y = build.layer(x, "layer_out");
   return build.take({x}, {y});
@@ -60,6 +60,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options, LayerKi
 
 Graph embedding_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("embedding", model, options);
+  build.freeze(model.frozen && model.frozen->embedding);
   const bool learned = model.positions == Positions::kLearned;
   const std::string sum = model.embedding_norm ? "embedding_sum" : "embedded";
   const bool adds_types = model.token_types > 0;
@@ -88,6 +89,7 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
 
 Graph head_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("head", model, options);
+  build.freeze(model.frozen && model.frozen->head);
   // Behind modules that predict more tokens, streams come normalised, and all of them at once.
   // Megatron-LM has a product for each (megatron/core/transformer/multi_token_prediction.py).
   const std::int64_t predictions = 1 + model.multi_token_prediction;
@@ -126,7 +128,7 @@ TransformerGraphs transformer_graphs(const Model& model, const TransformerOption
                            .layers = {},
                            .predictions = {},
                            .head = head_graph(model, options)};
-  for (const LayerKind kind : model.layer_kinds())
+  for (const LayerKind kind : model.layer_kinds(options.unquantized))
     graphs.layers.push_back(layer_graph(model, options, kind));
   for (std::int64_t depth = 1; depth <= model.multi_token_prediction; ++depth)
     graphs.predictions.push_back(internal::prediction_graph(model, options, depth));

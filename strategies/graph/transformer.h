@@ -49,6 +49,7 @@ struct TransformerOptions {
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.
   DType dtype = DType::kBf16;
   Quantization quantization = Quantization::kNone;  ///< Of the linear layers between the norms.
+  UnquantizedLayers unquantized{};
 };
 
 struct TransformerGraphs {

@@ -37,7 +37,7 @@ Graph transformer_graph(const Model& model, const TransformerOptions& options) {
   };
   append(blocks.embedding, "embedding");
   for (std::int64_t i = 0; i < model.layers; ++i)
-    append(blocks.layers[model.kind_index(i)], "layer" + std::to_string(i));
+    append(blocks.layers[model.kind_index(i, options.unquantized)], "layer" + std::to_string(i));
   for (const Graph& prediction : blocks.predictions) append(prediction, prediction.name);
   append(blocks.head, "head");
   whole.outputs = streams;

@@ -64,6 +64,9 @@ std::span<const Row> rows() {
       {"--fp8-recipe", "note.fp8_recipe", kWord,
        "delayed=fp8-delayed tensorwise=fp8-current blockwise=fp8-block mxfp8=mxfp8"},
       {"--fp8-param-gather", "strategy.quantized_parameters", kSwitch},
+      {"--first-last-layers-bf16", "note.ends_in_bf16", kSwitch},
+      {"--num-layers-at-start-in-bf16", "note.start_in_bf16"},
+      {"--num-layers-at-end-in-bf16", "note.end_in_bf16"},
       {"--overlap-grad-reduce", "strategy.framework.gradient_reduction", kSwitch,
        "true=overlapped false=after-backward", "false"},
       {"--overlap-param-gather", "strategy.framework.overlap_parameter_gather", kSwitch, "",
@@ -148,8 +151,9 @@ std::span<const Rule> rules() {
       {"--distribute-saved-activations", "", "each rank keeps its inputs whole"},
       {"--cuda-graph-impl --enable-cuda-graph --external-cuda-graph", "",
        "each kernel is launched by the host"},
-      {"--first-last-layers-bf16", "", "all layers compute in fp8"},
       {"--no-fp8-wgrad", "", "all products compute in fp8"},
+      {"--reset-attention-mask --sft", "",
+       "attention is over whole sequences; give the lengths of packed samples (model.samples)"},
       {"--rampup-batch-size", "", "the step predicted is one of the full batch"},
       {"--muon-tp-mode", "duplicated",
        "whole matrices are made orthogonal, by all tensor-parallel ranks"},
@@ -213,7 +217,7 @@ constexpr std::string_view kIdle =
     "--no-async-tensor-model-parallel-allreduce --distributed-timeout-* --disable-gloo-* "
     "--local-rank --lazy-mpu-init --ddp-* --no-align-* --init-model-with-meta-device "
     "--fsdp-double-buffer --suggested-communication-unit-size --keep-fp8-transpose-cache "
-    "--te-rng-tracker --inference-* --num-layers-at-* --cross-entropy-fusion-impl "
+    "--te-rng-tracker --inference-* --cross-entropy-fusion-impl "
     "--no-scatter-gather-tensors-in-pipeline --high-priority-stream-groups --enable-experimental "
     "--no-clone-scatter-output-in-embedding --max-tokens-to-oom --mtp-loss-scaling-factor "
     // torchrun's

@@ -79,6 +79,12 @@ std::span<const Row> rows() {
       {"mixed_precision.fp8_recipe", "note.fp8_recipe", kWord,
        "delayed=fp8-delayed tensorwise=fp8-current blockwise=fp8-block mxfp8=mxfp8"},
       {"mixed_precision.fp8_param_gather", "strategy.quantized_parameters", kSwitch},
+      {"mixed_precision.first_last_layers_bf16", "note.ends_in_bf16", kSwitch},
+      {"mixed_precision.num_layers_at_start_in_bf16", "note.start_in_bf16"},
+      {"mixed_precision.num_layers_at_end_in_bf16", "note.end_in_bf16"},
+      {"model.first_last_layers_bf16", "note.ends_in_bf16", kSwitch},
+      {"model.num_layers_at_start_in_bf16", "note.start_in_bf16"},
+      {"model.num_layers_at_end_in_bf16", "note.end_in_bf16"},
       {"mixed_precision", "note.precision_recipe", kText},
       {"ddp.overlap_grad_reduce", "strategy.framework.gradient_reduction", kSwitch,
        "true=overlapped false=after-backward"},
@@ -154,8 +160,8 @@ std::span<const Rule> rules() {
        "products and their collectives run one after another, but for those of weight gradients"},
       {"model.cuda_graph_impl model.enable_cuda_graph model.external_cuda_graph", "",
        "each kernel is launched by the host"},
-      {"mixed_precision.first_last_layers_bf16 model.first_last_layers_bf16", "",
-       "all layers compute in fp8"},
+      {"dataset.packed_sequence_specs* dataset.offline_packing_specs*", "0 -1",
+       "attention is over whole sequences; give the lengths of packed samples (model.samples)"},
       {"train.rampup_batch_size", "", "the step predicted is one of the full batch"},
       {"optimizer.muon_tp_mode", "duplicated",
        "whole matrices are made orthogonal, by all tensor-parallel ranks"},
@@ -184,7 +190,7 @@ constexpr std::string_view kIdle =
     "model.moe_deepep_* model.moe_enable_deepep model.moe_grouped_gemm model.moe_hybridep_* "
     "model.moe_permute_fusion "
     "model.moe_router_* model.moe_token_* model.moe_pad_* model.mrope_* model.mscale* "
-    "model.mtp_loss_* model.mup_* model.num_layers_at_* model.original_max_* model.parallel_output "
+    "model.mtp_loss_* model.mup_* model.original_max_* model.parallel_output "
     "model.params_dtype* model.perform_initialization model.persist_layer_norm "
     "model.pipeline_dtype* model.qk_clip_* model.q_lora_rank model.kv_lora_rank "
     "model.qk_head_dim model.qk_pos_emb_head_dim model.v_head_dim model.rope_* model.rotary_* "
@@ -221,6 +227,10 @@ Status finish(Draft& draft, const Reading& reading) {
                                                : "fp8-delayed",
               from);
   }
+  // Source: NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/training/mixed_precision.py.
+  if (draft.is("note.ends_in_bf16"))
+    for (const auto* count : {"note.start_in_bf16", "note.end_in_bf16"})
+      if (!draft.has(count)) draft.set(count, "0", draft.from("note.ends_in_bf16"));
   if (!draft.has("note.bf16") && !draft.has("note.fp16") && !draft.is("note.fp32"))
     draft.set("note.bf16", "true", "bf16, as recipes are");
   if (draft.is("note.distributed_optimizer_of_ddp"))

@@ -127,6 +127,8 @@ Status recomputation(Draft& draft) {
   return {};
 }
 
+// Source, of layers in bf16: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py
+// (one at each end where the number is not given).
 void precision(Draft& draft) {
   const bool fp16 = draft.is("note.fp16");
   const bool bf16 = draft.is("note.bf16");
@@ -145,6 +147,11 @@ void precision(Draft& draft) {
   }
   draft.set("strategy.quantization", draft.word("note.fp8_recipe", "fp8-delayed"),
             draft.has("note.fp8_recipe") ? draft.from("note.fp8_recipe") : draft.from("note.fp8"));
+  if (!draft.is("note.ends_in_bf16")) return;
+  for (const auto& [note, ours] :
+       {std::pair("note.start_in_bf16", "first"), std::pair("note.end_in_bf16", "last")})
+    draft.set(fmt::format("strategy.unquantized_layers.{}", ours), draft.count(note),
+              draft.from(draft.has(note) ? note : "note.ends_in_bf16"));
 }
 
 // What a precision-aware optimizer keeps: of master copies in fp32 what bf16 parameters lack.
@@ -336,6 +343,13 @@ void spread_precision(Draft& draft, const Strategy& strategy) {
   note(draft, "note.fp8", "hybrid", "strategy.quantization");
   note(draft, "note.fp8_recipe", draft.word("strategy.quantization"), "strategy.quantization");
   draft.drop("strategy.quantization");
+  const UnquantizedLayers& ends = strategy.unquantized_layers;
+  if (!ends.any()) return;
+  note(draft, "note.ends_in_bf16", "true", "strategy.unquantized_layers");
+  note(draft, "note.start_in_bf16", std::to_string(ends.first), "strategy.unquantized_layers");
+  note(draft, "note.end_in_bf16", std::to_string(ends.last), "strategy.unquantized_layers");
+  draft.drop("strategy.unquantized_layers.first");
+  draft.drop("strategy.unquantized_layers.last");
 }
 
 // With the types of its states comes what is kept of master copies.

@@ -87,6 +87,8 @@ std::span<const Rule> rules() {
        "products and their collectives run one after another, but for those of weight gradients"},
       {"model.megatron_amp_O2", "True true", "parameters are held in the training precision"},
       {"model.fp32_residual_connection", "", "not modelled"},
+      {"model.data.*packed_sequence", "",
+       "attention is over whole sequences; give the lengths of packed samples (model.samples)"},
       {"model.rampup_batch_size", "", "the step predicted is one of the full batch"},
       {"model.enable_cuda_graph model.use_cuda_graph", "", "each kernel is launched by the host"},
       {"model.num_micro_batches_with_partial_activation_checkpoints "

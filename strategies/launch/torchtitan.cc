@@ -81,7 +81,7 @@ std::span<const Rule> rules() {
        "products and their collectives run one after another"},
       {"float8.filter_fqns quantize.linear.float8.filter_fqns mx.filter_fqns "
        "quantize.linear.mx.filter_fqns",
-       "output", "every linear layer but the head computes in fp8"},
+       "output router.gate", "every linear layer but the head computes in fp8"},
       {"float8.moe_fqns_prototype quantize.grouped_mm.*", "",
        "experts compute in what linear layers do"},
       {"float8.emulate quantize.linear.float8.emulate", "", "products run on the matrix units"},

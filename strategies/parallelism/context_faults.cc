@@ -77,13 +77,15 @@ void attention_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults) {
   const bool has_windows = model.window > 0;
   const std::string windows = "attention within a window";
+  const std::string samples = "attention within packed samples";
   const std::string what = model.has_latents() ? "attention from latents (key_value_rank)"
                            : has_windows       ? windows
                            : model.sinks       ? "attention with sinks"
                            : model.encoder     ? "attention to an encoder"
                            : model.positions == Positions::kRelative
                                ? "attention with relative positions"
-                               : "";
+                           : model.has_packed_samples() ? samples
+                                                        : "";
   if (what.empty()) return;
   if (strategy.framework->attention == AttentionImplementation::kUnfused) {
     faults.push_back({"framework",
@@ -95,9 +97,11 @@ void attention_faults(const Strategy& strategy, const Model& model,
   const ContextExchange exchange = strategy.context_exchange;
   const bool ring = exchange == ContextExchange::kRing;
   const bool heads = exchange == ContextExchange::kAllToAll || strategy.context_heads > 1;
-  if (has_windows && (ring || exchange == ContextExchange::kOverlappedAllGather)) {
+  const bool overlapped = exchange == ContextExchange::kOverlappedAllGather;
+  if ((has_windows && (ring || overlapped)) || (model.has_packed_samples() && overlapped)) {
     faults.push_back({"context_exchange",
-                      fmt::format("{} beside the exchange of other keys is not modelled", windows),
+                      fmt::format("{} beside the exchange of other keys is not modelled",
+                                  has_windows ? windows : samples),
                       "set context_exchange: all-gather"});
   } else if (model.sinks && ring) {
     faults.push_back({"context_exchange",

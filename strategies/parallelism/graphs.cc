@@ -52,7 +52,8 @@ TransformerOptions transformer_options(const Strategy& strategy) {
       .fused_cross_entropy = framework.fused_cross_entropy,
       .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
       .dtype = strategy.precision,
-      .quantization = strategy.quantization};
+      .quantization = strategy.quantization,
+      .unquantized = strategy.unquantized_layers};
 }
 
 BackwardPass backward_pass(const Strategy& strategy) {

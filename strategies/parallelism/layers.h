@@ -14,10 +14,10 @@
 namespace foreshard {
 
 struct LayerVariant {
-  std::size_t kind = 0;  ///< Index into Model::layer_kinds().
+  std::size_t kind = 0;  ///< Index into Model::layer_kinds() of the strategy.
   Recomputation recomputation{};
   /// Whether something before the layer is trained. Before the first one of a model with adapters
-  /// there is the embedding alone, which is frozen.
+  /// there is the embedding alone, which is frozen; others may be frozen too (Model::frozen).
   bool trained_before = true;
   bool operator==(const LayerVariant&) const = default;
 };

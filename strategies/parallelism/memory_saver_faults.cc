@@ -73,8 +73,40 @@ void recompute_faults(const Strategy& strategy, const Model& model,
 
 void adapter_faults(const Strategy& strategy, const Model& model,
                     std::vector<StrategyFault>& faults) {
+  if (model.frozen && model.freezes_embedding() && strategy.stages() > 1 &&
+      layers_of_stages(strategy, model.layers).front() <= model.frozen->layers)
+    faults.push_back(
+        {"layers_per_stage",
+         fmt::format("nothing of the first of {} stages is trained (the model's frozen), and "
+                     "pipelines that begin behind such a stage are not modelled",
+                     strategy.stages()),
+         fmt::format("give the first stage more than {} layers", model.frozen->layers)});
   if (!model.adapters) return;
   const std::int64_t tp = strategy.tensor_parallel;
+  if (model.adapters->base == AdapterBase::kNf4) {
+    const bool shards = strategy.zero_stage == 3 && strategy.framework->shards.fp32;
+    if (strategy.quantization != Quantization::kNone)
+      faults.push_back({"quantization",
+                        fmt::format("weights in nf4 (the model's adapters.base) are multiplied in "
+                                    "16 bits, not by '{}'",
+                                    yaml::name_of(strategy.quantization)),
+                        "leave out quantization, or the model's adapters.base"});
+    if (size_of(strategy.precision) != 2_B)
+      faults.push_back({"precision",
+                        fmt::format("weights in nf4 (the model's adapters.base) are brought to 16 "
+                                    "bits, not to {}",
+                                    name_of(strategy.precision)),
+                        "set precision: bf16"});
+    if (shards || strategy.offload_parameters)
+      faults.push_back(
+          {shards ? "framework" : "offload_parameters",
+           shards ? "shards of weights in nf4 (the model's adapters.base) in fp32 are not modelled"
+                  : "weights in nf4 (the model's adapters.base) on the host are not "
+                    "modelled",
+           shards ? "use a framework whose shards are in the training precision, or "
+                    "zero_stage: 2"
+                  : "leave it out"});
+  }
   const bool by_columns =
       model.has_adapter(AdapterTarget::kQkv) || model.has_adapter(AdapterTarget::kMlpUp);
   if (by_columns && model.adapters->rank % tp != 0)

@@ -82,8 +82,8 @@ class Placer {
       const std::int64_t stage =
           schedule::stage_of(placement_of(strategy_), stages, static_cast<std::int64_t>(piece));
       for (std::int64_t i = 0; i < split[piece]; ++i, ++layer)
-        place(graphs_.layers[model_.kind_index(layer)], fmt::format("layers.{}.", layer), {stage},
-              {});
+        place(graphs_.layers[model_.kind_index(layer, strategy_.unquantized_layers)],
+              fmt::format("layers.{}.", layer), {stage}, {});
     }
     for (const Graph& prediction : graphs_.predictions)
       place(prediction, fmt::format("layers.{}.", layer++), last, {});

@@ -173,6 +173,8 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
           .optional("quantization", &Strategy::quantization,
                     "By which recipe a transformer's linear layers compute in fewer bits than "
                     "`precision`; embedding, attention products, norms and the head never do.")
+          .optional("unquantized_layers", &Strategy::unquantized_layers,
+                    "Layers that compute in `precision` all the same (default: none).")
           .optional("quantized_parameters", &Strategy::quantized_parameters,
                     "Weights of those layers are held quantized alone, without a copy in "
                     "`precision`, and data-parallel ranks gather them so.")
@@ -203,6 +205,13 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                    return fmt::format(
                        "'{}' quantizes tensors of 16 bits, not {}; set precision: bf16",
                        yaml::name_of(of.quantization), name_of(of.precision));
+                 })
+          .check("unquantized_layers",
+                 [](const Strategy& of) -> std::string {
+                   const bool is_idle =
+                       of.unquantized_layers.any() && of.quantization == Quantization::kNone;
+                   return is_idle ? "no layer is quantized; set quantization, or leave this out"
+                                  : "";
                  })
           .check("quantized_parameters", [](const Strategy& of) -> std::string {
             if (!of.quantized_parameters || of.quantization != Quantization::kNone) return {};
@@ -276,6 +285,9 @@ std::string describe(const Strategy& strategy) {
                         strategy.experts_over_tensor() ? " (each whole)" : "");
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(", {}", yaml::name_of(strategy.quantization));
+  if (strategy.unquantized_layers.any())
+    text += fmt::format(" but for {} first and {} last layers", strategy.unquantized_layers.first,
+                        strategy.unquantized_layers.last);
   return text + words_of_extras(strategy);
 }
 

@@ -98,6 +98,7 @@ struct Strategy {
   DType precision = DType::kBf16;   ///< Of parameters, activations and matrix products.
   /// By which a transformer's linear layers compute in fewer bits than that.
   Quantization quantization = Quantization::kNone;
+  UnquantizedLayers unquantized_layers{};
   /// Weights that products read quantized are held so alone, and gathered so.
   bool quantized_parameters = false;
   Optimizer optimizer{};

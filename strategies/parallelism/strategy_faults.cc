@@ -331,6 +331,11 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
         fmt::format("a sequence of {} tokens cannot be split {} ways", grouped(model.sequence), tp),
         "set sequence_parallel: false or another tensor_parallel");
   }
+  if (const auto [first, last] = strategy.unquantized_layers; first + last >= model.layers)
+    fault("unquantized_layers",
+          fmt::format("{} first and {} last layers leave none of {} to be quantized", first, last,
+                      model.layers),
+          "set quantization: none, or lower one of the two");
   pipeline_faults(strategy, model.layers, "layers", "model", faults);
   if (model.tables_behind() > 0 && strategy.zero_stage >= 2 && pp > 1 && last_stage(strategy) == 0)
     fault("zero_stage",

@@ -156,6 +156,46 @@ TEST(BadInput, Adapters) {
                  "a multiple of 2");
   expect_refused(model("  bias: false\n  experts: 4\n  adapters: {rank: 8}\n"),
                  "adapters of experts are not modelled", "targets: [qkv, attention-out]");
+  expect_refused(model("  experts: 4\n  adapters: {rank: 8, targets: [qkv], base: nf4}\n"),
+                 "experts in 4 bits (adapters.base: nf4) are not modelled");
+  const auto both = [&](const std::string& strategy) {
+    return study({{"model", layers + "  adapters: {rank: 8, base: nf4}\n"},
+                  {"strategy", "  data_parallel: 8\n  global_batch: 16\n" + strategy}});
+  };
+  expect_refused(both("  quantization: mxfp8\n"), "are multiplied in 16 bits, not by 'mxfp8'",
+                 "leave out quantization");
+  expect_refused(both("  precision: fp32\n"), "are brought to 16 bits, not to fp32",
+                 "set precision: bf16");
+}
+
+TEST(BadInput, FrozenParts) {
+  const std::string layers =
+      "  name: small\n  layers: 8\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"
+      "  sequence: 512\n";
+  const auto model = [&](const std::string& lines) { return study({{"model", layers + lines}}); };
+  expect_refused(model("  frozen: {}\n"), "frozen names nothing", "leave it out");
+  expect_refused(model("  frozen: {layers: 9}\n"), "frozen.layers 9 is more than the 8 layers");
+  expect_refused(model("  frozen: {embedding: true}\n"), "freeze both or none");
+  expect_refused(model("  frozen: {embedding: true, head: true, layers: 8}\n"),
+                 "all of the model is frozen", "mode: forward");
+  expect_refused(model("  frozen: {layers: 2}\n  adapters: {rank: 8}\n"),
+                 "adapters freeze all other parameters", "leave out frozen");
+  expect_refused(
+      study(
+          {{"model", layers + "  tied_embeddings: false\n  frozen: {embedding: true, layers: 4}\n"},
+           {"strategy", "  pipeline_parallel: 4\n  global_batch: 16\n"}}),
+      "nothing of the first of 4 stages is trained", "give the first stage more than 4 layers");
+}
+
+TEST(BadInput, UnquantizedLayers) {
+  const std::string keys = "  data_parallel: 8\n  global_batch: 16\n";
+  expect_refused(strategy(keys + "  unquantized_layers: {first: 1}\n"), "no layer is quantized",
+                 "set quantization");
+  expect_refused(
+      strategy(keys + "  quantization: mxfp8\n  unquantized_layers: {first: 4, last: 4}\n"),
+      "leave none of 8 to be quantized", "set quantization: none");
+  expect_refused(strategy(keys + "  quantization: mxfp8\n  unquantized_layers: {frist: 4}\n"),
+                 "frist", "first");
 }
 
 TEST(BadInput, RecomputationOfParts) {
@@ -419,6 +459,19 @@ TEST(BadInput, Attention) {
       "within a window beside the exchange", "set context_exchange: all-gather");
   expect_refused(both("  window: 8\n", "  context_parallel: 2\n  context_exchange: ring\n"),
                  "within a window beside the exchange", "set context_exchange: all-gather");
+  const std::string packed = "  samples: {lengths: [64, 256], shares: [0.5, 0.5]}\n";
+  expect_refused(both(packed, "  context_parallel: 2\n  context_exchange: overlapped-all-gather\n"),
+                 "within packed samples beside the exchange", "set context_exchange: all-gather");
+  expect_refused(both(packed, "  framework: {extends: generic, attention: unfused}\n"),
+                 "within packed samples without a fused kernel", "use another framework");
+  expect_refused(model("  samples: {lengths: [64], shares: [0.5, 0.5]}\n"),
+                 "1 lengths need as many shares, not 2");
+  expect_refused(model("  samples: {lengths: [64, 32], shares: [0.5, 0.5]}\n"),
+                 "lengths are ascending");
+  expect_refused(model("  samples: {lengths: [64, 96], shares: [0.5, 0.25]}\n"),
+                 "add up to 1, not 0.75");
+  expect_refused(model("  samples: {lengths: [64, 513], shares: [0.5, 0.5]}\n"),
+                 "a sample of 513 tokens is longer than its sequence of 512");
   expect_refused(both("  sinks: true\n", "  context_parallel: 2\n  context_exchange: ring\n"),
                  "with sinks with keys in a ring", "set context_exchange: all-gather");
   expect_refused(both(latents,

@@ -49,12 +49,15 @@ class Heads {
   std::int64_t d() const { return d_; }
   std::int64_t value_d() const { return value_d_; }
   std::int64_t queries() const { return extent(queries_, 1); }
-  /// Keys that query `s` of the slice sees, from one to behind another: causal, and in a window.
+  /// Keys that query `s` of the slice sees, from one to behind another: causal, in a window, in a
+  /// sample.
   std::int64_t first_seen(std::int64_t s) const {
     const std::int64_t position = queries_.box.begin[1] + s;
-    if (window_ == 0 || !is_causal_) return 0;
+    if (!is_causal_) return 0;
+    const std::int64_t sample = sample_ > 0 ? position / sample_ * sample_ : 0;
+    if (window_ == 0) return sample;
     return is_chunked_ ? position / window_ * window_
-                       : std::max<std::int64_t>(0, position + 1 - window_);
+                       : std::max<std::int64_t>(sample, position + 1 - window_);
   }
   std::int64_t end_seen(std::int64_t s) const {
     return is_causal_ ? queries_.box.begin[1] + s + 1 : keys_.whole[1];
@@ -113,6 +116,7 @@ class Heads {
         window_(settings.integer("window")),
         is_chunked_(settings.flag("chunked")),
         is_causal_(settings.flag("causal")),
+        sample_(settings.integer("sample")),
         all_(settings.integer("query_heads")),
         of_group_(all_ / settings.integer("kv_heads")) {}
 
@@ -123,6 +127,7 @@ class Heads {
   std::int64_t window_;
   bool is_chunked_;
   bool is_causal_;
+  std::int64_t sample_;
   const Operand* table_ = nullptr;
   std::int64_t all_;
   std::int64_t of_group_;  // query heads

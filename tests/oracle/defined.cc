@@ -33,6 +33,7 @@ ComputeFunction find_defined(std::string_view type) {
       {"conv_weight_gradient", defined::conv_weight_gradient},
       {"cross_entropy", defined::cross_entropy},
       {"cross_entropy_gradient", defined::cross_entropy_gradient},
+      {"dequantize", copy},
       {"dropout", defined::dropout},
       {"dropout_gradient", defined::dropout_gradient},
       {"einsum", defined::product},

@@ -44,8 +44,8 @@ std::string kind_of(const Gemm& g) {
   return fmt::format("gemm {} {}", name_of(g.dtype), g.accumulate);
 }
 std::string kind_of(const Attention& a) {
-  return fmt::format("attention {} {} {} {} {} {}", name_of(a.dtype), a.head_dim, a.value_dim,
-                     a.causal, a.window, a.direction == Direction::kForward);
+  return fmt::format("attention {} {} {} {} {} {} {}", name_of(a.dtype), a.head_dim, a.value_dim,
+                     a.causal, a.window, a.sample, a.direction == Direction::kForward);
 }
 std::string kind_of(const Pass& p) {
   return fmt::format("{} {} {}", traffic_of(p.kind).name, name_of(p.dtype), p.state_bytes);

@@ -49,9 +49,15 @@ OperatorTime attention_time(const Attention& a, const DeviceType& device, Duty d
   // A unit owns `tile` rows of the score matrix (backward: columns) and walks along the others. A
   // causal unit sees half of them on average, plus the masked half of its own diagonal tile. In a
   // window it sees at most the window and its own tile: of n, (w + tile) (1 - w / 2n) on average.
-  const std::int64_t owned = forward ? a.query_length : a.key_length;
-  const std::int64_t walked = forward ? a.key_length : a.query_length;
-  const std::int64_t units = a.batch * a.query_heads * parts(owned, e.tile);
+  // Packed samples are rows of their own. Not modelled: that the longest of them decide the end.
+  const double samples = a.sample > 0 ? std::max(1.0, count(a.key_length) / count(a.sample)) : 1.0;
+  const auto of_sample = [&](std::int64_t tokens) {
+    return std::max<std::int64_t>(1, std::llround(count(tokens) / samples));
+  };
+  const std::int64_t owned = of_sample(forward ? a.query_length : a.key_length);
+  const std::int64_t walked = of_sample(forward ? a.key_length : a.query_length);
+  const std::int64_t units =
+      std::llround(count(a.batch * a.query_heads * parts(owned, e.tile)) * samples);
   const auto unit_time = [&](double steps) {
     return 2.0 * count(e.tile) * steps * count(widths_of_products(a)) * 1_FLOP / rate +
            e.unit_overhead;

@@ -136,7 +136,7 @@ class BlockBuilder {
                        .shape = std::move(shape),
                        .role = TensorRole::kParameter,
                        .pinned = Attribute{.dims = std::move(dims), .partial = {}},
-                       .frozen = model_.adapters.has_value()});
+                       .frozen = model_.adapters.has_value() || is_frozen_ || kind_.frozen});
   }
   std::vector<std::int64_t> tokens(std::int64_t width) const {
     return {options_.batch, model_.sequence_of(kind_), width};
@@ -154,8 +154,22 @@ class BlockBuilder {
                   std::vector<std::vector<Axis>> dims) {
     return product({.type = "matmul",
                     .name = name,
-                    .inputs = {x, parameter(name + ".weight", {in, out}, std::move(dims))}});
+                    .inputs = {x, held(parameter(name + ".weight", {in, out}, std::move(dims)))}});
   }
+  /// A weight as products read it.
+  TensorId held(TensorId weight) {
+    if (!in_layer_ || !model_.adapters || model_.adapters->base == AdapterBase::kPlain)
+      return weight;
+    return added(
+        {.type = "dequantize", .name = graph_[weight].name + ".dequantized", .inputs = {weight}});
+  }
+  /// What is added from here on belongs to a layer.
+  void begin_layer() {
+    in_layer_ = true;
+    quantize(!kind_.unquantized);
+  }
+  /// Parameters that are added from here on are not trained, or are again.
+  void freeze(bool on) { is_frozen_ = on; }
   /// What is added from here on belongs to this part.
   void begin(Part part) { part_ = part; }
 
@@ -372,6 +386,8 @@ class BlockBuilder {
     Settings settings = with_heads({{"implementation", std::string(name_of(options_.attention))},
                                     {"rate", model_.dropout ? kDropoutRate : 0.0}});
     if (!model_.is_causal(kind_)) settings.set("causal", false);
+    if (model_.has_packed_samples())
+      settings.set("sample", model_.samples->equal_length(kind_.window ? model_.window : 0));
     if (!kind_.window) return settings;
     settings.set("window", model_.window);
     settings.set("chunked", model_.window_kind == WindowKind::kChunk);
@@ -394,6 +410,8 @@ class BlockBuilder {
   std::vector<Axis> context_axes_;
   Graph graph_;
   Part part_ = Part::kNone;
+  bool in_layer_ = false;
+  bool is_frozen_ = false;
   Quantization quantization_ = Quantization::kNone;
   std::map<TensorId, TensorId> quantized_;
 };

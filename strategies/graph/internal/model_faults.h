@@ -1,5 +1,5 @@
 /// \file
-/// What model.cc and model_layers.cc share.
+/// What model.cc, model_faults.cc and model_layers.cc share.
 #pragma once
 
 #include <string>

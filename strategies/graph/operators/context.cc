@@ -1,6 +1,8 @@
 // Attention of the queries of a part of a sequence to the keys and values of all of it. Queries and
 // keys with values are apart, each by key-value group as in the packed projection (packing.h);
 // there the values may have a width of their own.
+#include <algorithm>
+
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/packing.h"
 #include "strategies/graph/operators/internal/support.h"
@@ -127,12 +129,13 @@ Result<Inferred> infer_context_attention(const Call& call) {
 // Results are merged by their log-sum-exps, gradients are added up.
 //
 // Own tokens first: they come first in both directions, and results are merged in fp32, rank by
-// rank. In a ring own tokens come first forward and last backward, since keys go back the way that
-// they came; results are merged behind all kernels, in their own type, where the first one needs a
-// pass too; backward keys are copied to where they are sent from, and gradients step by step to,
-// or added to, those that travel on. lower/ring.h has the transfers.
-// Source: Liu et al., "Ring Attention", arXiv 2310.01889; Brandon et al., "Striped Attention",
-// arXiv 2311.09431, for the balance; NVIDIA/TransformerEngine, transformer_engine/pytorch/
+// rank. Each rank has its share of each packed sample, cut as sequences are. In a ring own tokens
+// come first forward and last backward, since keys go back the way that they came; results are
+// merged behind all kernels, in their own type, where the first one needs a pass too; backward keys
+// are copied to where they are sent from, and gradients step by step to, or added to, those that
+// travel on. lower/ring.h has the transfers. Source: Liu et al., "Ring Attention", arXiv
+// 2310.01889; Brandon et al., "Striped Attention", arXiv 2311.09431, for the balance;
+// NVIDIA/TransformerEngine, transformer_engine/pytorch/
 // attention/dot_product_attention/context_parallel.py (AttnFuncWithCPAndKVP2P).
 // Not modelled: which tokens of a window lie on which rank, each has its share of all scores; that
 // a step whose queries are half of them merges half as much; copies of halves; that the kernels of
@@ -156,12 +159,14 @@ std::vector<Kernel> context_attention_kernels(const Call& local, const Call& who
                 .dtype = local.inputs[0].dtype,
                 .implementation = find_attention(local.settings.text("implementation")).value()};
   const bool ring = local.settings.flag("ring");
-  if ((!local.settings.flag("own_first") && !ring) || queries[1] == 0)
-    return {in_window(all, local.settings)};
+  all = in_window(all, local.settings);
+  if ((!local.settings.flag("own_first") && !ring) || queries[1] == 0) return {all};
   const std::int64_t parts = keys[1] / queries[1];
   all.key_length = queries[1];
+  if (all.sample > 0) all.sample = std::max<std::int64_t>(1, (all.sample + parts / 2) / parts);
   Attention other = all;
   other.key_length = (queries[1] + 1) / 2;
+  other.sample = (all.sample + 1) / 2;
   other.causal = false;
   const bool is_forward = direction == Direction::kForward;
   const Pass merge{.kind = PassKind::kBinary,

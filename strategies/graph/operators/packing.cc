@@ -55,14 +55,21 @@ std::vector<SettingDefinition> attention_kernel_settings() {
         .doc = "The window does not slide: the sequence is cut into chunks of its length."},
        {.name = "causal",
         .fallback = true,
-        .doc = "A query sees the keys before it alone; else all, without a window."}});
+        .doc = "A query sees the keys before it alone; else all, without a window."},
+       {.name = "sample",
+        .fallback = std::int64_t{0},
+        .doc = "Tokens of each of the samples that a sequence is packed of (the last may have "
+               "fewer), whose queries see their own alone; 0: it is one sample."}});
 }
 
 std::string attention_kernel_fault(const Settings& settings, std::int64_t sequence) {
   const std::int64_t window = settings.integer("window");
   if (window < 0) return fmt::format("a window of {} tokens", window);
   if (window > 0 && !settings.flag("causal")) return "a window needs a causal mask";
+  const std::int64_t sample = settings.integer("sample");
+  if (sample < 0) return fmt::format("samples of {} tokens", sample);
   if (!settings.flag("chunked")) return rate_fault(settings);
+  if (sample > 0) return "packed samples are not cut into chunks";
   if (window == 0 || sequence % window != 0)
     return fmt::format("{} tokens do not divide into chunks of {}", sequence, window);
   return rate_fault(settings);
@@ -70,6 +77,8 @@ std::string attention_kernel_fault(const Settings& settings, std::int64_t sequen
 
 Attention in_window(Attention all, const Settings& settings) {
   const std::int64_t window = settings.integer("window");
+  const std::int64_t sample = settings.integer("sample");
+  if (sample < all.key_length) all.sample = sample;
   if (window == 0 || window >= all.key_length) return all;
   if (!settings.flag("chunked")) {
     all.window = window;

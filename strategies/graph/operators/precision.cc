@@ -35,6 +35,21 @@ std::vector<Kernel> quantize_kernels_of(const Call& local, const Call&) {
   return {passes.begin(), passes.end()};
 }
 
+Result<Inferred> infer_dequantize(const Call& call) {
+  const TensorType& x = call.inputs[0];
+  if (x.dtype != DType::kBf16 && x.dtype != DType::kFp16)
+    return wrong("makes bf16 or fp16, not " + std::string(foreshard::name_of(x.dtype)));
+  RuleMaker make;
+  const auto factors = make.each(x.shape);
+  make.input(factors).output(factors);
+  return Inferred{{x}, make.take()};
+}
+
+// Not modelled: the two short kernels that bring the scales to fp32 first, 1/64 as many.
+std::vector<Kernel> dequantize_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kDequantizeNf4, local.outputs[0]);
+}
+
 // The gradient of the rounded counts as that of what was rounded.
 void quantize_backward(Gradients& gradients) {
   const TensorId gradient = gradients.of_output(0);
@@ -52,6 +67,17 @@ Result<Quantization> recipe_in(const Settings& settings) {
   if (const auto recipe = yaml_names(static_cast<const Quantization*>(nullptr)).find(name))
     return *recipe;
   return wrong("'" + name + "' is no recipe; see `foreshard describe strategy`");
+}
+
+OperatorDefinition dequantize() {
+  return {.name = "dequantize",
+          .doc =
+              "A weight that is held in 4 bits (nf4), in the type of the products that read it. It "
+              "is not kept for the backward pass, but made again.",
+          .inputs = "weight",
+          .outputs = "y",
+          .infer = infer_dequantize,
+          .kernels = dequantize_kernels};
 }
 
 OperatorDefinition quantize() {

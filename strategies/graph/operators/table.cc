@@ -34,6 +34,7 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::conv_weight_gradient(),
       operators::cross_entropy(),
       operators::cross_entropy_gradient(),
+      operators::dequantize(),
       operators::dropout(),
       operators::dropout_gradient(),
       operators::einsum(),

@@ -50,7 +50,7 @@ std::optional<AttentionImplementation> find_fused_attention(std::string_view nam
 Kernel attention(const Node& node) {
   node.fields({"batch", "query_heads", "kv_heads", "query_length", "key_length", "head_dim",
                "causal", "direction", "dtype"},
-              {"value_dim", "window", "implementation"});
+              {"value_dim", "window", "sample", "implementation"});
   return Attention{.batch = node["batch"].count(),
                    .query_heads = node["query_heads"].count(),
                    .kv_heads = node["kv_heads"].count(),
@@ -60,6 +60,7 @@ Kernel attention(const Node& node) {
                    .value_dim = node.has("value_dim") ? node["value_dim"].count() : 0,
                    .causal = node["causal"].flag(),
                    .window = node.has("window") ? node["window"].count() : 0,
+                   .sample = node.has("sample") ? node["sample"].count() : 0,
                    .direction = node["direction"].named("direction", find_direction),
                    .dtype = dtype_of(node["dtype"]),
                    .implementation = node.has("implementation")

@@ -82,6 +82,7 @@ Json json_of(const Attention& attention) {
             {"dtype", foreshard::name_of(attention.dtype)}};
   if (attention.value_dim > 0) json["value_dim"] = attention.value_dim;
   if (attention.window > 0) json["window"] = attention.window;
+  if (attention.sample > 0) json["sample"] = attention.sample;
   if (attention.implementation != AttentionImplementation::kFused)
     json["implementation"] = foreshard::name_of(attention.implementation);
   return json;

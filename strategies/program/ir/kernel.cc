@@ -87,6 +87,7 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kQuantizeFp4, "quantize_fp4", 1, 0, 0, 0.5, 2},
     PassTraffic{PassKind::kQuantizeTwice, "quantize_twice", 1, 0, 0, 2, 4},
     PassTraffic{PassKind::kQuantizeTranspose, "quantize_transpose", 1, 0, 0, 2, 2},
+    PassTraffic{PassKind::kDequantizeNf4, "dequantize_nf4", 0, 1, 0.5, 0, 2},
     // fp32 gradient, parameter and two moments in; moments and the direction out.
     PassTraffic{PassKind::kLambUpdate, "lamb_update", 0, 0, 16, 12, 14},
     // Parameter and direction in; parameter and the working copy out.
@@ -156,6 +157,7 @@ std::string describe_kernel(const Attention& a) {
   if (a.value_width() != a.head_dim) text += "/" + std::to_string(a.value_dim);
   if (a.causal) text += " causal";
   if (a.window > 0) text += " window " + std::to_string(a.window);
+  if (a.sample > 0) text += " sample " + std::to_string(a.sample);
   text += " " + std::string(name_of(a.dtype));
   if (a.implementation != AttentionImplementation::kFused)
     text += " " + std::string(name_of(a.implementation));
@@ -170,7 +172,7 @@ std::string describe_kernel(const Pass& p) {
 }  // namespace
 
 double scores_per_query(const Attention& a) {
-  const double keys = count(a.key_length);
+  const double keys = count(a.sample > 0 ? std::min(a.sample, a.key_length) : a.key_length);
   if (!a.causal) return keys;
   const double seen = a.window > 0 ? std::min(count(a.window), keys) : keys;
   return keys > 0 ? seen - seen * seen / (2 * keys) : 0;

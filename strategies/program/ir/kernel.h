@@ -90,6 +90,9 @@ struct Attention {
   std::int64_t value_dim = 0;  ///< Of values and results; 0: head_dim.
   bool causal = true;
   std::int64_t window = 0;  ///< Keys that a query sees at most, its own last; 0: all. Causal alone.
+  /// Tokens of each of the samples that a sequence of keys is packed of, of which a query sees its
+  /// own alone; 0: the sequence is one. Where queries are fewer, each sample has its share of them.
+  std::int64_t sample = 0;
   Direction direction = Direction::kForward;
   DType dtype = DType::kBf16;
   /// Never kUnfused: that is other kernels.
@@ -98,7 +101,8 @@ struct Attention {
   auto operator<=>(const Attention&) const = default;
 };
 /// Scores that a query has on average over the positions of all keys: half of them under a causal
-/// mask; w - w^2 / 2n of n keys in a window of w, as those of the first w positions have fewer.
+/// mask; w - w^2 / 2n of n keys in a window of w, as those of the first w positions have fewer. Of
+/// packed samples n is the keys of one.
 double scores_per_query(const Attention& attention);
 /// Columns of the operands of all its products: of two forward, queries with keys and weights with
 /// values; of five backward three are as wide as keys, two as wide as values.
@@ -150,6 +154,7 @@ enum class PassKind : std::uint8_t {
   kQuantizeTwice,      ///< Two copies, which differ in their scales: along rows and along columns.
   kQuantizeTranspose,  ///< A copy and its transpose, for matrix units that want the contracted
                        ///< dimension to be contiguous. Others read one copy either way.
+  kDequantizeNf4,      ///< From nf4, whose scales are quantized too.
   kLambUpdate,         ///< LAMB: both moments and the direction of the step, in fp32.
   kLambApply,          ///< LAMB: the step along it, as long as the norms of its tensor want.
   kOptimizer,          ///< A first-order update with one fp32 state (momentum).

@@ -212,7 +212,7 @@ bool has_sizes(const Gemm& gemm) {
 }
 bool has_sizes(const Attention& a) {
   return a.batch >= 1 && a.query_heads >= 1 && a.kv_heads >= 1 && a.query_length >= 1 &&
-         a.key_length >= 1 && a.head_dim >= 1 && a.value_dim >= 0 && a.window >= 0;
+         a.key_length >= 1 && a.head_dim >= 1 && a.value_dim >= 0 && a.window >= 0 && a.sample >= 0;
 }
 bool has_sizes(const Pass& pass) {
   constexpr std::int32_t kMostStates = 64;

@@ -27,11 +27,12 @@ using program::Block;
 using program::Communication;
 using program::Task;
 
-// Parameters that products read quantized.
+// Parameters that products read quantized, or that are held in 4 bits.
 std::set<TensorId> quantized_weights(const Graph& graph) {
   std::set<TensorId> weights;
   for (const Operator& op : graph.operators) {
-    if (!op.settings.has("recipe") || op.settings.text("recipe") == "none") continue;
+    const bool is_quantized = op.settings.has("recipe") && op.settings.text("recipe") != "none";
+    if (!is_quantized && op.type != "dequantize") continue;
     for (const TensorId id : op.inputs)
       if (graph[id].role == TensorRole::kParameter && graph[id].shape.size() > 1)
         weights.insert(id);
@@ -361,7 +362,8 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   for (const Graph& prediction : graphs.predictions)
     FORESHARD_TRY(lower_into(lowered.predictions.emplace_back(), prediction,
                              variant_of_prediction(strategy)));
-  FORESHARD_TRY(lower_into(lowered.head, graphs.head, {}));
+  FORESHARD_TRY(lower_into(lowered.head, graphs.head,
+                           {.trained_before = model.is_trained_before(model.layers)}));
   const Graph& layer = graphs.layers.front();
   const Tensor& boundary = layer[layer.inputs.front()];
   lowered.boundary_shape = boundary.shape;

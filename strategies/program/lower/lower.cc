@@ -72,7 +72,7 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
                           .others = {next, readers},
                           .over = copy_axes(blocks.mesh),
                           .elements = blocks.head.largest_parameter,
-                          .is_frozen = model.adapters.has_value()};
+                          .is_frozen = model.freezes_embedding()};
   return parts;
 }
 

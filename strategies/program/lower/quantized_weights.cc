@@ -9,6 +9,11 @@
 namespace foreshard::lower {
 namespace {
 
+// Without a recipe, those that are held in 4 bits are called quantized.
+bool are_in_4_bits(const Strategy& strategy) {
+  return strategy.quantization == Quantization::kNone;
+}
+
 bool holds_fp32_shards(const Strategy& strategy) {
   return element_bytes(strategy).parameter != size_of(strategy.precision);
 }
@@ -16,6 +21,9 @@ bool holds_fp32_shards(const Strategy& strategy) {
 }  // namespace
 
 Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_t quantized) {
+  if (are_in_4_bits(strategy))
+    return size_of(strategy.precision) * static_cast<double>(count - quantized) +
+           nf4_bytes() * static_cast<double>(quantized);
   const std::int64_t plain = strategy.quantized_parameters ? count - quantized : count;
   return size_of(strategy.precision) * static_cast<double>(plain) +
          weight_copies(strategy.quantization) * static_cast<double>(quantized);
@@ -23,8 +31,9 @@ Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_
 
 std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
                                std::int64_t quantized) {
-  if (!strategy.quantized_parameters) return count;
-  const double share = gathered_copies(strategy.quantization) / size_of(strategy.precision);
+  if (!strategy.quantized_parameters && !are_in_4_bits(strategy)) return count;
+  const Bytes each = are_in_4_bits(strategy) ? nf4_bytes() : gathered_copies(strategy.quantization);
+  const double share = each / size_of(strategy.precision);
   return count - quantized + std::llround(share * static_cast<double>(quantized));
 }
 

@@ -75,10 +75,10 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
   const std::int64_t more = stage != last ? 0 : model.tables_behind() - (last == 0 ? 0 : 1);
   if (more > 0) {
     const std::int64_t again = -more * blocks.head.largest_parameter;
-    const bool counts = rule_of(strategy.optimizer).whole_tensors && !model.adapters;
+    const bool counts = rule_of(strategy.optimizer).whole_tensors && !model.freezes_embedding();
     groups.push_back({.over = copy_axes(blocks.mesh),
                       .elements = again,
-                      .frozen = model.adapters ? again : 0,
+                      .frozen = model.freezes_embedding() ? again : 0,
                       .tensors = counts ? -more : 0});
   }
   return groups;

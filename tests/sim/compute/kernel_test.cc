@@ -47,6 +47,29 @@ TEST(Kernel, FlopsOfAttentionWithinAWindow) {
   EXPECT_EQ(flops_of(attention), 4 * 8 * 4.0 * 2 * 56 * 1_FLOP);
 }
 
+// Samples of 4 among 12 keys: triangles of 4 x 4 / 2 scores, 2 for a query. In a window of 2 of
+// them 2 x 2 / 2 + 2 x 2 = 6 of 4 queries; all 4 without a mask. Samples as long as the keys are
+// none.
+TEST(Kernel, FlopsOfAttentionWithinPackedSamples) {
+  Attention attention{.query_heads = 4,
+                      .kv_heads = 4,
+                      .query_length = 12,
+                      .key_length = 12,
+                      .head_dim = 16,
+                      .sample = 4};
+  EXPECT_EQ(scores_per_query(attention), 2);
+  EXPECT_EQ(flops_of(attention), 4 * 12 * 2.0 * 2 * 32 * 1_FLOP);
+  attention.window = 2;
+  EXPECT_EQ(scores_per_query(attention), 1.5);
+  attention.causal = false;
+  EXPECT_EQ(scores_per_query(attention), 4);
+  attention.causal = true;
+  attention.window = 0;
+  attention.sample = 12;
+  EXPECT_EQ(scores_per_query(attention), 6);
+  EXPECT_EQ(describe(attention), "attention_fwd 1x4/4 seq 12x12 dim 16 causal sample 12 bf16");
+}
+
 // A 2 x 7 and B 7 x 5 in fp8, D 2 x 5 in two bytes; accumulating reads and writes D in fp32.
 TEST(Kernel, BytesOfAProduct) {
   EXPECT_EQ(bytes_of(Gemm{.m = 2, .n = 5, .k = 7}), (14 + 35 + 10) * 2_B);

@@ -198,6 +198,21 @@ TEST(AttentionTime, OfAWindowIsThatOfItsUnits) {
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 5.0);
 }
 
+// As the first, packed of two samples of 500: 10 x 2 x 5 units as of sequences of 500 tokens.
+TEST(AttentionTime, OfPackedSamplesIsThatOfAsManySequences) {
+  Attention packed{.query_heads = 10,
+                   .kv_heads = 10,
+                   .query_length = 1000,
+                   .key_length = 1000,
+                   .head_dim = 100,
+                   .sample = 500};
+  Attention apart = packed;
+  apart.sample = 0;
+  apart.batch = 2;
+  apart.query_length = apart.key_length = 500;
+  EXPECT_DOUBLE_EQ(us(burst(packed, toy_device()).compute), us(burst(apart, toy_device()).compute));
+}
+
 // Heads of 100 columns whose values have 50: 150 columns of products, not 200, at the rate of 75.
 TEST(AttentionTime, FollowsTheWidthOfValues) {
   Attention attention{.query_heads = 10,

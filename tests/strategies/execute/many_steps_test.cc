@@ -32,6 +32,7 @@ TEST(SerialIsSharded, ForRandomStrategies) {
     reschedule(training, static_cast<unsigned>(i));
     overlap_exchanges(training, static_cast<unsigned>(i));
     offload(training, static_cast<unsigned>(i));
+    fine_tune(training, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,
                              {2 * order, 2 * order + 1});

@@ -164,9 +164,19 @@ inline Model tiny_mamba() {
   return model;
 }
 
+/// Packed samples, of three tokens and the last of one, and in every second layer a window of two.
+inline Model tiny_samples() {
+  Model model = tiny_llama();
+  model.name = "tiny samples";
+  model.samples = Samples{.lengths = {3}, .shares = {1}};
+  model.window = 2;
+  model.full_interval = 2;
+  return model;
+}
+
 /// Those that fused attention alone computes.
 inline std::vector<Model> tiny_fused_models() {
-  return {tiny_windows(), tiny_chunks(), tiny_latents(true), tiny_latents(false)};
+  return {tiny_windows(), tiny_chunks(), tiny_samples(), tiny_latents(true), tiny_latents(false)};
 }
 
 /// One of each kind, which any strategy divides.

@@ -198,6 +198,32 @@ TEST(ModelFlops, OfWindowsByHand) {
   EXPECT_DOUBLE_EQ(all - model_flops(model, 1).in_base(), 12 * 8 * (64 - 32));
 }
 
+// Of 12 tokens in three samples of 2 and one of 6, those of 2 have 2^2 scores, that of 6 has 6^2,
+// counted twice as all are: 3 x 4 + 36 = 48 of 12 tokens, 4 for each, in place of 8. As many have
+// equal samples of 4. Padded, all tokens are computed, and 3 of 8 are useful.
+TEST(ModelFlops, OfPackedSamplesByHand) {
+  Model model{.name = "m",
+              .layers = 4,
+              .hidden = 8,
+              .heads = 2,
+              .vocabulary = 5,
+              .sequence = 8,
+              .source = ""};
+  const double all = model_flops(model, 1).in_base();
+  model.samples = Samples{.lengths = {2, 6}, .shares = {0.75, 0.25}};
+  EXPECT_DOUBLE_EQ(model.samples->mean_length(), 3);
+  EXPECT_DOUBLE_EQ(model.samples->keys_of_query(0), 2);
+  EXPECT_EQ(model.samples->equal_length(0), 4);
+  EXPECT_DOUBLE_EQ(all - model_flops(model, 1).in_base(), 4 * 12 * 8 * (64 - 8 * 4));
+  EXPECT_DOUBLE_EQ(model.samples->useful_share(8), 1);
+  // In a window of 2: (3 x 2 x 1 + 6 (2 - 4 / 12)) / 12 = 4/3, as of samples of 3.
+  EXPECT_DOUBLE_EQ(model.samples->keys_of_query(2), 4 / 3.0);
+  EXPECT_EQ(model.samples->equal_length(2), 3);
+  model.samples->layout = SampleLayout::kPadded;
+  EXPECT_DOUBLE_EQ(model_flops(model, 1).in_base(), all);
+  EXPECT_DOUBLE_EQ(model.samples->useful_share(8), 3 / 8.0);
+}
+
 // By hand for h = 8, 2 heads: queries of width 6 through latents of 5, of keys and values of 4 with
 // 2 columns that rotate; keys of 6 - 2 columns and values of 3 from latents.
 TEST(ModelFlops, OfLatentsByHand) {
@@ -407,6 +433,20 @@ TEST(Model, KeysThatChangeNothingAreRefused) {
             "model 'm': full_interval 5 is more than the 4 layers: leave it out");
   EXPECT_EQ(fault([](Model& m) { m.window = 4, m.full_layers = 4; }),
             "model 'm': full_layers 4 and full_interval 0 leave none of 4 layers with the window");
+  EXPECT_EQ(fault([](Model& m) {
+              m.samples = Samples{{4, 9}, {0.5, 0.5}};
+            }),
+            "model 'm': a sample of 9 tokens is longer than its sequence of 8");
+  EXPECT_EQ(fault([](Model& m) {
+              m.samples = Samples{{8}, {1}};
+            }),
+            "model 'm': each sample fills its sequence; leave out samples");
+  EXPECT_EQ(fault([](Model& m) {
+              m.samples = Samples{{4}, {1}};
+              m.window = 4, m.window_kind = WindowKind::kChunk;
+            }),
+            "model 'm': packed samples in chunks (window_kind) are not modelled; leave out one of "
+            "the two");
   EXPECT_EQ(fault([](Model& m) { m.window = 3, m.window_kind = WindowKind::kChunk; }),
             "model 'm': a sequence of 8 tokens does not divide into chunks of 3 (window)");
   EXPECT_EQ(fault([](Model& m) { m.unrotated_interval = 2; }),

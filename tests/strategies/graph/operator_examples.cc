@@ -59,6 +59,9 @@ std::vector<Example> operator_examples() {
   heads_without_mask.set("causal", false);
   Settings heads_with_table = heads_without_mask;
   heads_with_table.set("relative", true);
+  Settings heads_in_samples = heads;
+  heads_in_samples.set("sample", I{4});
+  heads_in_window.set("sample", I{3});
   Settings heads_with_narrow_values = heads;
   heads_with_narrow_values.set("value_dim", I{2});
   const Settings latents{{"heads", I{4}}, {"rotary_dim", I{2}}, {"value_dim", I{1}}};
@@ -114,6 +117,7 @@ std::vector<Example> operator_examples() {
       {"conv_weight_gradient", {image, f({4, 4, 4, 4})}, weight},
       {"cross_entropy", {f({4, 6, 10}), ids({4, 6})}},
       {"cross_entropy_gradient", {f32({4, 6}), f32({4, 6, 10}), ids({4, 6})}},
+      {"dequantize", {f({4, 6})}},
       {"dropout", {f({4, 6})}},
       {"dropout", {f({4, 6})}, {{"fused", true}}},
       {"dropout_gradient", {f({4, 6}), mask}},
@@ -167,10 +171,14 @@ std::vector<Example> operator_examples() {
       {"moe_weight_gradient", {f({2, 10, 8}), f({4, 2, 6, 8}), ids({2, 10, 2})}},
       {"moe_weight_gradient", {f({4, 2, 6, 1}), ids({2, 10, 2})}},
       {"optimizer_update", {f({4, 6}), f32({4, 6})}},
+      {"packed_attention", {f({4, 6, 32})}, heads_in_samples},
       {"packed_attention", {f({4, 6, 32})}, heads},
       {"packed_attention", {f({4, 6, 32})}, heads_with_dropout},
       {"packed_attention", {f({4, 6, 32})}, heads_without_mask},
       {"packed_attention", {f({4, 6, 32}), f({8, 4})}, heads_with_table},
+      {"packed_attention_gradient",
+       {f({4, 6, 32}), f({4, 6, 16}), f32({4, 6, 4}), f({4, 6, 16})},
+       heads_in_samples},
       {"packed_attention_gradient",
        {f({4, 6, 32}), f({4, 6, 16}), f32({4, 6, 4}), f({4, 6, 16})},
        heads},

@@ -69,6 +69,30 @@ TEST(MegatronArguments, HavePredictionsOfMoreTokens) {
   EXPECT_EQ(loaded<Model>(without->model).multi_token_prediction, 0);
 }
 
+// One layer at each end where the number is not given; no layer where nothing computes in fp8.
+TEST(MegatronArguments, MayLeaveLayersInSixteenBits) {
+  const std::string arguments =
+      "--micro-batch-size 1 --bf16 --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+      "--seq-length 32 --max-position-embeddings 32 --vocab-size 256 --first-last-layers-bf16";
+  const std::string fp8 = " --fp8-format hybrid --fp8-recipe blockwise";
+  EXPECT_THAT(strategy_of(arguments + fp8, 4),
+              HasSubstr("unquantized_layers: {first: 1, last: 1}"));
+  const auto run = import_text(arguments + fp8 + " --num-layers-at-start-in-bf16 2", 4);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(in_braces(run->strategy), HasSubstr("unquantized_layers: {first: 2, last: 1}"));
+  EXPECT_THAT(run->unmodelled, IsEmpty());
+  EXPECT_THAT(strategy_of(arguments, 4), testing::Not(HasSubstr("unquantized_layers")));
+}
+
+TEST(MegatronArguments, MayPackSamples) {
+  const auto run = import_text(
+      "--micro-batch-size 1 --bf16 --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+      "--seq-length 32 --max-position-embeddings 32 --vocab-size 256 --reset-attention-mask",
+      4);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(run->unmodelled, ElementsAre(Field(&Unmodelled::setting, "--reset-attention-mask")));
+}
+
 // What Megatron-LM fills in: the batch, the width of a gated layer (8/3 of 4096, down to a multiple
 // of 64), dropout of 0.1, LayerNorm, learned positions, tied embeddings.
 TEST(MegatronArguments, HaveTheDefaultsOfMegatron) {

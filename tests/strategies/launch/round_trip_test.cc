@@ -73,6 +73,7 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
     s.quantization = choose.of({Quantization::kFp8Delayed, Quantization::kFp8Current,
                                 Quantization::kFp8Block, Quantization::kMxFp8});
     s.quantized_parameters = choose.of({true, false});
+    if (choose.rarely()) s.unquantized_layers = {choose.of<std::int64_t>({0, 1, 2}), 1};
   }
   if (s.pipeline_parallel > 1 && choose.rarely()) s.schedule = "gpipe";
   if (s.pipeline_parallel > 1 && choose.of({true, false, false})) {

@@ -170,6 +170,32 @@ TEST(Adapters, LeaveOneCopyOfWhatFrozenProductsRead) {
             blocks_of(model(attention()), on(1, 1)).layers[1].saved.in_base());
 }
 
+// In nf4 (0.5 bytes, and (1 + 4 / 256) / 64 of scales) a matrix is brought to bf16 by each product
+// that reads it: four forward, and backward as many, of the first layer one fewer. What is kept is
+// the same.
+TEST(Adapters, DequantizeWeightsInFourBitsForEachProduct) {
+  Model narrow = model(attention());
+  narrow.adapters->base = AdapterBase::kNf4;
+  const LoweredModel blocks = blocks_of(narrow, on(1, 1));
+  EXPECT_EQ(casts(blocks.layers[1].forward, PassKind::kDequantizeNf4), 4);
+  EXPECT_EQ(casts(blocks.layers[1].backward, PassKind::kDequantizeNf4), 4);
+  EXPECT_EQ(casts(blocks.layers[0].backward, PassKind::kDequantizeNf4), 3);
+  EXPECT_EQ(casts(blocks.head.forward, PassKind::kDequantizeNf4), 0);
+  const LoweredModel plain = blocks_of(model(attention()), on(1, 1));
+  EXPECT_EQ(blocks.layers[1].saved, plain.layers[1].saved);
+  EXPECT_EQ(blocks.layers[0].saved, plain.layers[0].saved);
+
+  const auto held = [&](const Model& of) {
+    double bytes = 0;
+    for (const auto& one : resident_memory(on(1, 1), of, blocks_of(of, on(1, 1)), 0))
+      if (one.kind == MemoryKind::kParameters) bytes += one.bytes.in_base();
+    return bytes;
+  };
+  const double matrices = kLayers * kH * (kQkv + kH + 3 * kF);
+  EXPECT_DOUBLE_EQ(held(model(attention())) - held(narrow),
+                   matrices * (2 - (0.5 + (1 + 4 / 256.0) / 64)));
+}
+
 struct Traffic {
   std::int64_t operations = 0;
   double bytes = 0;

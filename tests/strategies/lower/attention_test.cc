@@ -100,6 +100,30 @@ TEST(LayersOfAttention, TakeTurns) {
               ElementsAre(chunk, kFull, chunk, kFull));
 }
 
+// Samples of 1 and 3 tokens, as often: (1 + 9) / (2 (1 + 3)) keys, as of samples of 2.5, or 3. With
+// keys in a ring of two ranks, each has half of every sequence and half of every sample.
+TEST(LayersOfAttention, SeeTheirOwnPackedSamples) {
+  Model one = model();
+  one.samples = Samples{.lengths = {1, 3}, .shares = {0.5, 0.5}};
+  Attention packed = kFull;
+  packed.sample = 3;
+  EXPECT_THAT(attention_of(lowered(strategy(1, false), one)),
+              ElementsAre(packed, packed, packed, packed));
+  Strategy ring = strategy(1, false);
+  ring.context_parallel = 2;
+  ring.context_exchange = ContextExchange::kRing;
+  one.samples = Samples{.lengths = {4}, .shares = {1}};
+  one.layers = 1;
+  Attention own = kFull;
+  own.query_length = own.key_length = kSequence / 2;
+  own.sample = 2;
+  Attention other = own;
+  other.key_length = kSequence / 4;
+  other.sample = 1;
+  other.causal = false;
+  EXPECT_THAT(attention_of(lowered(ring, one)), ElementsAre(own, other));
+}
+
 TEST(LayersOfAttention, OfLatentsHaveNarrowValues) {
   Attention half = kFull;
   half.query_heads = half.kv_heads = 2;

@@ -121,6 +121,28 @@ TEST(Quantization, CastsWhatProductsRead) {
             (std::map<DType, int>{{DType::kBf16, 3 * 3}, {DType::kFp8, 4 * 3 * 12}}));
 }
 
+// Of four layers the first and the last compute in bf16: no casts of theirs, no copies of weights,
+// inputs kept in bf16.
+TEST(Quantization, LeavesLayersAtTheEndsAlone) {
+  Strategy s = strategy(Quantization::kMxFp8, 1, 1);
+  s.unquantized_layers = {1, 1};
+  const Program program = lowered(gpt(), s);
+  constexpr PassKind kCast = PassKind::kQuantizeTwice;
+  EXPECT_EQ(passes(program, kCast, "layer.forward"), (Work{2 * 3 * 4, 2 * 3 * kTokens * 56}));
+  EXPECT_EQ(passes(program, kCast, "unquantized_layer"), Work{});
+  EXPECT_EQ(passes(program, kCast, "optimizer"), (Work{1, 2 * kWeights}));
+  EXPECT_EQ(products(program),
+            (std::map<DType, int>{{DType::kBf16, 3 * 3 + 2 * 3 * 12}, {DType::kFp8, 2 * 3 * 12}}));
+  const Program plain = lowered(gpt(), strategy(Quantization::kNone, 1, 1));
+  EXPECT_EQ(held(program, MemoryKind::kParameters) - held(plain, MemoryKind::kParameters),
+            2 * 2 * kWeights);
+  const auto blocks = lower_blocks(gpt(), s);
+  ASSERT_EQ(blocks->layers.size(), 2U);
+  EXPECT_EQ(blocks->layers.front().saved,
+            lower_blocks(gpt(), strategy(Quantization::kNone, 1, 1))->layers.front().saved);
+  EXPECT_LT(blocks->layers.back().saved, blocks->layers.front().saved);
+}
+
 // Bytes an element, read and written: from the table in quantization.h.
 TEST(Quantization, MovesWhatItsRecipeSays) {
   const auto moved = [](Quantization recipe, bool both = true) {

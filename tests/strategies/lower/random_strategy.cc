@@ -349,6 +349,36 @@ void give_attention(Training& training, unsigned i) {
   FORESHARD_CHECK(faults_in(strategy, model, strategy.devices()).empty());
 }
 
+void fine_tune(Training& training, unsigned i) {
+  std::mt19937 random(i);
+  Draw draw(random);
+  const auto keep_if_sound = [&](const auto& change) {
+    const Training before = training;
+    change(training.model, training.strategy);
+    if (!checked(training.model).has_value() ||
+        !faults_in(training.strategy, training.model, training.strategy.devices()).empty())
+      training = before;
+  };
+  const std::int64_t first = draw.from({0, 1, 2});
+  const std::int64_t last = draw.from({0, 1});
+  const bool ends = draw.chance();
+  if (training.strategy.quantization != Quantization::kNone)
+    keep_if_sound([&](Model&, Strategy& strategy) { strategy.unquantized_layers = {first, last}; });
+  if (training.model.adapters) {
+    if (ends)
+      keep_if_sound([](Model& model, Strategy&) { model.adapters->base = AdapterBase::kNf4; });
+  } else if (i % 3 == 0) {
+    keep_if_sound([&](Model& model, Strategy&) {
+      model.frozen = Frozen{.embedding = ends || last == 1, .layers = first, .head = last == 1};
+    });
+  }
+  if (i % 4 == 2)
+    keep_if_sound([&](Model& model, Strategy&) {
+      const std::int64_t half = std::max<std::int64_t>(1, model.sequence / 2);
+      model.samples = Samples{.lengths = {half, half + 1}, .shares = {0.5, 0.5}};
+    });
+}
+
 void give_routers(Training& training, unsigned i) {
   Model& model = training.model;
   if (model.experts == 0 || i % 2 == 0) return;

@@ -59,6 +59,10 @@ void offload(Training& training, unsigned i);
 /// Attention is then fused.
 void give_attention(Training& training, unsigned i);
 
+/// Of some, frozen parts or frozen weights in 4 bits, packed samples, or layers at the ends that
+/// are not quantized, where model and strategy allow it.
+void fine_tune(Training& training, unsigned i);
+
 /// Of every second that has experts, biases and another router, or a gate.
 void give_routers(Training& training, unsigned i);
 

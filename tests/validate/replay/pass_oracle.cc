@@ -269,6 +269,13 @@ void compute(const Pass& given, Arrays& o) {
         o[1][i] =
             static_cast<std::int8_t>(fp4_nearest(o[0][2 * i]) + 16 * fp4_nearest(o[0][2 * i + 1]));
       return;
+    case PassKind::kDequantizeNf4:
+      for (std::size_t i = 0; i < o[0].size(); ++i) {
+        const int code = static_cast<std::uint8_t>(static_cast<std::int64_t>(o[0][i]));
+        o[1][2 * i] = code % 16 - 8;
+        o[1][2 * i + 1] = code / 16 - 8;
+      }
+      return;
     case PassKind::kQuantizeTwice:
     case PassKind::kQuantizeTranspose:
       each(1, [&](Size i, Size, Size) { return o[0][i]; });

@@ -158,7 +158,8 @@ TEST(Pass, MovesTheBytesOfItsTable) {
     double read = pass.kind == PassKind::kCrossEntropyForward ? 2 : 0;
     double written = 0;
     for (const PassArray& array : arrays_of(pass)) {
-      const bool in_halves = pass.kind == PassKind::kQuantizeFp4;  // two elements in a byte
+      const bool in_halves =  // two elements in a byte
+          pass.kind == PassKind::kQuantizeFp4 || pass.kind == PassKind::kDequantizeNf4;
       if (array.count < kRows * kColumns / (in_halves ? 2 : 1)) continue;
       const double each = static_cast<double>(array.bytes()) / (kRows * kColumns);
       if (array.access != Access::kWrite) read += each;

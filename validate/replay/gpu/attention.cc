@@ -15,8 +15,9 @@ Status attention_fault(const Attention& a) {
     return unsupported("attention runs in bf16 and fp16 on GPUs");
   if (a.head_dim > 128 || a.head_dim % 8 != 0)
     return unsupported("heads are multiples of 8 up to 128 on GPUs");
-  if (a.window > 0 || a.value_width() != a.head_dim)
-    return unsupported("windows, and values that are not as wide as keys, do not run on GPUs");
+  if (a.window > 0 || a.sample > 0 || a.value_width() != a.head_dim)
+    return unsupported(
+        "windows, packed samples, and values that are not as wide as keys, do not run on GPUs");
   if (a.query_heads % a.kv_heads != 0)
     return unsupported("query heads must be a multiple of the heads of keys and values");
   if (a.query_heads > 65535 || a.batch > 65535)

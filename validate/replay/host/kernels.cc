@@ -103,8 +103,9 @@ std::optional<std::string> refusal_of(const Kernel& kernel) {
   if (const auto* g = std::get_if<Gemm>(&kernel))
     return beyond_blas({{"m", g->m}, {"n", g->n}, {"k", g->k}});
   if (const auto* a = std::get_if<Attention>(&kernel)) {
-    if (a->window > 0 || a->value_width() != a->head_dim)
-      return "windows, and values that are not as wide as keys, do not run on hosts";
+    if (a->window > 0 || a->sample > 0 || a->value_width() != a->head_dim)
+      return "windows, packed samples, and values that are not as wide as keys, do not run on "
+             "hosts";
     return beyond_blas({{"head_dim", a->head_dim}});
   }
   return std::nullopt;

@@ -122,6 +122,26 @@ struct QuantizeFp4 {
     store(y + i, codes);
   }
 };
+/// Two numbers of a byte. The numbers of nf4 are not evenly spaced; finding one in a table of 16
+/// costs no more than this does.
+template <class Y>
+struct DequantizeNf4 {
+  const std::uint8_t* x;
+  Y* y;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float codes[kCount];
+    load(codes, x + i);
+    float a[2][kCount];
+    for (int e = 0; e < kCount; ++e) {
+      const int code = static_cast<int>(codes[e]);
+      a[2 * e / kCount][2 * e % kCount] = static_cast<float>(code % 16 - 8);
+      a[(2 * e + 1) / kCount][(2 * e + 1) % kCount] = static_cast<float>(code / 16 - 8);
+    }
+    store(y + 2 * i, a[0]);
+    store(y + 2 * i + kCount, a[1]);
+  }
+};
 template <class F, class X1, class X2, class Y>
 struct Map2 {
   const X1* x1;
@@ -402,6 +422,9 @@ bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
       return true;
     case PassKind::kQuantizeFp4:
       use(QuantizeFp4<T>{at(0), mask(1)}, n / 2, 0);
+      return true;
+    case PassKind::kDequantizeNf4:
+      use(DequantizeNf4<T>{mask(0), at(1)}, n / 2, 0);
       return true;
     case PassKind::kQuantizeTwice:
     case PassKind::kQuantizeTranspose:

@@ -90,6 +90,7 @@ OperatorDefinition rope();
 OperatorDefinition rope_gradient();
 OperatorDefinition split_heads();
 // precision.cc
+OperatorDefinition dequantize();
 OperatorDefinition quantize();
 // reduction.cc
 OperatorDefinition expand();

@@ -41,7 +41,8 @@ std::vector<SettingDefinition> with_heads(std::vector<SettingDefinition> others)
 std::vector<SettingDefinition> attention_kernel_settings();
 /// What is wrong about them for a sequence of so many tokens; empty if nothing is.
 std::string attention_kernel_fault(const Settings& settings, std::int64_t sequence);
-/// `all` within the window that the settings name. Chunks are sequences of their own.
+/// `all` within the window and the packed samples that the settings name. Chunks are sequences of
+/// their own.
 Attention in_window(Attention all, const Settings& settings);
 /// How the learned logits of heads, one each, lie beside the heads of `packed`.
 RuleMaker::Dimensions sinks_of(const RuleMaker::Dimensions& packed);
