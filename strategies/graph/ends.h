@@ -13,8 +13,9 @@ namespace foreshard {
 
 struct Model;
 
-/// What is made of the states behind the layers, token by token. Where nothing is, and no classes are
-/// told either, the states go out, and the backward pass begins with their gradient.
+/// What is made of the states behind the layers, token by token. Where nothing is, and no classes
+/// are told either, the states go out, and the backward pass begins with their gradient.
+///
 /// Not modelled: what makes that gradient.
 enum class Head : std::uint8_t { kLanguage, kMasked, kNone };
 

@@ -114,10 +114,10 @@ struct Model {
   std::int64_t multi_token_prediction = 0;
   bool causal = true;  ///< Tokens see those before them alone; else all, as in an encoder.
   std::int64_t token_types = 0;  ///< Rows of a table that is added to the embedding (segments).
-  Head head = Head::kLanguage;  ///< Behind the layers, of every token.
-  bool pooler = false;          ///< A product and tanh of the first token's state (BERT).
-  std::int64_t classes = 0;     ///< That are told of its state, or of what the pooler makes of it.
-  std::optional<Image> image{};        ///< What is read in place of tokens.
+  Head head = Head::kLanguage;   ///< Behind the layers, of every token.
+  bool pooler = false;           ///< A product and tanh of the first token's state (BERT).
+  std::int64_t classes = 0;      ///< That are told of its state, or of what the pooler makes of it.
+  std::optional<Image> image{};  ///< What is read in place of tokens.
   std::optional<Encoder> encoder{};    ///< Before the decoder, to whose states it attends.
   std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
   std::optional<Frozen> frozen{};      ///< What is not trained; nothing: all is.

@@ -528,7 +528,8 @@ TEST(HfConfig, FeaturesThatAreNotModelled) {
                     HasSubstr("give 'text_config' as a file of its own")));
   EXPECT_THAT(of(R"("model_type": "llama", "mm_vision_tower": "clip")"),
               HasSubstr("a vision tower ('mm_vision_tower')"));
-  EXPECT_THAT(of(R"("model_type": "roberta")"), HasSubstr("'roberta' with a bidirectional encoder,"));
+  EXPECT_THAT(of(R"("model_type": "roberta")"),
+              HasSubstr("'roberta' with a bidirectional encoder,"));
   EXPECT_THAT(of(R"("model_type": "new", "architectures": ["NewForMaskedLM"])"),
               HasSubstr("a bidirectional encoder ('architectures')"));
   EXPECT_THAT(of(R"("model_type": "bart", "is_encoder_decoder": true)"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cctype>
 #include <cmath>
 
 #include "base/text.h"
@@ -128,6 +129,19 @@ constexpr std::array kFamilies{
            50257, "openai-community/gpt2: config.json"},
 };
 
+struct HybridLine {
+  std::string_view name;  ///< Lower case, of letters and digits alone; the row's begins with it.
+  std::string_view entry;
+};
+constexpr std::array kHybrids{
+    HybridLine{"nemotronv3nano", "nemotron-3-nano-30b-a3b"},
+    HybridLine{"nemotron3nano", "nemotron-3-nano-30b-a3b"},
+    HybridLine{"nemotronnano9bv2", "nemotron-nano-9b-v2"},
+    HybridLine{"nemotronh8b", "nemotron-h-8b"},
+    HybridLine{"nemotronh47b", "nemotron-h-47b"},
+    HybridLine{"nemotronh56b", "nemotron-h-56b"},
+};
+
 }  // namespace
 
 std::optional<NamedDevice> device_named(std::string_view gpu, std::optional<double> memory_gb) {
@@ -161,12 +175,22 @@ const Family& family_named(std::string_view model_name) {
   return kFamilies.back();
 }
 
+std::optional<std::string_view> hybrid_named(std::string_view model_name) {
+  std::string name = lower_case(model_name);
+  std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+  for (const HybridLine& line : kHybrids)
+    if (name.starts_with(line.name)) return line.entry;
+  return std::nullopt;
+}
+
 Status fault_of_catalogue(yaml::Loader& loader) {
   for (const DeviceLine& line : kDevices)
     if (const auto device = loader.read_ref<DeviceType>(line.name); !device) return device.error();
   for (const FrameworkLine& line : kFrameworks)
     if (const auto framework = loader.read_ref<Framework>(line.named.entry); !framework)
       return framework.error();
+  for (const HybridLine& line : kHybrids)
+    if (const auto model = loader.read_ref<Model>(line.entry); !model) return model.error();
   return {};
 }
 

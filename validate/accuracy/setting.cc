@@ -26,7 +26,6 @@ struct Obstacle {
 };
 constexpr std::array kObstacles{
     Obstacle{"not a standard gpt block", "the source alters the transformer block"},
-    Obstacle{"mamba", "state-space layers are not modelled"},
     Obstacle{"one moe layer only", "a layer without attention is not modelled"},
 };
 
@@ -114,6 +113,9 @@ class Mapping {
          {std::pair("layers", row_.layers), std::pair("hidden", row_.hidden),
           std::pair("heads", row_.heads), std::pair("seq", row_.seq), std::pair("gbs", row_.gbs)})
       if (!value) return unsupported(fmt::format("column '{}' is empty", name));
+    if (const auto entry = hybrid_named(row_.model_name)) return hybrid(*entry);
+    if (contains(lower_case(row_.notes), "mamba"))
+      return unsupported("state-space layers of a model that is not in the catalogue");
     const Family& family = family_named(row_.model_name);
     if (!row_.vocab) assume("vocabulary");
     if (!row_.ffn && family.activation == Activation::kSwiglu)
@@ -141,6 +143,19 @@ class Mapping {
     give_experts(described);
     described.adapters = adapters_of(row_, setting_.assumed);
     auto model = checked(std::move(described));
+    if (!model) return unsupported(model.error().message);
+    setting_.model = *std::move(model);
+    return {};
+  }
+
+  // The catalogue's model, if the row's is of its size.
+  Status hybrid(std::string_view entry) {
+    FORESHARD_ASSIGN(auto known, loader_.read_ref<Model>(std::string(entry), "model"));
+    if (known.layers != *row_.layers || known.hidden != *row_.hidden)
+      return unsupported(fmt::format("{} has {} layers of width {}, not {} of {}", entry,
+                                     known.layers, known.hidden, *row_.layers, *row_.hidden));
+    known.sequence = *row_.seq;
+    auto model = checked(std::move(known));
     if (!model) return unsupported(model.error().message);
     setting_.model = *std::move(model);
     return {};

@@ -311,6 +311,21 @@ TEST_F(SettingOf, WindowsAndLatents) {
   EXPECT_THAT(setting.assumed, testing::Contains("head_dim"));
 }
 
+TEST_F(SettingOf, HybridsAreTheCatalogues) {
+  TrainingRow row = full_row();
+  row.model_name = "Nemotron-H 8B";
+  row.layers = 52;
+  row.hidden = 4096;
+  row.notes = "hybrid Mamba2/attention";
+  const Model hybrid = of(row).model;
+  EXPECT_TRUE(hybrid.has_mixer(Mixer::kMamba));
+  EXPECT_EQ(hybrid.sequence, 2048);
+  row.layers = 50;
+  EXPECT_THAT(refusal(row), HasSubstr("nemotron-h-8b has 52 layers of width 4096, not 50 of 4096"));
+  row.model_name = "Zamba 7B";
+  EXPECT_THAT(refusal(row), HasSubstr("state-space layers of a model that is not in the catalogue"));
+}
+
 TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
   const auto changed = [](const auto& change) {
     TrainingRow row = full_row();
