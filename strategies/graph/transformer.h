@@ -65,9 +65,8 @@ struct TransformerGraphs {
 /// everything else follows by propagation.
 ///
 /// Under context parallelism each rank has a part of every sequence. Its queries need the keys and
-/// values of all tokens: they are gathered, or an all-to-all brings whole sequences of some of the
-/// heads. Not modelled: a ring of transfers, each beside the attention of the one before; of two
-/// ranks it is the overlapped gather. Each rank's queries are the i-th part of 2n from the front
+/// values of all tokens: they are gathered, go round a ring, or an all-to-all brings whole
+/// sequences of some of the heads. Each rank's queries are the i-th part of 2n from the front
 /// and the i-th from the end, so that all n ranks have as many scores to compute; which tokens
 /// these are changes nothing else. Source: Liu et al., "Ring Attention", arXiv 2310.01889; Jacobs
 /// et al., "DeepSpeed Ulysses", arXiv 2309.14509; Grattafiori et al., "The Llama 3 Herd of Models",
