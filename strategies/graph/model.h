@@ -190,7 +190,7 @@ const yaml::Table<Model>& yaml_table(const Model*);
 /// Parameters, the embedding counted once if tied, the vocabulary as given (not padded); with those
 /// of the modules that predict one more token.
 std::int64_t parameter_count(const Model& model);
-/// Those that are trained: those of the adapters, where there are any.
+/// Those that are trained: those of the adapters, where there are any; never sines of positions.
 std::int64_t trained_parameter_count(const Model& model);
 /// Those that take part in a token's result: of routed experts, the ones it is routed to.
 std::int64_t active_parameter_count(const Model& model);
@@ -202,8 +202,9 @@ std::int64_t active_parameter_count(const Model& model);
 /// experts those count that a token is routed to; of scores those of a window, likewise twice: w
 /// (2s - w) of a sliding one in place of s^2, s w of chunks, those within each of packed samples; h
 /// is the mean width of keys and of values. Of a frozen matrix 4 per parameter: it has no gradient;
-/// 2 in layers that nothing runs back through, whose scores count a third. Source: Narayanan et
-/// al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
+/// 2 in layers that nothing runs back through, whose scores count a third. Layers of an encoder
+/// count by its own sequence, attention to it by both; a scan counts 3 times what its forward pass
+/// takes (scan_flops_per_token). Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
 /// appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
 /// The forward pass's part of it: 2 per parameter and a third of attention, each of whose products

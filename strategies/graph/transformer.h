@@ -1,7 +1,7 @@
 /// \file
-/// The operator graphs of a decoder transformer. A model is three kinds of blocks: the embedding, a
-/// layer of each kind that it has (LayerKind) and the head with the loss; between layers and head
-/// may be modules that predict more tokens.
+/// The operator graphs of a transformer: a decoder, an encoder, or both. A model is three kinds of
+/// blocks: what makes tokens of its input (embedding), a layer of each kind that it has (LayerKind)
+/// and the head with the loss; between layers and head may be modules that predict more tokens.
 ///
 /// Packed projections are ordered so that an even split of the columns gives every rank what it
 /// needs together:

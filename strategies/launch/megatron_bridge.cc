@@ -78,6 +78,8 @@ std::span<const Row> rows() {
       {"mixed_precision.fp8", "note.fp8", kWord, "hybrid=hybrid e4m3=hybrid"},
       {"mixed_precision.fp8_recipe", "note.fp8_recipe", kWord,
        "delayed=fp8-delayed tensorwise=fp8-current blockwise=fp8-block mxfp8=mxfp8"},
+      {"mixed_precision.fp4", "note.fp4", kWord, "e2m1=nvfp4"},
+      {"mixed_precision.fp4_recipe", "note.fp4_recipe", kWord, "nvfp4=nvfp4"},
       {"mixed_precision.fp8_param_gather", "strategy.quantized_parameters", kSwitch},
       {"mixed_precision.first_last_layers_bf16", "note.ends_in_bf16", kSwitch},
       {"mixed_precision.num_layers_at_start_in_bf16", "note.start_in_bf16"},
@@ -104,6 +106,12 @@ std::span<const Row> rows() {
       {"model.num_attention_heads", "model.heads"},
       {"model.num_query_groups", "note.groups_alone"},
       {"model.kv_channels", "model.head_dim"},
+      {"model.multi_latent_attention", "note.latents", kSwitch},
+      {"model.q_lora_rank", "model.query_rank"},
+      {"model.kv_lora_rank", "model.key_value_rank"},
+      {"model.qk_head_dim", "note.unrotated_dim"},
+      {"model.qk_pos_emb_head_dim", "model.rotary_dim"},
+      {"model.v_head_dim", "model.value_dim"},
       {"model.ffn_hidden_size", "model.ffn"},
       {"model.seq_length", "model.sequence"},
       {"dataset.sequence_length", "model.sequence"},
@@ -135,14 +143,12 @@ std::span<const Row> rows() {
 
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
-      {"model.multi_latent_attention", "",
-       "attention over low-rank keys and values is not modelled", true},
       {"model.window_size", "", "attention over windows is not modelled", true},
       {"optimizer.optimizer_cpu_offload", "",
        "give --set strategy.offload_optimizer=cpu, if its fraction is 1", true},
       {"model.fine_grained_activation_offloading", "",
        "offloading modules, rather than layers, is not modelled", true},
-      {"mixed_precision.fp4 model.fp4", "", "products in fp4 are not modelled", true},
+      {"mixed_precision.fp4_param_gather", "", "weights in fp4 alone are not modelled", true},
       {"model.pipeline_model_parallel_layout", "",
        "give the layers of each stage: --set strategy.layers_per_stage=[...]", true},
       {"model.hybrid_context_parallel", "", "exchanges that differ by sample are not modelled",
@@ -218,6 +224,7 @@ Status finish(Draft& draft, const Reading& reading) {
   const std::string from = draft.from("note.precision_recipe");
   if (contains(recipe, "bf16")) draft.set("note.bf16", "true", from);
   if (contains(recipe, "fp16") && !contains(recipe, "bf16")) draft.set("note.fp16", "true", from);
+  if (contains(recipe, "nvfp4")) draft.set("note.fp4", "nvfp4", from);
   if (contains(recipe, "fp8")) {
     draft.set("note.fp8", "hybrid", from);
     draft.set("note.fp8_recipe",

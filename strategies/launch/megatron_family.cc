@@ -129,7 +129,7 @@ Status recomputation(Draft& draft) {
 
 // Source, of layers in bf16: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py
 // (one at each end where the number is not given).
-void precision(Draft& draft) {
+Status precision(Draft& draft) {
   const bool fp16 = draft.is("note.fp16");
   const bool bf16 = draft.is("note.bf16");
   draft.set("strategy.precision",
@@ -141,17 +141,23 @@ void precision(Draft& draft) {
                    : "neither bf16 nor fp16");
   if (fp16 && !bf16 && !draft.is("note.accumulate_fp32"))
     draft.set("strategy.framework.gradient_dtype", "fp16", "fp16 without accumulation in fp32");
-  if (!draft.has("note.fp8")) {
+  const bool fp4 = draft.has("note.fp4");
+  if (fp4 && draft.has("note.fp8"))
+    return fault(draft.place("note.fp4"), draft.from("note.fp4"),
+                 "products are in fp4 or in fp8, not in both", "leave out one of the two");
+  if (!fp4 && !draft.has("note.fp8")) {
     draft.drop("strategy.quantized_parameters");
-    return;
+    return {};
   }
-  draft.set("strategy.quantization", draft.word("note.fp8_recipe", "fp8-delayed"),
-            draft.has("note.fp8_recipe") ? draft.from("note.fp8_recipe") : draft.from("note.fp8"));
-  if (!draft.is("note.ends_in_bf16")) return;
+  const std::string_view recipe = fp4 ? "note.fp4_recipe" : "note.fp8_recipe";
+  draft.set("strategy.quantization", draft.word(recipe, fp4 ? "nvfp4" : "fp8-delayed"),
+            draft.from(draft.has(recipe) ? recipe : fp4 ? "note.fp4" : "note.fp8"));
+  if (!draft.is("note.ends_in_bf16")) return {};
   for (const auto& [note, ours] :
        {std::pair("note.start_in_bf16", "first"), std::pair("note.end_in_bf16", "last")})
     draft.set(fmt::format("strategy.unquantized_layers.{}", ours), draft.count(note),
               draft.from(draft.has(note) ? note : "note.ends_in_bf16"));
+  return {};
 }
 
 // What a precision-aware optimizer keeps: of master copies in fp32 what bf16 parameters lack.
@@ -267,7 +273,7 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
   FORESHARD_TRY(stages(draft));
   FORESHARD_TRY(sharding(draft));
   FORESHARD_TRY(recomputation(draft));
-  precision(draft);
+  FORESHARD_TRY(precision(draft));
   optimizer(draft);
   if (draft.is("note.pipeline_before_data"))
     draft.set("strategy.rank_order", Value{.words = {"tensor", "pipeline", "data"},
@@ -340,8 +346,10 @@ void spread_precision(Draft& draft, const Strategy& strategy) {
   if (dtype == DType::kBf16 || dtype == DType::kFp16 || dtype == DType::kFp32)
     draft.drop("strategy.precision");
   if (strategy.quantization == Quantization::kNone) return;
-  note(draft, "note.fp8", "hybrid", "strategy.quantization");
-  note(draft, "note.fp8_recipe", draft.word("strategy.quantization"), "strategy.quantization");
+  const bool fp4 = strategy.quantization == Quantization::kNvFp4;
+  note(draft, fp4 ? "note.fp4" : "note.fp8", fp4 ? "nvfp4" : "hybrid", "strategy.quantization");
+  note(draft, fp4 ? "note.fp4_recipe" : "note.fp8_recipe", draft.word("strategy.quantization"),
+       "strategy.quantization");
   draft.drop("strategy.quantization");
   const UnquantizedLayers& ends = strategy.unquantized_layers;
   if (!ends.any()) return;

@@ -84,6 +84,30 @@ void heads(Draft& draft) {
   if (draft.has(key)) draft.set("model.kv_heads", draft.word(key), draft.from(key));
 }
 
+// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (_add_mla_args: defaults),
+// megatron/core/transformer/multi_latent_attention.py (q_head_dim; every head has keys of its own).
+void latents(Draft& draft) {
+  const auto given = [&](const char* key, std::int64_t otherwise) {
+    return draft.count(key, otherwise);
+  };
+  if (!draft.is("note.latents")) {
+    for (const auto* key :
+         {"model.query_rank", "model.key_value_rank", "model.rotary_dim", "model.value_dim"})
+      draft.drop(key);
+    return;
+  }
+  const std::string from = draft.from("note.latents");
+  const std::int64_t rotary = given("model.rotary_dim", 64);
+  draft.set("model.head_dim", given("note.unrotated_dim", 128) + rotary,
+            draft.from(draft.has("note.unrotated_dim") ? "note.unrotated_dim" : "note.latents"));
+  for (const auto& [key, value] :
+       {std::pair("model.key_value_rank", given("model.key_value_rank", 32)),
+        std::pair("model.rotary_dim", rotary),
+        std::pair("model.value_dim", given("model.value_dim", 128))})
+    if (!draft.has(key)) draft.set(key, value, from);
+  draft.drop("model.kv_heads");
+}
+
 void positions(Draft& draft) {
   const std::int64_t table = draft.count("note.positions", 0);
   const std::int64_t sequence = draft.count("model.sequence", table);
@@ -104,6 +128,7 @@ Status finish_megatron_model(Draft& draft, const Reading& reading) {
     return {};
   }
   heads(draft);
+  latents(draft);
   dropout(draft, reading);
   positions(draft);
   if (!draft.has("model.ffn") && draft.word("model.activation") == "swiglu")
@@ -123,6 +148,12 @@ void spread_megatron_model(Draft& draft, const Writing& writing) {
   const auto note = [&](std::string_view key, std::string word, std::string ours = {}) {
     draft.set(key, std::move(word), std::move(ours));
   };
+  if (model.has_latents()) {
+    note("note.latents", "true", "model.key_value_rank");
+    note("note.unrotated_dim", std::to_string(model.head_size() - model.rotary_dim),
+         "model.head_dim");
+    draft.drop("model.head_dim");
+  }
   if (model.kv() != model.heads) {
     note("note.grouped_query", "true");
     note("note.query_groups", std::to_string(model.kv()));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cctype>
 #include <cmath>
 
 #include "base/text.h"
