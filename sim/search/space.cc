@@ -75,7 +75,9 @@ class Enumerator {
   Enumeration run() && {
     for (const std::int64_t tensor :
          sizes(space_.tensor_parallel, std::max<std::int64_t>(model_.heads, 1))) {
-      for (const std::int64_t pipeline : sizes(space_.pipeline_parallel, model_.layers)) {
+      // A pipeline over encoder and decoder is not modelled.
+      for (const std::int64_t pipeline :
+           sizes(space_.pipeline_parallel, model_.encoder ? 1 : model_.layers)) {
         strategy_.tensor_parallel = tensor;
         strategy_.pipeline_parallel = pipeline;
         for (const std::int64_t context : contexts()) {
@@ -178,13 +180,23 @@ class Enumerator {
     const auto sizes = divisors_of(per_replica, effort_.largest_micro_batch, effort_.divisors);
     for (const std::int64_t size : chosen(space_.micro_batch, sizes)) {
       strategy_.micro_batch = size;
-      for (const Recompute recompute : chosen(space_.recompute, effort_.recompute)) {
+      for (const Recompute recompute : chosen(space_.recompute, recomputations())) {
         strategy_.recompute = recompute;
         strategy_.recompute_parts =
             recompute == Recompute::kSelective ? recompute_parts_ : usual_recompute_parts();
         zero_stages();
       }
     }
+  }
+
+  // Without attention nothing of a layer is computed again by itself, unless parts are named.
+  std::vector<Recompute> recomputations() const {
+    std::vector<Recompute> kinds = effort_.recompute;
+    if (model_.has_mixer(Mixer::kAttention) || recompute_parts_ != usual_recompute_parts())
+      return kinds;
+    std::ranges::replace(kinds, Recompute::kSelective, Recompute::kNone);
+    kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+    return kinds;
   }
 
   void zero_stages() {
@@ -316,6 +328,7 @@ std::string_view misfit_text(std::string_view key) {
   if (key == "expert_parallel" || key == "expert_tensor_parallel")
     return "the ranks do not divide into those that share the experts";
   if (key == "zero_stage") return "no framework offers ZeRO 2 or 3 with a pipeline";
+  if (key == "recompute_parts") return "no layer has the part that is to be computed again";
   if (key == "shard_replicas") return "data-parallel ranks do not divide into the sets of shards";
   return "a tensor cannot be split that way";
 }

@@ -222,6 +222,15 @@ Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study
   return std::optional(routing);
 }
 
+// What a model has that no measured step had.
+static std::string unmeasured(const LoadedStudy& study) {
+  if (study.graph) return {};
+  const Model& model = study.model;
+  if (model.has_mixer(Mixer::kMamba)) return "state-space layers";
+  if (model.encoder) return "an encoder before the decoder";
+  return model.image ? "patches of images" : "";
+}
+
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {
   FORESHARD_ASSIGN(auto cluster, cluster_of(study));
   std::vector<std::string> remarks;
@@ -252,6 +261,12 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
          .message = "the interval comes from measurements of transformers in training; no graph "
                     "like this one was measured"});
   }
+  if (const std::string what = unmeasured(study); !what.empty() && study.strategy.framework->residual)
+    run.prediction.warnings.push_back(
+        {.code = "interval",
+         .message = fmt::format("the interval comes from measurements of decoders; no model with {} "
+                                "was measured, nor were its kernels",
+                                what)});
   for (const std::string& remark : study.remarks)
     run.prediction.warnings.push_back({.code = "model", .message = remark});
   for (std::string& remark : remarks)

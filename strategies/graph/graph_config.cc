@@ -132,6 +132,9 @@ class Builder {
       return error(place,
                    fmt::format("tensor '{}' needs dtype and shape: nothing makes it", tensor.name));
     const TensorType type{*find_dtype(tensor.dtype), *tensor.shape};
+    if (tensor.role == GraphTensorRole::kTable && is_whole_number(type.dtype))
+      return error(place + ".dtype", "a table that is updated is of real numbers",
+                   "give it the role frozen");
     const bool is_input = tensor.role == GraphTensorRole::kInput;
     const TensorId id =
         is_input ? add_input(graph_, tensor.name, type) : add_parameter(graph_, tensor.name, type);

@@ -119,7 +119,7 @@ class HfConfigReader {
   }
 
   // Other heads, and classes of code that is not in Transformers.
-  void remark_on_class(HfModel& read) const {
+  void remark_on_class(HfModel& read) {
     const Json* list = keys_.find("architectures");
     const bool listed = list != nullptr && list->is_array() && !list->empty();
     const Json* name = listed ? &list->front() : keys_.find_in("auto_map", "AutoModelForCausalLM");
@@ -128,6 +128,11 @@ class HfConfigReader {
     const std::string last = path.substr(path.rfind('.') + 1);
     if (fmt::format(" {} ", type_.classes).find(fmt::format(" {} ", last)) != std::string::npos)
       return;
+    if (type_.towers) {
+      keys_.refuse(fmt::format("class '{}' is not modelled; of model_type '{}' are: {}", last,
+                               type_name(), type_.classes));
+      return;
+    }
     if (std::ranges::any_of(kDecoders, [&](auto end) { return last.ends_with(end); })) return;
     read.remarks.push_back(
         fmt::format("the file is of class '{}' ('{}'), but read as the decoder of model_type '{}' "

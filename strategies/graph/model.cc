@@ -396,7 +396,7 @@ std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   return total + model.layers * adapter_parameters(model);
 }
 
-// Twice the scores that a head computes of one sequence.
+// Twice the scores that a causal head computes of one sequence; as many as one without a mask does.
 double doubled_scores(const Model& model, LayerKind kind) {
   const auto s = static_cast<double>(model.sequence_of(kind));
   if (model.attends_to_encoder(kind)) return s * (s + static_cast<double>(model.encoder->sequence));

@@ -75,6 +75,8 @@ std::string samples_fault(const Model& model) {
   if (lengths.front() == model.sequence) return "each sample fills its sequence; leave out samples";
   if (model.encoder || !model.causal)
     return "samples of other lengths than the sequence are of decoders alone; leave out samples";
+  if (model.has_packed_samples() && model.mamba)
+    return "packed samples in state-space layers are not modelled; leave out samples";
   if (model.has_packed_samples() && model.window > 0 && model.window_kind == WindowKind::kChunk)
     return "packed samples in chunks (window_kind) are not modelled; leave out one of the two";
   return {};
@@ -178,6 +180,9 @@ Result<Model> checked(Model model) {
     return fault("parallel branches are normalised before, not after; leave out norm_places");
   if (model.adapters && model.has_latents())
     return fault("adapters of attention from latents (key_value_rank) are not modelled");
+  if (model.adapters && (model.pooler || model.classes > 0))
+    return fault("a pooler or classes that are trained beside adapters are not modelled; leave out "
+                 "pooler, classes or adapters");
   if (model.adapters && model.adapters->base == AdapterBase::kNf4 && model.experts > 0)
     return fault("experts in 4 bits (adapters.base: nf4) are not modelled; leave out base");
   if (model.experts > 0)

@@ -48,12 +48,19 @@ std::string idle_beside_pattern(const Model& model) {
     return "experts has no meaning: pattern has no E; leave it out";
   if (!has(kFeedForwardLetter) && !has(kExpertsLetter) && model.ffn > 0)
     return "ffn has no meaning: pattern has no - and no E; leave it out";
+  if (!has(kFeedForwardLetter) && !has(kExpertsLetter) &&
+      (model.activation != Activation::kGelu || model.mlp_bias))
+    return "activation and mlp_bias have no meaning: pattern has no - and no E; leave them out";
   if (has(kAttentionLetter)) return {};
   if (model.heads > 0 || model.kv_heads > 0 || model.head_dim > 0 || model.has_latents())
     return "pattern has no *, so that no layer has attention: set heads: 0 and leave out kv_heads, "
            "head_dim and key_value_rank";
   if (model.positions == Positions::kRotary)
     return "positions: rotary has no meaning: pattern has no *; set positions: none";
+  if (model.sinks || model.qk_norm != QkNorm::kNone || model.qkv_bias || model.attention_bias ||
+      model.attention_out_bias || !model.key_bias)
+    return "pattern has no *, so that no layer has attention: leave out sinks, qk_norm, qkv_bias, "
+           "attention_bias, attention_out_bias and key_bias";
   return {};
 }
 
@@ -67,6 +74,8 @@ std::string unmodelled_beside_pattern(const Model& model) {
   if (model.branches != Branches::kSequential || model.norm_places != NormPlaces::kBefore)
     return "layers of a pattern have one branch, normalised before; leave out branches and "
            "norm_places";
+  if (model.positions == Positions::kRelative)
+    return "relative positions are not modelled beside a pattern; set positions: none or rotary";
   if (model.encoder || !model.causal)
     return "a pattern is of decoders alone: leave out encoder and causal";
   if (model.adapters) return "adapters are not modelled beside a pattern; leave out one of the two";

@@ -3,7 +3,8 @@
 // Each block has the decoder's stream first and the encoder's second. What a layer does not work on
 // goes through it: the embedding of the decoder's tokens through the encoder, the encoder's states
 // through the decoder, whose layers add up their gradient one after the other. Not modelled: that
-// the last layer, whose gradient is the first, has nothing to add it to.
+// the last layer, whose gradient is the first, has nothing to add it to; kernels that read
+// separate queries, keys and values where they lie: they are copied side by side.
 #include "strategies/graph/internal/block_builder.h"
 
 namespace foreshard::internal {

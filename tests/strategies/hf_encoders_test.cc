@@ -88,6 +88,10 @@ TEST(HfEncoders, Whisper) {
 }
 
 TEST(HfEncoders, OthersSayWhatTheyAre) {
+  EXPECT_THAT(
+      refusal(R"({"model_type": "bert", "architectures": ["BertForTokenClassification"]})"),
+      HasSubstr("class 'BertForTokenClassification' is not modelled; of model_type 'bert' are: "
+                "BertForPreTraining"));
   EXPECT_THAT(refusal(R"({"model_type": "albert"})"),
               HasSubstr("layers that share their parameters"));
   EXPECT_THAT(refusal(R"({"model_type": "clip", "text_config": {}, "vision_config": {"a": 1}})"),

@@ -18,8 +18,10 @@
 // No rates of these kernels are measured: products run at those of the library's batched products,
 // passes at those of passes that move as much.
 // Not modelled: blocks of scores of later tokens, which the kernels skip; results of products over
-// states in fp32, twice as wide as counted; decays, which are applied beside the products; memory
-// of scores and states while the kernels of one pass run.
+// states in fp32, twice as wide as counted; operands that the heads of a group share, which count
+// for each head, and gradients of scores that kernels add up over heads before they write them;
+// decays, which are applied beside the products; memory of scores and states while the kernels of
+// one pass run.
 #include <algorithm>
 #include <fmt/format.h>
 

@@ -200,6 +200,53 @@ Flops product_flops(const Graph& graph) {
   return sum;
 }
 
+static bool freezes(const Graph& graph) {
+  return std::ranges::any_of(graph.tensors, &Tensor::frozen) ||
+         std::ranges::any_of(graph.bodies, freezes);
+}
+
+// `inputs`: those behind something that is trained. A product has a gradient of each of its two
+// factors that leads to something trained; what else computes has two passes backward.
+// Not modelled: the first iteration of a loop, behind which nothing may be trained.
+static Flops flops_of_step(const Graph& graph, const std::vector<TensorId>& inputs) {
+  const std::set<TensorId> reached = trained(graph, inputs);
+  const auto is_wanted = [&](TensorId id) { return learns(graph[id]) || reached.contains(id); };
+  constexpr std::size_t kFactors = 2;
+  Flops sum;
+  for (const Operator& op : graph.operators) {
+    const auto factors = std::min(op.inputs.size(), kFactors);
+    const auto wanted = static_cast<double>(std::count_if(
+        op.inputs.begin(), op.inputs.begin() + static_cast<std::ptrdiff_t>(factors), is_wanted));
+    const bool any = std::ranges::any_of(op.inputs, is_wanted);
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
+    for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
+    if (op.bodies.empty()) {
+      for (const Kernel& kernel : kernels_of(graph, op, shapes)) {
+        if (std::holds_alternative<Pass>(kernel)) continue;
+        const double backward = std::holds_alternative<Gemm>(kernel) ? wanted : any ? 2.0 : 0.0;
+        sum += (1 + backward) * flops_of(kernel);
+      }
+    }
+    for (std::size_t i = 0; i < op.bodies.size(); ++i) {
+      const Graph& body = graph.bodies[static_cast<std::size_t>(op.bodies[i])];
+      const bool trains = reached.contains(op.outputs.front());
+      std::vector<TensorId> behind;
+      for (std::size_t n = 0; n < std::min(body.inputs.size(), op.inputs.size()); ++n)
+        if (trains || is_wanted(op.inputs[n])) behind.push_back(body.inputs[n]);
+      sum += body_weight(op, i) * flops_of_step(body, behind);
+    }
+  }
+  return sum;
+}
+
+// Three times the forward pass, as is the convention, where nothing is frozen.
+static Flops model_flops(const Graph& graph, Mode mode) {
+  const Flops forward = product_flops(graph);
+  if (mode == Mode::kForward) return forward;
+  return freezes(graph) ? flops_of_step(graph, {}) : 3 * forward;
+}
+
 // A tensor without elements: no kernel works on it.
 static Status hollow(const Graph& graph) {
   for (const Tensor& tensor : graph.tensors) {
@@ -218,6 +265,11 @@ static Status hollow(const Graph& graph) {
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options) {
   FORESHARD_TRY(hollow(graph));
+  if (strategy.mode == Mode::kTrain && freezes(graph) && trained(graph).empty())
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("all parameters of '{}' are frozen, so there is nothing to train; set "
+                             "strategy.mode: forward for its forward pass",
+                             graph.name)};
   const std::vector<MeshAxis> mesh = mesh_of(strategy, options.axes);
   FORESHARD_ASSIGN(const CutGraph parted, with_cuts(graph, options.cuts));
   FORESHARD_ASSIGN(const ShardedUnits units, sharded_units(parted, mesh, strategy));
@@ -269,11 +321,10 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
         memory_of(result.plan.roles[role], mesh, result.plan.states, parameters, strategy);
 
   const auto samples = static_cast<double>(strategy.global_batch);
-  const double passes =
-      static_cast<double>(strategy.micro_batches()) * (strategy.mode == Mode::kTrain ? 3 : 1);
   program.totals = {.samples = samples,
                     .tokens = samples * options.tokens_per_sample,
-                    .model_flops = passes * product_flops(graph),
+                    .model_flops = static_cast<double>(strategy.micro_batches()) *
+                                   model_flops(graph, strategy.mode),
                     .peak_dtype = std::string(foreshard::name_of(strategy.precision))};
   return result;
 }

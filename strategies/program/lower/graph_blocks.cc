@@ -327,7 +327,7 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
     const Bytes bytes = size_of(tensor.dtype) * static_cast<double>(count);
     into.parameters.bytes += bytes;
     const bool is_trained = gradient != gradients.end();
-    if (is_trained || (backward == nullptr && !is_whole_number(tensor.dtype))) {
+    if (is_trained || (backward == nullptr && !is_whole_number(tensor.dtype) && !tensor.frozen)) {
       const auto over =
           is_trained ? partial_axes(backward->attributes[gradient->second.index()], forward.mesh)
                      : replicas_of(lies, forward.mesh);

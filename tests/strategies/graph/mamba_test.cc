@@ -136,6 +136,26 @@ TEST(Mamba, PatternsThatSayNothingAreRefused) {
   EXPECT_THAT(fault([](Model& m) { m.pattern = "MM-"; }), HasSubstr("set heads: 0"));
   EXPECT_THAT(fault([](Model& m) { m.heads = 0; }), HasSubstr("heads is 0"));
   EXPECT_THAT(fault([](Model& m) { m.window = 4; }), HasSubstr("beside a pattern"));
+  EXPECT_THAT(fault([](Model& m) { m.positions = Positions::kRelative; }),
+              HasSubstr("relative positions are not modelled beside a pattern"));
+  EXPECT_THAT(fault([](Model& m) { m.causal = false; }), HasSubstr("of decoders alone"));
+  EXPECT_THAT(fault([](Model& m) {
+                m.samples = Samples{.lengths = {3}, .shares = {1}};
+              }),
+              HasSubstr("packed samples in state-space layers"));
+  EXPECT_THAT(fault([](Model& m) {
+                m.pattern = "MMM";
+                m.heads = m.kv_heads = m.head_dim = m.ffn = 0;
+                m.positions = Positions::kNone;
+                m.activation = Activation::kGelu;
+                m.sinks = true;
+              }),
+              HasSubstr("leave out sinks"));
+  EXPECT_THAT(fault([](Model& m) {
+                m.pattern = "M*M";
+                m.ffn = 0;
+              }),
+              HasSubstr("activation and mlp_bias have no meaning"));
   EXPECT_THAT(fault([](Model& m) { m.branches = Branches::kParallel; }), HasSubstr("one branch"));
   EXPECT_THAT(fault([](Model& m) { m.adapters.emplace(); }), HasSubstr("adapters"));
   EXPECT_THAT(fault([](Model& m) { m.multi_token_prediction = 1; }),

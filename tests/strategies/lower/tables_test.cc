@@ -61,6 +61,35 @@ TEST(Tables, HaveANumberForEachRow) {
   EXPECT_EQ(updated_elements(lowered(click_through(), forward).program), 0);
 }
 
+// Products by frozen weights have no gradient of these, and none at all below what is trained: of
+// mlp() the first then counts once, the second twice.
+TEST(Tables, ModelFlopsOfFrozenParameters) {
+  Graph graph = mlp();
+  for (Tensor& tensor : graph.tensors)
+    if (tensor.name == "up.weight") tensor.frozen = true;
+  const double product = 2.0 * kBatch * kHidden * kWide;
+  EXPECT_EQ(lowered(graph, strategy(1, 1, 2)).program.totals.model_flops.in_base(),
+            2 * (1 + 2) * product);
+  for (Tensor& tensor : graph.tensors)
+    if (tensor.role == TensorRole::kParameter) tensor.frozen = !tensor.frozen;
+  EXPECT_EQ(lowered(graph, strategy(1, 1)).program.totals.model_flops.in_base(),
+            (2 + 2) * product);
+  for (Tensor& tensor : graph.tensors) tensor.frozen = tensor.role == TensorRole::kParameter;
+  const auto refused = lower_graph(graph, strategy(1, 1), {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("all parameters of 'mlp' are frozen"));
+}
+
+// What no rank trains is whole on each, in a forward pass under ZeRO 3, too: nothing is gathered.
+TEST(Tables, AreNotGathered) {
+  Strategy forward = strategy(1, 2);
+  forward.mode = Mode::kForward;
+  forward.zero_stage = 3;
+  Graph graph = click_through();
+  for (Tensor& tensor : graph.tensors) tensor.frozen = tensor.role == TensorRole::kParameter;
+  EXPECT_EQ(traffic(lowered(graph, forward).program, Purpose::kData), Sums{});
+}
+
 // Columns over ranks: each looks up its columns for all samples (ids of 8 B), which an all-to-all
 // brings to the samples; one takes their gradients back.
 TEST(Tables, SplitByColumns) {
