@@ -99,6 +99,12 @@ std::span<const Row> rows() {
       {"--qk-head-dim", "note.unrotated_dim"},
       {"--qk-pos-emb-head-dim", "model.rotary_dim"},
       {"--v-head-dim", "model.value_dim"},
+      {"--hybrid-override-pattern", "model.pattern", kText},
+      {"--hybrid-layer-pattern", "model.pattern", kText},
+      {"--mamba-num-heads", "model.mamba.heads"},
+      {"--mamba-head-dim", "model.mamba.head_dim"},
+      {"--mamba-num-groups", "model.mamba.groups"},
+      {"--mamba-state-dim", "model.mamba.state"},
       {"--ffn-hidden-size", "model.ffn"},
       {"--seq-length", "model.sequence"},
       {"--encoder-seq-length", "model.sequence"},
@@ -146,7 +152,11 @@ std::span<const Rule> rules() {
       {"--quick-geglu", "", "this activation is not modelled", true},
       {"--apply-residual-connection-post-layernorm", "",
        "give the model with --model (norm_places)", true},
-      {"--retro-* --vision-* --spec --hybrid-* --mamba-* --is-hybrid-model "
+      {"--spec", "megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec",
+       "layers of other specifications are not modelled", true},
+      {"--hybrid-attention-ratio --hybrid-mlp-ratio", "",
+       "give the layers by letters: --hybrid-override-pattern", true},
+      {"--retro-* --vision-* --mamba-* "
        "--heterogeneous-layers-* --decoder-num-layers --perform-rl-step",
        "", "only decoders of equal layers, trained plainly, are modelled", true},
       {"--moe-flex-dispatcher-backend", "deepep", "the flexible dispatcher is taken for DeepEP"},
@@ -226,7 +236,7 @@ constexpr std::string_view kIdle =
     "--fsdp-double-buffer --suggested-communication-unit-size --keep-fp8-transpose-cache "
     "--te-rng-tracker --inference-* --cross-entropy-fusion-impl "
     "--no-scatter-gather-tensors-in-pipeline --high-priority-stream-groups --enable-experimental "
-    "--no-clone-scatter-output-in-embedding --max-tokens-to-oom --mtp-loss-scaling-factor "
+    "--no-clone-scatter-output-in-embedding --is-hybrid-model --max-tokens-to-oom --mtp-loss-scaling-factor "
     // torchrun's
     "--nproc* --nnodes --node-rank --node_rank --master* --rdzv* --standalone --max-restarts "
     "--tee --redirects";

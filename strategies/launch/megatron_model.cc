@@ -67,6 +67,10 @@ Status experts(Draft& draft) {
       draft.drop(key);
     return {};
   }
+  const bool has_dense = draft.has("note.moe_frequency") &&
+                         leading_dense(draft.at("note.moe_frequency")).value_or(1) > 0;
+  const bool plain = draft.word("model.pattern").find('-') != std::string::npos;
+  if (draft.has("model.expert_ffn") && !has_dense && !plain) draft.drop("model.ffn");
   if (!draft.has("note.moe_frequency")) return {};
   const auto dense = leading_dense(draft.at("note.moe_frequency"));
   if (!dense)
@@ -108,6 +112,25 @@ void latents(Draft& draft) {
   draft.drop("model.kv_heads");
 }
 
+// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (_add_experimental_args: defaults),
+// megatron/core/ssm/mamba_mixer.py (heads where none are given: twice the hidden size is theirs).
+void state_spaces(Draft& draft) {
+  const std::string pattern = draft.word("model.pattern");
+  if (pattern.find('M') == std::string::npos) {
+    for (const auto* key : {"model.mamba.heads", "model.mamba.head_dim", "model.mamba.groups",
+                            "model.mamba.state"})
+      draft.drop(key);
+    return;
+  }
+  draft.set("model.pattern", yaml::quoted(pattern), draft.from("model.pattern"));
+  const std::int64_t width = draft.count("model.mamba.head_dim", 64);
+  for (const auto& [key, value] :
+       {std::pair("model.mamba.heads", 2 * draft.count("model.hidden", 0) / width),
+        std::pair("model.mamba.head_dim", width), std::pair("model.mamba.groups", std::int64_t{8}),
+        std::pair("model.mamba.state", std::int64_t{128})})
+    if (!draft.has(key)) draft.set(key, value, "Megatron's default of Mamba layers");
+}
+
 void positions(Draft& draft) {
   const std::int64_t table = draft.count("note.positions", 0);
   const std::int64_t sequence = draft.count("model.sequence", table);
@@ -129,6 +152,7 @@ Status finish_megatron_model(Draft& draft, const Reading& reading) {
   }
   heads(draft);
   latents(draft);
+  state_spaces(draft);
   dropout(draft, reading);
   positions(draft);
   if (!draft.has("model.ffn") && draft.word("model.activation") == "swiglu")

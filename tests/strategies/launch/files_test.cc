@@ -69,6 +69,51 @@ TEST(MegatronArguments, HavePredictionsOfMoreTokens) {
   EXPECT_EQ(loaded<Model>(without->model).multi_token_prediction, 0);
 }
 
+TEST(MegatronArguments, HaveLatents) {
+  const auto run = import_text(
+      "--micro-batch-size 1 --bf16 --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+      "--seq-length 32 --max-position-embeddings 32 --vocab-size 256 --disable-bias-linear "
+      "--position-embedding-type rope --multi-latent-attention --q-lora-rank 24 --kv-lora-rank 16 "
+      "--qk-head-dim 12 --qk-pos-emb-head-dim 4 --v-head-dim 12",
+      4);
+  ASSERT_TRUE(run) << run.error().message;
+  const auto model = loaded<Model>(run->model);
+  EXPECT_EQ(model.query_rank, 24);
+  EXPECT_EQ(model.key_value_rank, 16);
+  EXPECT_EQ(model.head_size(), 16);
+  EXPECT_EQ(model.rotary_dim, 4);
+  EXPECT_EQ(model.value_dim, 12);
+  EXPECT_THAT(run->unmodelled, IsEmpty());
+}
+
+// The options of NVIDIA's scripts for Nemotron-H 8B give the catalogue's model.
+TEST(MegatronArguments, HaveStateSpaces) {
+  const auto run = import_text(
+      "--micro-batch-size 1 --bf16 --num-layers 52 --hidden-size 4096 --num-attention-heads 32 "
+      "--group-query-attention --num-query-groups 8 --kv-channels 128 --ffn-hidden-size 21504 "
+      "--seq-length 8192 --max-position-embeddings 8192 --vocab-size 131072 "
+      "--disable-bias-linear --squared-relu --normalization RMSNorm "
+      "--untie-embeddings-and-output-weights --position-embedding-type none --is-hybrid-model "
+      "--hybrid-override-pattern M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M- "
+      "--spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec "
+      "--mamba-num-heads 128 --mamba-state-dim 128",
+      8);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(parameter_count(loaded<Model>(run->model)), 8'100'852'736);
+  EXPECT_THAT(run->unmodelled, IsEmpty());
+}
+
+TEST(MegatronArguments, MayComputeInFp4) {
+  const std::string arguments =
+      "--micro-batch-size 1 --bf16 --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+      "--seq-length 32 --max-position-embeddings 32 --vocab-size 256 --fp4-format e2m1";
+  EXPECT_THAT(strategy_of(arguments + " --fp4-recipe nvfp4", 4),
+              HasSubstr("quantization: nvfp4"));
+  const auto both = import_text(arguments + " --fp8-format hybrid", 4);
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message, HasSubstr("in fp4 or in fp8, not in both"));
+}
+
 // One layer at each end where the number is not given; no layer where nothing computes in fp8.
 TEST(MegatronArguments, MayLeaveLayersInSixteenBits) {
   const std::string arguments =
