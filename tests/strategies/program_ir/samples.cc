@@ -139,7 +139,8 @@ class Draw {
                     dtype,  chance(50), chance(50), one_of<Scales>(3)};
       case 1:
         return Attention{size(), size(), size(),     size(), size(),
-                         size(), size(), chance(50), size(), one_of<Direction>(2),
+                         size(), size(), chance(50), size(), size(),
+                         one_of<Direction>(2),
                          dtype};
       default:
         return Pass{one_of<PassKind>(static_cast<int>(PassKind::kZero) + 1), size(), size(), dtype};
