@@ -261,12 +261,14 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
          .message = "the interval comes from measurements of transformers in training; no graph "
                     "like this one was measured"});
   }
-  if (const std::string what = unmeasured(study); !what.empty() && study.strategy.framework->residual)
+  if (const std::string what = unmeasured(study);
+      !what.empty() && study.strategy.framework->residual)
     run.prediction.warnings.push_back(
         {.code = "interval",
-         .message = fmt::format("the interval comes from measurements of decoders; no model with {} "
-                                "was measured, nor were its kernels",
-                                what)});
+         .message =
+             fmt::format("the interval comes from measurements of decoders; no model with {} "
+                         "was measured, nor were its kernels",
+                         what)});
   for (const std::string& remark : study.remarks)
     run.prediction.warnings.push_back({.code = "model", .message = remark});
   for (std::string& remark : remarks)

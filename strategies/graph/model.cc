@@ -466,8 +466,9 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
       scans += of_attention * (scan_flops_per_token(*model.mamba) / 1_FLOP);
   }
   const double adapters = static_cast<double>(model.layers * adapter_parameters(model));
-  return Flops::from_base(2 * samples * (matrices + products.of_adapter * s * adapters +
-                                         scores * widths + s * scans / 2));
+  return Flops::from_base(
+      2 * samples *
+      (matrices + products.of_adapter * s * adapters + scores * widths + s * scans / 2));
 }
 
 Flops model_flops(const Model& model, double samples) {

@@ -43,12 +43,12 @@ struct LayerKind {
   bool window = false;     ///< Attention is within the window, not to the whole sequence.
   bool unrotated = false;  ///< Without the rotary positions that others have.
   Mixer mixer = Mixer::kAttention;
-  bool feed_forward = true;  ///< There is a feed-forward layer, or experts.
-  bool encoder = false;    ///< Of the encoder before the decoder: reads its tokens, all at once.
+  bool feed_forward = true;   ///< There is a feed-forward layer, or experts.
+  bool encoder = false;       ///< Of the encoder before the decoder: reads its tokens, all at once.
   bool ends_encoder = false;  ///< The last of those: the norm behind them is its.
   bool first = false;         ///< Of encoder or decoder, where it has what the others share.
-  bool frozen = false;     ///< Has no parameter that is trained.
-  bool unquantized = false;  ///< Computes in 16 bits where others are quantized.
+  bool frozen = false;        ///< Has no parameter that is trained.
+  bool unquantized = false;   ///< Computes in 16 bits where others are quantized.
   auto operator<=>(const LayerKind&) const = default;
 };
 /// "layer", "expert_layer", "expert_window_layer"; of one branch: "mamba_layer", "attention_layer",
@@ -204,8 +204,9 @@ std::int64_t active_parameter_count(const Model& model);
 /// is the mean width of keys and of values. Of a frozen matrix 4 per parameter: it has no gradient;
 /// 2 in layers that nothing runs back through, whose scores count a third. Layers of an encoder
 /// count by its own sequence, attention to it by both; a scan counts 3 times what its forward pass
-/// takes (scan_flops_per_token). Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
-/// appendix (its 96 B s l h^2 (...) is this with one more forward pass).
+/// takes (scan_flops_per_token). Source: Narayanan et al., "Efficient large-scale language model
+/// training on GPU clusters using Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this
+/// with one more forward pass).
 Flops model_flops(const Model& model, double samples);
 /// The forward pass's part of it: 2 per parameter and a third of attention, each of whose products
 /// has two in the backward pass.

@@ -1,9 +1,10 @@
 // What hyper-parameters cannot be together.
+#include "strategies/graph/internal/model_faults.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
-#include "strategies/graph/internal/model_faults.h"
 #include "strategies/graph/model.h"
 
 namespace foreshard {
@@ -181,8 +182,9 @@ Result<Model> checked(Model model) {
   if (model.adapters && model.has_latents())
     return fault("adapters of attention from latents (key_value_rank) are not modelled");
   if (model.adapters && (model.pooler || model.classes > 0))
-    return fault("a pooler or classes that are trained beside adapters are not modelled; leave out "
-                 "pooler, classes or adapters");
+    return fault(
+        "a pooler or classes that are trained beside adapters are not modelled; leave out "
+        "pooler, classes or adapters");
   if (model.adapters && model.adapters->base == AdapterBase::kNf4 && model.experts > 0)
     return fault("experts in 4 bits (adapters.base: nf4) are not modelled; leave out base");
   if (model.experts > 0)

@@ -29,14 +29,14 @@ LayerKind block_of(const Model& model, std::int64_t layer) {
     return interval > 0 && (layer + 1) % interval == 0;
   };
   const std::int64_t encoder_layers = model.encoder_layers();
-  return {.experts = model.experts > 0 && layer >= model.dense_layers &&
-                     ends(model.expert_interval),
-          .window = model.window > 0 && layer >= model.full_layers && !ends(model.full_interval),
-          .unrotated = ends(model.unrotated_interval),
-          .encoder = layer < encoder_layers,
-          .ends_encoder = layer + 1 == encoder_layers,
-          .first = (model.encoder && layer == encoder_layers) ||
-                   (layer == 0 && model.positions == Positions::kRelative)};
+  return {
+      .experts = model.experts > 0 && layer >= model.dense_layers && ends(model.expert_interval),
+      .window = model.window > 0 && layer >= model.full_layers && !ends(model.full_interval),
+      .unrotated = ends(model.unrotated_interval),
+      .encoder = layer < encoder_layers,
+      .ends_encoder = layer + 1 == encoder_layers,
+      .first = (model.encoder && layer == encoder_layers) ||
+               (layer == 0 && model.positions == Positions::kRelative)};
 }
 
 // What of attention, of the feed-forward layer and of experts is given though no layer has it.
@@ -108,8 +108,8 @@ std::string internal::pattern_fault(const Model& model) {
 }
 
 std::string name_of(LayerKind kind) {
-  const std::string prefix = std::string(kind.frozen ? "frozen_" : "") +
-                             (kind.unquantized ? "unquantized_" : "");
+  const std::string prefix =
+      std::string(kind.frozen ? "frozen_" : "") + (kind.unquantized ? "unquantized_" : "");
   if (has_one_branch(kind)) {
     const bool attends = kind.mixer == Mixer::kAttention;
     if (kind.feed_forward) return prefix + (kind.experts ? "experts_layer" : "mlp_layer");
@@ -121,8 +121,8 @@ std::string name_of(LayerKind kind) {
 }
 
 LayerKind Model::kind_of_layer(std::int64_t layer, const UnquantizedLayers& unquantized) const {
-  LayerKind kind = pattern.empty() ? block_of(*this, layer)
-                                   : kind_of(pattern[static_cast<std::size_t>(layer)]);
+  LayerKind kind =
+      pattern.empty() ? block_of(*this, layer) : kind_of(pattern[static_cast<std::size_t>(layer)]);
   kind.frozen = frozen && layer < frozen->layers;
   kind.unquantized = layer < unquantized.first || layer >= layers - unquantized.last;
   return kind;

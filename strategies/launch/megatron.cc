@@ -236,7 +236,8 @@ constexpr std::string_view kIdle =
     "--fsdp-double-buffer --suggested-communication-unit-size --keep-fp8-transpose-cache "
     "--te-rng-tracker --inference-* --cross-entropy-fusion-impl "
     "--no-scatter-gather-tensors-in-pipeline --high-priority-stream-groups --enable-experimental "
-    "--no-clone-scatter-output-in-embedding --is-hybrid-model --max-tokens-to-oom --mtp-loss-scaling-factor "
+    "--no-clone-scatter-output-in-embedding --is-hybrid-model --max-tokens-to-oom "
+    "--mtp-loss-scaling-factor "
     // torchrun's
     "--nproc* --nnodes --node-rank --node_rank --master* --rdzv* --standalone --max-restarts "
     "--tee --redirects";

@@ -151,7 +151,9 @@ Status precision(Draft& draft) {
   }
   const std::string_view recipe = fp4 ? "note.fp4_recipe" : "note.fp8_recipe";
   draft.set("strategy.quantization", draft.word(recipe, fp4 ? "nvfp4" : "fp8-delayed"),
-            draft.from(draft.has(recipe) ? recipe : fp4 ? "note.fp4" : "note.fp8"));
+            draft.from(draft.has(recipe) ? recipe
+                       : fp4             ? "note.fp4"
+                                         : "note.fp8"));
   if (!draft.is("note.ends_in_bf16")) return {};
   for (const auto& [note, ours] :
        {std::pair("note.start_in_bf16", "first"), std::pair("note.end_in_bf16", "last")})

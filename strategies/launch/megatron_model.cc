@@ -117,8 +117,8 @@ void latents(Draft& draft) {
 void state_spaces(Draft& draft) {
   const std::string pattern = draft.word("model.pattern");
   if (pattern.find('M') == std::string::npos) {
-    for (const auto* key : {"model.mamba.heads", "model.mamba.head_dim", "model.mamba.groups",
-                            "model.mamba.state"})
+    for (const auto* key :
+         {"model.mamba.heads", "model.mamba.head_dim", "model.mamba.groups", "model.mamba.state"})
       draft.drop(key);
     return;
   }

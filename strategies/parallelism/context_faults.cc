@@ -49,14 +49,13 @@ void context_faults(const Strategy& strategy, const Model& model,
   const std::int64_t cuts = cp * (strategy.sequence_parallel ? tp : 1);
   const std::int64_t parts = model.causal ? 2 * cp : cp;
   if (!model.image && (model.sequence % parts != 0 || model.sequence % cuts != 0))
-    fault(
-        "context_parallel",
-        fmt::format("a sequence of {} tokens cannot be cut into {}{} parts of equal attention{}",
-                    grouped(model.sequence), model.causal ? "2 x " : "", cp,
-                    strategy.sequence_parallel
-                        ? fmt::format(" and shared by {} tensor-parallel ranks", tp)
-                        : ""),
-        fmt::format("set the sequence to a multiple of {}", std::lcm(parts, cuts)));
+    fault("context_parallel",
+          fmt::format("a sequence of {} tokens cannot be cut into {}{} parts of equal attention{}",
+                      grouped(model.sequence), model.causal ? "2 x " : "", cp,
+                      strategy.sequence_parallel
+                          ? fmt::format(" and shared by {} tensor-parallel ranks", tp)
+                          : ""),
+          fmt::format("set the sequence to a multiple of {}", std::lcm(parts, cuts)));
   const bool all = strategy.context_exchange == ContextExchange::kAllToAll;
   const std::int64_t exchange = all ? cp : inner;
   if ((all || inner > 1) && model.kv() % (tp * exchange) != 0)

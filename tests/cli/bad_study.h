@@ -27,7 +27,7 @@ inline std::string study(const std::map<std::string, std::string>& changes = {})
 }
 
 inline void expect_refused(const std::string& text, const std::string& message,
-                    const std::string& help = "") {
+                           const std::string& help = "") {
   const TemporaryFolder folder;
   const std::string file = folder.write("study.yaml", text).string();
   const std::string result = (folder.path() / "result.json").string();

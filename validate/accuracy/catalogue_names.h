@@ -47,8 +47,8 @@ const Family& family_named(std::string_view model_name);
 /// \param model_name  "Nemotron V3 Nano 30B", "nemotronh_56b".
 std::optional<std::string_view> hybrid_named(std::string_view model_name);
 
-/// Reads every device, framework and model named here, so that a fault of the catalogue ends a run and is
-/// not told as one of each row.
+/// Reads every device, framework and model named here, so that a fault of the catalogue ends a run
+/// and is not told as one of each row.
 /// \return the first fault.
 Status fault_of_catalogue(yaml::Loader& loader);
 

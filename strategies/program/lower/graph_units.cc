@@ -216,12 +216,11 @@ Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
     const bool returns = std::ranges::any_of(
         crossing, [](const NamedBoundary& one) { return one.boundary.has_gradient; });
     if (!crossing.empty() && (returns || !units.trains())) continue;
-    return Error{
-        Error::Code::kUnsupported,
-        fmt::format("{} passes from stage {} of the pipeline to stage {}{}; cut the graph "
-                    "elsewhere, or give other strategy.layers_per_stage",
-                    crossing.empty() ? "nothing" : "no tensor with a gradient", p, p + 1,
-                    crossing.empty() ? "" : ", as nothing before is trained")};
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("{} passes from stage {} of the pipeline to stage {}{}; cut the graph "
+                             "elsewhere, or give other strategy.layers_per_stage",
+                             crossing.empty() ? "nothing" : "no tensor with a gradient", p, p + 1,
+                             crossing.empty() ? "" : ", as nothing before is trained")};
   }
   return boundaries;
 }

@@ -139,9 +139,7 @@ TEST(Mamba, PatternsThatSayNothingAreRefused) {
   EXPECT_THAT(fault([](Model& m) { m.positions = Positions::kRelative; }),
               HasSubstr("relative positions are not modelled beside a pattern"));
   EXPECT_THAT(fault([](Model& m) { m.causal = false; }), HasSubstr("of decoders alone"));
-  EXPECT_THAT(fault([](Model& m) {
-                m.samples = Samples{.lengths = {3}, .shares = {1}};
-              }),
+  EXPECT_THAT(fault([](Model& m) { m.samples = Samples{.lengths = {3}, .shares = {1}}; }),
               HasSubstr("packed samples in state-space layers"));
   EXPECT_THAT(fault([](Model& m) {
                 m.pattern = "MMM";

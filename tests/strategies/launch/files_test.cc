@@ -107,8 +107,7 @@ TEST(MegatronArguments, MayComputeInFp4) {
   const std::string arguments =
       "--micro-batch-size 1 --bf16 --num-layers 4 --hidden-size 64 --num-attention-heads 4 "
       "--seq-length 32 --max-position-embeddings 32 --vocab-size 256 --fp4-format e2m1";
-  EXPECT_THAT(strategy_of(arguments + " --fp4-recipe nvfp4", 4),
-              HasSubstr("quantization: nvfp4"));
+  EXPECT_THAT(strategy_of(arguments + " --fp4-recipe nvfp4", 4), HasSubstr("quantization: nvfp4"));
   const auto both = import_text(arguments + " --fp8-format hybrid", 4);
   ASSERT_FALSE(both);
   EXPECT_THAT(both.error().message, HasSubstr("in fp4 or in fp8, not in both"));

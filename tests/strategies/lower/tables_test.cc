@@ -72,8 +72,7 @@ TEST(Tables, ModelFlopsOfFrozenParameters) {
             2 * (1 + 2) * product);
   for (Tensor& tensor : graph.tensors)
     if (tensor.role == TensorRole::kParameter) tensor.frozen = !tensor.frozen;
-  EXPECT_EQ(lowered(graph, strategy(1, 1)).program.totals.model_flops.in_base(),
-            (2 + 2) * product);
+  EXPECT_EQ(lowered(graph, strategy(1, 1)).program.totals.model_flops.in_base(), (2 + 2) * product);
   for (Tensor& tensor : graph.tensors) tensor.frozen = tensor.role == TensorRole::kParameter;
   const auto refused = lower_graph(graph, strategy(1, 1), {});
   ASSERT_FALSE(refused);

@@ -138,8 +138,16 @@ class Draw {
         return Gemm{size(), size(),     size(),     size(),
                     dtype,  chance(50), chance(50), one_of<Scales>(3)};
       case 1:
-        return Attention{size(), size(), size(),     size(), size(),
-                         size(), size(), chance(50), size(), size(),
+        return Attention{size(),
+                         size(),
+                         size(),
+                         size(),
+                         size(),
+                         size(),
+                         size(),
+                         chance(50),
+                         size(),
+                         size(),
                          one_of<Direction>(2),
                          dtype};
       default:

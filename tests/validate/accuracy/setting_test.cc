@@ -323,7 +323,8 @@ TEST_F(SettingOf, HybridsAreTheCatalogues) {
   row.layers = 50;
   EXPECT_THAT(refusal(row), HasSubstr("nemotron-h-8b has 52 layers of width 4096, not 50 of 4096"));
   row.model_name = "Zamba 7B";
-  EXPECT_THAT(refusal(row), HasSubstr("state-space layers of a model that is not in the catalogue"));
+  EXPECT_THAT(refusal(row),
+              HasSubstr("state-space layers of a model that is not in the catalogue"));
 }
 
 TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
