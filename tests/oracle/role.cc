@@ -236,8 +236,8 @@ Status Role::forward(const Action& pass, std::int32_t unit) {
   const ShardedBlock& block = block_of(unit);
   Tensors tensors = parameters_.read(unit, block.forward);
   if (!block.forward.inputs.empty()) {
-    auto streams = take(boundary(pass, unit));
-    for (std::size_t i = 0; i < block.forward.inputs.size(); ++i)
+    const auto streams = take(boundary(pass, unit));  // ids of tokens may stand behind them
+    for (std::size_t i = 0; i < std::min(streams.size(), block.forward.inputs.size()); ++i)
       tensors[block.forward.inputs[i]] = streams[i];
   }
   for (const char* given : {"token_ids", "targets"})
