@@ -67,6 +67,12 @@ Strategy whole_strategy() {
   return whole;
 }
 
+Model whole_model() {
+  Model whole;
+  whole.mamba.emplace();
+  return whole;
+}
+
 std::vector<Line> lines_of(std::string_view prefix, const std::string& echo, const Draft& draft) {
   std::vector<std::string> keys = keys_of(prefix, echo);
   const auto framework =
@@ -168,7 +174,7 @@ Result<Imported> import_launch(const Request& request) {
   internal::settle(draft, request);
   imported.strategy =
       internal::lines_of("strategy.", yaml::echo(internal::whole_strategy()), draft);
-  imported.model = internal::lines_of("model.", yaml::echo(Model{}), draft);
+  imported.model = internal::lines_of("model.", yaml::echo(internal::whole_model()), draft);
   if (!imported.model.empty()) imported.missing = internal::missing_of(draft);
   return imported;
 }

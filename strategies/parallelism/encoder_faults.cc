@@ -17,7 +17,7 @@ void encoder_faults(const Strategy& strategy, const Model& model,
     fault("pipeline_parallel",
           "a pipeline over encoder and decoder is not modelled: both their streams would go from "
           "stage to stage",
-          "set pipeline_parallel: 1, and share the layers by tensor_parallel or zero_stage: 3");
+          "set pipeline_parallel: 1, and share the layers by tensor_parallel or ZeRO 3");
   if (model.encoder && strategy.sequence_parallel && model.encoder->sequence % tp != 0)
     fault("sequence_parallel",
           fmt::format("the encoder's sequence of {} tokens cannot be split {} ways",

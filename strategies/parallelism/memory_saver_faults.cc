@@ -3,6 +3,7 @@
 #include "base/grouped.h"
 
 #include "strategies/parallelism/internal/faults.h"
+#include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard {
 namespace {
@@ -84,7 +85,7 @@ void adapter_faults(const Strategy& strategy, const Model& model,
   if (!model.adapters) return;
   const std::int64_t tp = strategy.tensor_parallel;
   if (model.adapters->base == AdapterBase::kNf4) {
-    const bool shards = strategy.zero_stage == 3 && strategy.framework->shards.fp32;
+    const bool shards = state_sharding(strategy).cuts_parameters && strategy.framework->shards.fp32;
     if (strategy.quantization != Quantization::kNone)
       faults.push_back({"quantization",
                         fmt::format("weights in nf4 (the model's adapters.base) are multiplied in "
@@ -103,8 +104,7 @@ void adapter_faults(const Strategy& strategy, const Model& model,
            shards ? "shards of weights in nf4 (the model's adapters.base) in fp32 are not modelled"
                   : "weights in nf4 (the model's adapters.base) on the host are not "
                     "modelled",
-           shards ? "use a framework whose shards are in the training precision, or "
-                    "zero_stage: 2"
+           shards ? "use a framework whose shards are in the training precision, or ZeRO 2"
                   : "leave it out"});
   }
   const bool by_columns =

@@ -213,6 +213,7 @@ Probes<DeviceEfficiency> probes_of(const DeviceEfficiency*, const std::string& n
                                                  : name == "Volta"       ? "V100-SXM-32GB"
                                                  : name == "Ampere-PCIe" ? "A100-PCIe-80GB"
                                                  : name == "host-core"   ? "host-core"
+                                                 : name == "host-socket" ? "host-socket"
                                                                          : "A100-SXM-80GB");
   const auto with = [device](const DeviceEfficiency& efficiency) {
     DeviceType changed = device;

@@ -116,6 +116,7 @@ HfType nemotron_h() {
 
 void read_mamba2(HfKeys& keys, Model& model) {
   model.pattern = std::string(static_cast<std::size_t>(model.layers), kMambaLetter);
+  model.activation = Activation::kGelu;  // of feed-forward layers, of which it has none
   model.mamba = mamba_in(keys, {.heads = 128, .groups = 8}, "num_heads", "head_dim", "state_size");
 }
 

@@ -110,7 +110,7 @@ TEST(CatalogueContents, HasTheDevicesOfPublishedRuns) {
 }
 
 // What nobody measured must not say so.
-TEST(CatalogueContents, TheCoreOfAHostIsATemplate) {
+TEST(CatalogueContents, CoresAndSocketsOfHostsAreTemplates) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
   const auto core = loader.read_ref<DeviceType>("host-core");
   ASSERT_TRUE(core) << core.error().message;
@@ -119,6 +119,10 @@ TEST(CatalogueContents, TheCoreOfAHostIsATemplate) {
   EXPECT_EQ(core->efficiency->gemm.fit.evidence, yaml::Evidence::kUser);
   EXPECT_EQ(core->efficiency->attention.fit.evidence, yaml::Evidence::kUser);
   EXPECT_EQ(core->efficiency->passes.streaming.evidence, yaml::Evidence::kUser);
+  const auto socket = loader.read_ref<DeviceType>("host-socket");
+  ASSERT_TRUE(socket) << socket.error().message;
+  EXPECT_EQ(socket->efficiency->gemm.fit.evidence, yaml::Evidence::kUser);
+  EXPECT_EQ(socket->efficiency->passes.streaming.evidence, yaml::Evidence::kUser);
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ TEST(SerialIsSharded, ForEveryDimensionOfParallelism) {
       expect_serial_is_sharded(models[m], s, summary);
     }
   }
-  EXPECT_EQ(summary.strategies, 192);
+  EXPECT_EQ(summary.strategies, 208);
   print(summary);
 }
 
