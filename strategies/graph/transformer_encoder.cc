@@ -5,6 +5,8 @@
 // through the decoder, whose layers add up their gradient one after the other. Not modelled: that
 // the last layer, whose gradient is the first, has nothing to add it to; kernels that read
 // separate queries, keys and values where they lie: they are copied side by side.
+#include <fmt/format.h>
+
 #include "strategies/graph/internal/block_builder.h"
 
 namespace foreshard::internal {
@@ -15,11 +17,10 @@ TensorId BlockBuilder::separate_heads(const std::string& name, TensorId x,
   const std::int64_t d = model_.head_size();
   std::vector<TensorId> heads;
   for (const std::string& part : parts) {
-    const TensorId y =
-        matmul(name + "_" + part, x, model_.hidden, model_.heads * d, {kWhole, tensor()});
-    if (part != "key") fused_bias(name + "_" + part, y, model_.heads * d, tensor());
-    heads.push_back(
-        reshaped(name + "_" + part + "_heads", y, {options_.batch, length, model_.heads, d}));
+    const std::string own = fmt::format("{}_{}", name, part);
+    const TensorId y = matmul(own, x, model_.hidden, model_.heads * d, {kWhole, tensor()});
+    if (part != "key") fused_bias(own, y, model_.heads * d, tensor());
+    heads.push_back(reshaped(own + "_heads", y, {options_.batch, length, model_.heads, d}));
   }
   const auto count = static_cast<std::int64_t>(parts.size());
   const TensorId all = added({.type = "concat",

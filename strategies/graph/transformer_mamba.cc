@@ -17,6 +17,7 @@ TensorId BlockBuilder::mamba_branch(TensorId x) {
   begin(Part::kMamba);
   const std::vector<std::int64_t> widths{mamba.width(), mamba.conv_width(), mamba.heads};
   std::vector<std::int64_t> of_group;
+  of_group.reserve(widths.size());
   for (const std::int64_t width : widths) of_group.push_back(width / groups);
   std::vector<std::int64_t> by_group{options_.batch, model_.sequence, groups,
                                      mamba.projected() / groups};
