@@ -238,6 +238,11 @@ Status finish(Draft& draft, const Reading& reading) {
   if (draft.is("note.ends_in_bf16"))
     for (const auto* count : {"note.start_in_bf16", "note.end_in_bf16"})
       if (!draft.has(count)) draft.set(count, "0", draft.from("note.ends_in_bf16"));
+  // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py
+  // (MLATransformerConfig), whose defaults are not those of the command line.
+  if (draft.is("note.latents"))
+    for (const auto* rank : {"model.query_rank", "model.key_value_rank"})
+      if (!draft.has(rank)) draft.set(rank, std::int64_t{512}, "Megatron Core's default");
   if (!draft.has("note.bf16") && !draft.has("note.fp16") && !draft.is("note.fp32"))
     draft.set("note.bf16", "true", "bf16, as recipes are");
   if (draft.is("note.distributed_optimizer_of_ddp"))

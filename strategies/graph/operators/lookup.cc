@@ -135,18 +135,19 @@ Result<Inferred> infer_scatter(const Call& call) {
   return Inferred{{std::move(y)}, make.take()};
 }
 
-// A rank with part of the rows adds, on average, that part of the updates, unless asked for all.
+// A rank with `mine` of `all` rows adds, on average, that part of the updates.
+std::vector<Kernel> added_to_rows(const TensorType& updates, std::int64_t mine, std::int64_t all) {
+  return {Pass{.kind = PassKind::kEmbeddingBackward,
+               .rows = all == 0 ? 0 : (product(updates.shape) * mine + all - 1) / all,
+               .columns = 1,
+               .dtype = updates.dtype}};
+}
+
 std::vector<Kernel> scatter_kernels(const Call& local, const Call& whole) {
   if (local.settings.flag("every_row"))
     return one_pass(PassKind::kEmbeddingBackward, local.inputs[0]);
   const auto axis = static_cast<std::size_t>(local.settings.integer("axis"));
-  const std::int64_t mine = local.outputs[0].shape[axis];
-  const std::int64_t all = whole.outputs[0].shape[axis];
-  const std::int64_t elements = product(local.inputs[0].shape);
-  return {Pass{.kind = PassKind::kEmbeddingBackward,
-               .rows = all == 0 ? 0 : (elements * mine + all - 1) / all,
-               .columns = 1,
-               .dtype = local.inputs[0].dtype}};
+  return added_to_rows(local.inputs[0], local.outputs[0].shape[axis], whole.outputs[0].shape[axis]);
 }
 
 // Each rank has the gradients of all tokens for the rows and columns that it holds.
@@ -169,13 +170,7 @@ Result<Inferred> infer_row_update(const Call& call) {
 }
 
 std::vector<Kernel> row_update_kernels(const Call& local, const Call& whole) {
-  const std::int64_t mine = local.inputs[0].shape[0];
-  const std::int64_t all = whole.inputs[0].shape[0];
-  const std::int64_t elements = product(local.inputs[2].shape);
-  return {Pass{.kind = PassKind::kEmbeddingBackward,
-               .rows = all == 0 ? 0 : (elements * mine + all - 1) / all,
-               .columns = 1,
-               .dtype = local.inputs[2].dtype}};
+  return added_to_rows(local.inputs[2], local.inputs[0].shape[0], whole.inputs[0].shape[0]);
 }
 
 void scatter_backward(Gradients& gradients) {
