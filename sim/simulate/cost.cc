@@ -4,13 +4,49 @@
 #include <unordered_map>
 
 #include "sim/simulate/fold.h"
+#include "sim/simulate/internal/part_list.h"
 #include "sim/simulate/simulate.h"
+#include "topology/congruence.h"
 
 namespace foreshard::sim {
+
+// Numbers lists of devices by how the nodes and switches that they run over are built
+// (topology/congruence.h); where routes do not carry over, each list for itself.
+class SimulatedCost::GroupKinds {
+ public:
+  explicit GroupKinds(const ClusterView& cluster)
+      : cluster_(cluster), congruence_(cluster), list_(congruence_) {}
+
+  std::int32_t of(const std::vector<DeviceId>& devices) {
+    list_.start();
+    const bool carries = congruence_.fault().empty();
+    for (const DeviceId device : devices) {
+      const auto node =
+          carries ? list_.meet(congruence_.part_of_node(cluster_.devices()[device.index()].node))
+                  : 0;
+      const std::int64_t place = carries ? congruence_.number_in_node(device) : device.value();
+      list_.add({node << 32 | static_cast<std::uint64_t>(place)});
+    }
+    if (carries) list_.close();
+    return known_.try_emplace(list_.key(), static_cast<std::int32_t>(known_.size())).first->second;
+  }
+
+ private:
+  const ClusterView& cluster_;
+  Congruence congruence_;
+  internal::PartList list_;
+  std::unordered_map<internal::PartKey, std::int32_t, internal::PartKeyHash> known_;
+};
 
 SimulatedCost::SimulatedCost(const ClusterView& cluster, const comm::Parameters& communication)
     : cluster_(cluster), communication_(communication) {
   for (const DeviceType& type : cluster.device_types()) kernels_.emplace_back(type);
+}
+SimulatedCost::~SimulatedCost() = default;
+
+std::int32_t SimulatedCost::group_kind(const std::vector<DeviceId>& devices) const {
+  if (!group_kinds_) group_kinds_ = std::make_unique<GroupKinds>(cluster_);
+  return group_kinds_->of(devices);
 }
 
 Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) const {
@@ -20,7 +56,7 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
 Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
                                                   const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2) return Seconds{};
-  auto key = std::pair(kind, devices);
+  const std::pair key(kind, group_kind(devices));
   auto known = forms_.find(key);
   if (known == forms_.end()) {
     FORESHARD_ASSIGN(
@@ -28,7 +64,7 @@ Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, 
         comm::Repertoire::of(kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
                              communication_));
     repertoire.forget_loads();
-    known = forms_.emplace(std::move(key), std::move(repertoire)).first;
+    known = forms_.emplace(key, std::move(repertoire)).first;
   }
   return known->second.time(bytes);
 }

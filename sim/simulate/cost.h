@@ -3,7 +3,9 @@
 /// of strategies/comm on idle links, as the engines use them.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,15 +16,18 @@
 namespace foreshard::sim {
 
 /// Remembers what it was asked: one object for each thread. Cost: a hash of the kernel; of
-/// communication, the collective's routes the first time that a group does it.
+/// communication, a look at each device and, the first time that a group of its kind does it, the
+/// collective's routes.
 class SimulatedCost final : public CostModel {
  public:
   /// Both must outlive it.
   SimulatedCost(const ClusterView& cluster, const comm::Parameters& communication);
+  ~SimulatedCost() override;
 
   Seconds kernel_time(const Kernel& kernel, DeviceTypeId type) const override;
   Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                      const std::vector<DeviceId>& devices) const override;
+  std::int32_t group_kind(const std::vector<DeviceId>& devices) const override;
   Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                    const std::vector<DeviceId>& devices) const override;
   Result<Seconds> exchange_time(const std::vector<DeviceTransfer>& transfers) const override;
@@ -33,9 +38,11 @@ class SimulatedCost final : public CostModel {
  private:
   const ClusterView& cluster_;
   const comm::Parameters& communication_;
+  class GroupKinds;
+
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
-  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, comm::Repertoire>
-      forms_;
+  mutable std::unique_ptr<GroupKinds> group_kinds_;  // once they are asked for
+  mutable std::map<std::pair<program::CollectiveKind, std::int32_t>, comm::Repertoire> forms_;
   mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, comm::Repertoire>
       approximate_;
 };

@@ -3,6 +3,7 @@
 /// strategies/ stays independent of how times are modelled.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/result.h"
@@ -38,6 +39,10 @@ class CostModel {
   /// \return kInfeasible where two of them have no route.
   virtual Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                              const std::vector<DeviceId>& devices) const = 0;
+
+  /// A number that lists of devices share whose operations take the same time, whatever their size,
+  /// because the routes among them are alike. Others have other numbers.
+  virtual std::int32_t group_kind(const std::vector<DeviceId>& devices) const = 0;
 
   /// The same in time that hardly grows with the devices, for ranking: of large groups a few
   /// members stand for all.

@@ -14,6 +14,19 @@ using plan::Action;
 using plan::ActionId;
 using plan::ActionKind;
 
+// Whether `more` has at least as much of everything as `less`.
+bool covers(const Load& more, const Load& less) {
+  const auto has_less = [](const BlockCounts& a, const BlockCounts& b) {
+    return !std::ranges::equal(a, b, std::ranges::greater_equal());
+  };
+  if (has_less(more.kept, less.kept) || has_less(more.held, less.held) ||
+      has_less(more.whole, less.whole))
+    return false;
+  for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
+    if (has_less(more.gradient[g], less.gradient[g])) return false;
+  return more.pass == less.pass && (more.trailing == less.trailing || less.trailing.block < 0);
+}
+
 class Loads {
  public:
   Loads(const plan::StepPlan& plan, const plan::Role& role, bool blocking_launches,
@@ -39,7 +52,7 @@ class Loads {
         pass_before_ = {};
       }
     }
-    return largest();
+    return largest({loads_.begin(), loads_.end()});
   }
 
  private:
@@ -144,31 +157,6 @@ class Loads {
     pass_before_id_ = id;
   }
 
-  // Whether `more` has at least as much of everything as `less`.
-  static bool covers(const Load& more, const Load& less) {
-    const auto has_less = [](const BlockCounts& a, const BlockCounts& b) {
-      return !std::ranges::equal(a, b, std::ranges::greater_equal());
-    };
-    if (has_less(more.kept, less.kept) || has_less(more.held, less.held) ||
-        has_less(more.whole, less.whole))
-      return false;
-    for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
-      if (has_less(more.gradient[g], less.gradient[g])) return false;
-    return more.pass == less.pass && (more.trailing == less.trailing || less.trailing.block < 0);
-  }
-
-  // Without those that another covers.
-  std::vector<Load> largest() const {
-    std::vector<Load> result;
-    for (const Load& load : loads_) {
-      if (std::ranges::any_of(result, [&](const Load& other) { return covers(other, load); }))
-        continue;
-      std::erase_if(result, [&](const Load& other) { return covers(load, other); });
-      result.push_back(load);
-    }
-    return result;
-  }
-
   const plan::StepPlan& plan_;
   const plan::Role& role_;
   bool blocking_launches_;
@@ -190,6 +178,17 @@ std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGro
   std::set<std::vector<Axis>> over;
   for (const plan::ParameterGroup& group : groups) over.insert(group.over);
   return {over.begin(), over.end()};
+}
+
+std::vector<Load> largest(const std::vector<Load>& loads) {
+  std::vector<Load> result;
+  for (const Load& load : loads) {
+    if (std::ranges::any_of(result, [&](const Load& other) { return covers(other, load); }))
+      continue;
+    std::erase_if(result, [&](const Load& other) { return covers(load, other); });
+    result.push_back(load);
+  }
+  return result;
 }
 
 std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,

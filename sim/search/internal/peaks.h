@@ -60,6 +60,9 @@ struct Load {
 std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
                            bool blocking_launches, bool waits_for_conversions = false);
 
+/// Those of which no other has more of everything.
+std::vector<Load> largest(const std::vector<Load>& loads);
+
 /// Of one unit of each block, on one rank.
 struct BlockBytes {
   Bytes kept{};

@@ -24,7 +24,7 @@ Places::Places(const ClusterView& cluster, std::vector<std::int32_t> devices)
   }
 }
 
-const std::vector<Kinds>& Places::of_stages(const std::vector<MeshAxis>& mesh) {
+const std::vector<std::int32_t>& Places::of_stages(const std::vector<MeshAxis>& mesh) {
   const auto pipeline = std::ranges::find(mesh, "pipeline", &MeshAxis::name);
   FORESHARD_CHECK(pipeline != mesh.end());
   std::int64_t stride = 1;
@@ -41,8 +41,15 @@ const std::vector<Kinds>& Places::of_stages(const std::vector<MeshAxis>& mesh) {
     for (std::int64_t rank = 0; rank < ranks; ++rank)
       stages[static_cast<std::size_t>(rank / stride % pipeline->size)].insert(kind_of(rank));
   }
-  for (const auto& stage : stages) known->second.emplace_back(stage.begin(), stage.end());
+  for (const auto& stage : stages)
+    known->second.push_back(number_of(Kinds(stage.begin(), stage.end())));
   return known->second;
+}
+
+std::int32_t Places::number_of(Kinds kinds) {
+  auto known = std::ranges::find(sets_, kinds);
+  if (known == sets_.end()) known = sets_.insert(known, std::move(kinds));
+  return static_cast<std::int32_t>(known - sets_.begin());
 }
 
 }  // namespace foreshard::search

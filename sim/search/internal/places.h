@@ -3,6 +3,7 @@
 /// them each pipeline stage has. On a cluster of equal devices there is one kind.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -35,16 +36,21 @@ class Places {
   const std::vector<DeviceKind>& kinds() const { return kinds_; }
   const ClusterView& cluster() const { return cluster_; }
 
-  /// The kinds of each stage's devices where ranks are numbered as `mesh` says.
-  /// Cost: that of a look at every rank, the first time that the mesh is asked for.
-  const std::vector<Kinds>& of_stages(const std::vector<MeshAxis>& mesh);
+  /// The kinds of each stage's devices where ranks are numbered as `mesh` says, as what `set`
+  /// takes. Cost: that of a look at every rank, the first time that the mesh is asked for.
+  const std::vector<std::int32_t>& of_stages(const std::vector<MeshAxis>& mesh);
+  const Kinds& set(std::int32_t number) const { return sets_[static_cast<std::size_t>(number)]; }
 
  private:
+  std::int32_t number_of(Kinds kinds);
+
   const ClusterView& cluster_;
   std::vector<std::int32_t> devices_;
   std::vector<std::int32_t> kind_of_rank_;
   std::vector<DeviceKind> kinds_;
-  std::map<std::vector<std::int64_t>, std::vector<Kinds>> of_stages_;  // by sizes before the axis
+  std::vector<Kinds> sets_;
+  // By stride and size of the axis, and all ranks.
+  std::map<std::array<std::int64_t, 3>, std::vector<std::int32_t>> of_stages_;
 };
 
 }  // namespace foreshard::search

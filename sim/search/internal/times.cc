@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -135,55 +136,86 @@ Spread Times::kernel(const Kernel& kernel, const Kinds& kinds) {
   return spread;
 }
 
-Result<Seconds> Times::group(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
-                             std::int64_t index) {
+std::vector<DeviceId> Times::devices(const Groups& groups, std::int64_t index) const {
   std::vector<DeviceId> devices;
+  devices.reserve(static_cast<std::size_t>(groups.size()));
   for (std::int64_t i = 0; i < groups.size(); ++i)
     devices.push_back(places_.device(groups.rank(index, i)));
-  return cost_.communication_time(kind, bytes, devices);
+  return devices;
 }
 
-Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
-                                 std::int64_t ranks, const Kinds& kinds) {
-  auto key = std::tuple(kind, bytes.in_base(), groups, ranks, kinds);
-  if (const auto it = collectives_.find(key); it != collectives_.end()) return it->second;
+Times::GroupKind Times::met(const std::vector<DeviceId>& devices) {
+  const GroupKind kind = cost_.group_kind(devices);
+  first_of_kind_.try_emplace(kind, devices);
+  return kind;
+}
+
+const std::vector<Times::GroupKind>& Times::kinds_of(const Groups& groups, std::int64_t ranks,
+                                                     const Kinds& kinds) {
+  const auto [known, added] = kinds_of_.try_emplace({groups, ranks, kinds});
+  if (!added) return known->second;
   const bool every_kind = kinds.size() == places_.kinds().size();
-  Spread spread{.slowest = {}, .fastest = kNever};
+  std::set<GroupKind> found;
   for (std::int64_t g = 0; g < ranks / groups.size(); ++g) {
     bool of_them = true;
     for (std::int64_t i = 0; i < groups.size() && !every_kind && of_them; ++i)
       of_them = std::ranges::binary_search(kinds, places_.kind_of(groups.rank(g, i)));
-    if (!of_them) continue;
-    FORESHARD_ASSIGN(const auto time, group(kind, bytes, groups, g));
+    if (of_them) found.insert(met(devices(groups, g)));
+  }
+  known->second.assign(found.begin(), found.end());
+  return known->second;
+}
+
+std::int32_t Times::group_kinds(const Groups& groups, std::int64_t ranks, const Kinds& kinds) {
+  return sets_.try_emplace(kinds_of(groups, ranks, kinds), static_cast<std::int32_t>(sets_.size()))
+      .first->second;
+}
+
+Result<Seconds> Times::operation(program::CollectiveKind kind, Bytes bytes, GroupKind group) {
+  const std::tuple key(kind, bytes.in_base(), group);
+  if (const auto it = operations_.find(key); it != operations_.end()) return it->second;
+  FORESHARD_ASSIGN(const auto time,
+                   cost_.communication_time(kind, bytes, first_of_kind_.at(group)));
+  return operations_.emplace(key, time).first->second;
+}
+
+Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
+                                 std::int64_t ranks, const Kinds& kinds) {
+  Spread spread{.slowest = {}, .fastest = kNever};
+  for (const GroupKind group : kinds_of(groups, ranks, kinds)) {
+    FORESHARD_ASSIGN(const auto time, operation(kind, bytes, group));
     spread.slowest = std::max(spread.slowest, time);
     spread.fastest = std::min(spread.fastest, time);
   }
   // Hashed paths differ from one operation to the next: the best case is not known.
   if (places_.cluster().routing() == Routing::kEcmpHash) spread.fastest = Seconds{};
-  return collectives_.emplace(std::move(key), spread).first->second;
+  return spread;
 }
 
 Result<Seconds> Times::slower_end(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                                   std::int64_t ranks) {
-  const auto key = std::tuple(kind, bytes.in_base(), groups, ranks);
-  if (const auto it = slower_ends_.find(key); it != slower_ends_.end()) return it->second;
-  FORESHARD_ASSIGN(const auto first, group(kind, bytes, groups, 0));
-  FORESHARD_ASSIGN(const auto last, group(kind, bytes, groups, ranks / groups.size() - 1));
-  return slower_ends_.emplace(key, std::max(first, last)).first->second;
+  const auto [ends, added] = ends_.try_emplace({groups, ranks});
+  if (added)
+    ends->second = {met(devices(groups, 0)), met(devices(groups, ranks / groups.size() - 1))};
+  FORESHARD_ASSIGN(const auto first, operation(kind, bytes, ends->second.first));
+  FORESHARD_ASSIGN(const auto last, operation(kind, bytes, ends->second.second));
+  return std::max(first, last);
 }
 
-Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line) const {
-  return cost_.communication_time(
-      kind, bytes, {places_.device(0), places_.device((line.size - 1) * line.stride)});
+Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line) {
+  return operation(kind, bytes,
+                   met({places_.device(0), places_.device((line.size - 1) * line.stride)}));
 }
 
-Result<Seconds> Times::transfer(Bytes bytes, Line line, std::int64_t from, std::int64_t to) {
-  const std::tuple key{bytes.in_base(), line, from, to};
-  if (const auto it = transfers_.find(key); it != transfers_.end()) return it->second;
-  FORESHARD_ASSIGN(const auto time, cost_.communication_time(program::CollectiveKind::kSend, bytes,
-                                                             {places_.device(from * line.stride),
-                                                              places_.device(to * line.stride)}));
-  return transfers_.emplace(key, time).first->second;
+std::int32_t Times::transfer_kind(Line line, std::int64_t from, std::int64_t to) {
+  const auto [known, added] = transfers_.try_emplace({line, from, to});
+  if (added)
+    known->second = met({places_.device(from * line.stride), places_.device(to * line.stride)});
+  return known->second;
+}
+
+Result<Seconds> Times::transfer(Bytes bytes, std::int32_t kind) {
+  return operation(program::CollectiveKind::kSend, bytes, kind);
 }
 
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,

@@ -64,21 +64,35 @@ class Times {
   Result<Seconds> slower_end(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                              std::int64_t ranks);
   /// Of the two ends of the first group of the line.
-  Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line) const;
-  /// Between two ranks of the first group of the line, by their places in it.
-  Result<Seconds> transfer(Bytes bytes, Line line, std::int64_t from, std::int64_t to);
+  Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line);
+
+  /// Which groups collective() looks at: a number that those share whose groups are alike.
+  std::int32_t group_kinds(const Groups& groups, std::int64_t ranks, const Kinds& kinds);
+  /// Likewise of a transfer between two ranks of the first group of the line, by their places in
+  /// it.
+  std::int32_t transfer_kind(Line line, std::int64_t from, std::int64_t to);
+  /// Of such a kind.
+  Result<Seconds> transfer(Bytes bytes, std::int32_t kind);
 
  private:
-  Result<Seconds> group(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
-                        std::int64_t index);
+  using GroupKind = std::int32_t;  // CostModel::group_kind
+
+  std::vector<DeviceId> devices(const Groups& groups, std::int64_t index) const;
+  GroupKind met(const std::vector<DeviceId>& devices);
+  // Kinds of groups, each once.
+  const std::vector<GroupKind>& kinds_of(const Groups& groups, std::int64_t ranks,
+                                         const Kinds& kinds);
+  Result<Seconds> operation(program::CollectiveKind kind, Bytes bytes, GroupKind group);
 
   const CostModel& cost_;
   const Places& places_;
   std::map<std::pair<Kernel, std::int32_t>, Seconds> kernels_;
-  std::map<std::tuple<program::CollectiveKind, double, Groups, std::int64_t, Kinds>, Spread>
-      collectives_;
-  std::map<std::tuple<program::CollectiveKind, double, Groups, std::int64_t>, Seconds> slower_ends_;
-  std::map<std::tuple<double, Line, std::int64_t, std::int64_t>, Seconds> transfers_;
+  std::map<GroupKind, std::vector<DeviceId>> first_of_kind_;
+  std::map<std::tuple<Groups, std::int64_t, Kinds>, std::vector<GroupKind>> kinds_of_;
+  std::map<std::vector<GroupKind>, std::int32_t> sets_;
+  std::map<std::tuple<program::CollectiveKind, double, GroupKind>, Seconds> operations_;
+  std::map<std::tuple<Groups, std::int64_t>, std::pair<GroupKind, GroupKind>> ends_;
+  std::map<std::tuple<Line, std::int64_t, std::int64_t>, GroupKind> transfers_;
 };
 
 /// One pass through a block, all its streams idle before.

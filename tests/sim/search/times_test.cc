@@ -24,6 +24,9 @@ class PlainCost final : public CostModel {
                                      const std::vector<DeviceId>& devices) const override {
     return (devices.front().value() >= 4 ? 2.0 : 1.0) * bytes.in_base() * 1_s;
   }
+  std::int32_t group_kind(const std::vector<DeviceId>& devices) const override {
+    return devices.front().value() >= 4 ? 1 : 0;
+  }
   Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                    const std::vector<DeviceId>& devices) const override {
     return communication_time(kind, bytes, devices);

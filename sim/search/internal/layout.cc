@@ -1,0 +1,411 @@
+#include "sim/search/internal/layout.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/graph/mesh_axes.h"
+#include "strategies/parallelism/reserve.h"
+#include "strategies/program/lower/optimizer_block.h"
+#include "strategies/program/lower/quantized_weights.h"
+#include "strategies/program/lower/resident.h"
+
+namespace foreshard::search {
+namespace {
+
+using program::Block;
+
+// Of a unit of each block.
+std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& model,
+                                         const lower::LoweredModel& blocks) {
+  const StateSharding states = state_sharding(strategy);
+  const Bytes gradient = size_of(strategy.framework->gradients_of(strategy.precision));
+  const auto trails = [](const program::Block& pass) {
+    return !pass.tasks.empty() && pass.tasks.back().stream != lower::stream(lower::kComputeStream);
+  };
+  std::array<BlockBytes, kBlocks> result;
+  const auto parts = blocks.all();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const lower::LoweredBlock& of = *parts.at(i);
+    const bool shared = lower::reads_copy_of_table(strategy, model, blocks, of);
+    BlockBytes& bytes = result.at(i);
+    bytes.kept = of.saved;
+    const auto over = reduced_over(of.parameters);
+    for (const plan::ParameterGroup& group : of.parameters) {
+      const auto place = std::ranges::find(over, group.over) - over.begin();
+      if (states.cuts_parameters)
+        bytes.whole += lower::whole_parameters(strategy, group.elements, group.quantized);
+      if (states.cuts_gradients)
+        bytes.gradient.at(static_cast<std::size_t>(place)) +=
+            gradient * static_cast<double>(group.elements);
+    }
+    if (shared && states.cuts_gradients) {
+      const auto place = std::ranges::find(over, copy_axes(blocks.mesh)) - over.begin();
+      bytes.gradient.at(static_cast<std::size_t>(place)) -=
+          gradient * static_cast<double>(blocks.head.largest_parameter);
+    }
+    bytes.work = {of.transient_forward, of.transient_backward, {}, {}};
+    bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward)),
+                    false, false};
+    if (of.split) {
+      bytes.held = of.split->kept_for_weight + of.split->held;
+      bytes.work[2] = of.split->transient_input + of.split->held;
+      bytes.work[3] = of.split->transient_weight;
+      bytes.trails[2] = trails(lower::only_block(of.split->input));
+      bytes.trails[3] = trails(lower::only_block(of.split->weight));
+    }
+  }
+  return result;
+}
+
+// The axes along which the blocks' tasks communicate, each set once.
+std::set<std::vector<Axis>> axes_of(const lower::LoweredModel& blocks) {
+  std::set<std::vector<Axis>> axes;
+  const auto add = [&](const lower::Pieces& pass) {
+    for (const program::Task& task : lower::only_block(pass).tasks)
+      if (const auto* what = std::get_if<program::Communication>(&task.body))
+        if (const auto* group = std::get_if<program::AxisGroup>(&what->group))
+          axes.insert(group->axes);
+  };
+  for (const lower::LoweredBlock* block : blocks.all()) {
+    add(block->forward);
+    add(block->backward);
+    if (!block->split) continue;
+    add(block->split->input);
+    add(block->split->weight);
+  }
+  return axes;
+}
+
+}  // namespace
+
+Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Places& places,
+               Times& times, Seconds launch_time)
+    : strategy_(strategy),
+      model_(model),
+      split_(split),
+      places_(places),
+      times_(times),
+      launch_(launch_time),
+      mesh_(mesh_of(strategy)),
+      states_(state_sharding(strategy)),
+      devices_of_stages_(places.of_stages(mesh_)),
+      bytes_(bytes_of(strategy, model, blocks())) {}
+
+// The local shapes of a split do not depend on the number of replicas and stages.
+lower::LoweredModel& Layout::blocks() {
+  split_.blocks.mesh = mesh_;
+  // The batch is split over the replicas: its extent is that of all of them together.
+  split_.blocks.boundary_shape.front() = strategy_.micro_batch * strategy_.data_parallel;
+  return split_.blocks;
+}
+
+std::int32_t Layout::transfer_kind(std::int32_t from, std::int32_t to) {
+  return times_.transfer_kind(line_of(mesh_, axis_of(mesh_, "pipeline")), from, to);
+}
+
+Result<const ModelTimes*> Layout::passes(std::int32_t devices) {
+  if (const auto known = passes_.find(devices); known != passes_.end()) return known->second;
+  const Kinds& kinds = places_.set(devices);
+  std::vector<std::int32_t> groups;
+  for (const auto& axes : axes_of(split_.blocks))
+    groups.push_back(times_.group_kinds(search::Groups(mesh_, axes), strategy_.devices(), kinds));
+  auto known = split_.times.find({groups, devices});
+  if (known == split_.times.end()) {
+    FORESHARD_ASSIGN(auto times, model_times(blocks(), kinds, times_));
+    known = split_.times.emplace(std::pair(std::move(groups), devices), std::move(times)).first;
+  }
+  return passes_[devices] = &known->second;
+}
+
+Layout::Stage& Layout::stage(const StageHolds& holds, const Strategy& strategy,
+                             std::int64_t first) {
+  for (Stage& known : stages_)
+    if (known.holds_ == holds) return known;
+  const lower::LoweredModel& all = blocks();
+  Stage& stage = stages_.emplace_back();
+  stage.holds_ = holds;
+  for (const auto& one : lower::resident_memory(strategy, model_, all, first))
+    stage.resident_ += one.bytes;
+  const Kinds& kinds = places_.set(holds.devices);
+  const auto memory_of = [&](std::int32_t kind) {
+    return places_.kinds()[static_cast<std::size_t>(kind)].memory;
+  };
+  stage.memory_ = memory_of(kinds.front());
+  for (const std::int32_t kind : kinds) stage.memory_ = std::min(stage.memory_, memory_of(kind));
+  stage.memory_ -= reserve_of(strategy);
+  stage.groups_ = lower::groups_of_stage(strategy, model_, all, first);
+  return stage;
+}
+
+Result<Seconds> Layout::time_of(const Symbol& symbol, Stage* stage) {
+  const auto remembered = [&](auto& known, const auto& key) -> Result<Seconds> {
+    for (const auto& [of, time] : known)
+      if (of == key) return time;
+    FORESHARD_ASSIGN(const auto time, found(symbol, stage));
+    known.emplace_back(key, time);
+    return time;
+  };
+  const auto kind = static_cast<std::int32_t>(symbol.kind);
+  if (stage == nullptr) {
+    const std::array key{kind, static_cast<std::int32_t>(symbol.direction), symbol.block,
+                         symbol.other};
+    return remembered(known_, key);
+  }
+  const std::array key{kind, static_cast<std::int32_t>(symbol.direction), symbol.other};
+  return remembered(stage->times_, key);
+}
+
+Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
+  using Kind = Symbol::Kind;
+  const lower::LoweredModel& all = blocks();
+  switch (symbol.kind) {
+    case Kind::kPass:
+      FORESHARD_CHECK(false && "pass_time_of");
+    case Kind::kGather:
+      return gathering(symbol);
+    case Kind::kReduce: {
+      const auto& parameters = all.all()[static_cast<std::size_t>(symbol.block)]->parameters;
+      const auto over = reduced_over(parameters).at(static_cast<std::size_t>(symbol.other));
+      std::int64_t count = 0;
+      for (const plan::ParameterGroup& group : own_groups(symbol.block))
+        if (group.over == over) count += group.elements;
+      return reduction(count, over);
+    }
+    case Kind::kGatherAll:
+      return gathering(cut(stage->groups_).at(static_cast<std::size_t>(symbol.other)));
+    case Kind::kReduceAll:
+      return reduction(stage->groups_, symbol.other);
+    case Kind::kCopies:
+      return copies_time(stage->groups_, symbol.other);
+    case Kind::kTie:
+      return times_.ends(
+          program::CollectiveKind::kAllReduce,
+          size_of(gradient_dtype()) * static_cast<double>(all.head.largest_parameter),
+          line_of(mesh_, axis_of(mesh_, "pipeline")));
+    case Kind::kTransfer:
+      return transfer_time(symbol.other);
+    case Kind::kSync:
+      return launch_;
+    case Kind::kNorm:
+      return norm_time();
+    case Kind::kOptimizer:
+      break;
+  }
+  return update_time(*stage);
+}
+
+DType Layout::gradient_dtype() const {
+  return strategy_.framework->gradients_of(strategy_.precision);
+}
+
+// The communication that takes `count` elements from one attribute to another.
+Result<Seconds> Layout::conversion(std::int64_t count, DType dtype, const Attribute& from,
+                                   const Attribute& to) {
+  Block block;
+  lower::append_reshard(block, "", {count}, dtype, from, to, mesh_,
+                        lower::stream(lower::kDataStream), {});
+  return chain_time(block, mesh_, times_);
+}
+
+Result<Seconds> Layout::reduction(std::int64_t count, const std::vector<Axis>& over) {
+  Block block;
+  lower::append_reduction(block, "", count, over, mesh_, strategy_, {});
+  return chain_time(block, mesh_, times_);
+}
+
+// The sum of those groups that are reduced over the `place`-th of their axes.
+Result<Seconds> Layout::reduction(const Groups& groups, std::int32_t place) {
+  const auto over = reduced_over(groups).at(static_cast<std::size_t>(place));
+  std::int64_t count = 0;
+  for (const plan::ParameterGroup& group : groups)
+    if (group.over == over) count += group.elements;
+  return reduction(count, over);
+}
+
+Result<Seconds> Layout::gathering(std::int64_t count, const std::vector<Axis>& over) {
+  Attribute from = replicated(1);
+  from.dims[0] = over;
+  return conversion(lower::padded(count, over, mesh_), strategy_.precision, from, replicated(1));
+}
+
+Result<Seconds> Layout::gathering(const plan::ParameterGroup& group) {
+  return gathering(lower::gathered_elements(strategy_, group.elements, group.quantized),
+                   group.over);
+}
+
+// One after another on the slowest kind of device of any stage.
+Seconds Layout::slowest(const std::vector<Pass>& passes) {
+  Seconds slowest;
+  for (const std::int32_t devices :
+       std::set(devices_of_stages_.begin(), devices_of_stages_.end())) {
+    Seconds time;
+    for (const Pass& pass : passes) time += times_.kernel(pass, places_.set(devices)).slowest;
+    slowest = std::max(slowest, time);
+  }
+  return slowest;
+}
+
+// Of a shard of so many parameters, where it lies in fp32.
+Seconds Layout::cast_time(std::int64_t shard) {
+  if (!states_.cuts_parameters ||
+      lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
+    return {};
+  return slowest({{.kind = PassKind::kCast, .rows = shard, .dtype = strategy_.precision}});
+}
+
+// A unit's parameters, each by itself.
+Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
+                                       const std::vector<Axis>& over) {
+  Seconds sum;
+  for (const std::int64_t count : block.parameter_sizes) {
+    if (count <= *strategy_.framework->shards.gather_each) continue;
+    const std::int64_t quantized = block.quantized_in(count);
+    FORESHARD_ASSIGN(const auto time,
+                     gathering({.over = over, .elements = count, .quantized = quantized}));
+    sum += time + launch_;
+  }
+  return sum;
+}
+
+// A table that a block shares with one before it on its stage counts there.
+Layout::Groups Layout::own_groups(std::int32_t block) {
+  const lower::LoweredModel& all = blocks();
+  const lower::LoweredBlock& of = *all.all()[static_cast<std::size_t>(block)];
+  Groups groups = of.parameters;
+  if (lower::reads_copy_of_table(strategy_, model_, all, of))
+    groups.push_back({.over = copy_axes(mesh_), .elements = -all.head.largest_parameter});
+  return groups;
+}
+
+// As plan::Parts::cut_groups.
+Layout::Groups Layout::cut(const Groups& groups) const {
+  Groups found = plan::by_shards(groups, mesh_);
+  std::erase_if(found, [](const plan::ParameterGroup& group) { return group.over.empty(); });
+  return found;
+}
+
+// Parameters of a unit: whole for one pass, or for good.
+Result<Seconds> Layout::gathering(const Symbol& symbol) {
+  const auto place = static_cast<std::size_t>(symbol.other);
+  if (!states_.cuts_parameters) return gathering(cut(own_groups(symbol.block)).at(place));
+  const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(symbol.block)];
+  const plan::ParameterGroup group = cut(of.parameters).at(place);
+  const bool each = strategy_.framework->shards.gather_each.has_value();
+  FORESHARD_ASSIGN(auto time, each ? gathering_each(of, group.over) : gathering(group));
+  // A backward pass that computes activations again gathers for each of the two.
+  const bool twice =
+      symbol.direction == Direction::kBackward && each && of.recompute == Recompute::kFull;
+  const std::int64_t plain =
+      group.elements - (strategy_.quantized_parameters ? group.quantized : 0);
+  return (twice ? 2.0 : 1.0) * time + cast_time(shard_of(plain, group)) +
+         slowest(lower::weight_casts(
+             strategy_,
+             lower::cast_at_gather(strategy_, group.quantized, shard_of(group.quantized, group))));
+}
+
+// The residual stream to another stage, in pieces where the framework sends it so.
+Result<Seconds> Layout::transfer_time(std::int32_t kind) {
+  const lower::LoweredModel& all = blocks();
+  double count = 1;
+  for (const auto extent : local_shape(all.boundary_shape, all.boundary_sent, mesh_))
+    count *= static_cast<double>(extent);
+  FORESHARD_ASSIGN(const auto time, times_.transfer(size_of(strategy_.precision) * count, kind));
+  Block block;
+  lower::append_reshard(block, "", all.boundary_shape, strategy_.precision, all.boundary_sent,
+                        all.boundary, mesh_, lower::stream(lower::kTensorStream), {});
+  FORESHARD_ASSIGN(const auto whole, chain_time(block, mesh_, times_));
+  return time + whole;
+}
+
+// The gradients of the `place`-th group of copies.
+Result<Seconds> Layout::copies_time(const Groups& groups, std::int32_t place) {
+  std::map<std::vector<Axis>, std::int64_t> partial;
+  for (const auto& group : groups)
+    if (!group.also_partial.empty()) partial[group.also_partial] += group.elements;
+  FORESHARD_CHECK(place < std::ssize(partial));
+  const auto& [axes, count] = *std::next(partial.begin(), place);
+  Attribute from = replicated(1);
+  from.partial = sums_over(axes);
+  return conversion(count, gradient_dtype(), from, replicated(1));
+}
+
+// The norm of all gradients, which the host reads.
+Result<Seconds> Layout::norm_time() {
+  const std::vector<Axis> shards = shard_axes(mesh_);
+  const std::vector<Axis> splits = split_axes(mesh_);
+  Seconds longest;
+  for (Axis axis = 0; axis < static_cast<Axis>(mesh_.size()); ++axis) {
+    const bool is_cut = std::ranges::find(shards, axis) != shards.end();
+    const bool is_split = std::ranges::find(splits, axis) != splits.end();
+    if (!is_split && !(is_cut && states_.cuts_optimizer)) continue;
+    FORESHARD_ASSIGN(const auto norm,
+                     times_.slower_end(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
+                                       search::Groups(mesh_, {axis}), strategy_.devices()));
+    longest = std::max(longest, norm);
+  }
+  return longest + launch_;
+}
+
+// The optimizer's kernels and exchanges.
+Result<Seconds> Layout::update_time(Stage& stage) {
+  const auto groups = plan::by_shards(stage.groups_, mesh_);
+  Seconds exchanges;
+  for (const UpdateStep& step : lower::update_steps(strategy_, mesh_, groups)) {
+    const auto* exchange = std::get_if<UpdateExchange>(&step);
+    if (exchange == nullptr) continue;
+    Block block;
+    lower::append_exchange(block, *exchange, mesh_, {});
+    FORESHARD_ASSIGN(const auto once, chain_time(block, mesh_, times_));
+    exchanges += static_cast<double>(exchange->times) * once;
+  }
+  return optimizer_kernels(stage).slowest + exchanges;
+}
+
+const Spread& Layout::optimizer_kernels(Stage& stage) {
+  if (stage.optimizer_) return *stage.optimizer_;
+  const auto groups = plan::by_shards(stage.groups_, mesh_);
+  std::int64_t count = 0;
+  std::int64_t cast = 0;
+  for (const auto& group : groups) {
+    count += states_.cuts_optimizer ? shard_of(group.trained(), group) : group.trained();
+    cast += lower::cast_at_step_end(strategy_, group, mesh_);
+  }
+  Spread sum;
+  const auto add = [&](const Kernel& kernel, double times) {
+    const Spread one = times_.kernel(kernel, places_.set(stage.holds_.devices));
+    sum.slowest += times * one.slowest;
+    sum.fastest += times * one.fastest;
+  };
+  for (const UpdateStep& step : lower::update_steps(strategy_, mesh_, groups))
+    if (const auto* one = std::get_if<UpdateKernel>(&step))
+      add(one->kernel, static_cast<double>(one->times));
+  if (strategy_.framework->gradient_clipping)
+    add(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}, 1);
+  for (const Pass& pass : lower::weight_casts(strategy_, cast)) add(pass, 1);
+  return stage.optimizer_.emplace(sum);
+}
+
+Seconds pass_time_of(const Symbol& symbol, const ModelTimes& times, const Framework& framework,
+                     Seconds launch) {
+  Seconds time;
+  std::int64_t launches = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const std::int64_t n = symbol.units.at(i);
+    if (n == 0) continue;
+    const PassTimes& of = times[i];
+    const PassTime& pass = symbol.direction == Direction::kForward ? of.forward
+                           : symbol.part == plan::Part::kWhole     ? of.backward
+                           : symbol.part == plan::Part::kInput     ? of.input
+                                                                   : of.weight;
+    time += symbol.follows ? pass.next : pass.times(n);
+    launches += n * pass.launches;
+  }
+  const Seconds launching = static_cast<double>(launches) * launch;
+  return framework.blocking_launches ? time + launching : std::max(time, launching);
+}
+
+}  // namespace foreshard::search

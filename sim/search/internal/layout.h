@@ -1,0 +1,130 @@
+/// \file
+/// What the parts of a step take, for strategies that lay a model out alike: the same split of each
+/// layer, as many replicas and stages, states cut alike. Strategies that differ in the order of
+/// their passes, in how many layers a stage has, or in the number of micro-batches, share a layout;
+/// each of its times is found once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+#include "sim/search/internal/peaks.h"
+#include "sim/search/internal/places.h"
+#include "sim/search/internal/shape.h"
+#include "sim/search/internal/times.h"
+#include "strategies/parallelism/state_sharding.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::search {
+
+/// Blocks of one way to split a layer, and what passes through them take.
+struct Split {
+  lower::LoweredModel blocks;  ///< Its mesh is that of the layout that was asked last.
+  /// By the kinds of the groups that communicate (Times::group_kinds), and of device (Places::set).
+  std::map<std::pair<std::vector<std::int32_t>, std::int32_t>, ModelTimes> times{};
+};
+
+/// What a stage holds, as far as its state in memory and the end of its step depend on it.
+struct StageHolds {
+  BlockCounts units{};
+  std::int32_t devices = 0;  ///< Places::set.
+  /// Whether it sends gradients to another chunk, and has several micro-batches.
+  bool sends_gradients = false;
+  bool repeats = false;
+  bool operator==(const StageHolds&) const = default;
+};
+
+class Layout {
+ public:
+  /// `split` has been lowered for the strategy's way to split a layer. All but `strategy` must
+  /// outlive the layout.
+  Layout(const Strategy& strategy, const Model& model, Split& split, Places& places, Times& times,
+         Seconds launch_time);
+
+  /// The blocks, on the mesh of this layout.
+  lower::LoweredModel& blocks();
+  const std::vector<MeshAxis>& mesh() const { return mesh_; }
+  const StateSharding& states() const { return states_; }
+  /// Of each stage, as what Places::set takes.
+  const std::vector<std::int32_t>& devices_of_stages() const { return devices_of_stages_; }
+  /// As Times::transfer_kind, between stages.
+  std::int32_t transfer_kind(std::int32_t from, std::int32_t to);
+  /// Of a unit of each block.
+  const std::array<BlockBytes, kBlocks>& bytes() const { return bytes_; }
+  /// Passes on devices of that set.
+  /// \return kInfeasible where devices that communicate have no route; so do all below.
+  Result<const ModelTimes*> passes(std::int32_t devices);
+
+  /// One kind of stage of the layout. `strategy` has the layout and a stage that holds this.
+  class Stage {
+   public:
+    Bytes resident() const { return resident_; }  ///< Of the whole step, without what is passing.
+    Bytes memory() const { return memory_; }      ///< Of the smallest device, for tensors.
+
+   private:
+    friend class Layout;
+    StageHolds holds_;
+    Bytes resident_;
+    Bytes memory_;
+    std::vector<plan::ParameterGroup> groups_;
+    std::vector<std::pair<std::array<std::int32_t, 3>, Seconds>> times_{};
+    std::optional<Spread> optimizer_{};  // its kernels alone
+  };
+  Stage& stage(const StageHolds& holds, const Strategy& strategy, std::int64_t first);
+
+  /// The duration of all symbols but passes. `stage` is that of the symbol's class, if it has one.
+  Result<Seconds> time_of(const Symbol& symbol, Stage* stage);
+  /// The optimizer's kernels, without what they exchange.
+  const Spread& optimizer_kernels(Stage& stage);
+
+ private:
+  using Groups = std::vector<plan::ParameterGroup>;
+
+  Result<Seconds> found(const Symbol& symbol, Stage* stage);
+  Result<Seconds> conversion(std::int64_t count, DType dtype, const Attribute& from,
+                             const Attribute& to);
+  Result<Seconds> reduction(std::int64_t count, const std::vector<Axis>& over);
+  Result<Seconds> reduction(const Groups& groups, std::int32_t place);
+  Result<Seconds> gathering(std::int64_t count, const std::vector<Axis>& over);
+  Result<Seconds> gathering(const plan::ParameterGroup& group);
+  Result<Seconds> gathering(const Symbol& symbol);
+  Result<Seconds> gathering_each(const lower::LoweredBlock& block, const std::vector<Axis>& over);
+  Result<Seconds> transfer_time(std::int32_t kind);
+  Result<Seconds> copies_time(const Groups& groups, std::int32_t place);
+  Result<Seconds> norm_time();
+  Result<Seconds> update_time(Stage& stage);
+  Seconds slowest(const std::vector<Pass>& passes);
+  Seconds cast_time(std::int64_t shard);
+  Groups own_groups(std::int32_t block);
+  Groups cut(const Groups& groups) const;
+  std::int64_t shard_of(std::int64_t count, const plan::ParameterGroup& group) const {
+    return plan::shard_of(count, group, mesh_);
+  }
+  DType gradient_dtype() const;
+
+  Strategy strategy_;
+  const Model& model_;
+  Split& split_;
+  Places& places_;
+  Times& times_;
+  Seconds launch_;
+  std::vector<MeshAxis> mesh_;
+  StateSharding states_;
+  std::vector<std::int32_t> devices_of_stages_;
+  std::array<BlockBytes, kBlocks> bytes_;
+  std::map<std::int32_t, const ModelTimes*> passes_;  // by set of devices
+  std::deque<Stage> stages_;
+  std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;  // of symbols of no stage
+};
+
+/// What the passes of a symbol take, a pass no less than the host needs to launch it.
+Seconds pass_time_of(const Symbol& symbol, const ModelTimes& times, const Framework& framework,
+                     Seconds launch);
+
+}  // namespace foreshard::search
