@@ -1,8 +1,10 @@
 #include "sim/search/internal/peaks.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "strategies/plan/order.h"
@@ -34,11 +36,15 @@ class Loads {
       : plan_(plan),
         role_(role),
         blocking_launches_(blocking_launches),
-        waits_for_conversions_(waits_for_conversions),
-        order_(role, blocking_launches) {
-    for (const Action& action : role.actions)
+        waits_for_conversions_(waits_for_conversions) {
+    constexpr int kOfBuckets = plan::kGradient | plan::kWhole;
+    bool has_buckets = false;
+    for (const Action& action : role.actions) {
+      has_buckets = has_buckets || ((action.takes | action.gives_back) & kOfBuckets) != 0;
       if (action.kind == ActionKind::kReduce)
         opened_by_[bucket(action).opened_by].insert(action.what);
+    }
+    if (has_buckets) order_.emplace(role, blocking_launches);
   }
 
   std::vector<Load> all() {
@@ -75,7 +81,7 @@ class Loads {
   void update_gradients(ActionId id) {
     std::erase_if(reduced_, [&](const auto& reduction) {
       const auto& [what, by] = reduction;
-      if (!order_.waits(id, by)) return false;
+      if (!order_->waits(id, by)) return false;
       const auto it = open_.find(what);
       if (it != open_.end() && --it->second == 0) open_.erase(it);
       return true;
@@ -91,7 +97,7 @@ class Loads {
     if ((action(id).gives_back & plan::kWhole) == 0) return gathers;
     const auto consider = [&](ActionId gather) {
       const Action& it = action(gather);
-      if (it.kind != ActionKind::kGather || (gather > id && order_.waits(gather, id))) return;
+      if (it.kind != ActionKind::kGather || (gather > id && order_->waits(gather, id))) return;
       if (bucket(it).units.front().first != action(id).units.first) gathers.push_back(gather);
     };
     const auto is_pass = [&](ActionId of) { return action(of).kind == ActionKind::kPass; };
@@ -103,20 +109,23 @@ class Loads {
 
   // What is whole while the pass runs, before the gathers beside it begin and then. On the lane of
   // the reductions, a gather begins when those before it are done: their gradients have gone.
-  std::vector<Load> beside(ActionId id) const {
+  const std::vector<Load>& beside(ActionId id) {
+    beside_.clear();
     Load before;
     for (const auto& [what, times] : open_) gradients(before, what) += times;
     if ((action(id).gives_back & plan::kWhole) != 0)
       ++before.whole.at(block_of(action(id).units.first));
     const std::vector<ActionId> gathers = gathers_beside(id);
-    if (gathers.empty()) return {before};
+    beside_.push_back(before);
+    if (gathers.empty()) return beside_;
     Load then = before;
     std::set<std::int32_t> units;  // each is gathered in one bucket or several
     for (const ActionId gather : gathers) units.insert(bucket(action(gather)).units.front().first);
     for (const std::int32_t unit : units) ++then.whole.at(block_of(unit));
     for (const auto& [what, by] : reduced_)
-      if (order_.waits(gathers.front(), by)) --gradients(then, what);
-    return {before, then};
+      if (order_->waits(gathers.front(), by)) --gradients(then, what);
+    beside_.push_back(then);
+    return beside_;
   }
 
   // Whether the pass waits for the conversion that ends the one before it.
@@ -124,6 +133,20 @@ class Loads {
     if (!waits_for_conversions_ || pass_before_id_ < 0) return false;
     const Action& earlier = action(pass_before_id_);
     return earlier.chunk == pass.chunk && earlier.micro_batch == pass.micro_batch;
+  }
+
+  // What is live in the pass at hand, behind the pass `trailing`.
+  void keep(const std::vector<Load>& loads, const PassOf& trailing) {
+    for (Load load : loads) {
+      load.pass = pass_before_;
+      load.trailing = trailing;
+      load.kept = kept_;
+      load.held = held_;
+      // In a pipeline that runs full, mostly that of some pass not far before.
+      if (std::ranges::find(recent_, load) != recent_.end()) continue;
+      recent_[next_recent_++ % recent_.size()] = load;
+      loads_.insert(load);
+    }
   }
 
   void add(ActionId id) {
@@ -135,20 +158,19 @@ class Loads {
                                 std::ranges::find(pass.after, pass_before_id_) != pass.after.end();
     update_gradients(id);
     PassOf before = waits_for_pass ? PassOf{} : pass_before_;
-    std::vector<Load> loads = beside(id);
+    const std::vector<Load>& loads = beside(id);
+    const auto unit_at = [&](std::int32_t i) {
+      return is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
+    };
     for (std::int32_t i = 0; i < pass.units.count; ++i) {
-      const std::int32_t unit =
-          is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
-      const std::size_t block = block_of(unit);
+      const std::size_t block = block_of(unit_at(i));
+      // Among units of one block, what is kept grows to the last one, or shrinks from the first.
+      const auto is_like = [&](std::int32_t other) { return block_of(unit_at(other)) == block; };
+      const bool is_inner = i >= 2 && i + 1 < pass.units.count && (pass.takes & plan::kHeld) == 0 &&
+                            is_like(i - 2) && is_like(i - 1) && is_like(i + 1);
       pass_before_ = {static_cast<std::int32_t>(block), pass.direction, pass.part};
       if (is_forward && (pass.takes & plan::kKept) != 0) ++kept_.at(block);
-      for (Load load : loads) {
-        load.pass = pass_before_;
-        load.trailing = before;
-        load.kept = kept_;
-        load.held = held_;
-        loads_.insert(load);
-      }
+      if (!is_inner) keep(loads, before);
       if ((pass.gives_back & plan::kKept) != 0) --kept_.at(block);
       if ((pass.takes & plan::kHeld) != 0) ++held_.at(block);
       if ((pass.gives_back & plan::kHeld) != 0) --held_.at(block);
@@ -161,7 +183,7 @@ class Loads {
   const plan::Role& role_;
   bool blocking_launches_;
   bool waits_for_conversions_;
-  plan::Order order_;
+  std::optional<plan::Order> order_;  // where buffers come and go on other lanes
   std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // buckets by unit
   std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
   std::map<std::int32_t, ActionId> reduced_;                  // their reductions, perhaps not done
@@ -169,7 +191,10 @@ class Loads {
   BlockCounts held_{};
   PassOf pass_before_{};
   ActionId pass_before_id_ = -1;
+  std::vector<Load> beside_;
   std::set<Load> loads_;
+  std::array<Load, 16> recent_{};
+  std::size_t next_recent_ = 0;
 };
 
 }  // namespace

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
-
-#include "strategies/plan/order.h"
 
 namespace foreshard::search {
 namespace {
@@ -29,86 +27,123 @@ class Compiler {
         classes_(classes),
         transfer_kind_(transfer_kind),
         blocking_launches_(blocking_launches),
-        norm_(norm) {}
+        norm_(norm),
+        of_bucket_(plan.buckets.size() * kForms, -1),
+        of_copies_(plan.copies.size(), -1),
+        of_crossing_(plan.crossings.size() * kDirections, -1) {
+    for (const plan::Role& role : plan.roles)
+      for (const plan::Slot& slot : role.slots)
+        micro_batches_ = std::max(micro_batches_, index(slot.micro_batch) + 1);
+    transfers_.assign(of_crossing_.size() * micro_batches_, -1);
+    // Units of each block before each unit.
+    units_before_.emplace_back();
+    for (const plan::Unit& unit : plan.parts.units) {
+      units_before_.push_back(units_before_.back());
+      ++units_before_.back().at(index(unit.block));
+    }
+  }
 
-  struct Node {
-    Symbol symbol;
-    std::vector<std::int32_t> before;
-  };
-
-  std::vector<Node> run() {
+  void run() {
     if (norm_) {
       bool trains = false;
       for (const plan::Role& role : plan_.roles)
         trains = trains || std::ranges::any_of(role.actions, is_optimizer);
-      if (trains) norm_node_ = add({.kind = Symbol::Kind::kNorm});
+      if (trains) norm_node_ = add(number_of({.kind = Symbol::Kind::kNorm}));
     }
     for (std::size_t role = 0; role < plan_.roles.size(); ++role) compile(role);
-    return std::move(nodes_);
+  }
+
+  std::vector<Symbol>& symbols() { return symbols_; }
+  std::size_t nodes() const { return nodes_.size(); }
+  std::int32_t symbol_of(std::size_t node) const { return nodes_[node].symbol; }
+  template <class Visit>
+  void for_each_before(std::size_t node, Visit visit) const {
+    for (std::int32_t edge = nodes_[node].edge; edge >= 0; edge = edges_[index(edge)].next)
+      visit(edges_[index(edge)].before);
   }
 
  private:
+  struct Node {
+    std::int32_t symbol;
+    std::int32_t edge = -1;  // the first of a list
+  };
+  struct Edge {
+    std::int32_t before;
+    std::int32_t next;
+  };
+  static constexpr std::size_t kDirections = 2;
+  static constexpr std::size_t kForms = 4;  // of an action on a bucket: its kind and direction
+
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   static bool is_optimizer(const Action& action) { return action.kind == ActionKind::kOptimizer; }
 
-  std::int32_t add(const Symbol& symbol) {
-    nodes_.push_back({symbol, {}});
+  std::int32_t add(std::int32_t symbol) {
+    nodes_.push_back({symbol});
     return static_cast<std::int32_t>(nodes_.size()) - 1;
   }
   void wait(std::int32_t node, std::int32_t earlier) {
-    auto& before = nodes_[static_cast<std::size_t>(node)].before;
-    if (earlier >= 0 && earlier != node && std::ranges::find(before, earlier) == before.end())
-      before.push_back(earlier);
+    if (earlier < 0 || earlier == node) return;
+    Node& own = nodes_[index(node)];
+    for (std::int32_t edge = own.edge; edge >= 0; edge = edges_[index(edge)].next)
+      if (edges_[index(edge)].before == earlier) return;
+    edges_.push_back({earlier, own.edge});
+    own.edge = static_cast<std::int32_t>(edges_.size()) - 1;
   }
 
-  std::int32_t block_of(std::int32_t unit) const {
-    return plan_.parts.units[static_cast<std::size_t>(unit)].block;
-  }
+  std::int32_t block_of(std::int32_t unit) const { return plan_.parts.units[index(unit)].block; }
   const plan::Bucket& bucket(const Action& action) const {
-    return plan_.buckets[static_cast<std::size_t>(action.what)];
+    return plan_.buckets[index(action.what)];
   }
 
-  Symbol symbol_of(const Action& action, std::int32_t role) const {
+  std::int32_t number_of(const Symbol& symbol) {
+    const auto [known, added] =
+        known_.try_emplace(symbol, static_cast<std::int32_t>(symbols_.size()));
+    if (added) symbols_.push_back(symbol);
+    return known->second;
+  }
+
+  std::int32_t symbol_of(const Action& action, std::int32_t role, bool follows) {
     using Kind = Symbol::Kind;
-    const std::int32_t of_class = classes_.of_stage[static_cast<std::size_t>(role)];
-    const auto of_bucket = [&](Kind one, Kind all, bool at_end) {
-      Symbol symbol{.kind = at_end ? all : one, .direction = action.direction};
-      (at_end ? symbol.role : symbol.block) =
-          at_end ? of_class : block_of(bucket(action).units.front().first);
-      symbol.other = group_of(action, at_end ? role : -1);
-      return symbol;
+    const std::int32_t of_class = classes_.of_stage[index(role)];
+    const auto form = static_cast<std::size_t>(action.direction);
+    const auto remembered = [&](std::int32_t& number, auto make) {
+      if (number < 0) number = number_of(make());
+      return number;
     };
     switch (action.kind) {
       case ActionKind::kPass: {
         Symbol symbol{.kind = Kind::kPass,
                       .direction = action.direction,
                       .part = action.part,
-                      .role = of_class};
-        for (std::int32_t i = 0; i < action.units.count; ++i)
-          ++symbol.units.at(static_cast<std::size_t>(block_of(action.units.first + i)));
-        return symbol;
+                      .role = of_class,
+                      .follows = follows};
+        const BlockCounts& before = units_before_[index(action.units.first)];
+        const BlockCounts& behind = units_before_[index(action.units.first + action.units.count)];
+        for (std::size_t b = 0; b < kBlocks; ++b) symbol.units[b] = behind[b] - before[b];
+        // Mostly that of some action not far before.
+        for (std::int32_t& recent : recent_)
+          if (recent >= 0 && symbols_[index(recent)] == symbol) return recent;
+        return recent_[next_recent_++ % recent_.size()] = number_of(symbol);
       }
       case ActionKind::kGather:
-        return of_bucket(Kind::kGather, Kind::kGatherAll,
-                         plan_.states.gather == StateSharding::Gather::kEndOfStep);
+        return remembered(of_bucket_[index(action.what) * kForms + form], [&] {
+          return of_bucket(action, role, Kind::kGather, Kind::kGatherAll,
+                           plan_.states.gather == StateSharding::Gather::kEndOfStep);
+        });
       case ActionKind::kReduce:
-        return of_bucket(Kind::kReduce, Kind::kReduceAll,
-                         plan_.states.reduce == StateSharding::Reduce::kEndOfStep);
-      case ActionKind::kReduceCopies: {
-        const plan::Copies& copies = plan_.copies[static_cast<std::size_t>(action.what)];
-        if (copies.roles.size() > 1) return {.kind = Kind::kTie};
-        const auto is_earlier = [&](const plan::Copies& other) {
-          return other.roles == copies.roles;
-        };
-        return {.kind = Kind::kCopies,
-                .role = of_class,
-                .other = static_cast<std::int32_t>(std::count_if(
-                    plan_.copies.begin(), plan_.copies.begin() + action.what, is_earlier))};
-      }
+        return remembered(of_bucket_[index(action.what) * kForms + kDirections + form], [&] {
+          return of_bucket(action, role, Kind::kReduce, Kind::kReduceAll,
+                           plan_.states.reduce == StateSharding::Reduce::kEndOfStep);
+        });
+      case ActionKind::kReduceCopies:
+        return remembered(of_copies_[index(action.what)],
+                          [&] { return of_copies(action, of_class); });
       case ActionKind::kSend:
       case ActionKind::kReceive:
-        return transfer(action);
+        return remembered(of_crossing_[index(action.what) * kDirections + form],
+                          [&] { return of_transfer(action); });
       case ActionKind::kOptimizer:
-        return {.kind = Kind::kOptimizer, .role = of_class};
+        return number_of({.kind = Kind::kOptimizer, .role = of_class});
       case ActionKind::kOffload:
       case ActionKind::kFetch:
       case ActionKind::kOffloadGradients:
@@ -116,7 +151,34 @@ class Compiler {
       case ActionKind::kSync:
         break;
     }
-    return {.kind = Kind::kSync};
+    return remembered(sync_, [] { return Symbol{.kind = Symbol::Kind::kSync}; });
+  }
+
+  Symbol of_bucket(const Action& action, std::int32_t role, Symbol::Kind one, Symbol::Kind all,
+                   bool at_end) const {
+    Symbol symbol{.kind = at_end ? all : one, .direction = action.direction};
+    (at_end ? symbol.role : symbol.block) =
+        at_end ? classes_.of_stage[index(role)] : block_of(bucket(action).units.front().first);
+    symbol.other = group_of(action, at_end ? role : -1);
+    return symbol;
+  }
+
+  Symbol of_copies(const Action& action, std::int32_t of_class) const {
+    const plan::Copies& copies = plan_.copies[index(action.what)];
+    if (copies.roles.size() > 1) return {.kind = Symbol::Kind::kTie};
+    const auto is_earlier = [&](const plan::Copies& other) { return other.roles == copies.roles; };
+    return {.kind = Symbol::Kind::kCopies,
+            .role = of_class,
+            .other = static_cast<std::int32_t>(std::count_if(
+                plan_.copies.begin(), plan_.copies.begin() + action.what, is_earlier))};
+  }
+
+  Symbol of_transfer(const Action& action) const {
+    const plan::Crossing& crossing = plan_.crossings[index(action.what)];
+    const bool is_forward = action.direction == Direction::kForward;
+    return {.kind = Symbol::Kind::kTransfer,
+            .other = transfer_kind_(is_forward ? crossing.from_role : crossing.to_role,
+                                    is_forward ? crossing.to_role : crossing.from_role)};
   }
 
   // Which of their groups the parameters of a bucket are: of a role, or of one unit.
@@ -132,8 +194,8 @@ class Compiler {
     std::vector<std::vector<Axis>> over = reduced_over(groups);
     if (action.kind == ActionKind::kGather) {
       over.clear();
-      for (const auto& group : parts.cut_groups(
-               role < 0 ? groups : plan_.roles[static_cast<std::size_t>(role)].parameters))
+      for (const auto& group :
+           parts.cut_groups(role < 0 ? groups : plan_.roles[index(role)].parameters))
         over.push_back(group.over);
     }
     const auto place = std::ranges::find(over, bucket(action).over);
@@ -141,50 +203,50 @@ class Compiler {
     return static_cast<std::int32_t>(place - over.begin());
   }
 
-  Symbol transfer(const Action& action) const {
-    const plan::Crossing& crossing = plan_.crossings[static_cast<std::size_t>(action.what)];
-    const bool is_forward = action.direction == Direction::kForward;
-    return {.kind = Symbol::Kind::kTransfer,
-            .other = transfer_kind_(is_forward ? crossing.from_role : crossing.to_role,
-                                    is_forward ? crossing.to_role : crossing.from_role)};
-  }
-
   // The node of an action in which roles meet is made by the first of them.
-  std::int32_t node_of(const Action& action, const Symbol& symbol) {
+  std::int32_t node_of(const Action& action, std::int32_t symbol) {
+    if (is_transfer(action)) {
+      std::int32_t& node = transfers_[(index(action.what) * kDirections +
+                                       static_cast<std::size_t>(action.direction)) *
+                                          micro_batches_ +
+                                      index(action.micro_batch)];
+      if (node < 0) node = add(symbol);
+      return node;
+    }
     const bool is_tie = action.kind == ActionKind::kReduceCopies &&
-                        plan_.copies[static_cast<std::size_t>(action.what)].roles.size() > 1;
-    if (!is_transfer(action) && !is_tie) return add(symbol);
-    const std::tuple key{is_tie, action.direction, action.what, action.micro_batch};
-    if (const auto it = meetings_.find(key); it != meetings_.end()) return it->second;
-    return meetings_[key] = add(symbol);
+                        plan_.copies[index(action.what)].roles.size() > 1;
+    if (!is_tie) return add(symbol);
+    const std::pair key{action.what, action.micro_batch};
+    if (const auto it = ties_.find(key); it != ties_.end()) return it->second;
+    return ties_[key] = add(symbol);
   }
 
-  void compile(std::size_t index) {
-    const plan::Role& role = plan_.roles[index];
+  void compile(std::size_t number) {
+    const plan::Role& role = plan_.roles[number];
     std::array<std::int32_t, kLanes> last;  // node of each lane
     std::array<std::int32_t, kLanes> host;  // the sync that the lane has heard of
     last.fill(-1);
     host.fill(-1);
     std::int32_t synced = -1;  // the latest sync
-    std::vector<std::int32_t> node(role.actions.size());
+    node_of_.assign(role.actions.size(), -1);
     const Action* pass_before = nullptr;
     for (std::size_t id = 0; id < role.actions.size(); ++id) {
       const Action& action = role.actions[id];
-      Symbol symbol = symbol_of(action, static_cast<std::int32_t>(index));
+      bool follows = false;
       if (action.kind == ActionKind::kPass) {
-        symbol.follows =
-            action.units.count == 1 && pass_before != nullptr &&
-            pass_before->direction == action.direction && pass_before->part == action.part &&
-            pass_before->micro_batch == action.micro_batch && pass_before->chunk == action.chunk &&
-            block_of(pass_before->units.first) == block_of(action.units.first);
+        follows = action.units.count == 1 && pass_before != nullptr &&
+                  pass_before->direction == action.direction && pass_before->part == action.part &&
+                  pass_before->micro_batch == action.micro_batch &&
+                  pass_before->chunk == action.chunk &&
+                  block_of(pass_before->units.first) == block_of(action.units.first);
         pass_before = &action;
       }
-      const std::int32_t own = node[id] = node_of(action, symbol);
+      const std::int32_t own = node_of_[id] =
+          node_of(action, symbol_of(action, static_cast<std::int32_t>(number), follows));
       const std::size_t lane = lane_index(action);
       wait(own, last[lane]);
       if (std::exchange(host[lane], synced) != synced) wait(own, synced);
-      for (const ActionId earlier : action.after)
-        wait(own, node[static_cast<std::size_t>(earlier)]);
+      for (const ActionId earlier : action.after) wait(own, node_of_[index(earlier)]);
       if (action.kind == ActionKind::kSync) {
         if (action.after.empty())
           for (const std::int32_t earlier : last) wait(own, earlier);
@@ -192,9 +254,9 @@ class Compiler {
       }
       if (blocking_launches_ && !is_transfer(action)) synced = own;
       if (is_optimizer(action) && norm_node_ >= 0) {
-        for (const std::int32_t earlier : nodes_[static_cast<std::size_t>(own)].before)
-          wait(norm_node_, earlier);
-        nodes_[static_cast<std::size_t>(own)].before = {norm_node_};
+        for_each_before(index(own), [&](std::int32_t earlier) { wait(norm_node_, earlier); });
+        nodes_[index(own)].edge = -1;
+        wait(own, norm_node_);
       }
       last[lane] = own;
     }
@@ -205,9 +267,23 @@ class Compiler {
   const std::function<std::int32_t(std::int32_t, std::int32_t)>& transfer_kind_;
   bool blocking_launches_;
   bool norm_;
+  std::size_t micro_batches_ = 1;
+  std::vector<BlockCounts> units_before_;
   std::int32_t norm_node_ = -1;
   std::vector<Node> nodes_;
-  std::map<std::tuple<bool, Direction, std::int32_t, std::int32_t>, std::int32_t> meetings_;
+  std::vector<Edge> edges_;
+  std::vector<std::int32_t> node_of_;  // of the actions of the role at hand
+  std::vector<Symbol> symbols_;
+  std::map<Symbol, std::int32_t> known_;
+  // Symbols of what was met before, by bucket, entry of `copies`, crossing; -1: none.
+  std::vector<std::int32_t> of_bucket_;
+  std::vector<std::int32_t> of_copies_;
+  std::vector<std::int32_t> of_crossing_;
+  std::int32_t sync_ = -1;
+  std::array<std::int32_t, 4> recent_{-1, -1, -1, -1};  // of passes
+  std::size_t next_recent_ = 0;
+  std::vector<std::int32_t> transfers_;  // nodes by crossing, direction and micro-batch
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> ties_;
 };
 
 }  // namespace
@@ -244,35 +320,50 @@ StageClasses classes_of(const StepPlan& plan, const std::vector<std::int32_t>& d
 PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes,
                      const std::function<std::int32_t(std::int32_t, std::int32_t)>& transfer_kind,
                      bool blocking_launches, bool norm) {
-  const std::vector<Compiler::Node> nodes =
-      Compiler(plan, classes, transfer_kind, blocking_launches, norm).run();
-  std::map<Symbol, std::int32_t> known;
-  std::vector<std::int32_t> waits(nodes.size());
-  std::vector<std::vector<std::int32_t>> behind(nodes.size());
+  Compiler compiler(plan, classes, transfer_kind, blocking_launches, norm);
+  compiler.run();
+  const std::size_t count = compiler.nodes();
+  // Who waits for a node, by node.
+  std::vector<std::int32_t> first_behind(count + 1, 0);
+  std::vector<std::int32_t> waits(count, 0);
+  for (std::size_t node = 0; node < count; ++node)
+    compiler.for_each_before(node, [&](std::int32_t earlier) {
+      ++first_behind[static_cast<std::size_t>(earlier) + 1];
+      ++waits[node];
+    });
+  std::partial_sum(first_behind.begin(), first_behind.end(), first_behind.begin());
+  std::vector<std::int32_t> behind(static_cast<std::size_t>(first_behind.back()));
+  std::vector<std::int32_t> filled(first_behind.begin(), first_behind.end() - 1);
   std::vector<std::int32_t> ready;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    waits[i] = static_cast<std::int32_t>(nodes[i].before.size());
-    for (const std::int32_t earlier : nodes[i].before)
-      behind[static_cast<std::size_t>(earlier)].push_back(static_cast<std::int32_t>(i));
-    if (waits[i] == 0) ready.push_back(static_cast<std::int32_t>(i));
+  ready.reserve(count);
+  for (std::size_t node = 0; node < count; ++node) {
+    compiler.for_each_before(node, [&](std::int32_t earlier) {
+      behind[static_cast<std::size_t>(filled[static_cast<std::size_t>(earlier)]++)] =
+          static_cast<std::int32_t>(node);
+    });
+    if (waits[node] == 0) ready.push_back(static_cast<std::int32_t>(node));
   }
-  std::vector<std::int32_t> place(nodes.size());
+  std::vector<std::int32_t> place(count);
+  symbol_of_.reserve(count);
+  first_before_.reserve(count + 1);
+  before_.reserve(behind.size());
   for (std::size_t next = 0; next < ready.size(); ++next) {
-    const auto index = static_cast<std::size_t>(ready[next]);
-    place[index] = static_cast<std::int32_t>(next);
-    for (const std::int32_t later : behind[index])
+    const auto node = static_cast<std::size_t>(ready[next]);
+    place[node] = static_cast<std::int32_t>(next);
+    for (std::int32_t i = first_behind[node]; i < first_behind[node + 1]; ++i) {
+      const std::int32_t later = behind[static_cast<std::size_t>(i)];
       if (--waits[static_cast<std::size_t>(later)] == 0) ready.push_back(later);
-    const auto [it, is_new] =
-        known.emplace(nodes[index].symbol, static_cast<std::int32_t>(symbols_.size()));
-    if (is_new) symbols_.push_back(nodes[index].symbol);
-    symbol_of_.push_back(it->second);
+    }
+    symbol_of_.push_back(compiler.symbol_of(node));
     first_before_.push_back(static_cast<std::int32_t>(before_.size()));
-    for (const std::int32_t earlier : nodes[index].before)
+    compiler.for_each_before(node, [&](std::int32_t earlier) {
       before_.push_back(place[static_cast<std::size_t>(earlier)]);
+    });
   }
-  FORESHARD_CHECK(ready.size() == nodes.size());  // verify(plan), invariant 9
+  FORESHARD_CHECK(ready.size() == count);  // verify(plan), invariant 9
   first_before_.push_back(static_cast<std::int32_t>(before_.size()));
-  end_.resize(nodes.size());
+  end_.resize(count);
+  symbols_ = std::move(compiler.symbols());
 }
 
 Seconds PlanShape::walk(std::span<const double> times) {
