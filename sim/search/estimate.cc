@@ -42,7 +42,12 @@ class Bound {
       : strategy_(strategy),
         classes_(classes),
         passes_(passes),
-        splits_(splits_backward(strategy)) {}
+        splits_(splits_backward(strategy)) {
+    if (!strategy.overlap_experts) return;
+    // What others' passes may hide is left out.
+    least_ = &PassTime::kernels;
+    least_on_slowest_ = &PassTime::kernels_on_slowest;
+  }
 
   template <class Optimizer>
   Seconds run(Optimizer optimizer) const {
@@ -50,16 +55,15 @@ class Bound {
     std::vector<Seconds> ahead;  // what a stage of each class does before those behind it
     for (std::size_t c = 0; c < classes_.size(); ++c)
       ahead.push_back(of_chunk(c, classes_[c].chunks.front(), [&](const PassTimes& of) {
-        return splits_ ? of.forward.least : both(of, &PassTime::least);
+        return splits_ ? of.forward.*least_ : both(of, least_);
       }));
     Seconds most;
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       Seconds before;
       for (std::size_t other = 0; other < ahead.size(); ++other)
         before += static_cast<double>(classes_[c].before[other]) * ahead[other];
-      const Seconds own = of_chunk(c, classes_[c].units, [&](const PassTimes& of) {
-        return both(of, &PassTime::least_on_slowest);
-      });
+      const Seconds own = of_chunk(
+          c, classes_[c].units, [&](const PassTimes& of) { return both(of, least_on_slowest_); });
       most = std::max(most, before + m * own + (splits_ ? optimizer(c) : Seconds{}));
     }
     return splits_ ? most : most + optimizer(0);
@@ -86,6 +90,8 @@ class Bound {
   const std::vector<StageClass>& classes_;
   const std::vector<const ModelTimes*>& passes_;  // by class
   bool splits_;
+  Seconds PassTime::*least_ = &PassTime::least;
+  Seconds PassTime::*least_on_slowest_ = &PassTime::least_on_slowest;
 };
 
 }  // namespace
@@ -104,12 +110,44 @@ class Estimator::Tables {
     return memory(strategy, found);
   }
 
+  Result<std::vector<StageMemory>> memory_of_stages(const Strategy& strategy) {
+    FORESHARD_ASSIGN(const Found found, find(strategy));
+    std::vector<StageMemory> result;
+    for (std::size_t stage = 0; stage < found.forms->classes.of_stage.size(); ++stage) {
+      const auto of_class = static_cast<std::size_t>(found.forms->classes.of_stage[stage]);
+      std::vector<Bytes> peaks;
+      for (const PlanForm& form : found.forms->forms)
+        peaks.push_back(search::peak(form.loads_of_stages[stage], found.layout->bytes()));
+      result.push_back(
+          {.peak = found.forms->of(strategy.micro_batches(), peaks) + stages_[of_class]->resident(),
+           .memory = stages_[of_class]->memory()});
+    }
+    return result;
+  }
+
+  Result<std::vector<std::vector<Seconds>>> unit_times(const Strategy& strategy) {
+    FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
+    const Seconds launch = launch_time_ + strategy.framework->host_time;
+    std::vector<std::vector<Seconds>> result;
+    for (const std::int32_t devices : known->layout->devices_of_stages()) {
+      FORESHARD_ASSIGN(const ModelTimes* const times, known->layout->passes(devices));
+      std::vector<Seconds>& units = result.emplace_back();
+      for (const PassTimes& of : *times) {
+        Seconds time;
+        for (const PassTime& pass : {of.forward, of.backward})
+          time += std::max(pass.next, static_cast<double>(pass.launches) * launch);
+        units.push_back(time);
+      }
+    }
+    return result;
+  }
+
   Result<Estimate> estimate(const Strategy& strategy, bool walks) {
     FORESHARD_ASSIGN(Found found, find(strategy));
     Estimate estimate = memory(strategy, found);
     Layout& layout = *found.layout;
     const Framework& framework = *strategy.framework;
-    const std::vector<StageClass>& classes = found.forms->classes;
+    const std::vector<StageClass>& classes = found.forms->classes.all;
     std::vector<const ModelTimes*> passes;
     for (const StageClass& one : classes) {
       FORESHARD_ASSIGN(const ModelTimes* of_class, layout.passes(one.devices));
@@ -172,7 +210,7 @@ class Estimator::Tables {
     FORESHARD_ASSIGN(PlanForms* const forms, forms_of(strategy, layout, known->pattern));
     const bool repeats = strategy.micro_batches() > 1;
     stages_.clear();
-    for (const StageClass& one : forms->classes)
+    for (const StageClass& one : forms->classes.all)
       stages_.push_back(
           &layout.stage({.units = one.units,
                          .devices = one.devices,
@@ -193,22 +231,19 @@ class Estimator::Tables {
       if (c == 0 || memory - peak < estimate.memory - estimate.peak) {
         estimate.peak = peak;
         estimate.memory = memory;
-        estimate.stage = found.forms->classes[c].first;
+        estimate.stage = found.forms->classes.all[c].first;
       }
     }
     return estimate;
   }
 
   // What the blocks of a layout depend on, and the states of its stages: numbers that are the same.
-  static constexpr std::size_t kOfSplit = 14;
-  static constexpr std::size_t kOfLayout = kOfSplit + 5;
+  static constexpr std::size_t kOfSplit = 16;
+  static constexpr std::size_t kOfLayout = kOfSplit + 4;
   static constexpr std::size_t kOfForm = 8;
 
   // Those of the split first.
   std::array<std::int64_t, kOfLayout> layout_numbers(const Strategy& strategy) {
-    // Where only some layers of a stage are recomputed, there are blocks of both kinds.
-    const std::int64_t variants =
-        strategy.recompute_layers == 0 ? 0 : std::ssize(layers_of(model_, strategy).variants);
     return {strategy.tensor_parallel,
             strategy.context_parallel,
             static_cast<std::int64_t>(strategy.context_exchange),
@@ -219,15 +254,26 @@ class Estimator::Tables {
             strategy.micro_batch,
             static_cast<std::int64_t>(strategy.recompute),
             parts_.of(strategy.recompute_parts),
-            variants,
+            variants_of(strategy),
             strategy.shard_replicas,
             splits_backward(strategy) ? 1 : 0,
             static_cast<std::int64_t>(strategy.mode),
+            static_cast<std::int64_t>(strategy.token_dispatcher),
+            orders_.of(strategy.rank_order),
             strategy.pipeline_parallel,
             strategy.data_parallel,
             number_of(state_sharding(strategy)),
-            orders_.of(strategy.rank_order),
             last_stage(strategy) == 0 ? 1 : 0};
+  }
+
+  // Which blocks there are: where only some layers of a stage are recomputed, this depends on where
+  // it begins.
+  std::int64_t variants_of(const Strategy& strategy) {
+    if (strategy.recompute_layers == 0) return -1;
+    const auto [known, added] = variants_by_cut_.try_emplace(
+        {layers_.of(strategy.layers_per_stage), strategy.stages(), strategy.recompute_layers});
+    if (added) known->second = variants_.of(layers_of(model_, strategy).variants);
+    return known->second;
   }
 
   // Blocks are lowered once for strategies that split a layer alike, whatever their replicas and
@@ -247,7 +293,8 @@ class Estimator::Tables {
     alone.data_parallel = alone.shard_replicas * alone.expert_ways();
     alone.pipeline_parallel = 1;
     alone.layers_per_stage.clear();
-    if (numbers[10] == 1) alone.recompute_layers = 0;
+    if (strategy.recompute_layers > 0)
+      alone.layers_per_stage = layers_of_stages(strategy, model_.layers);
     FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone));
     auto split = std::make_unique<Split>(Split{.blocks = std::move(blocks)});
     return splits_.emplace(std::move(key), std::move(split)).first->second.get();
@@ -339,13 +386,13 @@ class Estimator::Tables {
                   .loads = std::vector<std::vector<Load>>(classes.all.size())};
     for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
       auto& loads = form.loads[static_cast<std::size_t>(classes.of_stage[stage])];
-      const auto own = loads_of(plan, plan.roles[stage], framework.blocking_launches,
-                                !blocks.predictions.empty());
+      const auto& own = form.loads_of_stages.emplace_back(loads_of(
+          plan, plan.roles[stage], framework.blocking_launches, !blocks.predictions.empty()));
       loads.insert(loads.end(), own.begin(), own.end());
     }
     for (auto& loads : form.loads) loads = largest(loads);
     forms.forms.push_back(std::move(form));
-    forms.classes = std::move(classes.all);
+    forms.classes = std::move(classes);
     return {};
   }
 
@@ -358,6 +405,8 @@ class Estimator::Tables {
   Numbers<std::vector<double>> pass_times_;
   Numbers<std::vector<std::int64_t>> layers_;
   Numbers<std::vector<Part>> parts_;
+  Numbers<std::vector<LayerVariant>> variants_;
+  ByNumbers<3, std::int64_t> variants_by_cut_;
   Numbers<std::vector<std::string>> orders_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Split>> splits_;
   ByNumbers<kOfLayout, Known> layouts_;
@@ -375,6 +424,12 @@ Estimator::~Estimator() = default;
 
 Result<Estimate> Estimator::memory(const Strategy& strategy) {
   return tables_->memory(strategy);
+}
+Result<std::vector<StageMemory>> Estimator::memory_of_stages(const Strategy& strategy) {
+  return tables_->memory_of_stages(strategy);
+}
+Result<std::vector<std::vector<Seconds>>> Estimator::unit_times(const Strategy& strategy) {
+  return tables_->unit_times(strategy);
 }
 Result<Estimate> Estimator::estimate(const Strategy& strategy) {
   return tables_->estimate(strategy, true);

@@ -24,6 +24,9 @@
 /// fastest group. Engines only add to that: contention, shared SMs, launches, transfers, gradients.
 /// So bound <= fluid, always.
 ///
+/// Of passes beside others (Strategy::overlap_experts), the estimate counts the busiest stream of
+/// each, and the bound the kernels alone.
+///
 /// **Memory** of a stage: parameters, gradients and optimizer state as the strategy shards them,
 /// and the largest sum of what the plan has live at once (peaks.h). Each stage is held to the
 /// memory of the devices that it runs on.
@@ -50,6 +53,12 @@ struct Estimate {
   std::int64_t stage = 0;  ///< That stage.
 };
 
+/// What a pipeline stage needs of the smallest of its devices.
+struct StageMemory {
+  Bytes peak;
+  Bytes memory;  ///< What the device has for tensors.
+};
+
 /// Estimates strategies of one model on one cluster, all of the same framework, precision, batch
 /// and optimizer. One object for each thread.
 ///
@@ -70,6 +79,11 @@ class Estimator {
   /// \pre faults_in(strategy, ...) is empty; there are devices for its ranks.
   /// \return kInvalidInput where a tensor or the schedule cannot be split like that.
   Result<Estimate> memory(const Strategy& strategy);
+  /// The same, stage by stage.
+  Result<std::vector<StageMemory>> memory_of_stages(const Strategy& strategy);
+  /// What one micro-batch takes, forward and backward, in a unit of each block (in the order of
+  /// LoweredModel::all()) on the devices of each stage; no less than its host needs to launch it.
+  Result<std::vector<std::vector<Seconds>>> unit_times(const Strategy& strategy);
   /// All of it.
   /// \return also kInfeasible where devices that communicate have no route.
   Result<Estimate> estimate(const Strategy& strategy);

@@ -20,3 +20,6 @@ foreshard_test(simulate_folding_test
   SOURCES simulate/folding_test.cc simulate/random_program.cc compute/toy_device.cc
           ../strategies/lower/random_strategy.cc
   DEPS foreshard_simulate foreshard_lower)
+foreshard_test(simulate_cost_test
+  SOURCES simulate/cost_test.cc
+  DEPS foreshard_study)

@@ -401,7 +401,10 @@ Seconds pass_time_of(const Symbol& symbol, const ModelTimes& times, const Framew
                            : symbol.part == plan::Part::kWhole     ? of.backward
                            : symbol.part == plan::Part::kInput     ? of.input
                                                                    : of.weight;
-    time += symbol.follows ? pass.next : pass.times(n);
+    if (symbol.beside)
+      time += static_cast<double>(n) * pass.busy;
+    else
+      time += symbol.follows ? pass.next : pass.times(n);
     launches += n * pass.launches;
   }
   const Seconds launching = static_cast<double>(launches) * launch;

@@ -102,7 +102,7 @@ class Compiler {
     return known->second;
   }
 
-  std::int32_t symbol_of(const Action& action, std::int32_t role, bool follows) {
+  std::int32_t symbol_of(const Action& action, std::int32_t role, bool follows, bool beside) {
     using Kind = Symbol::Kind;
     const std::int32_t of_class = classes_.of_stage[index(role)];
     const auto form = static_cast<std::size_t>(action.direction);
@@ -116,7 +116,8 @@ class Compiler {
                       .direction = action.direction,
                       .part = action.part,
                       .role = of_class,
-                      .follows = follows};
+                      .follows = follows,
+                      .beside = beside};
         const BlockCounts& before = units_before_[index(action.units.first)];
         const BlockCounts& behind = units_before_[index(action.units.first + action.units.count)];
         for (std::size_t b = 0; b < kBlocks; ++b) symbol.units[b] = behind[b] - before[b];
@@ -221,8 +222,20 @@ class Compiler {
     return ties_[key] = add(symbol);
   }
 
+  // Of each action: whether it takes turns with those of another slot.
+  static std::vector<bool> beside_others(const plan::Role& role) {
+    std::vector<bool> beside(role.actions.size());
+    for (std::size_t slot = 1; slot < role.slots.size(); ++slot) {
+      if (!role.slots[slot].beside) continue;
+      const auto end = slot + 1 < role.slots.size() ? role.slots[slot + 1].first : role.end;
+      std::fill(beside.begin() + role.slots[slot - 1].first, beside.begin() + end, true);
+    }
+    return beside;
+  }
+
   void compile(std::size_t number) {
     const plan::Role& role = plan_.roles[number];
+    const std::vector<bool> beside = beside_others(role);
     std::array<std::int32_t, kLanes> last;  // node of each lane
     std::array<std::int32_t, kLanes> host;  // the sync that the lane has heard of
     last.fill(-1);
@@ -242,7 +255,8 @@ class Compiler {
         pass_before = &action;
       }
       const std::int32_t own = node_of_[id] =
-          node_of(action, symbol_of(action, static_cast<std::int32_t>(number), follows));
+          node_of(action, symbol_of(action, static_cast<std::int32_t>(number), follows,
+                                    action.kind == ActionKind::kPass && beside[id]));
       const std::size_t lane = lane_index(action);
       wait(own, last[lane]);
       if (std::exchange(host[lane], synced) != synced) wait(own, synced);

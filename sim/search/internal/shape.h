@@ -71,6 +71,7 @@ struct Symbol {
   BlockCounts units{};  ///< Of each block of the plan.
   /// Of a pass of one unit: one of the same block ran before it.
   bool follows = false;
+  bool beside = false;  ///< Of a pass: it takes turns with one of another micro-batch.
   auto operator<=>(const Symbol&) const = default;
 };
 
@@ -113,7 +114,8 @@ class PlanShape {
 /// What a search needs to know of a plan.
 struct PlanForm {
   PlanShape shape;
-  std::vector<std::vector<Load>> loads{};  ///< Per class of stages.
+  std::vector<std::vector<Load>> loads_of_stages{};
+  std::vector<std::vector<Load>> loads{};  ///< Per class of stages: of all its stages.
 };
 
 /// Those of all plans that differ in the number of micro-batches alone.
@@ -123,7 +125,7 @@ struct PlanForms {
   std::vector<PlanForm> forms{};
   std::int64_t micro_batches = 0;
   std::int64_t period = 1;
-  std::vector<StageClass> classes{};  ///< Of the stages of each.
+  StageClasses classes{};  ///< Of the stages of each.
 
   /// A quantity of `count` micro-batches, from that of each form.
   template <class Quantity>

@@ -235,8 +235,19 @@ Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAx
   likely.run(block, slowest);
   result.next = likely.end() - second;
 
-  result.least = kNever;
+  std::vector<Seconds> busy(streams);
+  for (std::size_t i = 0; i < block.tasks.size(); ++i)
+    if (block.tasks[i].stream.valid()) busy[block.tasks[i].stream.index()] += slowest(i);
+  result.busy = *std::ranges::max_element(busy);
+
+  result.least = result.kernels = kNever;
   for (const std::int32_t kind : kinds) {
+    Seconds kernels;
+    for (const Task& task : block.tasks)
+      if (const auto* kernel = std::get_if<Kernel>(&task.body))
+        kernels += times.kernel(*kernel, kind);
+    result.kernels = std::min(result.kernels, kernels);
+    result.kernels_on_slowest = std::max(result.kernels_on_slowest, kernels);
     // Communication that waits for nothing may have begun before the block's first kernel.
     Schedule least(streams);
     least.run(block, [&](std::size_t i) {

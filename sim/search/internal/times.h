@@ -104,6 +104,12 @@ struct PassTime {
   /// device of that kind.
   Seconds least;
   Seconds least_on_slowest;
+  /// Of its busiest stream, all that it runs: a pass beside another one takes no longer if what is
+  /// exposed of the one is hidden by the other.
+  Seconds busy;
+  /// Of its kernels alone, on the fastest and on the slowest kind of device.
+  Seconds kernels;
+  Seconds kernels_on_slowest;
   std::int64_t launches = 0;
 
   Seconds times(std::int64_t n) const {

@@ -14,6 +14,7 @@
 #include "sim/search/output.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
+#include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {
 namespace {
@@ -108,6 +109,9 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
         sim::simulate(*cluster, *program, study.communication, {.critical_path = false});
     ASSERT_TRUE(simulated) << simulated.error().message;
     EXPECT_LE(estimate->bound / simulated->step, 1 + 1e-9);
+    const auto ranked = estimator.rank(strategy);
+    ASSERT_TRUE(ranked) << ranked.error().message;
+    EXPECT_NEAR(ranked->step / estimate->step, 1, 1e-9);  // whose path was met just now
     lowest = std::min(lowest, estimate->step / simulated->step);
     highest = std::max(highest, estimate->step / simulated->step);
     const auto worst = static_cast<std::size_t>(simulated->worst_memory);
