@@ -1,5 +1,6 @@
 // The search's estimate against the simulation it stands for: how fast strategies are estimated,
-// how far their steps are off, and whether any lower bound is above the simulated step.
+// how far their steps are off, whether they are in the same order (Kendall's tau), and whether any
+// lower bound is above the simulated step.
 //
 //     estimate_bench [STRATEGIES [CATALOGUE]]      of each study; run from the repository's root
 //
@@ -20,6 +21,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
+#include "validate/accuracy/statistics.h"
 
 namespace foreshard {
 namespace {
@@ -30,12 +32,16 @@ struct Case {
   const char* framework;
   std::int64_t batch;
 };
-// Nodes of 8 and more; host-bound and device-bound; fused and eager frameworks.
+// Nodes of 8 and more; host-bound and device-bound; fused and eager frameworks; experts; sequences
+// that are split; devices of two kinds.
 constexpr std::array kCases{
     Case{"two-dgx-a100", "gpt-1.7b", "megatron-lm", 64},
     Case{"two-dgx-a100", "llama3-8b", "pytorch-fsdp", 32},
     Case{"two-dgx-h100", "llama2-13b", "megatron-lm", 128},
     Case{"selene-a100", "gpt-18.4b", "megatron-lm-sc21", 512},
+    Case{"two-dgx-h100", "mixtral-8x7b", "megatron-lm", 64},
+    Case{"two-dgx-h100", "{extends: llama3-8b, sequence: 65536}", "megatron-lm", 16},
+    Case{"mixed-a100-h100", "gpt-1.7b", "megatron-lm", 64},
 };
 
 // Of the processor, so that other work on the machine does not count.
@@ -50,7 +56,8 @@ double quantile(std::vector<double> values, double q) {
 }
 
 struct Errors {
-  std::vector<double> relative;  // of estimate to simulation, in percent
+  std::vector<double> relative;         // of estimate to simulation, in percent
+  std::vector<accuracy::Pair> pairs{};  // simulation and estimate
   int bounds_above = 0;
 };
 
@@ -59,9 +66,10 @@ void print(const std::string& name, const Errors& errors) {
   for (const double error : errors.relative) size.push_back(std::abs(error));
   fmt::print(
       "  {}: {} strategies, off by {:.2f} % (median), {:.1f} % (p95), {:.1f} % (most); "
-      "{:+.2f} % in the median; bounds above the simulation: {}\n",
+      "{:+.2f} % in the median; tau {:.3f}; bounds above the simulation: {}\n",
       name, size.size(), quantile(size, 0.5), quantile(size, 0.95), quantile(size, 1),
-      quantile(errors.relative, 0.5), errors.bounds_above);
+      quantile(errors.relative, 0.5), accuracy::kendall_tau(errors.pairs).value_or(0),
+      errors.bounds_above);
 }
 
 void run(const Case& of, std::size_t count, const std::string& catalogue, Errors& all) {
@@ -104,10 +112,13 @@ void run(const Case& of, std::size_t count, const std::string& catalogue, Errors
     const double error = 100 * (estimates[i].step / prediction->step - 1);
     if (std::abs(error) > 8) fmt::print("  {:+.1f} %: {}\n", error, describe(candidates[i]));
     errors.relative.push_back(error);
+    errors.pairs.push_back(
+        {.measured = prediction->step.in_base(), .predicted = estimates[i].step.in_base()});
     if (estimates[i].bound > prediction->step * (1 + 1e-9)) ++errors.bounds_above;
   }
   print("estimate", errors);
   all.relative.insert(all.relative.end(), errors.relative.begin(), errors.relative.end());
+  all.pairs.insert(all.pairs.end(), errors.pairs.begin(), errors.pairs.end());
   all.bounds_above += errors.bounds_above;
 }
 
