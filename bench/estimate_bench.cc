@@ -112,8 +112,10 @@ void run(const Case& of, std::size_t count, const std::string& catalogue, Errors
     const double error = 100 * (estimates[i].step / prediction->step - 1);
     if (std::abs(error) > 8) fmt::print("  {:+.1f} %: {}\n", error, describe(candidates[i]));
     errors.relative.push_back(error);
-    errors.pairs.push_back(
-        {.measured = prediction->step.in_base(), .predicted = estimates[i].step.in_base()});
+    errors.pairs.push_back({.measured = prediction->step.in_base(),
+                            .predicted = estimates[i].step.in_base(),
+                            .low = {},
+                            .high = {}});
     if (estimates[i].bound > prediction->step * (1 + 1e-9)) ++errors.bounds_above;
   }
   print("estimate", errors);
