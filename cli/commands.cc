@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 16> kCommands{{
+  static constexpr std::array<CommandInfo, 17> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -14,6 +14,12 @@ std::span<const CommandInfo> commands() {
        make_simulate},
       {"search", "Find the fastest strategy that fits.",
        "foreshard search configs/studies/gpt3-175b-a100-1024.yaml --top 10", make_search},
+      {"study", "Compare a grid of clusters, models and strategies: time, money, energy.",
+       "foreshard study configs/sweeps/adapters-70b.yaml --results adapters.db\n"
+       "foreshard study sweep.yaml --results sweep.db --format csv -o sweep.csv\n"
+       "foreshard study merge 1.db 2.db -o all.db\n"
+       "foreshard study export all.db --format json",
+       make_study},
       {"reshard", "Plan how tensors move from one layout to another, and explain the plan.",
        "foreshard reshard --tensor \"bf16[8192,53248]\" --from \"x=16 [x, -]\" \\\n"
        "    --to \"x=16 [-, x]\" --cluster two-dgx-h100\n"

@@ -13,6 +13,7 @@
 
 #include "sim/search/space.h"
 #include "sim/study/study.h"
+#include "sim/sweep/sweep.h"
 #include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
@@ -141,7 +142,7 @@ const Kind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 16> kKinds{
+  static constexpr std::array<Kind, 17> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -160,6 +161,7 @@ std::span<const Kind> kinds() {
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
       kind<search::SearchSpace>("search", "searches", "Which strategies a search tries (--space)."),
+      kind<sweep::Sweep>("sweep", "sweeps", "A grid of studies (foreshard study)."),
       kind<Transport>("transport", "transports", "How a network's adapters are driven."),
       kind<comm::nccl::Tables>("tuner", "tuners",
                                "What NCCL takes hardware to be, and its tuner's constants."),

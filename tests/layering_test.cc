@@ -28,6 +28,7 @@ constexpr std::size_t kMostLines = 600;
 constexpr auto kLayers = std::to_array<std::string_view>({
     "base/",
     "base/digest/",
+    "base/net/",
     "base/yaml/",
     "topology/",
     "topology/import/",
@@ -52,6 +53,7 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "sim/study/",
     "sim/report/",
     "sim/search/",
+    "sim/sweep/",
     "library/",
     "validate/measurement/",
     "validate/replay/",
@@ -89,6 +91,7 @@ const std::vector<Confined>& confined() {
        "messages between ranks go over a Wire"},
       {"include cblas.h", {"validate/replay/host/"}, "only the host executor needs BLAS"},
       {"include boost/graph/", {"topology/"}, "the cluster's graph is topology's own matter"},
+      {"include sqlite3", {"sim/sweep/store.cc"}, "the results file is SQLite in one file alone"},
       {"include expat", {"topology/import/xml.cc"}, "XML is read by one file"},
       {"include toml++/", {"strategies/launch/settings_toml.cc"}, "TOML is read by one file"},
       {"include CLI/", {"cli/"}, "command lines are read by the commands"},

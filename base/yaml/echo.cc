@@ -116,6 +116,8 @@ Text text_of(const Type& type, const void* object) {
         flow += (flow.empty() ? "" : ", ") + (is_number(word) ? word : scalar(word));
       return {.flow = words.list ? "[" + flow + "]" : flow};
     }
+    case Kind::kWritten:
+      return {.flow = static_cast<const Written*>(object)->text};
     default:
       return {.flow = scalar(type, object)};
   }

@@ -73,6 +73,8 @@ class Writer {
         const Json scalar{{"type", Json::array({"string", "number", "boolean"})}};
         return any_of(scalar, {{"type", "array"}, {"items", scalar}});
       }
+      case Kind::kWritten:
+        return {{"type", Json::array({"string", "number", "boolean", "array", "object"})}};
     }
     FORESHARD_CHECK(false && "every kind has a schema");
     return {};

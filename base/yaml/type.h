@@ -22,6 +22,7 @@
 #include "base/yaml/ref.h"
 #include "base/yaml/sourced.h"
 #include "base/yaml/words.h"
+#include "base/yaml/written.h"
 
 namespace foreshard::yaml {
 
@@ -70,6 +71,7 @@ enum class Kind : std::uint8_t {
   kSourced,
   kRef,
   kWords,
+  kWritten,
 };
 
 /// The members that a kind does not use are null.
@@ -135,6 +137,11 @@ struct TypeOf<std::string> {
 template <>
 struct TypeOf<Words> {
   static Type make() { return {.kind = Kind::kWords}; }
+};
+
+template <>
+struct TypeOf<Written> {
+  static Type make() { return {.kind = Kind::kWritten}; }
 };
 
 template <std::integral T>

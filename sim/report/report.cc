@@ -9,7 +9,7 @@
 #include "base/digest/sha256.h"
 #include "base/text.h"
 
-#include "sim/report/internal/numbers.h"
+#include "sim/report/numbers.h"
 
 namespace foreshard::report {
 namespace {

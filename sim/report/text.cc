@@ -11,9 +11,9 @@
 #include "base/text.h"
 
 #include "sim/report/internal/disturbed.h"
-#include "sim/report/internal/numbers.h"
 #include "sim/report/internal/page.h"
 #include "sim/report/internal/parts.h"
+#include "sim/report/numbers.h"
 
 namespace foreshard::report {
 namespace {

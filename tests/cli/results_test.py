@@ -100,6 +100,17 @@ class Results(unittest.TestCase):
         self.hold("foreshard.search/1", result(*space),
                   result(*space, "--set", "model.layers=960", codes=(0, 3)))
 
+    def test_sweep(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sweep = pathlib.Path(folder) / "sweep.yaml"
+            axes = (f"study: {SMALL}\naxes: [{{key: model.layers, values: [24, 9600]}},"
+                    " {key: strategy.micro_batch, values: [1, 3]}]\n")
+            sweep.write_text(axes + "goal: {train: 1B tokens, within: 1 h, budget: 1e9 USD}\n")
+            run = ("study", sweep, "--format", "json")
+            self.hold("foreshard.sweep/1", result(*run, codes=(0, 3)))
+            sweep.write_text(axes + "search: {space: {effort: 1}, simulate: 1, certify: 0}\n")
+            self.hold("foreshard.sweep/1", result(*run, codes=(0, 3)))
+
     def test_topology(self):
         self.hold("topology", result("topology", "show", "two-dgx-a100", "--format", "json"))
 

@@ -6,7 +6,7 @@ foreshard_test(replay_pass_test
   SOURCES replay/pass_oracle.cc replay/pass_test.cc
   DEPS foreshard_replay_core)
 foreshard_test(replay_store_test RUN_SERIAL
-  SOURCES replay/identity_test.cc replay/store_test.cc
+  SOURCES replay/store_test.cc
   DEPS foreshard_replay_core)
 include(${CMAKE_CURRENT_LIST_DIR}/replay/host/host.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/replay/gpu/gpu.cmake)

@@ -6,13 +6,14 @@
 #include <limits>
 #include <string_view>
 
+#include "base/net/faults.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
-#include "validate/replay/internal/faults.h"
-
 namespace foreshard::replay {
 namespace {
+
+using net::bad;
 
 Error illegal(const std::string& name, const std::string& value, const std::string& legal) {
   return bad(name + " is '" + value + "', not " + legal);

@@ -1,17 +1,13 @@
 #include "validate/replay/meet.h"
 
-#include <array>
 #include <chrono>
 #include <filesystem>
-#include <optional>
-#include <sstream>
-#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
 
-#include "base/file.h"
+#include "base/net/rank_zero.h"
 #include "base/quantity.h"
 
 #include "validate/replay/tcp_store.h"
@@ -21,46 +17,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kLoopback = "127.0.0.1";
-
-struct RankZero {
-  std::string host{};  // empty: this one
-  std::uint16_t port = 0;
-};
-
-std::string own_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-// What rank 0 wrote, "PORT HOST": only of a file of our own, since others may write to the folder,
-// as they may to that of temporary files.
-std::optional<RankZero> rank_zero_in(const std::string& file) {
-  struct stat status {};
-  if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != ::getuid())
-    return std::nullopt;
-  const auto text = read_file(file, 512_B);
-  if (!text) return std::nullopt;
-  std::istringstream words(*text);
-  int port = 0;
-  RankZero place;
-  words >> port >> place.host;
-  if (port < 1 || port > 65535) return std::nullopt;
-  place.port = static_cast<std::uint16_t>(port);
-  return place;
-}
-
 // Rank 0 takes a free port and writes it into `file`, with its host unless `options.address` is the
 // loopback. The file may be left from an earlier job of the same name, so a rank that finds nobody
 // there looks again.
 Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions options) {
   if (options.rank == 0) {
     ::unlink(file.c_str());
-    const std::string host = options.address == kLoopback ? "" : " " + options.address;
+    const std::string host = options.address == net::kLoopback ? "" : options.address;
     FORESHARD_ASSIGN(auto store, serve_tcp_store(options, [&](std::uint16_t port) {
-                       return write_file(file, std::to_string(port) + host + "\n");
+                       return net::write_rank_zero(file, {.host = host, .port = port});
                      }));
     // When all have found it, nobody needs it any more.
     Status met = barrier(*store, "found", 0, options.ranks, options.patience);
@@ -74,10 +39,8 @@ Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions 
   options.patience = 200_ms;
   Status last;
   for (;;) {
-    if (const auto found = rank_zero_in(file)) {
-      // A host reaches itself also where it does not know the name that others use.
-      const bool here = found->host.empty() || found->host == own_name();
-      options.address = here ? kLoopback : found->host;
+    if (const auto found = net::rank_zero_in(file)) {
+      options.address = found->address();
       options.port = found->port;
       auto store = open_tcp_store(options);
       if (store) {
@@ -105,7 +68,7 @@ Result<std::unique_ptr<Store>> open_in_folder(const std::filesystem::path& folde
     if (code)
       return Error{Error::Code::kIo, folder.string() + ": cannot make it: " + code.message()};
   }
-  options.address = own_name();
+  options.address = net::own_name();
   return open_by_file((folder / "rank-0.foreshard").string(), std::move(options));
 }
 
@@ -121,7 +84,7 @@ Result<std::unique_ptr<Store>> open_store(const Environment& environment, const 
   if (!options.folder.empty()) return open_in_folder(options.folder, std::move(tcp));
   FORESHARD_ASSIGN(const auto meeting, meeting_from(environment, identity));
   const bool here = meeting.kind == Meeting::Kind::kOneHost;
-  tcp.address = here ? kLoopback : meeting.address;
+  tcp.address = here ? net::kLoopback : meeting.address;
   tcp.port = meeting.port;
   if (here) return open_by_file(meeting.file, std::move(tcp));
   return open_tcp_store(tcp);

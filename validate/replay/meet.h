@@ -6,13 +6,17 @@
 #include <memory>
 #include <string>
 
+#include "base/net/identity.h"
 #include "base/result.h"
 #include "base/units.h"
 
-#include "validate/replay/identity.h"
 #include "validate/replay/store.h"
 
 namespace foreshard::replay {
+
+using net::Environment;
+using net::Identity;
+using net::Meeting;
 
 struct MeetOptions {
   /// Where rank 0 says in a file how to reach it; empty: the environment says that.

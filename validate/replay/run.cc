@@ -11,6 +11,8 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/net/faults.h"
+#include "base/net/identity.h"
 
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
@@ -19,8 +21,6 @@
 #include "validate/measurement/json.h"
 #include "validate/replay/arguments.h"
 #include "validate/replay/exit_code.h"
-#include "validate/replay/identity.h"
-#include "validate/replay/internal/faults.h"
 #include "validate/replay/meet.h"
 #include "validate/replay/plan.h"
 #include "validate/replay/process.h"
@@ -29,6 +29,10 @@
 
 namespace foreshard::replay {
 namespace {
+
+using net::bad;
+using net::environment;
+using net::identity_from;
 
 using program::Program;
 

@@ -11,32 +11,34 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/net/faults.h"
+#include "base/net/socket.h"
 #include "base/quantity.h"
 
-#include "validate/replay/internal/faults.h"
 #include "validate/replay/internal/frame.h"
-#include "validate/replay/internal/socket.h"
 #include "validate/replay/internal/tcp_server.h"
 
 namespace foreshard::replay {
 namespace {
+
+using net::io;
 
 using internal::Frame;
 using internal::FrameKind;
 
 std::optional<Frame> receive(int socket, std::size_t largest) {
   std::string head;
-  if (!internal::receive_all(socket, internal::kFrameHead, head)) return std::nullopt;
+  if (!net::receive_all(socket, internal::kFrameHead, head)) return std::nullopt;
   const std::size_t size = internal::size_after_head(head);
   if (size > largest) return std::nullopt;
   std::string rest;
-  if (!internal::receive_all(socket, size, rest)) return std::nullopt;
+  if (!net::receive_all(socket, size, rest)) return std::nullopt;
   return internal::decode(rest);
 }
 
 class TcpStore : public Store {
  public:
-  TcpStore(std::unique_ptr<internal::TcpServer> server, internal::Descriptor socket,
+  TcpStore(std::unique_ptr<internal::TcpServer> server, net::Descriptor socket,
            std::string server_rank)
       : server_(std::move(server)),
         socket_(std::move(socket)),
@@ -111,7 +113,7 @@ class TcpStore : public Store {
   void send(const Frame& frame) {
     const std::lock_guard lock(sending_);
     // Where it fails the reader notices the end of the connection.
-    static_cast<void>(internal::send_all(socket_.get(), internal::encode(frame)));
+    static_cast<void>(net::send_all(socket_.get(), internal::encode(frame)));
   }
 
   void read() {
@@ -136,7 +138,7 @@ class TcpStore : public Store {
 
   // Destroyed last: it waits for this rank's farewell, too.
   std::unique_ptr<internal::TcpServer> server_;
-  internal::Descriptor socket_;
+  net::Descriptor socket_;
   std::string server_rank_;
 
   std::mutex sending_;
@@ -153,21 +155,21 @@ class TcpStore : public Store {
 
 Result<std::unique_ptr<Store>> join(const TcpOptions& options,
                                     std::unique_ptr<internal::TcpServer> server) {
-  auto socket = internal::connect_to(options.address, options.port, options.patience);
+  auto socket = net::connect_to(options.address, options.port, options.patience);
   if (!socket) {
     const std::string hint =
         options.rank == 0 ? ""
                           : "; rank 0 must run there, and MASTER_ADDR and MASTER_PORT must name it";
     return io("rank " + std::to_string(options.rank) + " " + socket.error().message + hint);
   }
-  internal::Descriptor connection = *std::move(socket);
+  net::Descriptor connection = *std::move(socket);
   const Frame hello{
       FrameKind::kHello,
       0,
       {std::string(internal::kMagic), std::to_string(options.rank), std::to_string(options.ranks),
        options.job.options, options.job.token, this_process()}};
   std::optional<Frame> reply;
-  if (internal::send_all(connection.get(), internal::encode(hello)))
+  if (net::send_all(connection.get(), internal::encode(hello)))
     reply = receive(connection.get(), 1 << 16);
   if (!reply || reply->fields.size() != 1 ||
       (reply->kind != FrameKind::kWelcome && reply->kind != FrameKind::kRefused))
@@ -195,7 +197,7 @@ Result<std::unique_ptr<Store>> serve_tcp_store(
                                                             .job = options.job}));
   options.port = server->port();
   // Its own host it reaches under any name, also where it does not know the one that others use.
-  if (!internal::is_local(options.address)) options.address = "localhost";
+  if (!net::is_local(options.address)) options.address = "localhost";
   FORESHARD_TRY(publish(options.port));
   return join(options, std::move(server));
 }

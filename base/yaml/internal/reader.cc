@@ -9,6 +9,7 @@
 #include "base/yaml/internal/parse.h"
 #include "base/yaml/internal/scalars.h"
 #include "base/yaml/internal/wording.h"
+#include "base/yaml/quoted.h"
 
 namespace foreshard::yaml::internal {
 namespace {
@@ -51,6 +52,31 @@ Node* item(Node& list, std::string_view name) {
   const auto [rest, status] = std::from_chars(name.data(), name.data() + name.size(), index);
   if (status != std::errc() || rest != name.data() + name.size()) return nullptr;
   return index < list.items.size() ? &list.items[index] : nullptr;
+}
+
+// A plain scalar means the same wherever it stands unless it holds what ends or begins a value.
+std::string flow_scalar(const std::string& text, bool quoted) {
+  return quoted || text.find_first_of(",[]{}:#\n") != std::string::npos ? yaml::quoted(text) : text;
+}
+
+// The node on one line.
+std::string flow_text(const Node& node) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  switch (node.shape) {
+    case Node::Shape::kNull:
+      return "null";
+    case Node::Shape::kScalar:
+      return flow_scalar(node.text, node.quoted);
+    case Node::Shape::kList:
+      for (const Node& each : node.items) add(flow_text(each));
+      return "[" + text + "]";
+    case Node::Shape::kMapping:
+      for (const Entry& entry : node.entries)
+        add(scalar(entry.key) + ": " + flow_text(entry.value));
+      return "{" + text + "}";
+  }
+  return text;
 }
 
 }  // namespace
@@ -117,6 +143,9 @@ void Reader::read(Node node, const Type& type, const Constraints& constraints, c
       return read_ref(std::move(node), type, constraints, where, object);
     case Kind::kWords:
       return read_words(node, type, where, object);
+    case Kind::kWritten:
+      static_cast<Written*>(object)->text = flow_text(node);
+      return;
     default:
       break;
   }

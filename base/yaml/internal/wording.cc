@@ -57,6 +57,8 @@ std::string expectation(const Type& type) {
     }
     case Kind::kWords:
       return "a value or a list of values";
+    case Kind::kWritten:
+      return "a value of any kind";
   }
   FORESHARD_CHECK(false && "every kind has its words");
   return {};

@@ -4,7 +4,7 @@
 #include "base/quantity.h"
 
 #include "sim/report/internal/disturbed.h"
-#include "sim/report/internal/numbers.h"
+#include "sim/report/numbers.h"
 
 namespace foreshard::report {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-#include "sim/report/internal/numbers.h"
+#include "sim/report/numbers.h"
 
 namespace foreshard::report {
 namespace {

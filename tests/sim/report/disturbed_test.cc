@@ -11,8 +11,8 @@
 #include "tests/sim/report/example.h"
 
 #include "sim/report/csv.h"
-#include "sim/report/internal/numbers.h"
 #include "sim/report/json.h"
+#include "sim/report/numbers.h"
 #include "sim/report/text.h"
 #include "sim/report/trace.h"
 

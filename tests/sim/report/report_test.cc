@@ -9,9 +9,9 @@
 #include "tests/sim/report/example.h"
 
 #include "sim/report/csv.h"
-#include "sim/report/internal/numbers.h"
 #include "sim/report/internal/page.h"
 #include "sim/report/json.h"
+#include "sim/report/numbers.h"
 #include "sim/report/text.h"
 
 namespace foreshard::report {

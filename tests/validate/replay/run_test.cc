@@ -7,13 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/net/socket.h"
 #include "tests/validate/replay/job.h"
 
 #include "strategies/program/ir/json.h"
 #include "validate/measurement/arrivals.h"
 #include "validate/measurement/fingerprint.h"
 #include "validate/measurement/json.h"
-#include "validate/replay/internal/socket.h"
 
 namespace foreshard::replay {
 namespace {
@@ -58,7 +58,7 @@ class Replays : public testing::Test {
   }
 
   Job::Variables rank_of(std::int32_t rank, std::int32_t ranks) {
-    if (port_.empty()) port_ = std::to_string(internal::listen_on("127.0.0.1", 0)->port);
+    if (port_.empty()) port_ = std::to_string(net::listen_on("127.0.0.1", 0)->port);
     return {{"RANK", std::to_string(rank)},
             {"WORLD_SIZE", std::to_string(ranks)},
             {"LOCAL_RANK", std::to_string(rank)},

@@ -16,10 +16,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/net/socket.h"
 #include "tests/base/temporary_folder.h"
 
 #include "validate/replay/internal/frame.h"
-#include "validate/replay/internal/socket.h"
 #include "validate/replay/internal/tcp_server.h"
 #include "validate/replay/meet.h"
 #include "validate/replay/tcp_store.h"
@@ -47,7 +47,7 @@ using Open = std::function<Result<std::unique_ptr<Store>>(std::int32_t rank)>;
 
 // A free port: whoever listens on it is gone when it is used.
 std::uint16_t free_port() {
-  const auto listening = internal::listen_on("127.0.0.1", 0);
+  const auto listening = net::listen_on("127.0.0.1", 0);
   return listening ? listening->port : std::uint16_t{0};
 }
 
@@ -318,7 +318,7 @@ std::string meets(const std::string& zero, const std::string& one) {
 TEST(TcpStore, MeetsOverIpv4AndIpv6) {
   EXPECT_EQ(meets("127.0.0.1", "127.0.0.1"), "met");
   EXPECT_EQ(meets("localhost", "localhost"), "met");
-  if (!internal::listen_on("::1", 0)) GTEST_SKIP() << "this host has no IPv6";
+  if (!net::listen_on("::1", 0)) GTEST_SKIP() << "this host has no IPv6";
   EXPECT_EQ(meets("::1", "::1"), "met");
   EXPECT_EQ(meets("node7", "::1"), "met");
 }
@@ -326,7 +326,7 @@ TEST(TcpStore, MeetsOverIpv4AndIpv6) {
 // A host that resolves its own name to 127.0.1.1 must be reached under its other addresses, too.
 // 127.0.0.1 stands for them: a server that listens on 127.0.1.1 alone is not there.
 TEST(TcpStore, ListensEverywhereUnderANameOfTheLoopback) {
-  ASSERT_FALSE(internal::connect_to("127.0.0.1", free_port(), 10_ms));
+  ASSERT_FALSE(net::connect_to("127.0.0.1", free_port(), 10_ms));
   EXPECT_EQ(meets("debian", "127.0.0.1"), "met");
   EXPECT_EQ(meets("debian", "debian"), "met");
   EXPECT_EQ(meets("unknown.invalid", "127.0.0.1"), "met");
@@ -336,13 +336,13 @@ TEST(TcpStore, ListensEverywhereUnderANameOfTheLoopback) {
 
 TEST(Addresses, AreLocalInSoManyWords) {
   for (const char* address : {"localhost", "127.0.0.1", "127.0.1.1", "127.1", "::1"})
-    EXPECT_TRUE(internal::is_local(address)) << address;
+    EXPECT_TRUE(net::is_local(address)) << address;
   for (const char* address : {"debian", "node7", "10.0.0.1", "fe80::1", "::", "0.0.0.0", ""})
-    EXPECT_FALSE(internal::is_local(address)) << address;
+    EXPECT_FALSE(net::is_local(address)) << address;
 }
 
 TEST(TcpStore, SaysThatAPortIsInUse) {
-  const auto listening = internal::listen_on("127.0.0.1", 0);
+  const auto listening = net::listen_on("127.0.0.1", 0);
   ASSERT_TRUE(listening);
   const auto store = open_tcp_store({.address = "127.0.0.1", .port = listening->port, .ranks = 2});
   ASSERT_FALSE(store);
@@ -371,9 +371,9 @@ TEST(TcpStore, SurvivesGarbage) {
   const Frame hello{
       FrameKind::kHello, 1, {std::string(internal::kMagic), "1", "2", "job", "", "me"}};
   std::mt19937 random(1);
-  std::vector<internal::Descriptor> kept;
+  std::vector<net::Descriptor> kept;
   for (int attempt = 0; attempt < 300; ++attempt) {
-    auto socket = internal::connect_to("127.0.0.1", port, 5_s);
+    auto socket = net::connect_to("127.0.0.1", port, 5_s);
     ASSERT_TRUE(socket) << socket.error().message;
     std::string bytes;
     switch (attempt % 6) {
@@ -399,8 +399,8 @@ TEST(TcpStore, SurvivesGarbage) {
       default:  // the largest frame of all
         bytes = "\xff\xff\xff\xff rest";
     }
-    static_cast<void>(internal::send_all(socket->get(), bytes));
-    internal::Descriptor connection = *std::move(socket);
+    static_cast<void>(net::send_all(socket->get(), bytes));
+    net::Descriptor connection = *std::move(socket);
     if (attempt % 50 == 0) kept.push_back(std::move(connection));
   }
   options.rank = 1;
@@ -413,7 +413,7 @@ TEST(TcpStore, SurvivesGarbage) {
 
 // What answers may be something else, too.
 TEST(TcpStore, KnowsThatAnotherServerIsNone) {
-  const auto listening = internal::listen_on("127.0.0.1", 0);
+  const auto listening = net::listen_on("127.0.0.1", 0);
   ASSERT_TRUE(listening);
   std::thread other([&] {
     int socket = -1;
@@ -421,8 +421,8 @@ TEST(TcpStore, KnowsThatAnotherServerIsNone) {
       socket = ::accept(listening->socket.get(), nullptr, nullptr);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    const internal::Descriptor connection(socket);
-    static_cast<void>(internal::send_all(socket, "HTTP/1.1 400 Bad Request\r\n\r\n"));
+    const net::Descriptor connection(socket);
+    static_cast<void>(net::send_all(socket, "HTTP/1.1 400 Bad Request\r\n\r\n"));
   });
   const auto store = open_tcp_store(
       {.address = "127.0.0.1", .port = listening->port, .rank = 1, .ranks = 2, .patience = 5_s});

@@ -13,7 +13,7 @@ set(bundle_files
 file(GLOB bundle_base RELATIVE ${SOURCE} ${SOURCE}/base/*.h ${SOURCE}/base/*.cc)
 list(REMOVE_ITEM bundle_base base/progress.cc base/progress.h base/csv.cc base/csv.h)
 file(GLOB_RECURSE bundle_layers RELATIVE ${SOURCE}
-  ${SOURCE}/strategies/program/ir/* ${SOURCE}/validate/measurement/* ${SOURCE}/validate/replay/*)
+  ${SOURCE}/base/net/* ${SOURCE}/strategies/program/ir/* ${SOURCE}/validate/measurement/* ${SOURCE}/validate/replay/*)
 list(FILTER bundle_layers EXCLUDE REGEX "^validate/replay/bundle/")
 list(FILTER bundle_layers INCLUDE REGEX "\\.(cc|cu|h|txt)$")
 foreach(file ${bundle_base} ${bundle_layers})

@@ -33,7 +33,7 @@ std::size_t largest_frame() {
 }
 
 struct Connection {
-  Descriptor socket{};
+  net::Descriptor socket{};
   Clock::time_point since{};
   std::int32_t rank = -1;  // Not said yet.
   std::string who{};
@@ -53,7 +53,7 @@ struct Waiting {
 
 class Service {
  public:
-  Service(ServerOptions options, Descriptor listening, int stop)
+  Service(ServerOptions options, net::Descriptor listening, int stop)
       : options_(std::move(options)), listening_(std::move(listening)), stop_(stop) {}
 
   void run() {
@@ -97,9 +97,10 @@ class Service {
   }
 
   void accept() {
-    Descriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    net::Descriptor socket(
+        ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return;
-    notice_dead_peers(socket.get());
+    net::notice_dead_peers(socket.get());
     connections_.push_back({.socket = std::move(socket), .since = Clock::now()});
   }
 
@@ -246,7 +247,7 @@ class Service {
   }
 
   ServerOptions options_;
-  Descriptor listening_;
+  net::Descriptor listening_;
   int stop_;
   bool stop_requested_ = false;
   std::list<Connection> connections_;
@@ -259,13 +260,13 @@ class Service {
 }  // namespace
 
 Result<std::unique_ptr<TcpServer>> TcpServer::start(const ServerOptions& options) {
-  FORESHARD_ASSIGN(auto listening, listen_on(options.address, options.port));
+  FORESHARD_ASSIGN(auto listening, net::listen_on(options.address, options.port));
   auto server = std::unique_ptr<TcpServer>(new TcpServer());
   server->port_ = listening.port;
-  server->stop_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
+  server->stop_ = net::Descriptor(::eventfd(0, EFD_CLOEXEC));
   if (!server->stop_.valid())
     return Error{Error::Code::kIo, std::string("cannot make an eventfd: ") + std::strerror(errno)};
-  Listening own = std::move(listening);
+  net::Listening own = std::move(listening);
   server->thread_ =
       std::thread([service = std::make_unique<Service>(options, std::move(own.socket),
                                                        server->stop_.get())] { service->run(); });

@@ -8,9 +8,9 @@
 #include <string>
 #include <thread>
 
+#include "base/net/socket.h"
 #include "base/result.h"
 
-#include "validate/replay/internal/socket.h"
 #include "validate/replay/store.h"
 
 namespace foreshard::replay::internal {
@@ -36,7 +36,7 @@ class TcpServer {
   TcpServer() = default;
 
   std::uint16_t port_ = 0;
-  Descriptor stop_{};  // An eventfd: written to when the server shall end.
+  net::Descriptor stop_{};  // An eventfd: written to when the server shall end.
   std::thread thread_{};
 };
 

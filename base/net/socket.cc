@@ -1,4 +1,4 @@
-#include "validate/replay/internal/socket.h"
+#include "base/net/socket.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,11 +14,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/net/faults.h"
 #include "base/quantity.h"
 
-#include "validate/replay/internal/faults.h"
-
-namespace foreshard::replay::internal {
+namespace foreshard::net {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -251,4 +250,4 @@ bool receive_all(int socket, std::size_t size, std::string& bytes) {
   return true;
 }
 
-}  // namespace foreshard::replay::internal
+}  // namespace foreshard::net

@@ -1,5 +1,5 @@
 /// \file
-/// Errors of a replay, by whose fault they are.
+/// Errors of processes that work together, by whose fault they are.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace foreshard::replay {
+namespace foreshard::net {
 
 /// What the user said cannot be done.
 inline Error bad(std::string what) {
@@ -18,4 +18,4 @@ inline Error io(std::string what) {
   return {Error::Code::kIo, std::move(what)};
 }
 
-}  // namespace foreshard::replay
+}  // namespace foreshard::net

@@ -1,4 +1,4 @@
-#include "validate/replay/identity.h"
+#include "base/net/identity.h"
 
 #include <array>
 #include <charconv>
@@ -8,11 +8,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/net/faults.h"
 #include "base/text.h"
 
-#include "validate/replay/internal/faults.h"
-
-namespace foreshard::replay {
+namespace foreshard::net {
 namespace {
 
 constexpr std::int32_t kMostRanks = 1 << 24;
@@ -208,4 +207,4 @@ Result<Meeting> meeting_from(const Environment& environment, const Identity& ide
              "that all of them see (--rendezvous FOLDER)");
 }
 
-}  // namespace foreshard::replay
+}  // namespace foreshard::net

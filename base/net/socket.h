@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace foreshard::replay::internal {
+namespace foreshard::net {
 
 /// Owns a descriptor.
 class Descriptor {
@@ -55,4 +55,4 @@ bool send_all(int socket, std::string_view bytes);
 /// Exactly `size` bytes appended to `bytes`; false where the peer is gone.
 bool receive_all(int socket, std::size_t size, std::string& bytes);
 
-}  // namespace foreshard::replay::internal
+}  // namespace foreshard::net

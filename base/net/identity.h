@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace foreshard::replay {
+namespace foreshard::net {
 
 struct Identity {
   std::int32_t rank = 0;
@@ -67,4 +67,4 @@ Result<Meeting> meeting_from(const Environment& environment, const Identity& ide
 /// "node[07-09,12],other" -> "node07": the first of Slurm's list of hosts.
 std::string first_host(const std::string& list);
 
-}  // namespace foreshard::replay
+}  // namespace foreshard::net

@@ -1,4 +1,4 @@
-#include "sim/report/internal/numbers.h"
+#include "sim/report/numbers.h"
 
 #include <array>
 #include <cmath>

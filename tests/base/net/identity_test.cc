@@ -1,10 +1,10 @@
-#include "validate/replay/identity.h"
+#include "base/net/identity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
 
-namespace foreshard::replay {
+namespace foreshard::net {
 namespace {
 
 using testing::HasSubstr;
@@ -212,4 +212,4 @@ TEST(FirstHost, ReadsSlurmsLists) {
 }
 
 }  // namespace
-}  // namespace foreshard::replay
+}  // namespace foreshard::net

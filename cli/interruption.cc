@@ -1,0 +1,37 @@
+#include "cli/interruption.h"
+
+#include <csignal>
+#include <string_view>
+#include <unistd.h>
+
+#include "cli/exit_code.h"
+
+namespace foreshard::cli {
+namespace {
+
+volatile std::sig_atomic_t asked_once = 0;
+
+void on_signal(int) {
+  if (asked_once != 0) _exit(kInterrupted);
+  asked_once = 1;
+  constexpr std::string_view kMessage =
+      "\ninterrupted: what has begun is finished and kept; once more ends at once\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+}
+
+}  // namespace
+
+Interruption::Interruption() {
+  asked_once = 0;
+  before_ = std::signal(SIGINT, on_signal);
+}
+
+Interruption::~Interruption() {
+  std::signal(SIGINT, before_);
+}
+
+bool Interruption::asked() {
+  return asked_once != 0;
+}
+
+}  // namespace foreshard::cli

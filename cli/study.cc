@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/grouped.h"
+#include "base/net/identity.h"
+#include "base/progress.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/interruption.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#include "sim/sweep/evaluate.h"
+#include "sim/sweep/output.h"
+#include "sim/sweep/ranking.h"
+#include "sim/sweep/run.h"
+#include "sim/sweep/store.h"
+#include "sim/sweep/team.h"
+
+namespace foreshard::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class StudyCommand final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    declaration.argument("FILE", file_,
+                         "A sweep: the file that names a study and its axes, or a catalogue name.");
+    declaration.option("--results", "FILE", results_,
+                       "Keep each point in this file as soon as it is done, and compute none that "
+                       "is there already.");
+    declaration.count("--threads", threads_, 1,
+                      "Points at the same time; by default the processor's threads, or 1 for each "
+                      "rank of mpirun or srun.");
+    declaration.option("--shard", "I/N", shard_,
+                       "Only every N-th point, from the I-th on: one job of an array.");
+    declaration.option("--budget", "TIME", budget_,
+                       "Begin no point after this time, for example 60s.");
+    declaration.count("--top", top_, 1, "Number of points that the text lists.");
+    add_format(declaration, format_, {"text", "json", "csv"});
+    add_output(declaration, output_);
+    Declaration exported = declaration.subcommand(
+        "export", export_, "Write what a results file holds, as the run itself would.",
+        "foreshard study export sweep.db --format csv -o sweep.csv");
+    exported.required_argument("RESULTS", results_to_export_, "The file that --results named.");
+    Declaration merge = declaration.subcommand(
+        "merge", merge_, "Put the results of several --shard runs into one file.",
+        "foreshard study merge 1.db 2.db -o all.db");
+    merge.arguments("RESULTS", results_to_merge_, "The files that --results named.");
+  }
+
+  Result<ExitCode> run(const Environment& environment) override {
+    if (export_) return exported();
+    if (merge_) return merged();
+    if (file_.empty()) return fail("a sweep is missing", "for example: foreshard study sweep.yaml");
+    return swept(environment);
+  }
+
+ private:
+  Result<ExitCode> exported() const {
+    FORESHARD_ASSIGN(const sweep::Results results, sweep::read_results(results_to_export_));
+    return written(results, results.done() < std::ssize(results.outcomes));
+  }
+
+  Result<ExitCode> merged() const {
+    if (output_.empty() || output_ == "-")
+      return fail("study merge: a results file is no text", "name the new file: -o all.db");
+    FORESHARD_TRY(
+        sweep::merge_results({results_to_merge_.begin(), results_to_merge_.end()}, output_));
+    return kDone;
+  }
+
+  Result<ExitCode> swept(const Environment& environment) const {
+    FORESHARD_TRY(refuse_same_place("--output", output_, "--results", results_));
+    sweep::RunOptions options;
+    if (!shard_.empty()) {
+      const auto shard = sweep::parse_shard(shard_);
+      if (!shard) return fail("--shard: " + shard.error().message);
+      options.shard = *shard;
+    }
+    FORESHARD_ASSIGN(const auto deadline, deadline_of());
+    FORESHARD_ASSIGN(const sweep::Team team, sweep::team_of(net::environment(), results_));
+    const bool together = team.identity.ranks > 1;
+    options.threads = threads(together);
+    FORESHARD_ASSIGN(const sweep::Setup setup, setup_of(environment, options.threads));
+    if (team.identity.rank > 0) return helped(setup, team, options.threads);
+    if (together && !results_.empty()) options.team = &team;
+
+    std::optional<sweep::Store> store;
+    if (!results_.empty()) {
+      std::vector<std::string> remarks;
+      FORESHARD_ASSIGN(store,
+                       sweep::Store::open(results_, sweep::question_of(setup.sweep), remarks));
+      for (const std::string& remark : remarks) note(remark);
+      options.store = &*store;
+    }
+    const Interruption interruption;
+    options.out_of_time = [&] {
+      return Interruption::asked() || (deadline && Clock::now() > *deadline);
+    };
+    FORESHARD_ASSIGN(const sweep::RunResult result, with_progress(setup, std::move(options)));
+    if (result.known > 0)
+      note(fmt::format("{} of {} points were in {} already", grouped(result.known),
+                       grouped(result.known + result.computed), results_));
+    return written(result.results, result.partial);
+  }
+
+  // One of several processes that a launcher started.
+  Result<ExitCode> helped(const sweep::Setup& setup, const sweep::Team& team,
+                          std::int64_t threads) const {
+    if (results_.empty())
+      return fail(fmt::format("rank {} of {} ({}) does not know where rank 0 is",
+                              team.identity.rank, team.identity.ranks, team.identity.source),
+                  "give --results FILE: ranks meet beside it");
+    FORESHARD_TRY(sweep::help(setup, team, threads));
+    return kDone;
+  }
+
+  Result<std::optional<Clock::time_point>> deadline_of() const {
+    if (budget_.empty()) return std::optional<Clock::time_point>();
+    const auto budget = parse<Seconds>(budget_);
+    if (!budget || !(*budget > 0_s))
+      return Error{Error::Code::kInvalidInput,
+                   "--budget: " + (budget ? "must be positive" : budget.error().message)};
+    return std::optional(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                            std::chrono::duration<double>(*budget / 1_s)));
+  }
+
+  Result<sweep::Setup> setup_of(const Environment& environment, std::int64_t threads) const {
+    FORESHARD_ASSIGN(auto loaded, sweep::load_sweep(file_, {.catalogue = environment.catalogue}));
+    // Threads that the points leave over go to their searches.
+    const std::int64_t points = sweep::size_of(sweep::names_of(loaded.sweep));
+    return sweep::Setup{.sweep = std::move(loaded),
+                        .catalogue = environment.catalogue,
+                        .version = version_line(),
+                        .search_threads = std::max<std::int64_t>(threads / points, 1)};
+  }
+
+  // Launchers start as many ranks as there are processors.
+  std::int64_t threads(bool together) const {
+    if (threads_ > 0) return threads_;
+    return together ? 1 : std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
+  }
+
+  static Result<sweep::RunResult> with_progress(const sweep::Setup& setup,
+                                                sweep::RunOptions options) {
+    const std::int64_t all = sweep::size_of(sweep::names_of(setup.sweep.sweep));
+    const std::int64_t parts = options.shard.parts;
+    Progress progress(setup.sweep.sweep.search ? "searching" : "simulating",
+                      (all + parts - options.shard.part) / parts);
+    options.progress = [&] { progress.tick(); };
+    return sweep::run_sweep(setup, options);
+  }
+
+  Result<ExitCode> written(const sweep::Results& results, bool partial) const {
+    const sweep::Ranking ranking = sweep::ranking_of(results);
+    FORESHARD_TRY(write_result(output_, text_of(results, ranking)));
+    if (partial) return kPartial;
+    const bool met = !ranking.verdict || !ranking.verdict->met.empty();
+    return ranking.ranked.empty() || !met ? kInfeasible : kDone;
+  }
+
+  std::string text_of(const sweep::Results& results, const sweep::Ranking& ranking) const {
+    if (format_ == "json") return sweep::sweep_json(results, ranking);
+    if (format_ == "csv") return sweep::sweep_csv(results, ranking);
+    return sweep::sweep_text(results, ranking, top_);
+  }
+
+  std::string file_;
+  std::string results_;
+  std::int64_t threads_ = 0;
+  std::string shard_;
+  std::string budget_;
+  std::int64_t top_ = 20;
+  std::string format_;
+  std::string output_;
+  bool export_ = false;
+  std::string results_to_export_;
+  bool merge_ = false;
+  std::vector<std::string> results_to_merge_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_study() {
+  return std::make_unique<StudyCommand>();
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,176 @@
+#include "sim/sweep/internal/desk.h"
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <list>
+#include <mutex>
+#include <poll.h>
+#include <set>
+#include <sys/socket.h>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/digest/sha256.h"
+#include "base/net/rank_zero.h"
+#include "base/net/socket.h"
+
+#include "sim/sweep/internal/message.h"
+
+namespace foreshard::sweep::internal {
+
+Result<std::string> common_work(const Setup& setup) {
+  FORESHARD_ASSIGN(const Point first, load_point(setup, 0));
+  return sha256(setup.version + '\n' + text_of(question_of(setup.sweep)) + '\n' + first.key);
+}
+
+class Desk::Service {
+ public:
+  Service(const Team& team, std::string work, Queue& queue, Record& record,
+          net::Descriptor listening)
+      : team_(team),
+        work_(std::move(work)),
+        queue_(queue),
+        record_(record),
+        listening_(std::move(listening)),
+        welcoming_([this] { welcome(); }) {}
+
+  ~Service() {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(team_.farewell / 1_s));
+    while (Clock::now() < end && !all_came()) std::this_thread::sleep_for(kGlance);
+    closing_ = true;
+    welcoming_.join();
+    {
+      // Strangers that say nothing would keep their threads.
+      const std::lock_guard lock(mutex_);
+      for (Connection& connection : connections_)
+        if (!connection.known && connection.socket.valid())
+          ::shutdown(connection.socket.get(), SHUT_RDWR);
+    }
+    for (Connection& connection : connections_) connection.thread.join();
+    std::error_code ignored;
+    std::filesystem::remove(team_.place, ignored);
+  }
+
+ private:
+  struct Connection {
+    net::Descriptor socket;
+    std::atomic<bool> known{false};
+    std::thread thread{};
+  };
+  static constexpr auto kGlance = std::chrono::milliseconds(20);
+  static constexpr std::size_t kMostConnections = 4096;
+
+  bool all_came() {
+    const std::lock_guard lock(mutex_);
+    return std::ssize(came_) >= team_.identity.ranks - 1;
+  }
+
+  void welcome() {
+    while (!closing_) {
+      pollfd event{listening_.get(), POLLIN, 0};
+      if (::poll(&event, 1, static_cast<int>(kGlance.count())) <= 0) continue;
+      net::Descriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      const std::lock_guard lock(mutex_);
+      if (!socket.valid() || connections_.size() >= kMostConnections) continue;
+      net::notice_dead_peers(socket.get());
+      Connection& connection = connections_.emplace_back();
+      connection.socket = std::move(socket);
+      connection.thread = std::thread([this, &connection] {
+        attend(connection);
+        const std::lock_guard closing(mutex_);
+        connection.socket.close();
+      });
+    }
+  }
+
+  void attend(Connection& connection) {
+    const int socket = connection.socket.get();
+    const auto hello = receive(socket, kLargestHello);
+    if (!hello || hello->size() != 4 || hello->front() != "hello") return;
+    const Words& words = *hello;
+    if (words[3] != team_.identity.token || words[2] != work_) {
+      send(socket, {"refused", words[3] != team_.identity.token
+                                   ? "it belongs to another job"
+                                   : "its sweep, its files or its version differ"});
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      came_.insert(words[1]);
+    }
+    connection.known = true;
+    if (!send(socket, {"welcome"})) return;
+    while (serve_point(socket)) {
+    }
+  }
+
+  // \return whether the peer may ask for another.
+  bool serve_point(int socket) {
+    const auto asked = receive(socket);
+    if (!asked || *asked != Words{"next"}) return false;
+    const auto point = queue_.take();
+    if (!point) {
+      send(socket, {"over"});
+      return false;
+    }
+    const bool done = see_done(socket, *point);
+    if (done)
+      queue_.done();
+    else
+      queue_.give_back(*point);
+    return done;
+  }
+
+  // \return false where the peer is lost, or says what is none of its business.
+  bool see_done(int socket, std::int64_t point) {
+    if (!send(socket, {"point", std::to_string(point)})) return false;
+    const auto key = receive(socket);
+    if (!key || key->size() != 2 || key->front() != "key") return false;
+    const auto known = record_.take_known(point, (*key)[1]);
+    if (!known) return fail(known.error());
+    if (!send(socket, {*known ? "known" : "wanted"})) return *known;
+    if (*known) return true;
+    const auto answer = receive(socket);
+    if (!answer || answer->size() != 2 || answer->front() != "outcome") return false;
+    auto outcome = outcome_in((*answer)[1]);
+    if (!outcome) return false;
+    const Status added = record_.add(point, (*key)[1], *std::move(outcome));
+    return added.ok() || fail(added.error());
+  }
+
+  // Ends the run.
+  bool fail(const Error& error) {
+    record_.fail(error);
+    queue_.stop();
+    return true;
+  }
+
+  const Team team_;
+  const std::string work_;
+  Queue& queue_;
+  Record& record_;
+  net::Descriptor listening_;
+  std::mutex mutex_;
+  std::list<Connection> connections_;
+  std::set<std::string> came_;
+  std::atomic<bool> closing_{false};
+  std::thread welcoming_;  // Last: it uses all others.
+};
+
+Desk::Desk(std::unique_ptr<Service> service) : service_(std::move(service)) {}
+Desk::~Desk() = default;
+
+Result<std::unique_ptr<Desk>> Desk::open(const Team& team, std::string work, Queue& queue,
+                                         Record& record) {
+  const std::string host = team.one_host ? "" : net::own_name();
+  FORESHARD_ASSIGN(auto listening, net::listen_on(team.one_host ? net::kLoopback : host, 0));
+  FORESHARD_TRY(net::write_rank_zero(team.place, {.host = host, .port = listening.port}));
+  return std::unique_ptr<Desk>(new Desk(std::make_unique<Service>(
+      team, std::move(work), queue, record, std::move(listening.socket))));
+}
+
+}  // namespace foreshard::sweep::internal

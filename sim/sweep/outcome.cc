@@ -1,0 +1,112 @@
+#include "sim/sweep/outcome.h"
+
+#include "sim/sweep/internal/json.h"
+
+namespace foreshard::sweep {
+namespace {
+
+using internal::Json;
+using internal::known;
+
+template <class Q>
+void read(const Json& json, Q& quantity) {
+  quantity = Q::from_base(json.get<double>());
+}
+template <class Q>
+void read(const Json& json, std::optional<Q>& quantity) {
+  if (!json.is_null()) quantity = Q::from_base(json.get<double>());
+}
+
+Json json_of(const StepFigures& step) {
+  return {{"time_s", step.step.in_base()},
+          {"low_s", step.low.in_base()},
+          {"high_s", step.high.in_base()},
+          {"samples", step.samples},
+          {"tokens", step.tokens},
+          {"mfu", step.mfu},
+          {"model_tflops_per_gpu", step.tflops_per_device},
+          {"devices", step.devices},
+          {"idle_devices", step.idle},
+          {"peak_bytes", step.peak.in_base()},
+          {"room_bytes", step.capacity.in_base()},
+          {"usd", known(step.rent)},
+          {"joules", known(step.energy)},
+          {"training_steps", internal::or_null(step.training_steps)}};
+}
+
+StepFigures figures_in(const Json& json) {
+  StepFigures step;
+  read(json.at("time_s"), step.step);
+  read(json.at("low_s"), step.low);
+  read(json.at("high_s"), step.high);
+  step.samples = json.at("samples");
+  step.tokens = json.at("tokens");
+  step.mfu = json.at("mfu");
+  step.tflops_per_device = json.at("model_tflops_per_gpu");
+  step.devices = json.at("devices");
+  step.idle = json.at("idle_devices");
+  read(json.at("peak_bytes"), step.peak);
+  read(json.at("room_bytes"), step.capacity);
+  read(json.at("usd"), step.rent);
+  read(json.at("joules"), step.energy);
+  if (const Json& steps = json.at("training_steps"); !steps.is_null())
+    step.training_steps = steps.get<double>();
+  return step;
+}
+
+}  // namespace
+
+const yaml::Names<PointStatus>& yaml_names(const PointStatus*) {
+  static const yaml::Names<PointStatus> names{
+      {"ok", PointStatus::kOk, "it runs"},
+      {"infeasible", PointStatus::kInfeasible, "it cannot run"},
+      {"invalid", PointStatus::kInvalid, "its values make no study"},
+  };
+  return names;
+}
+
+Json json_of(const Outcome& outcome) {
+  Json settings = Json::object();
+  for (const Setting& setting : outcome.settings) settings[setting.path] = setting.value;
+  return {{"status", yaml::name_of(outcome.status)},
+          {"why", outcome.why},
+          {"model", outcome.model},
+          {"cluster", outcome.cluster},
+          {"strategy", outcome.strategy},
+          {"settings", std::move(settings)},
+          {"missing_bytes", known(outcome.missing)},
+          {"step", outcome.figures ? json_of(*outcome.figures) : Json(nullptr)}};
+}
+
+std::string text_of(const Outcome& outcome) {
+  return json_of(outcome).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Outcome> outcome_in(std::string_view text) {
+  const auto fault = [] {
+    return Error{Error::Code::kInvalidInput, "this is no outcome of a point"};
+  };
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return fault();
+  try {
+    Outcome outcome;
+    const auto status = yaml_names(static_cast<const PointStatus*>(nullptr))
+                            .find(json.at("status").get<std::string>());
+    if (!status) return fault();
+    outcome.status = *status;
+    outcome.why = json.at("why");
+    outcome.model = json.at("model");
+    outcome.cluster = json.at("cluster");
+    outcome.strategy = json.at("strategy");
+    for (const auto& [path, value] : json.at("settings").items())
+      outcome.settings.push_back({path, value.get<std::string>()});
+    read(json.at("missing_bytes"), outcome.missing);
+    if (const Json& step = json.at("step"); !step.is_null()) outcome.figures = figures_in(step);
+    if (outcome.figures.has_value() != (outcome.status == PointStatus::kOk)) return fault();
+    return outcome;
+  } catch (const Json::exception&) {
+    return fault();
+  }
+}
+
+}  // namespace foreshard::sweep

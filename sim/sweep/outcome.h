@@ -1,0 +1,74 @@
+/// \file
+/// What came out at a point of a sweep, and its text: what results files keep and workers send.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "base/yaml/names.h"
+
+namespace foreshard::sweep {
+
+enum class PointStatus : std::uint8_t {
+  kOk,
+  kInfeasible,  ///< A sound question whose answer is no: too little memory, no route, no strategy.
+  kInvalid,     ///< The values of the axes make no study.
+};
+const yaml::Names<PointStatus>& yaml_names(const PointStatus*);
+
+/// A value that `--set` takes, of the strategy that a search found.
+struct Setting {
+  std::string path;
+  std::string value;
+
+  bool operator==(const Setting&) const = default;
+};
+
+/// Per step; whatever a longer work takes follows from it (measures.h).
+struct StepFigures {
+  Seconds step;
+  Seconds low;  ///< As of a Prediction.
+  Seconds high;
+  double samples = 0;
+  double tokens = 0;
+  double mfu = 0;
+  double tflops_per_device = 0;
+  std::int64_t devices = 0;
+  std::int64_t idle = 0;
+  Bytes peak;      ///< Of the device with the least room.
+  Bytes capacity;  ///< What it has for tensors.
+  std::optional<Dollars> rent;
+  std::optional<Joules> energy;
+  std::optional<double> training_steps;
+
+  Bytes headroom() const { return capacity - peak; }
+  bool operator==(const StepFigures&) const = default;
+};
+
+struct Outcome {
+  PointStatus status = PointStatus::kInvalid;
+  std::string why;  ///< Where it is not kOk: for people.
+  std::string model;
+  std::string cluster;
+  std::string strategy;           ///< In words; of kInfeasible, the one that comes closest.
+  std::vector<Setting> settings;  ///< That make the study's strategy the one found; if searched.
+  std::optional<Bytes> missing;   ///< Of memory, where that is why.
+  std::optional<StepFigures> figures;  ///< Where kOk.
+
+  bool operator==(const Outcome&) const = default;
+};
+
+/// In base units, each number so that it reads back as the same one.
+nlohmann::ordered_json json_of(const Outcome& outcome);
+/// One line.
+std::string text_of(const Outcome& outcome);
+/// \return kInvalidInput if `text` is none that text_of writes.
+Result<Outcome> outcome_in(std::string_view text);
+
+}  // namespace foreshard::sweep

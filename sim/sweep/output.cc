@@ -1,0 +1,150 @@
+// JSON and CSV; text.cc has the text.
+#include "sim/sweep/output.h"
+
+#include <fmt/format.h>
+
+#include "base/csv.h"
+
+#include "sim/sweep/internal/json.h"
+#include "sim/sweep/internal/words.h"
+
+namespace foreshard::sweep {
+namespace {
+
+using internal::Json;
+using internal::known;
+using internal::or_null;
+
+constexpr double kJoulesPerKwh = 3.6e6;
+
+Json positive(double number) {
+  return number > 0 ? Json(number) : Json(nullptr);
+}
+
+// Of a point that runs: what follows from its step.
+Json derived(const StepFigures& step, const WorkFigures& work) {
+  const double time = step.step.in_base();
+  return {{"tokens_per_s", positive(step.tokens / time)},
+          {"samples_per_s", positive(step.samples / time)},
+          {"tokens_per_usd", step.rent && step.rent->in_base() > 0
+                                 ? positive(step.tokens / step.rent->in_base())
+                                 : Json(nullptr)},
+          {"headroom_bytes", step.headroom().in_base()},
+          {"time_s", work.time.in_base()},
+          {"low_s", work.low.in_base()},
+          {"high_s", work.high.in_base()},
+          {"usd", known(work.usd)},
+          {"kwh", work.energy ? Json(work.energy->in_base() / kJoulesPerKwh) : Json(nullptr)}};
+}
+
+Json point_of(const Results& results, const Ranking& ranking, std::size_t point) {
+  const Outcome& outcome = *results.outcomes[point];
+  const auto position = position_of(static_cast<std::int64_t>(point), results.question.axes);
+  Json axes = Json::object();
+  for (std::size_t i = 0; i < position.size(); ++i) {
+    const AxisNames& axis = results.question.axes[i];
+    axes[axis.name] = axis.values[position[i]];
+  }
+  Json json = {{"point", point}, {"axes", std::move(axes)}};
+  json.update(json_of(outcome));
+  json["whole"] = outcome.figures ? derived(*outcome.figures, figures_of(outcome, ranking.work))
+                                  : Json(nullptr);
+  json["on_front"] = static_cast<bool>(ranking.on_front[point]);
+  json["on_room_front"] = static_cast<bool>(ranking.on_room_front[point]);
+  return json;
+}
+
+Json goal_of(const Question& question) {
+  if (!question.goal) return nullptr;
+  return {{"within_s", known(question.goal->within)},
+          {"budget_usd", known(question.goal->budget)},
+          {"minimise", yaml::name_of(question.goal->minimise)}};
+}
+
+Json verdict_of(const Ranking& ranking) {
+  if (!ranking.verdict) return nullptr;
+  Json missed = Json::array();
+  for (const Miss& miss : ranking.verdict->missed)
+    missed.push_back({{"point", miss.point},
+                      {"late_s", miss.late.in_base()},
+                      {"over_usd", miss.over.in_base()},
+                      {"unknown", miss.unknown}});
+  return {{"met", ranking.verdict->met}, {"missed", std::move(missed)}};
+}
+
+Json best_with(const Results& results, const Ranking& ranking) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
+    const AxisNames& axis = results.question.axes[i];
+    for (std::size_t j = 0; j < ranking.best_with[i].size(); ++j)
+      list.push_back({{"axis", axis.name},
+                      {"value", axis.values[j]},
+                      {"point", or_null(ranking.best_with[i][j])}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string sweep_json(const Results& results, const Ranking& ranking) {
+  const Question& question = results.question;
+  Json axes = Json::array();
+  for (const AxisNames& axis : question.axes)
+    axes.push_back({{"name", axis.name}, {"values", axis.values}});
+  Json points = Json::array();
+  for (std::size_t i = 0; i < results.outcomes.size(); ++i)
+    if (results.outcomes[i]) points.push_back(point_of(results, ranking, i));
+  const Json json = {{"schema", "foreshard.sweep/1"},
+                     {"name", question.name},
+                     {"description", question.description},
+                     {"axes", std::move(axes)},
+                     {"searched", question.searched},
+                     {"train", or_null(question.train)},
+                     {"work", internal::word_of(ranking.work)},
+                     {"ranked_by", yaml::name_of(question.rank)},
+                     {"goal", goal_of(question)},
+                     {"points", results.outcomes.size()},
+                     {"done", results.done()},
+                     {"ranked", ranking.ranked},
+                     {"best_with", best_with(results, ranking)},
+                     {"verdict", verdict_of(ranking)},
+                     {"closest", or_null(ranking.closest)},
+                     {"results", std::move(points)}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string sweep_csv(const Results& results, const Ranking& ranking) {
+  std::string text = "point";
+  for (const AxisNames& axis : results.question.axes) text += "," + csv_field(axis.name);
+  text +=
+      ",status,model,cluster,strategy,devices,step_s,step_low_s,step_high_s,mfu,tokens_per_s,"
+      "samples_per_s,peak_bytes,headroom_bytes,work,time_s,low_s,high_s,usd,kwh,tokens_per_usd,"
+      "on_front,on_room_front,missing_bytes,why\n";
+  const auto cell = [&](const Json& value) {
+    text += "," + (value.is_null()     ? ""
+                   : value.is_string() ? csv_field(value.get<std::string>())
+                                       : value.dump());
+  };
+  for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
+    if (!results.outcomes[i]) continue;
+    const Json point = point_of(results, ranking, i);
+    text += std::to_string(i);
+    for (const auto& [axis, value] : point["axes"].items()) cell(value);
+    for (const char* key : {"status", "model", "cluster", "strategy"}) cell(point[key]);
+    const auto of = [&](const char* part, const char* key) {
+      return point[part].is_null() ? Json(nullptr) : point[part][key];
+    };
+    for (const char* key : {"devices", "time_s", "low_s", "high_s", "mfu"}) cell(of("step", key));
+    for (const char* key : {"tokens_per_s", "samples_per_s"}) cell(of("whole", key));
+    cell(of("step", "peak_bytes"));
+    cell(of("whole", "headroom_bytes"));
+    cell(internal::word_of(ranking.work));
+    for (const char* key : {"time_s", "low_s", "high_s", "usd", "kwh", "tokens_per_usd"})
+      cell(of("whole", key));
+    for (const char* key : {"on_front", "on_room_front", "missing_bytes", "why"}) cell(point[key]);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace foreshard::sweep

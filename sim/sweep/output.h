@@ -1,0 +1,23 @@
+/// \file
+/// The results of a sweep as text for people, as JSON (schema foreshard.sweep/1) and as CSV. The
+/// same results give the same bytes, whoever computed them.
+///
+/// Of the JSON, `work` says what times, USD and kWh of points are of: the whole training, a token
+/// or a sample (ranking.h). What is not known is null.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/sweep/ranking.h"
+#include "sim/sweep/results.h"
+
+namespace foreshard::sweep {
+
+/// The `top` best points, the best one for each value of each axis, and what the goal says.
+std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top);
+std::string sweep_json(const Results& results, const Ranking& ranking);
+/// A line for each point that is done, in the order of the grid.
+std::string sweep_csv(const Results& results, const Ranking& ranking);
+
+}  // namespace foreshard::sweep

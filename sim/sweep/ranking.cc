@@ -1,0 +1,170 @@
+#include "sim/sweep/ranking.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foreshard::sweep {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+double steps_of(const StepFigures& step, Work work) {
+  switch (work) {
+    case Work::kTraining:
+      return step.training_steps.value_or(0);
+    case Work::kToken:
+      return 1 / step.tokens;
+    case Work::kSample:
+      return 1 / step.samples;
+  }
+  return 0;
+}
+
+double measure(const WorkFigures& figures, Measure by) {
+  switch (by) {
+    case Measure::kTime:
+      return figures.time.in_base();
+    case Measure::kUsd:
+      return figures.usd ? figures.usd->in_base() : kUnknown;
+    case Measure::kKwh:
+      return figures.energy ? figures.energy->in_base() : kUnknown;
+  }
+  return kUnknown;
+}
+
+struct Place {
+  std::size_t point;
+  WorkFigures figures;
+  Bytes room;
+};
+
+bool no_worse(const Place& a, const Place& b, bool with_room) {
+  return a.figures.time <= b.figures.time && *a.figures.usd <= *b.figures.usd &&
+         (!with_room || a.room >= b.room);
+}
+
+// Which of the places no other one beats. In this order none is beaten by one behind it, and what
+// one beats, those before it that nothing beats do too.
+std::vector<bool> front_of(std::vector<Place> places, bool with_room, std::size_t points) {
+  std::erase_if(places, [](const Place& place) { return !place.figures.usd; });
+  std::ranges::stable_sort(places, {}, [](const Place& place) {
+    return std::tuple(place.figures.time, *place.figures.usd, -place.room);
+  });
+  std::vector<const Place*> front;
+  std::vector<bool> on_front(points, false);
+  for (const Place& one : places) {
+    const bool beaten = std::ranges::any_of(front, [&](const Place* other) {
+      return no_worse(*other, one, with_room) && !no_worse(one, *other, with_room);
+    });
+    if (beaten) continue;
+    front.push_back(&one);
+    on_front[one.point] = true;
+  }
+  return on_front;
+}
+
+Miss miss_of(const Goal& goal, const Place& place) {
+  Miss miss;
+  miss.point = place.point;
+  if (goal.within && place.figures.time > *goal.within) {
+    miss.late = place.figures.time - *goal.within;
+    miss.excess = miss.late / *goal.within;
+  }
+  miss.unknown =
+      measure(place.figures, goal.minimise) == kUnknown || (goal.budget && !place.figures.usd);
+  if (goal.budget && place.figures.usd && *place.figures.usd > *goal.budget) {
+    miss.over = *place.figures.usd - *goal.budget;
+    miss.excess = std::max(miss.excess, miss.over / *goal.budget);
+  }
+  if (miss.unknown) miss.excess = kUnknown;
+  return miss;
+}
+
+Verdict verdict_of(const Goal& goal, const std::vector<Place>& places) {
+  Verdict verdict;
+  for (const Place& place : places) {
+    const Miss miss = miss_of(goal, place);
+    if (miss.excess > 0)
+      verdict.missed.push_back(miss);
+    else
+      verdict.met.push_back(place.point);
+  }
+  std::ranges::stable_sort(verdict.missed, {}, &Miss::excess);
+  return verdict;
+}
+
+std::optional<std::size_t> closest_of(const Results& results) {
+  std::optional<std::size_t> closest;
+  const auto missing = [&](std::size_t i) {
+    const auto& bytes = results.outcomes[i]->missing;
+    return bytes ? bytes->in_base() : kUnknown;
+  };
+  for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
+    if (!results.outcomes[i] || results.outcomes[i]->status != PointStatus::kInfeasible) continue;
+    if (!closest || missing(i) < missing(*closest)) closest = i;
+  }
+  return closest;
+}
+
+}  // namespace
+
+Work work_of(const Results& results) {
+  if (results.question.train) return Work::kTraining;
+  const bool tokens = std::ranges::all_of(results.outcomes, [](const auto& one) {
+    return !one || !one->figures || one->figures->tokens > 0;
+  });
+  return tokens ? Work::kToken : Work::kSample;
+}
+
+WorkFigures figures_of(const Outcome& outcome, Work work) {
+  FORESHARD_CHECK(outcome.figures.has_value());
+  const StepFigures& step = *outcome.figures;
+  const double steps = steps_of(step, work);
+  WorkFigures figures{.time = step.step * steps,
+                      .low = step.low * steps,
+                      .high = step.high * steps,
+                      .usd = {},
+                      .energy = {}};
+  if (step.rent) figures.usd = *step.rent * steps;
+  if (step.energy) figures.energy = *step.energy * steps;
+  return figures;
+}
+
+Ranking ranking_of(const Results& results) {
+  Ranking ranking;
+  ranking.work = work_of(results);
+  std::vector<Place> places;
+  for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
+    const auto& outcome = results.outcomes[i];
+    if (!outcome || !outcome->figures) continue;
+    places.push_back({i, figures_of(*outcome, ranking.work), outcome->figures->headroom()});
+  }
+  const Measure by = results.question.rank;
+  std::ranges::stable_sort(places, [&](const Place& a, const Place& b) {
+    const double first = measure(a.figures, by);
+    const double second = measure(b.figures, by);
+    return first != second ? first < second : a.figures.time < b.figures.time;
+  });
+  for (const Place& place : places) ranking.ranked.push_back(place.point);
+  ranking.on_front = front_of(places, false, results.outcomes.size());
+  ranking.on_room_front = front_of(places, true, results.outcomes.size());
+
+  for (const AxisNames& axis : results.question.axes)
+    ranking.best_with.emplace_back(axis.values.size());
+  for (const std::size_t point : ranking.ranked) {
+    const auto position = position_of(static_cast<std::int64_t>(point), results.question.axes);
+    for (std::size_t axis = 0; axis < position.size(); ++axis) {
+      auto& best = ranking.best_with[axis][position[axis]];
+      if (!best) best = point;
+    }
+  }
+  if (places.empty()) ranking.closest = closest_of(results);
+  if (results.question.goal) ranking.verdict = verdict_of(*results.question.goal, places);
+  return ranking;
+}
+
+}  // namespace foreshard::sweep

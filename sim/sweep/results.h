@@ -1,0 +1,43 @@
+/// \file
+/// A sweep as its results show it: what was asked, in names, and what came out. A results file
+/// holds as much; the writers (output.h) need nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+#include "sim/sweep/grid.h"
+#include "sim/sweep/outcome.h"
+#include "sim/sweep/sweep.h"
+
+namespace foreshard::sweep {
+
+struct Question {
+  std::string name;
+  std::string description;
+  std::vector<AxisNames> axes;
+  bool searched = false;
+  std::optional<std::string> train;
+  Measure rank = Measure::kTime;  ///< Of a goal: what it minimises.
+  std::optional<Goal> goal;
+};
+Question question_of(const LoadedSweep& sweep);
+
+/// One line, the same for the same question.
+std::string text_of(const Question& question);
+/// \return kInvalidInput if `text` is none that text_of writes.
+Result<Question> question_in(std::string_view text);
+
+struct Results {
+  Question question;
+  std::vector<std::optional<Outcome>> outcomes;  ///< By point; empty where it is not done.
+
+  std::int64_t done() const;
+};
+
+}  // namespace foreshard::sweep

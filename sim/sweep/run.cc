@@ -1,0 +1,107 @@
+#include "sim/sweep/run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "base/grouped.h"
+
+#include "sim/sweep/internal/desk.h"
+#include "sim/sweep/internal/queue.h"
+#include "sim/sweep/internal/record.h"
+
+namespace foreshard::sweep {
+namespace {
+
+using internal::Queue;
+using internal::Record;
+
+std::vector<std::int64_t> points_of(const Shard& shard, std::int64_t all) {
+  std::vector<std::int64_t> points;
+  for (std::int64_t i = shard.part - 1; i < all; i += shard.parts) points.push_back(i);
+  return points;
+}
+
+// Does one point. \return kIo as of load_point, outcome_at and the store.
+Status do_point(const Setup& setup, std::int64_t index, Record& record) {
+  FORESHARD_ASSIGN(const Point point, load_point(setup, index));
+  FORESHARD_ASSIGN(const bool known, record.take_known(index, point.key));
+  if (known) return {};
+  FORESHARD_ASSIGN(Outcome outcome, outcome_at(setup, index, point));
+  return record.add(index, point.key, std::move(outcome));
+}
+
+void work(const Setup& setup, Queue& queue, Record& record) {
+  while (const auto index = queue.take()) {
+    if (Status status = do_point(setup, *index, record); !status.ok()) {
+      record.fail(std::move(status).error());
+      queue.stop();
+    }
+    queue.done();
+  }
+}
+
+// Where no point makes a study: the first fault, which is then the sweep's.
+std::optional<Error> fault_of_all(const Results& results) {
+  std::optional<Error> first;
+  std::int64_t invalid = 0;
+  for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
+    const auto& outcome = results.outcomes[i];
+    if (!outcome) continue;
+    if (outcome->status != PointStatus::kInvalid) return std::nullopt;
+    ++invalid;
+    if (!first)
+      first = Error{Error::Code::kInvalidInput,
+                    fmt::format("{}\n   (point {}: {})", outcome->why, i,
+                                label_of(static_cast<std::int64_t>(i), results.question.axes))};
+  }
+  if (first && invalid > 1)
+    first->message += fmt::format("\n   none of {} points makes a study", grouped(invalid));
+  return first;
+}
+
+}  // namespace
+
+Result<Shard> parse_shard(std::string_view text) {
+  Shard shard;
+  const char* const end = text.data() + text.size();
+  const auto part = std::from_chars(text.data(), end, shard.part);
+  const bool slash = part.ec == std::errc() && part.ptr != end && *part.ptr == '/';
+  const auto parts = slash ? std::from_chars(part.ptr + 1, end, shard.parts) : part;
+  if (!slash || parts.ec != std::errc() || parts.ptr != end || shard.part < 1 ||
+      shard.part > shard.parts)
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("'{}' is no part of a sweep; write 2/8 for the second of eight",
+                             text.substr(0, 40))};
+  return shard;
+}
+
+Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
+  const Question question = question_of(setup.sweep);
+  const auto points = points_of(options.shard, size_of(question.axes));
+  Queue queue(points, options.out_of_time);
+  Record record(question, options.store, options.progress);
+  const auto threads =
+      std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(std::ssize(points), 1));
+  {
+    std::unique_ptr<internal::Desk> desk;
+    if (options.team != nullptr) {
+      FORESHARD_ASSIGN(std::string common, internal::common_work(setup));
+      FORESHARD_ASSIGN(desk, internal::Desk::open(*options.team, std::move(common), queue, record));
+    }
+    std::vector<std::jthread> workers;
+    for (std::int64_t i = 1; i < threads; ++i)
+      workers.emplace_back([&] { work(setup, queue, record); });
+    work(setup, queue, record);
+  }
+  FORESHARD_ASSIGN(RunResult result, record.take());
+  result.partial = result.computed + result.known < std::ssize(points);
+  if (auto fault = fault_of_all(result.results)) return *std::move(fault);
+  return result;
+}
+
+}  // namespace foreshard::sweep

@@ -1,0 +1,65 @@
+/// \file
+/// The results file of a sweep: an SQLite database of outcomes by the key of their points
+/// (evaluate.h), and which points of which question they belong to.
+///
+/// Each new outcome is one transaction that is on the disk when `put` returns: a process that is
+/// killed loses no more than the points it was working on. SQLite's rollback journal is used rather
+/// than its write-ahead log, because one process writes, the file may lie on a network file system,
+/// where the log does not work, and what is left is one file.
+///
+/// A file that is no results file, is damaged, or was written in another form is never written to:
+/// a run sets it aside under another name and begins a new one. One process at a time has a file.
+///
+/// Source: SQLite, "Atomic Commit In SQLite", "Write-Ahead Logging", section 1.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "sim/sweep/results.h"
+
+namespace foreshard::sweep {
+
+class Store {
+ public:
+  /// For a run of `question`: which points are known is forgotten, outcomes are kept.
+  /// \param remarks  receives what happened to a file that was set aside.
+  /// \return kIo where the system refuses, or another process has the file.
+  static Result<Store> open(const std::filesystem::path& path, const Question& question,
+                            std::vector<std::string>& remarks);
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+  ~Store();
+
+  /// The outcome of that key, if it was stored.
+  /// \return kIo where the file cannot be read any more.
+  Result<std::optional<Outcome>> find(const std::string& key);
+  /// Point `index` has this outcome. What `find` found is only noted, and is on the disk after the
+  /// next new outcome, or `finish`.
+  /// \return kIo where the system refuses (the disk is full); the file then has what it had.
+  Status put(std::int64_t index, const std::string& key, const Outcome& outcome);
+  Status finish();
+
+ private:
+  struct State;
+  explicit Store(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// \return kInvalidInput for what is no results file, is damaged, or was written in another form;
+///     kIo as of open.
+Result<Results> read_results(const std::filesystem::path& path);
+
+/// Writes the points of all files, which are parts of one sweep, into a new file.
+/// \return also kInvalidInput where the files have different questions, or a point other inputs in
+///     one than in another, or `output` exists.
+Status merge_results(const std::vector<std::filesystem::path>& inputs,
+                     const std::filesystem::path& output);
+
+}  // namespace foreshard::sweep

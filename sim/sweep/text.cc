@@ -1,0 +1,195 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <string>
+#include <vector>
+
+#include "base/grouped.h"
+#include "base/quantity.h"
+
+#include "sim/report/numbers.h"
+#include "sim/sweep/internal/words.h"
+#include "sim/sweep/output.h"
+
+namespace foreshard::sweep {
+namespace {
+
+using report::right;
+using report::scaled;
+
+// Rents of a token are written of a million.
+constexpr double kMillion = 1e6;
+
+std::string label(const Results& results, std::size_t point) {
+  return label_of(static_cast<std::int64_t>(point), results.question.axes);
+}
+
+std::string counts_text(const Results& results) {
+  const auto count = [&](PointStatus status) {
+    return std::ranges::count_if(results.outcomes,
+                                 [&](const auto& one) { return one && one->status == status; });
+  };
+  const std::int64_t all = std::ssize(results.outcomes);
+  std::string text =
+      fmt::format("  {} {}: {} {}", grouped(all), plural(all, "point"),
+                  grouped(count(PointStatus::kOk)), count(PointStatus::kOk) == 1 ? "runs" : "run");
+  if (const auto n = count(PointStatus::kInfeasible); n > 0)
+    text += fmt::format(", {} cannot", grouped(n));
+  if (const auto n = count(PointStatus::kInvalid); n > 0)
+    text += fmt::format(", {} {} no study", grouped(n), n == 1 ? "makes" : "make");
+  if (const auto left = all - results.done(); left > 0)
+    text += fmt::format(", {} not done", grouped(left));
+  return text + "\n";
+}
+
+std::string money(const WorkFigures& figures, Work work) {
+  if (!figures.usd) return "-";
+  return scaled(*figures.usd / 1_USD * (work == Work::kTraining ? 1 : kMillion));
+}
+
+std::string energy(const WorkFigures& figures, Work work) {
+  if (!figures.energy) return "-";
+  return report::watt_hours(*figures.energy * (work == Work::kTraining ? 1 : kMillion));
+}
+
+// One line of a point that runs, and another for the strategy that was found.
+std::string row_of(const Results& results, const Ranking& ranking, std::size_t place) {
+  const std::size_t point = ranking.ranked[place];
+  const Outcome& outcome = *results.outcomes[point];
+  const StepFigures& step = *outcome.figures;
+  const WorkFigures figures = figures_of(outcome, ranking.work);
+  const bool training = ranking.work == Work::kTraining;
+  const double amount = ranking.work == Work::kSample ? step.samples : step.tokens;
+  std::string text = fmt::format(
+      "{} {:>4} {} {} {} {} {} {} {}  {}\n", ranking.on_front[point] ? "*" : " ", place + 1,
+      right(format(training ? figures.time : step.step), 8), right(money(figures, ranking.work), 8),
+      right(energy(figures, ranking.work), 9), right(scaled(amount / (step.step / 1_s)), 8),
+      right(report::percent(step.mfu), 7), right(format(step.headroom()), 9),
+      right(grouped(step.devices), 7), label(results, point));
+  if (results.question.searched) text += fmt::format("{:>7}{}\n", "", outcome.strategy);
+  return text;
+}
+
+std::string table_text(const Results& results, const Ranking& ranking, std::int64_t top) {
+  if (ranking.ranked.empty()) return "";
+  const bool sample = ranking.work == Work::kSample;
+  const bool training = ranking.work == Work::kTraining;
+  const std::string each = sample ? "samples" : "tokens";
+  std::string text = fmt::format(
+      "\n  {:>4} {} {} {} {} {} {} {}  {}\n", "", right(training ? "time" : "step", 8),
+      right(training ? "USD" : "USD/M", 8), right(training ? "energy" : "Wh/M", 9),
+      right(each + "/s", 8), right("MFU", 7), right("headroom", 9), right("devices", 7), "point");
+  const auto shown =
+      std::min(static_cast<std::size_t>(std::max<std::int64_t>(top, 0)), ranking.ranked.size());
+  for (std::size_t i = 0; i < shown; ++i) text += row_of(results, ranking, i);
+  if (shown < ranking.ranked.size())
+    text += fmt::format("  ... and {} more (--top)\n",
+                        grouped(static_cast<std::int64_t>(ranking.ranked.size() - shown)));
+  if (std::ranges::count(ranking.on_front, true) > 0)
+    text += "  * no other point is both faster and cheaper\n";
+  return text;
+}
+
+std::string best_text(const Results& results, const Ranking& ranking) {
+  if (ranking.ranked.empty() || results.question.axes.size() < 2) return "";
+  std::string text = "\nBest with each value\n";
+  for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
+    const AxisNames& axis = results.question.axes[i];
+    for (std::size_t j = 0; j < axis.values.size(); ++j) {
+      const auto& best = ranking.best_with[i][j];
+      const std::string what = axis.name + " " + axis.values[j];
+      if (!best) {
+        text += fmt::format("  {:<28} nothing runs\n", what);
+        continue;
+      }
+      const WorkFigures figures = figures_of(*results.outcomes[*best], ranking.work);
+      text += fmt::format("  {:<28} {} {}  {}\n", what, right(format(figures.time), 8),
+                          right(money(figures, ranking.work), 8), label(results, *best));
+    }
+  }
+  return text;
+}
+
+std::string bill(const Results& results, const Ranking& ranking, std::size_t point) {
+  const WorkFigures figures = figures_of(*results.outcomes[point], ranking.work);
+  std::string text = format(figures.time);
+  if (figures.usd) text += fmt::format(", {} USD", scaled(*figures.usd / 1_USD));
+  if (figures.energy) text += fmt::format(", {}", report::watt_hours(*figures.energy));
+  return text;
+}
+
+std::string miss_text(const Results& results, const Miss& miss) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (miss.late > Seconds()) add(format(miss.late) + " late");
+  if (miss.over > Dollars()) add(scaled(miss.over / 1_USD) + " USD over");
+  if (miss.unknown) add("its price or energy is not known");
+  return fmt::format("  {:<28} {}\n", label(results, miss.point), text);
+}
+
+std::string verdict_text(const Results& results, const Ranking& ranking) {
+  if (!ranking.verdict) return "";
+  const Goal& goal = *results.question.goal;
+  const Verdict& verdict = *ranking.verdict;
+  std::string text = fmt::format("\nGoal: {}", *results.question.train);
+  if (goal.within) text += " within " + format(*goal.within);
+  if (goal.budget) text += fmt::format(" for at most {} USD", scaled(*goal.budget / 1_USD));
+  text += fmt::format(", least {}\n", yaml::name_of(goal.minimise));
+  if (verdict.met.empty())
+    text += "  No point meets it.\n";
+  else
+    text += fmt::format("  {} {} it. The answer: {}\n  ({})\n", grouped(std::ssize(verdict.met)),
+                        verdict.met.size() == 1 ? "point meets" : "points meet",
+                        label(results, verdict.met.front()),
+                        bill(results, ranking, verdict.met.front()));
+  constexpr std::size_t kMostMisses = 5;
+  if (!verdict.missed.empty()) text += "  Closest of those that miss it\n";
+  for (std::size_t i = 0; i < std::min(kMostMisses, verdict.missed.size()); ++i)
+    text += "  " + miss_text(results, verdict.missed[i]);
+  return text;
+}
+
+// The first of those that cannot run or are no study, and why.
+std::string faults_text(const Results& results, const Ranking& ranking) {
+  constexpr int kMost = 5;
+  std::string text;
+  int shown = 0;
+  std::int64_t more = 0;
+  for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
+    const auto& outcome = results.outcomes[i];
+    if (!outcome || outcome->status == PointStatus::kOk) continue;
+    if (++shown > kMost) {
+      ++more;
+      continue;
+    }
+    const std::string why = outcome->why.substr(0, outcome->why.find('\n'));
+    text += fmt::format("  {}\n    {}\n", label(results, i), why);
+  }
+  if (more > 0)
+    text += fmt::format("  ... and {} more (--format json lists them)\n", grouped(more));
+  if (!text.empty()) text = "\nCannot run\n" + text;
+  if (ranking.closest) {
+    const Outcome& closest = *results.outcomes[*ranking.closest];
+    text += fmt::format("\nNothing runs. The closest: {}\n  {}\n  {}\n",
+                        label(results, *ranking.closest), closest.strategy, closest.why);
+    if (closest.missing) text += "  Devices with so much more memory, or more of them, would do.\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top) {
+  std::vector<std::string> axes;
+  for (const AxisNames& axis : results.question.axes) axes.push_back(axis.name);
+  std::string text = fmt::format("{}: {}\n", results.question.name, join(axes, " x "));
+  if (!results.question.description.empty()) text += results.question.description + "\n";
+  text += "\n" + counts_text(results);
+  text += table_text(results, ranking, top);
+  text += best_text(results, ranking);
+  text += verdict_text(results, ranking);
+  return text + faults_text(results, ranking);
+}
+
+}  // namespace foreshard::sweep

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""`foreshard study` as processes that are killed, interrupted, starved and spread over ranks: whatever
+happens, nothing that was done is lost, and `study export` has the bytes of an undisturbed serial run.
+
+    study_test.py PROGRAM SOURCE BUILD [Class.test...]
+"""
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+POINTS = 48
+BASE = """\
+cluster: {name: box, node: dgx-a100-80gb}
+model: {name: small, layers: 16, hidden: 1024, heads: 16, vocabulary: 32000, sequence: 512}
+strategy: {tensor_parallel: 2, pipeline_parallel: 2, data_parallel: 2, global_batch: 256, framework: megatron-lm}
+"""
+# From the slow to the fast ones: a run has most of its points late.
+SWEEP = """\
+study: base.yaml
+train: 1B tokens
+axes:
+  - {key: strategy.micro_batch, values: [1, 2, 4]}
+  - {key: model.layers, values: [16, 14, 12, 10, 8, 6, 4, 3]}
+  - {key: cluster.rent, values: [1 USD/h, 2 USD/h]}
+"""
+# A launcher that the tests run under is none of theirs.
+CLEAN = {name: value for name, value in os.environ.items()
+         if not name.startswith(("OMPI_", "PMIX_", "SLURM_", "PMI_", "FLUX_", "PALS_"))}
+
+
+class Study(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.home = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.home.name)
+        (cls.folder / "base.yaml").write_text(BASE)
+        (cls.folder / "sweep.yaml").write_text(SWEEP)
+        cls.serial = {form: cls.study("sweep.yaml", "--threads", "1", "--format", form)
+                      for form in ("json", "csv")}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.home.cleanup()
+
+    @classmethod
+    def start(cls, *arguments, prefix=(), **others):
+        return subprocess.Popen([*prefix, PROGRAM, "study", *map(str, arguments)], cwd=cls.folder, env=CLEAN,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, **others)
+
+    @classmethod
+    def ended(cls, process, code=0):
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == code, f"{process.returncode}, not {code}\n{out[-2000:]}\n{err}"
+        return out, err
+
+    @classmethod
+    def study(cls, *arguments, code=0):
+        return cls.ended(cls.start(*arguments), code)[0]
+
+    def done(self, results):
+        """Points that a results file has, whole or not."""
+        export = subprocess.run([PROGRAM, "study", "export", results, "--format", "json"], cwd=self.folder,
+                                env=CLEAN, capture_output=True, text=True)
+        self.assertIn(export.returncode, (0, 5), export.stderr)
+        return json.loads(export.stdout)["done"]
+
+    def wait_for(self, results, size):
+        """Until the results file has grown beyond `size` bytes."""
+        path = self.folder / results
+        for _ in range(3000):
+            if path.exists() and path.stat().st_size > size:
+                return
+            time.sleep(0.02)
+        self.fail(f"{results} did not grow beyond {size} bytes")
+
+    def expect_serial(self, results):
+        for form, text in self.serial.items():
+            self.assertEqual(self.study("export", results, "--format", form), text, form)
+
+    def test_killed_run_goes_on(self):
+        process = self.start("sweep.yaml", "--results", "killed.db", "--threads", "1")
+        self.wait_for("killed.db", 20000)
+        process.kill()
+        process.communicate()
+        before = self.done("killed.db")
+        self.assertGreater(before, 0)
+        self.assertLess(before, POINTS)
+        _, err = self.ended(self.start("sweep.yaml", "--results", "killed.db", "--format", "json"))
+        self.assertIn(f"{before} of {POINTS} points were in killed.db already", err)
+        self.expect_serial("killed.db")
+
+    def test_interrupt_and_budget_keep_what_is_done(self):
+        process = self.start("sweep.yaml", "--results", "interrupted.db", "--threads", "1")
+        self.wait_for("interrupted.db", 20000)
+        process.send_signal(signal.SIGINT)
+        out, err = self.ended(process, 5)
+        self.assertIn("not done", out)
+        self.assertIn("interrupted: what has begun is finished and kept", err)
+        self.assertGreater(self.done("interrupted.db"), 0)
+        out = self.study("sweep.yaml", "--budget", "1ms", "--results", "interrupted.db", code=5)
+        self.assertIn("not done", out)
+        self.study("sweep.yaml", "--results", "interrupted.db")
+        self.expect_serial("interrupted.db")
+
+    def test_full_disk_is_one_message(self):
+        def limited():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (40000, 40000))
+        process = self.start("sweep.yaml", "--results", "full.db", "--threads", "1", preexec_fn=limited,
+                             restore_signals=False)
+        out, err = self.ended(process, 2)
+        self.assertEqual(out, "")
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        self.assertIn("full.db: ", err)
+        before = self.done("full.db")
+        self.assertGreater(before, 0)
+        _, err = self.ended(self.start("sweep.yaml", "--results", "full.db"))
+        self.assertIn(f"{before} of {POINTS} points", err)
+        self.expect_serial("full.db")
+
+    def test_shards_merge_to_the_whole(self):
+        for part in (1, 2, 3):
+            self.study("sweep.yaml", "--shard", f"{part}/3", "--results", f"{part}.db", "-o", os.devnull)
+        self.study("merge", "1.db", "2.db", "3.db", "-o", "all.db")
+        self.expect_serial("all.db")
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_one_of_four_ranks_is_killed(self):
+        prefix = ("mpirun", "--enable-recovery", "--oversubscribe", "--allow-run-as-root", "-n", "4")
+        run = self.start("sweep.yaml", "--results", "ranks.db", "-o", "ranks.json", "--format", "json",
+                         prefix=prefix, start_new_session=True)
+        self.wait_for("ranks.db", 16000)
+        victim = self.rank_of(run, "2")
+        os.kill(victim, signal.SIGKILL)
+        self.ended(run)
+        self.assertEqual((self.folder / "ranks.json").read_text(), self.serial["json"])
+        self.expect_serial("ranks.db")
+        self.assertFalse((self.folder / "ranks.db.rank-0").exists())
+
+    def rank_of(self, launcher, rank):
+        """The process of a rank that `launcher` started."""
+        wanted = f"OMPI_COMM_WORLD_RANK={rank}".encode()
+        for _ in range(500):
+            for entry in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    if f"PPid:\t{launcher.pid}\n" in (entry / "status").read_text() and \
+                            wanted in (entry / "environ").read_bytes().split(b"\0"):
+                        return int(entry.name)
+                except OSError:
+                    continue
+            time.sleep(0.01)
+        return self.fail(f"there is no rank {rank}")
+
+    def test_ranks_need_a_place_to_meet(self):
+        process = subprocess.run([PROGRAM, "study", "sweep.yaml"], cwd=self.folder, capture_output=True, text=True,
+                                 env={**CLEAN, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"})
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("give --results FILE: ranks meet beside it", process.stderr)
+
+    def test_bad_input_is_one_message(self):
+        for arguments, message in (
+                (("no.yaml",), "no.yaml"),
+                ((), "a sweep is missing"),
+                (("sweep.yaml", "--budget", "0s"), "--budget: must be positive"),
+                (("sweep.yaml", "--shard", "3/2"), "is no part of a sweep"),
+                (("export", "no.db"), "no.db: there is no such file"),
+                (("export", "base.yaml"), "base.yaml: is no results file"),
+                (("merge", "base.yaml"), "name the new file"),
+                (("sweep.yaml", "--results", "no/folder/r.db"), "no/folder/r.db: ")):
+            process = self.start(*arguments)
+            out, err = process.communicate()
+            self.assertEqual((process.returncode, out), (2, ""), arguments)
+            self.assertIn(message, err)
+
+    def test_goal_that_nothing_meets(self):
+        (self.folder / "goal.yaml").write_text(SWEEP + "goal: {within: 1 min, minimise: usd}\n")
+        out = self.study("goal.yaml", code=3)
+        self.assertIn("No point meets it.", out)
+        self.assertIn(" late", out)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -1,0 +1,108 @@
+// What a sweep's file says: its axes, its points, its faults.
+#include "sim/sweep/grid.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "tests/sim/sweep/sweeps.h"
+
+namespace foreshard::sweep {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> texts(const std::vector<yaml::Override>& overrides) {
+  std::vector<std::string> lines;
+  for (const auto& each : overrides) lines.push_back(each.path + "=" + each.value);
+  return lines;
+}
+
+constexpr const char* kTwoAxes =
+    "set: {strategy.zero_stage: 1}\n"
+    "axes:\n"
+    "  - {key: strategy.micro_batch, values: [1, 2]}\n"
+    "  - name: machine\n"
+    "    choices:\n"
+    "      - {name: one, set: {cluster.nodes: 1}}\n"
+    "      - {name: two, set: {cluster.nodes: 2, cluster: {name: pair, node: dgx-h100}}}\n"
+    "train: 1B tokens\n";
+
+TEST(Grid, IsTheProductOfTheAxesTheLastFastest) {
+  const TemporaryFolder folder;
+  const auto sweep = sweep_of(folder, kTwoAxes);
+  ASSERT_TRUE(sweep) << sweep.error().message;
+  const auto axes = names_of(sweep->sweep);
+  EXPECT_EQ(size_of(axes), 4);
+  EXPECT_EQ(label_of(0, axes), "micro_batch 1, machine one");
+  EXPECT_EQ(label_of(1, axes), "micro_batch 1, machine two");
+  EXPECT_EQ(label_of(2, axes), "micro_batch 2, machine one");
+}
+
+// Outer keys come before inner ones, whatever the order in the file.
+TEST(Grid, SetsOuterKeysFirst) {
+  const TemporaryFolder folder;
+  const auto sweep = sweep_of(folder, kTwoAxes);
+  ASSERT_TRUE(sweep) << sweep.error().message;
+  EXPECT_THAT(
+      texts(overrides_of(*sweep, 3)),
+      ElementsAre("strategy.zero_stage=1", "strategy.micro_batch=2",
+                  "cluster={name: pair, node: dgx-h100}", "cluster.nodes=2", "train=1B tokens"));
+}
+
+TEST(Grid, TakesValuesOfEveryShape) {
+  const TemporaryFolder folder;
+  const auto sweep = sweep_of(folder,
+                              "axes:\n"
+                              "  - {key: a, values: [[1, 2], {b: [x, \"y, z\"]}, \"5\", 400 "
+                              "Gbit/s, true, my/file.yaml]}\n");
+  ASSERT_TRUE(sweep) << sweep.error().message;
+  std::vector<std::string> values;
+  for (std::int64_t i = 0; i < 6; ++i) values.push_back(overrides_of(*sweep, i).back().value);
+  EXPECT_THAT(values, ElementsAre("[1, 2]", "{b: [x, \"y, z\"]}", "\"5\"", "400 Gbit/s", "true",
+                                  (folder.path() / "my/file.yaml").string()));
+}
+
+std::string fault(const std::string& text) {
+  const TemporaryFolder folder;
+  const auto sweep = sweep_of(folder, text);
+  return sweep ? "accepted" : sweep.error().message;
+}
+
+TEST(Sweep, SaysWhatIsWrong) {
+  const std::string axis = "axes: [{key: a, values: [1]}]\n";
+  EXPECT_THAT(fault("axes: []\n"), HasSubstr("axes"));
+  EXPECT_THAT(fault("axes: [{key: a}]\n"), HasSubstr("needs 'key' and 'values'"));
+  EXPECT_THAT(fault("axes: [{key: a, values: [1], choices: [{name: x, set: {}}]}]\n"),
+              HasSubstr("needs either"));
+  EXPECT_THAT(fault("axes: [{choices: [{name: x, set: {}}]}]\n"), HasSubstr("needs a 'name'"));
+  EXPECT_THAT(fault("axes: [{key: a, values: [1, 1]}]\n"), HasSubstr("has the value 1 twice"));
+  EXPECT_THAT(fault("axes: [{key: a.n, values: [1]}, {key: b.n, values: [1]}]\n"),
+              HasSubstr("two axes are called 'n'"));
+  EXPECT_THAT(fault(axis + "train: two days\n"), HasSubstr("is no length of a training"));
+  EXPECT_THAT(fault(axis + "goal: {within: 1 d}\n"), HasSubstr("how long the training is"));
+  EXPECT_THAT(fault(axis + "train: 1T tokens\ngoal: {train: 2T tokens}\n"),
+              HasSubstr("the goal trains '2T tokens', the sweep '1T tokens'"));
+  EXPECT_THAT(fault(axis + "train: 1T tokens\nrank: usd\ngoal: {within: 1 d}\n"),
+              HasSubstr("a goal says itself what is minimised"));
+  EXPECT_THAT(fault(axis + "train: 1T tokens\ngoal: {within: 0 d}\n"), HasSubstr("positive"));
+  std::string many = "axes:\n";
+  for (const char* key : {"a", "b", "c"}) {
+    many += std::string("  - {key: ") + key + ", values: [0";
+    for (int i = 1; i < 100; ++i) many += ", " + std::to_string(i);
+    many += "]}\n";
+  }
+  EXPECT_THAT(fault(many), HasSubstr("more than 100,000 points"));
+}
+
+TEST(Sweep, NeedsAStudyOrItsParts) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("s.yaml", "model: gpt-1.7b\naxes: [{key: a, values: [1]}]\n");
+  const auto sweep = load_sweep(file.string(), {});
+  ASSERT_FALSE(sweep);
+  EXPECT_THAT(sweep.error().message, HasSubstr("the sweep has no study"));
+}
+
+}  // namespace
+}  // namespace foreshard::sweep

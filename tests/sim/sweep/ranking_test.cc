@@ -1,0 +1,170 @@
+// Rank, fronts and goal, by hand and against an enumeration of all pairs.
+#include "sim/sweep/ranking.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace foreshard::sweep {
+namespace {
+
+using testing::ElementsAre;
+
+// A training of 1,000 steps.
+Outcome runs(double step_s, double usd, double headroom_gib) {
+  StepFigures step;
+  step.step = step_s * 1_s;
+  step.tokens = 1e6;
+  step.samples = 1e3;
+  step.rent = usd / 1000 * 1_USD;
+  step.energy = usd * 1_J;
+  step.training_steps = 1000;
+  step.capacity = 80_GiB;
+  step.peak = 80_GiB - headroom_gib * 1_GiB;
+  Outcome outcome;
+  outcome.status = PointStatus::kOk;
+  outcome.figures = step;
+  return outcome;
+}
+
+Outcome lacks(Bytes missing) {
+  Outcome outcome;
+  outcome.status = PointStatus::kInfeasible;
+  outcome.missing = missing;
+  return outcome;
+}
+
+Results results_of(const std::vector<Outcome>& outcomes, std::optional<Goal> goal = {}) {
+  Results results;
+  results.question.axes.push_back({.name = "case", .values = {}});
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    results.question.axes[0].values.push_back(std::to_string(i));
+    results.outcomes.emplace_back(outcomes[i]);
+  }
+  results.question.train = "1B tokens";
+  results.question.goal = goal;
+  if (goal) results.question.rank = goal->minimise;
+  return results;
+}
+
+TEST(Ranking, ByHand) {
+  // 0 is fastest, 2 cheapest, 1 between; 3 is beaten by 1 but for its room; 4 by all.
+  const Results results = results_of(
+      {runs(1, 900, 1), runs(2, 500, 1), runs(4, 300, 1), runs(3, 600, 9), runs(9, 990, 1)});
+  const Ranking ranking = ranking_of(results);
+  EXPECT_THAT(ranking.ranked, ElementsAre(0, 1, 3, 2, 4));
+  EXPECT_THAT(ranking.on_front, ElementsAre(true, true, true, false, false));
+  EXPECT_THAT(ranking.on_room_front, ElementsAre(true, true, true, true, false));
+  EXPECT_FALSE(ranking.closest);
+}
+
+TEST(Ranking, WithoutAPriceThereIsNoFront) {
+  Outcome free = runs(1, 1, 1);
+  free.figures->rent.reset();
+  Results results = results_of({free, runs(2, 5, 1)});
+  results.question.rank = Measure::kUsd;
+  const Ranking ranking = ranking_of(results);
+  EXPECT_THAT(ranking.ranked, ElementsAre(1, 0));
+  EXPECT_THAT(ranking.on_front, ElementsAre(false, true));
+}
+
+TEST(Ranking, NamesTheClosestWhereNothingRuns) {
+  const Ranking ranking = ranking_of(results_of({lacks(9_GiB), lacks(2_GiB), lacks(5_GiB)}));
+  EXPECT_EQ(ranking.closest, 1);
+}
+
+// 1,000 steps of 86.4 s are a day.
+TEST(Goal, TakesTheCheapestThatIsInTime) {
+  const Goal goal{.train = {}, .within = 86400_s, .budget = {}, .minimise = Measure::kUsd};
+  const Ranking ranking = ranking_of(
+      results_of({runs(50, 900, 1), runs(86, 500, 1), runs(87, 300, 1), runs(100, 100, 1)}, goal));
+  ASSERT_TRUE(ranking.verdict);
+  EXPECT_THAT(ranking.verdict->met, ElementsAre(1, 0));
+  ASSERT_EQ(ranking.verdict->missed.size(), 2U);
+  EXPECT_EQ(ranking.verdict->missed[0].point, 2U);
+  EXPECT_NEAR(ranking.verdict->missed[0].late / 1_s, 600, 1e-6);
+}
+
+TEST(Goal, SaysHowFarNothingMeetsIt) {
+  const Goal goal{.train = {}, .within = 1000_s, .budget = 100_USD, .minimise = Measure::kTime};
+  Outcome free = runs(0.5, 1, 1);
+  free.figures->rent.reset();
+  const Ranking ranking = ranking_of(results_of({runs(3, 90, 1), runs(0.9, 150, 1), free}, goal));
+  EXPECT_TRUE(ranking.verdict->met.empty());
+  ASSERT_EQ(ranking.verdict->missed.size(), 3U);
+  EXPECT_EQ(ranking.verdict->missed[0].point, 1U);  // 50 % over, against 200 % late
+  EXPECT_NEAR(ranking.verdict->missed[0].over / 1_USD, 50, 1e-9);
+  EXPECT_TRUE(ranking.verdict->missed[2].unknown);
+}
+
+// Property: the front is what no other point beats, and the goal's answer the least of those that
+// keep it, on grids of few distinct values, so that ties occur.
+TEST(Ranking, IsThatOfAnEnumeration) {
+  std::mt19937 random(7);
+  const auto draw = [&](int most) { return 1.0 + static_cast<double>(random() % most); };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Outcome> outcomes;
+    for (int i = 0; i < 12; ++i) outcomes.push_back(runs(draw(6), draw(6), draw(3)));
+    const Goal goal{.train = {}, .within = 4000_s, .budget = {}, .minimise = Measure::kUsd};
+    const Results results = results_of(outcomes, goal);
+    const Ranking ranking = ranking_of(results);
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      const StepFigures& one = *outcomes[i].figures;
+      bool front = true, room_front = true;
+      for (const Outcome& each : outcomes) {
+        const StepFigures& other = *each.figures;
+        const bool no_worse = other.step <= one.step && *other.rent <= *one.rent;
+        const bool better = other.step < one.step || *other.rent < *one.rent;
+        const bool room = other.headroom() >= one.headroom();
+        if (no_worse && better) front = false;
+        if (no_worse && room && (better || other.headroom() > one.headroom())) room_front = false;
+      }
+      EXPECT_EQ(ranking.on_front[i], front);
+      EXPECT_EQ(ranking.on_room_front[i], room_front);
+      if (one.step > 4_s) continue;
+      const auto key = [&](std::size_t k) {
+        return std::tuple(*outcomes[k].figures->rent, outcomes[k].figures->step, k);
+      };
+      if (!best || key(i) < key(*best)) best = i;
+    }
+    ASSERT_EQ(ranking.verdict->met.empty(), !best);
+    if (best) EXPECT_EQ(ranking.verdict->met.front(), *best);
+  }
+}
+
+TEST(Outcome, ReadsBackAsItself) {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> any(0, 1e12);
+  for (int i = 0; i < 200; ++i) {
+    Outcome outcome = runs(any(random), any(random), any(random));
+    outcome.why = "a \"why\"\nof two lines, \xc3\xa9";
+    outcome.settings = {{"strategy.tensor_parallel", "8"}, {"use", "[\"node0\"]"}};
+    if (i % 2 == 0) outcome.figures->rent.reset();
+    const auto read = outcome_in(text_of(outcome));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(*read, outcome);
+  }
+  const auto infeasible = lacks(3_GiB);
+  EXPECT_EQ(*outcome_in(text_of(infeasible)), infeasible);
+  for (const char* text : {"", "{}", "[]", "{\"status\": \"fine\"}", "null"})
+    EXPECT_FALSE(outcome_in(text)) << text;
+}
+
+TEST(Question, ReadsBackAsItself) {
+  Question question{.name = "q", .description = "d", .axes = {{"a", {"1", "2"}}, {"b", {"x"}}}};
+  question.train = "2T tokens";
+  question.goal =
+      Goal{.train = {}, .within = 60 * 86400_s, .budget = {}, .minimise = Measure::kKwh};
+  question.rank = Measure::kKwh;
+  const auto read = question_in(text_of(question));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(text_of(*read), text_of(question));
+  for (const char* text : {"", "{}", "{\"axes\": []}", "3"})
+    EXPECT_FALSE(question_in(text)) << text;
+}
+
+}  // namespace
+}  // namespace foreshard::sweep

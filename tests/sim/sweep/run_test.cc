@@ -1,0 +1,259 @@
+// Sweeps that run, are interrupted, and go on.
+#include "sim/sweep/run.h"
+
+#include <atomic>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <thread>
+
+#include "base/file.h"
+#include "tests/sim/sweep/sweeps.h"
+
+#include "sim/report/predict.h"
+#include "sim/search/search.h"
+#include "sim/sweep/output.h"
+
+namespace foreshard::sweep {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kAxes =
+    "axes:\n"
+    "  - {key: strategy.micro_batch, values: [1, 2, 4]}\n"
+    "  - {key: strategy.tensor_parallel, values: [1, 2, 3]}\n"
+    "set: {strategy.data_parallel: 4}\n"
+    "train: 1B tokens\n";
+
+RunResult run(const Setup& setup, RunOptions options = {}) {
+  auto result = run_sweep(setup, options);
+  EXPECT_TRUE(result) << result.error().message;
+  return *std::move(result);
+}
+std::string json(const Results& results) {
+  return sweep_json(results, ranking_of(results));
+}
+
+// Tensor ranks of 3 do not divide the heads; the others are what `simulate` says.
+TEST(RunSweep, SaysWhatSimulateSays) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder, kAxes);
+  const RunResult result = run(setup);
+  EXPECT_EQ(result.computed, 9);
+  for (std::int64_t i = 0; i < 9; ++i) {
+    const Outcome& outcome = *result.results.outcomes[static_cast<std::size_t>(i)];
+    const auto study = study::load_study(
+        {.study = folder.path() / "base.yaml"},
+        {.catalogue = setup.catalogue, .overrides = overrides_of(setup.sweep, i)});
+    if (i % 3 == 2) {
+      ASSERT_FALSE(study);
+      EXPECT_EQ(outcome.status, PointStatus::kInvalid);
+      EXPECT_EQ(outcome.why, study.error().message);
+      continue;
+    }
+    const auto report = report::predict(*study, {});
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_TRUE(outcome.figures);
+    EXPECT_EQ(outcome.figures->step, report->prediction.step);
+    EXPECT_EQ(outcome.figures->low, report->prediction.low);
+    EXPECT_EQ(outcome.figures->rent, report->prediction.expense.rent);
+    EXPECT_EQ(outcome.figures->training_steps, report->prediction.training->steps);
+  }
+}
+
+TEST(RunSweep, DoesNotDependOnThreads) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder, kAxes);
+  const std::string one = json(run(setup).results);
+  EXPECT_EQ(json(run(setup, {.threads = 5}).results), one);
+}
+
+TEST(RunSweep, FindsWhatTheSearchFinds) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder,
+                               "axes: [{key: strategy.global_batch, values: [16, 32]}]\n"
+                               "search: {space: {effort: 1}, simulate: 3, certify: 0}\n");
+  const RunResult result = run(setup);
+  for (std::int64_t i = 0; i < 2; ++i) {
+    const auto study = study::load_study(
+        {.study = folder.path() / "base.yaml", .sizes_matter = false},
+        {.catalogue = setup.catalogue, .overrides = overrides_of(setup.sweep, i)});
+    search::SearchOptions options;
+    options.space.effort = 1;
+    options.simulate = 3;
+    options.certify = 0;
+    const auto found = search::run_search(*study, options);
+    const Outcome& outcome = *result.results.outcomes[static_cast<std::size_t>(i)];
+    ASSERT_TRUE(outcome.figures) << outcome.why;
+    EXPECT_EQ(outcome.figures->step, found->simulated.front().step);
+    EXPECT_EQ(outcome.figures->peak, found->simulated.front().peak);
+    EXPECT_FALSE(outcome.settings.empty());
+  }
+}
+
+TEST(RunSweep, TellsTheClosestWhereNothingFits) {
+  const TemporaryFolder folder;
+  const std::string huge = "set: {model.hidden: 32768, model.layers: 96}\n";
+  for (const std::string search : {"", "search: {space: {effort: 1}, simulate: 1, certify: 0}\n"}) {
+    const Setup setup = setup_of(
+        folder, huge + "axes: [{key: strategy.global_batch, values: [16, 32]}]\n" + search);
+    const Results results = run(setup).results;
+    for (const auto& outcome : results.outcomes) {
+      EXPECT_EQ(outcome->status, PointStatus::kInfeasible);
+      EXPECT_TRUE(outcome->missing);
+      EXPECT_THAT(outcome->why, HasSubstr("more than the"));
+    }
+    EXPECT_THAT(sweep_text(results, ranking_of(results), 5), HasSubstr("The closest: "));
+  }
+}
+
+TEST(RunSweep, GivesTheFaultOfASweepWithoutAStudyInIt) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder, "axes: [{key: strategy.tensor, values: [1, 2]}]\n");
+  const auto result = run_sweep(setup, {});
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message, HasSubstr("unknown key 'tensor'"));
+  EXPECT_THAT(result.error().message, HasSubstr("none of 2 points makes a study"));
+}
+
+TEST(Store, KeepsWhatIsDoneAndComputesNothingTwice) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder, kAxes);
+  const auto file = folder.path() / "results.db";
+  const std::string serial = json(run(setup).results);
+  std::vector<std::string> remarks;
+  const Question question = question_of(setup.sweep);
+  {
+    auto store = Store::open(file, question, remarks);
+    ASSERT_TRUE(store) << store.error().message;
+    std::atomic<int> done = 0;
+    const RunResult part = run(
+        setup,
+        {.store = &*store, .out_of_time = [&] { return done >= 4; }, .progress = [&] { ++done; }});
+    EXPECT_TRUE(part.partial);
+    EXPECT_EQ(part.computed, 4);
+  }
+  EXPECT_EQ(read_results(file)->done(), 4);
+  {
+    auto store = Store::open(file, question, remarks);
+    const RunResult rest = run(setup, {.store = &*store});
+    EXPECT_EQ(rest.known, 4);
+    EXPECT_EQ(rest.computed, 5);
+  }
+  const auto read = read_results(file);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(json(*read), serial);
+  EXPECT_TRUE(remarks.empty());
+  // Another version computes all of it again.
+  Setup other = setup;
+  other.version = "other";
+  auto store = Store::open(file, question, remarks);
+  EXPECT_EQ(run(other, {.store = &*store}).known, 0);
+}
+
+TEST(Store, OfShardsIsMergedToTheSameBytes) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder, kAxes);
+  const std::string serial = json(run(setup).results);
+  std::vector<std::string> remarks;
+  std::vector<std::filesystem::path> files;
+  for (std::int64_t part = 1; part <= 3; ++part) {
+    files.push_back(folder.path() / (std::to_string(part) + ".db"));
+    auto store = Store::open(files.back(), question_of(setup.sweep), remarks);
+    EXPECT_EQ(run(setup, {.shard = {part, 3}, .store = &*store}).computed, 3);
+  }
+  const auto merged = folder.path() / "all.db";
+  const Status status = merge_results(files, merged);
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(json(*read_results(merged)), serial);
+  EXPECT_THAT(merge_results(files, merged).error().message, HasSubstr("is there already"));
+
+  const Setup other = setup_of(folder, "axes: [{key: strategy.micro_batch, values: [1]}]\n");
+  const auto foreign = folder.path() / "other.db";
+  { auto store = Store::open(foreign, question_of(other.sweep), remarks); }
+  EXPECT_THAT(merge_results({files[0], foreign}, folder.path() / "no.db").error().message,
+              HasSubstr("different sweeps"));
+}
+
+TEST(Store, SetsForeignAndDamagedFilesAside) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder, kAxes);
+  const auto file = folder.path() / "results.db";
+  const Question question = question_of(setup.sweep);
+  const std::string foreign(5000, 'x');
+  folder.write("results.db", foreign);
+  EXPECT_THAT(read_results(file).error().message, HasSubstr("is no results file"));
+  std::vector<std::string> remarks;
+  {
+    auto store = Store::open(file, question, remarks);
+    ASSERT_TRUE(store) << store.error().message;
+    run(setup, {.store = &*store});
+  }
+  ASSERT_EQ(remarks.size(), 1U);
+  EXPECT_THAT(remarks[0], HasSubstr("is no results file: it is now"));
+  EXPECT_EQ(*foreshard::read_file(file.string() + ".aside", 1_MiB), foreign);
+  EXPECT_EQ(read_results(file)->done(), 9);
+
+  // A page in the middle is overwritten.
+  std::string bytes = *foreshard::read_file(file, 1_MiB);
+  ASSERT_GT(bytes.size(), 12288U);
+  for (std::size_t i = 4096; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 37);
+  folder.write("results.db", bytes);
+  EXPECT_THAT(read_results(file).error().message, HasSubstr("damaged"));
+  auto store = Store::open(file, question, remarks);
+  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_EQ(remarks.size(), 2U);
+  EXPECT_EQ(*foreshard::read_file(file.string() + ".aside-2", 1_MiB), bytes);
+}
+
+TEST(Store, IsOneProcessesAtATime) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder, kAxes);
+  std::vector<std::string> remarks;
+  const auto first = Store::open(folder.path() / "r.db", question_of(setup.sweep), remarks);
+  const auto second = Store::open(folder.path() / "r.db", question_of(setup.sweep), remarks);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Error::Code::kIo);
+  EXPECT_THAT(second.error().message, HasSubstr("in use by another run"));
+  EXPECT_TRUE(remarks.empty());
+}
+
+// Two ranks as threads of this process; a third one has another sweep, and is refused.
+TEST(Team, GivesTheBytesOfOneProcess) {
+  const TemporaryFolder folder;
+  const Setup setup = setup_of(folder, kAxes);
+  const std::string serial = json(run(setup).results);
+  Team zero{.identity = {.rank = 0, .ranks = 4, .token = "t"},
+            .one_host = true,
+            .place = folder.path() / "r.rank-0"};
+  std::vector<std::jthread> helpers;
+  std::vector<Status> ended(3);
+  for (int rank = 1; rank <= 3; ++rank) {
+    helpers.emplace_back([&, rank] {
+      Team team = zero;
+      team.identity.rank = rank;
+      team.patience = 5_s;
+      Setup own = setup;
+      if (rank == 3) own.version = "other";
+      ended[static_cast<std::size_t>(rank - 1)] = help(own, team, 1);
+    });
+  }
+  zero.farewell = 2_s;
+  const RunResult result = run(setup, {.team = &zero});
+  helpers.clear();
+  EXPECT_EQ(json(result.results), serial);
+  EXPECT_TRUE(ended[0].ok() && ended[1].ok());
+  ASSERT_FALSE(ended[2].ok());
+  EXPECT_THAT(ended[2].error().message, HasSubstr("its sweep, its files or its version differ"));
+  EXPECT_FALSE(std::filesystem::exists(zero.place));
+}
+
+TEST(Shard, IsReadOrRefused) {
+  EXPECT_EQ(parse_shard("2/8")->part, 2);
+  for (const char* text : {"", "0/2", "3/2", "1", "1/", "/2", "a/b", "1/2x", "-1/2"})
+    EXPECT_THAT(parse_shard(text).error().message, HasSubstr("is no part of a sweep")) << text;
+}
+
+}  // namespace
+}  // namespace foreshard::sweep

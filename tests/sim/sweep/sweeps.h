@@ -1,0 +1,35 @@
+/// \file
+/// Small sweeps for tests: eight and sixteen devices, a model of four layers, some milliseconds a
+/// point.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "tests/base/temporary_folder.h"
+
+#include "sim/sweep/evaluate.h"
+
+namespace foreshard::sweep {
+
+inline constexpr const char* kStudy =
+    "cluster: {name: box, node: dgx-a100-80gb, fabric: {kind: single-switch}, rent: 2 USD/h}\n"
+    "model: {name: small, layers: 4, hidden: 1024, heads: 16, vocabulary: 32000, sequence: 512}\n"
+    "strategy: {tensor_parallel: 2, data_parallel: 4, global_batch: 16, framework: megatron-lm}\n";
+
+/// A sweep of the study above: `text` is the rest of its file.
+inline Result<LoadedSweep> sweep_of(const TemporaryFolder& folder, const std::string& text) {
+  folder.write("base.yaml", kStudy);
+  const auto file = folder.write("sweep.yaml", "study: base.yaml\n" + text);
+  return load_sweep(file.string(), {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+}
+
+inline Setup setup_of(const TemporaryFolder& folder, const std::string& text) {
+  auto sweep = sweep_of(folder, text);
+  if (!sweep) throw std::runtime_error(sweep.error().message);
+  return {.sweep = *std::move(sweep),
+          .catalogue = {FORESHARD_SOURCE_DIR "/configs"},
+          .version = "test"};
+}
+
+}  // namespace foreshard::sweep
