@@ -1,5 +1,6 @@
 #include "sim/sweep/evaluate.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -78,6 +79,11 @@ Result<Outcome> outcome_of(Error error, Outcome outcome) {
   return outcome;
 }
 
+// An outcome reads back as it was written, in whole bytes.
+Bytes rounded(Bytes bytes) {
+  return std::round(bytes.in_base()) * 1_B;
+}
+
 std::string too_large(Bytes peak, Bytes room) {
   return fmt::format("needs {}, {} more than the {} that a device has for tensors", format(peak),
                      format(peak - room), format(room));
@@ -88,9 +94,9 @@ Result<Outcome> simulated(const study::LoadedStudy& study) {
   auto run = study::run_study(study, {.critical_path = false});
   if (!run) return outcome_of(run.error(), std::move(outcome));
   const sim::Prediction& prediction = run->prediction;
-  const Bytes room = prediction.memory_capacity - prediction.memory_reserve;
+  const Bytes room = rounded(prediction.memory_capacity - prediction.memory_reserve);
   const Bytes peak =
-      prediction.classes[static_cast<std::size_t>(prediction.worst_memory)].memory.peak;
+      rounded(prediction.classes[static_cast<std::size_t>(prediction.worst_memory)].memory.peak);
   outcome.status = PointStatus::kInfeasible;
   if (prediction.interruption) {
     outcome.why = "the step never ends: what it uses fails";
@@ -126,7 +132,7 @@ Outcome nothing_fits(const search::SearchResult& result, Outcome outcome) {
   if (result.nearest) {
     const search::Estimate& needs = result.nearest->estimate;
     outcome.strategy = describe(result.nearest->strategy);
-    outcome.missing = needs.peak - needs.memory;
+    outcome.missing = rounded(needs.peak - needs.memory);
     outcome.why = "no strategy fits; the closest " + too_large(needs.peak, needs.memory);
   } else if (!result.no_route.empty()) {
     outcome.why = result.no_route;

@@ -1,5 +1,7 @@
 #include "sim/sweep/outcome.h"
 
+#include <cmath>
+
 #include "sim/sweep/internal/json.h"
 
 namespace foreshard::sweep {
@@ -7,6 +9,11 @@ namespace {
 
 using internal::Json;
 using internal::known;
+
+// Sizes are whole bytes.
+std::int64_t whole(Bytes bytes) {
+  return std::llround(bytes.in_base());
+}
 
 template <class Q>
 void read(const Json& json, Q& quantity) {
@@ -27,11 +34,20 @@ Json json_of(const StepFigures& step) {
           {"model_tflops_per_gpu", step.tflops_per_device},
           {"devices", step.devices},
           {"idle_devices", step.idle},
-          {"peak_bytes", step.peak.in_base()},
-          {"room_bytes", step.capacity.in_base()},
+          {"peak_bytes", whole(step.peak)},
+          {"room_bytes", whole(step.capacity)},
           {"usd", known(step.rent)},
           {"joules", known(step.energy)},
           {"training_steps", internal::or_null(step.training_steps)}};
+}
+
+// Throws, as `at` does, where there is no whole number.
+std::int64_t integer_in(const Json& json) {
+  if (!json.is_number_integer()) throw Json::type_error::create(302, "no whole number", &json);
+  return json.get<std::int64_t>();
+}
+Bytes bytes_in(const Json& json) {
+  return static_cast<double>(integer_in(json)) * 1_B;
 }
 
 StepFigures figures_in(const Json& json) {
@@ -43,10 +59,10 @@ StepFigures figures_in(const Json& json) {
   step.tokens = json.at("tokens");
   step.mfu = json.at("mfu");
   step.tflops_per_device = json.at("model_tflops_per_gpu");
-  step.devices = json.at("devices");
-  step.idle = json.at("idle_devices");
-  read(json.at("peak_bytes"), step.peak);
-  read(json.at("room_bytes"), step.capacity);
+  step.devices = integer_in(json.at("devices"));
+  step.idle = integer_in(json.at("idle_devices"));
+  step.peak = bytes_in(json.at("peak_bytes"));
+  step.capacity = bytes_in(json.at("room_bytes"));
   read(json.at("usd"), step.rent);
   read(json.at("joules"), step.energy);
   if (const Json& steps = json.at("training_steps"); !steps.is_null())
@@ -74,7 +90,7 @@ Json json_of(const Outcome& outcome) {
           {"cluster", outcome.cluster},
           {"strategy", outcome.strategy},
           {"settings", std::move(settings)},
-          {"missing_bytes", known(outcome.missing)},
+          {"missing_bytes", outcome.missing ? Json(whole(*outcome.missing)) : Json(nullptr)},
           {"step", outcome.figures ? json_of(*outcome.figures) : Json(nullptr)}};
 }
 
@@ -100,7 +116,8 @@ Result<Outcome> outcome_in(std::string_view text) {
     outcome.strategy = json.at("strategy");
     for (const auto& [path, value] : json.at("settings").items())
       outcome.settings.push_back({path, value.get<std::string>()});
-    read(json.at("missing_bytes"), outcome.missing);
+    if (const Json& missing = json.at("missing_bytes"); !missing.is_null())
+      outcome.missing = bytes_in(missing);
     if (const Json& step = json.at("step"); !step.is_null()) outcome.figures = figures_in(step);
     if (outcome.figures.has_value() != (outcome.status == PointStatus::kOk)) return fault();
     return outcome;

@@ -64,7 +64,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-/// In base units, each number so that it reads back as the same one.
+/// In base units, each number so that it reads back as the same one; sizes in whole bytes.
 nlohmann::ordered_json json_of(const Outcome& outcome);
 /// One line.
 std::string text_of(const Outcome& outcome);

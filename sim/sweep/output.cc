@@ -1,6 +1,7 @@
 // JSON and CSV; text.cc has the text.
 #include "sim/sweep/output.h"
 
+#include <cmath>
 #include <fmt/format.h>
 
 #include "base/csv.h"
@@ -29,7 +30,7 @@ Json derived(const StepFigures& step, const WorkFigures& work) {
           {"tokens_per_usd", step.rent && step.rent->in_base() > 0
                                  ? positive(step.tokens / step.rent->in_base())
                                  : Json(nullptr)},
-          {"headroom_bytes", step.headroom().in_base()},
+          {"headroom_bytes", std::llround(step.headroom().in_base())},
           {"time_s", work.time.in_base()},
           {"low_s", work.low.in_base()},
           {"high_s", work.high.in_base()},

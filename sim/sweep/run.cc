@@ -45,14 +45,13 @@ void work(const Setup& setup, Queue& queue, Record& record) {
   }
 }
 
-// Where no point makes a study: the first fault, which is then the sweep's.
+// Where no point of the grid makes a study: the first fault, which is then the sweep's.
 std::optional<Error> fault_of_all(const Results& results) {
   std::optional<Error> first;
   std::int64_t invalid = 0;
   for (std::size_t i = 0; i < results.outcomes.size(); ++i) {
     const auto& outcome = results.outcomes[i];
-    if (!outcome) continue;
-    if (outcome->status != PointStatus::kInvalid) return std::nullopt;
+    if (!outcome || outcome->status != PointStatus::kInvalid) return std::nullopt;
     ++invalid;
     if (!first)
       first = Error{Error::Code::kInvalidInput,

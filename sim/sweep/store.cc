@@ -79,7 +79,8 @@ class Database {
     if (code == SQLITE_CORRUPT) return {true, "is damaged"};
     if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
       return {false, "is in use by another run; give each its own file, and merge them"};
-    if (code == SQLITE_FULL) return {false, "the disk is full"};
+    if (code == SQLITE_FULL)
+      return {false, "the disk is full; what was stored is kept: free some space and run again"};
     if (code == SQLITE_ERROR) return {true, "has not the tables of a results file"};
     return {false, file_ ? sqlite3_errmsg(file_.get()) : "out of memory"};
   }

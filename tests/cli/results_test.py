@@ -107,9 +107,9 @@ class Results(unittest.TestCase):
                     " {key: strategy.micro_batch, values: [1, 3]}]\n")
             sweep.write_text(axes + "goal: {train: 1B tokens, within: 1 h, budget: 1e9 USD}\n")
             run = ("study", sweep, "--format", "json")
-            self.hold("foreshard.sweep/1", result(*run, codes=(0, 3)))
+            simulated = result(*run, codes=(0, 3))
             sweep.write_text(axes + "search: {space: {effort: 1}, simulate: 1, certify: 0}\n")
-            self.hold("foreshard.sweep/1", result(*run, codes=(0, 3)))
+            self.hold("foreshard.sweep/1", simulated, result(*run, codes=(0, 3)))
 
     def test_topology(self):
         self.hold("topology", result("topology", "show", "two-dgx-a100", "--format", "json"))

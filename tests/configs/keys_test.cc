@@ -239,6 +239,10 @@ TEST(EveryKeyChangesSomething, OfExclusions) {
   expect_no_dead_keys<accuracy::Exclusions>("exclusions", "accuracy");
 }
 
+TEST(EveryKeyChangesSomething, OfSweeps) {
+  expect_no_dead_keys<sweep::Sweep>("sweep", "sweeps");
+}
+
 TEST(EveryKeyChangesSomething, OfStudies) {
   Dead dead("study");
   const auto files = files_of("studies");

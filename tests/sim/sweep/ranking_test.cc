@@ -131,7 +131,9 @@ TEST(Ranking, IsThatOfAnEnumeration) {
       if (!best || key(i) < key(*best)) best = i;
     }
     ASSERT_EQ(ranking.verdict->met.empty(), !best);
-    if (best) EXPECT_EQ(ranking.verdict->met.front(), *best);
+    if (best) {
+      EXPECT_EQ(ranking.verdict->met.front(), *best);
+    }
   }
 }
 
@@ -139,7 +141,7 @@ TEST(Outcome, ReadsBackAsItself) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> any(0, 1e12);
   for (int i = 0; i < 200; ++i) {
-    Outcome outcome = runs(any(random), any(random), any(random));
+    Outcome outcome = runs(any(random), any(random), 7);
     outcome.why = "a \"why\"\nof two lines, \xc3\xa9";
     outcome.settings = {{"strategy.tensor_parallel", "8"}, {"use", "[\"node0\"]"}};
     if (i % 2 == 0) outcome.figures->rent.reset();
@@ -154,7 +156,9 @@ TEST(Outcome, ReadsBackAsItself) {
 }
 
 TEST(Question, ReadsBackAsItself) {
-  Question question{.name = "q", .description = "d", .axes = {{"a", {"1", "2"}}, {"b", {"x"}}}};
+  Question question;
+  question.name = "q";
+  question.axes = {{"a", {"1", "2"}}, {"b", {"x"}}};
   question.train = "2T tokens";
   question.goal =
       Goal{.train = {}, .within = 60 * 86400_s, .budget = {}, .minimise = Measure::kKwh};

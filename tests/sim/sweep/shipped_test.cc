@@ -14,9 +14,9 @@ void expect_shipped(const std::string& name) {
   const yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
   auto sweep = load_sweep(name, options);
   ASSERT_TRUE(sweep) << sweep.error().message;
-  const auto result = run_sweep(
-      {.sweep = *std::move(sweep), .catalogue = options.catalogue, .version = "test"},
-      {.threads = 2});
+  const auto result =
+      run_sweep({.sweep = *std::move(sweep), .catalogue = options.catalogue, .version = "test"},
+                {.threads = 2});
   ASSERT_TRUE(result) << result.error().message;
   expect_golden("sweeps/" + name + ".txt",
                 sweep_text(result->results, ranking_of(result->results), 100));
