@@ -19,7 +19,7 @@ constexpr std::array kBytes = std::to_array<Suffix>({
     {"TiB", 0x1p40, true}, {"PB", 1e15, false}, {"PiB", 0x1p50, true}});
 constexpr std::array kSeconds = std::to_array<Suffix>({
     {"ns", 1e-9, true}, {"us", 1e-6, true}, {"ms", 1e-3, true}, {"s", 1, true}, {"min", 60, true},
-    {"h", 3600, true}, {"d", 86400, true}});
+    {"h", 3600, true}, {"d", 86400, true}, {"y", 365.25 * 86400, false}});
 constexpr std::array kFlops = std::to_array<Suffix>({
     {"FLOP", 1, true}, {"kFLOP", 1e3, true}, {"MFLOP", 1e6, true}, {"GFLOP", 1e9, true},
     {"TFLOP", 1e12, true}, {"PFLOP", 1e15, true}, {"EFLOP", 1e18, true}, {"ZFLOP", 1e21, true},
@@ -45,6 +45,12 @@ constexpr std::array kWatts = std::to_array<Suffix>({
 constexpr std::array kDollars = std::to_array<Suffix>({{"USD", 1, true}});
 constexpr std::array kDollarsPerSecond = std::to_array<Suffix>({
     {"USD/d", 1.0 / 86400, false}, {"USD/h", 1.0 / 3600, true}, {"USD/s", 1, false}});
+constexpr std::array kDollarsPerJoule = std::to_array<Suffix>({
+    {"USD/MWh", 1 / 3.6e9, false}, {"USD/kWh", 1 / 3.6e6, true}});
+constexpr std::array kKilograms = std::to_array<Suffix>({
+    {"g", 1e-3, true}, {"kg", 1, true}, {"t", 1e3, true}, {"kt", 1e6, true}});
+constexpr std::array kKilogramsPerJoule = std::to_array<Suffix>({
+    {"g/kWh", 1e-3 / 3.6e6, true}, {"kg/kWh", 1 / 3.6e6, true}});
 
 constexpr std::array kInfos = std::to_array<DimensionInfo>({  // in the order of Dimension
     {"a size in bytes", "GiB", kBytes, true},
@@ -57,8 +63,12 @@ constexpr std::array kInfos = std::to_array<DimensionInfo>({  // in the order of
     {"a power", "W", kWatts, false},
     {"an amount of money", "USD", kDollars, false},
     {"a price per time", "USD/h", kDollarsPerSecond, false},
+    {"a price of energy", "USD/kWh", kDollarsPerJoule, false},
+    {"a mass", "kg", kKilograms, false},
+    {"a mass per energy", "kg/kWh", kKilogramsPerJoule, false},
 });
 // clang-format on
+static_assert(kInfos.size() == kDimensions);
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t";

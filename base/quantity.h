@@ -13,6 +13,7 @@
 /// is 1e6, `Mi` is 2^20, `b` and `bit` are bits and exist only in rates, `B` is bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,7 +36,11 @@ enum class Dimension : std::uint8_t {
   kWatts,
   kDollars,
   kDollarsPerSecond,
+  kDollarsPerJoule,
+  kKilograms,
+  kKilogramsPerJoule,
 };
+inline constexpr std::size_t kDimensions = 13;
 
 struct Suffix {
   std::string_view text;
@@ -82,6 +87,9 @@ template <> inline constexpr Dimension kDimensionOf<Joules> = Dimension::kJoules
 template <> inline constexpr Dimension kDimensionOf<Watts> = Dimension::kWatts;
 template <> inline constexpr Dimension kDimensionOf<Dollars> = Dimension::kDollars;
 template <> inline constexpr Dimension kDimensionOf<DollarsPerSecond> = Dimension::kDollarsPerSecond;
+template <> inline constexpr Dimension kDimensionOf<DollarsPerJoule> = Dimension::kDollarsPerJoule;
+template <> inline constexpr Dimension kDimensionOf<Kilograms> = Dimension::kKilograms;
+template <> inline constexpr Dimension kDimensionOf<KilogramsPerJoule> = Dimension::kKilogramsPerJoule;
 // clang-format on
 
 /// \return kInvalidInput where `text` is not a quantity of this dimension; the message shows what
@@ -95,16 +103,16 @@ Result<Q> parse(std::string_view text) {
 }
 
 /// For people: three significant digits and the largest suffix that keeps the number >= 1.
-template <int B, int S, int F, int J, int D>
-std::string format(Quantity<B, S, F, J, D> q) {
-  return format_quantity(q.in_base(), kDimensionOf<Quantity<B, S, F, J, D>>);
+template <int B, int S, int F, int J, int D, int K>
+std::string format(Quantity<B, S, F, J, D, K> q) {
+  return format_quantity(q.in_base(), kDimensionOf<Quantity<B, S, F, J, D, K>>);
 }
 
 /// For files: the shortest text that `parse` turns back into exactly `q`.
 /// \pre `q` is finite.
-template <int B, int S, int F, int J, int D>
-std::string format_exact(Quantity<B, S, F, J, D> q) {
-  return format_quantity_exact(q.in_base(), kDimensionOf<Quantity<B, S, F, J, D>>);
+template <int B, int S, int F, int J, int D, int K>
+std::string format_exact(Quantity<B, S, F, J, D, K> q) {
+  return format_quantity_exact(q.in_base(), kDimensionOf<Quantity<B, S, F, J, D, K>>);
 }
 
 }  // namespace foreshard

@@ -132,7 +132,8 @@ std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const Kind& kind,
 // By the nearest folder that is named as one of a catalogue; nullptr if there is none.
 const Kind* kind_of_folder(fs::path folder) {
   for (; folder.has_relative_path(); folder = folder.parent_path()) {
-    if (folder.filename() == "efficiency") return find_kind("efficiency");
+    for (const char* below_devices : {"draw", "efficiency"})
+      if (folder.filename() == below_devices) return find_kind(below_devices);
     const Kind* kind = find_kind(folder.filename().string());
     if (kind != nullptr && folder.filename() == kind->folder) return kind;
   }
@@ -148,6 +149,7 @@ std::span<const Kind> kinds() {
       kind<comm::Parameters>("communication", "communication",
                              "What the communication library adds to the links."),
       kind<DeviceType>("device", "devices", "A kind of GPU."),
+      kind<DeviceDraw>("draw", "devices/draw", "What a device draws while it does what."),
       kind<accuracy::Exclusions>("exclusions", "accuracy",
                                  "Measured rows that the accuracy of collectives leaves out."),
       kind<study::ParameterErrors>(
@@ -219,7 +221,7 @@ std::vector<std::string> entries_of(const Kind& kind, const std::vector<fs::path
          !status && entry != fs::recursive_directory_iterator(); entry.increment(status)) {
       const fs::path name = entry->path().lexically_relative(root);
       if (name.extension() != ".yaml") continue;
-      // devices/efficiency is a kind of its own.
+      // devices/draw and devices/efficiency are kinds of their own.
       const Kind* nested = find_kind((fs::path(kind.folder) / name.parent_path()).generic_string());
       if (nested != nullptr && nested != &kind) continue;
       names.insert(fs::path(name).replace_extension().generic_string());

@@ -33,6 +33,9 @@ class Simulate final : public Command {
     declaration.option("--max-memory", "SIZE", max_memory_,
                        "Most memory for simulated tasks, estimated in advance; by default the free "
                        "memory of this machine.");
+    declaration.flag("--sensitivity", sensitivity_,
+                     "Tell how much shorter the step gets with each part faster: devices, memory, "
+                     "links, latencies, hosts.");
     declaration.option("--trace", "FILE", trace_,
                        "Write a time line for ui.perfetto.dev to this file.");
     add_format(declaration, format_, {"text", "json", "csv"});
@@ -65,7 +68,7 @@ class Simulate final : public Command {
       }
       chosen.max_memory = *given;
     }
-    return report::predict(study, chosen, trace_);
+    return report::predict(study, chosen, trace_, sensitivity_);
   }
 
   sim::SimulateOptions options() const {
@@ -92,6 +95,7 @@ class Simulate final : public Command {
   std::string granularity_;
   bool no_fold_ = false;
   std::string max_memory_;
+  bool sensitivity_ = false;
   std::string trace_;
   std::string format_;
   bool timing_ = false;

@@ -97,7 +97,8 @@ Memory memory_of(const sim::Prediction& prediction) {
 }
 
 std::optional<double> usd_of(const sim::Expense& expense) {
-  return expense.rent ? std::optional(*expense.rent / 1_USD) : std::nullopt;
+  const auto usd = expense.usd();
+  return usd ? std::optional(*usd / 1_USD) : std::nullopt;
 }
 
 Prediction answer_of(const report::Report& report) {

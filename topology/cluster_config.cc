@@ -23,6 +23,15 @@ std::string fault_in_nodes(const ClusterConfig& config) {
   return "";
 }
 
+std::string fault_in_price(const ClusterConfig& config) {
+  if (config.price && config.rent) return "is given, but so is rent: choose one";
+  if (config.price && !config.lifetime)
+    return "is given, but not lifetime: over how long it is written off, for example 4 y";
+  if (config.lifetime && !config.price)
+    return "is missing: what is written off over the lifetime that is given";
+  return "";
+}
+
 std::string fault_in_degradation(const Degradation& part) {
   if (part.links.empty() == part.devices.empty())
     return "needs either links and factor, or devices and speed";
@@ -313,11 +322,28 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*) {
           .optional("rent", &C::rent,
                     "Price of one device, in place of that in its catalogue entry.",
                     yaml::non_negative())
+          .optional("price", &C::price,
+                    "What one device cost to buy, with its share of hosts and network; it is "
+                    "written off evenly over `lifetime`. Instead of rent.",
+                    yaml::non_negative())
+          .optional("lifetime", &C::lifetime, "How long what was bought is used: 4 y.",
+                    yaml::positive())
+          .optional("switch_power", &C::switch_power,
+                    "What each switch of the fabric draws, at all times.", yaml::non_negative())
+          .optional("other_power", &C::other_power,
+                    "What else the cluster draws, at all times: storage, management.",
+                    yaml::non_negative())
           .optional("pue", &C::pue,
-                    "Power usage effectiveness: what the site draws over what its devices draw "
-                    "(default: 1, the devices alone).",
+                    "Power usage effectiveness: what the site draws over what its machines draw "
+                    "(default: 1, the machines alone).",
                     yaml::at_least(1))
-          .check("node", fault_in_nodes);
+          .optional("electricity", &C::electricity,
+                    "Price of energy, where it is paid on top of rent or price.",
+                    yaml::non_negative())
+          .optional("carbon", &C::carbon, "CO2 that the electricity stands for: 0.4 kg/kWh.",
+                    yaml::non_negative())
+          .check("node", fault_in_nodes)
+          .check("price", fault_in_price);
   return table;
 }
 

@@ -62,8 +62,16 @@ struct ClusterConfig {
   bool single_cables = false;
   std::optional<HostConfig> host;                       ///< Instead of that of the nodes.
   std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device, instead of its type's.
-  /// Power usage effectiveness: what the site draws over what its devices draw. 1: they alone.
+  /// Of one device that is owned, with its share of everything around it; written off evenly over
+  /// `lifetime`. Instead of rent.
+  std::optional<yaml::Sourced<Dollars>> price;
+  std::optional<yaml::Sourced<Seconds>> lifetime;
+  std::optional<yaml::Sourced<Watts>> switch_power;  ///< Of each switch of the fabric.
+  std::optional<yaml::Sourced<Watts>> other_power;   ///< Storage, management: of all together.
+  /// Power usage effectiveness: what the site draws over what its machines draw. 1: they alone.
   std::optional<yaml::Sourced<double>> pue;
+  std::optional<yaml::Sourced<DollarsPerJoule>> electricity;  ///< On top of rent or price.
+  std::optional<yaml::Sourced<KilogramsPerJoule>> carbon;     ///< CO2, of the electricity.
 
   /// `groups`, or the one that `nodes` and `node` make.
   std::vector<NodeGroup> node_groups() const;

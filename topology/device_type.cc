@@ -230,6 +230,9 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
                     yaml::positive())
           .optional("idle_power", &D::idle_power, "What it draws while it waits.",
                     yaml::non_negative())
+          .optional("draw", &D::draw,
+                    "What it draws between the two while it does what: a name in devices/draw, or "
+                    "the shares. Default: power whenever it works.")
           .optional("rent", &D::rent, "Price of one device.", yaml::non_negative())
           .required("efficiency", &D::efficiency,
                     "How close it comes to the data sheet: a name in devices/efficiency, or the "

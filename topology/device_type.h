@@ -21,6 +21,7 @@
 #include "base/yaml/sourced.h"
 #include "base/yaml/table.h"
 
+#include "topology/device_draw.h"
 #include "topology/device_efficiency.h"
 
 namespace foreshard {
@@ -39,6 +40,7 @@ struct DeviceType {
                                                  yaml::Evidence::kTransferred};
   std::optional<yaml::Sourced<Watts>> power;            ///< Limit of one device: when it works.
   std::optional<yaml::Sourced<Watts>> idle_power;       ///< Of one that waits. At most `power`.
+  yaml::Ref<DeviceDraw> draw;                           ///< Between the two, by what it does.
   std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device.
   yaml::Ref<DeviceEfficiency> efficiency;
 };

@@ -236,6 +236,10 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*) {
                     "Link by link, instead of nvlink, pcie and nics: for irregular hosts.")
           .optional("host", &N::host, "The CPU side.")
           .optional("cpu", &N::cpu, "The CPUs, as offloading to them sees them.")
+          .optional("host_power", &N::host_power,
+                    "What the node draws beside its devices, for each of them and at all times: "
+                    "CPUs, memory, adapters, fans, losses.",
+                    yaml::non_negative())
           .check("nvlink", fault_in_pairs)
           .check("nics", fault_in_nics)
           .check("pcie", fault_in_switches)

@@ -101,6 +101,9 @@ struct NodeConfig {
   std::optional<WiringConfig> wiring;
   HostConfig host;
   CpuConfig cpu;
+  /// What the node draws beside its devices, for each of them and at all times: CPUs, memory,
+  /// adapters, fans, losses.
+  std::optional<yaml::Sourced<Watts>> host_power;
 };
 
 /// Whether a port leads out of the node.

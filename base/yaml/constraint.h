@@ -32,12 +32,12 @@ Constraint between(double lowest, double highest);
 Constraint one_of(std::vector<std::string> words);
 
 /// Bounds of quantities, with their unit.
-template <int B, int S, int F, int J, int D>
-Constraint at_least(Quantity<B, S, F, J, D> lowest) {
+template <int B, int S, int F, int J, int D, int K>
+Constraint at_least(Quantity<B, S, F, J, D, K> lowest) {
   return {.lowest = lowest.in_base(), .doc = "at least " + format_exact(lowest)};
 }
-template <int B, int S, int F, int J, int D>
-Constraint at_most(Quantity<B, S, F, J, D> highest) {
+template <int B, int S, int F, int J, int D, int K>
+Constraint at_most(Quantity<B, S, F, J, D, K> highest) {
   return {.highest = highest.in_base(), .doc = "at most " + format_exact(highest)};
 }
 

@@ -169,9 +169,9 @@ struct TypeOf<double> {
   }
 };
 
-template <int B, int S, int F, int J, int D>
-struct TypeOf<Quantity<B, S, F, J, D>> {
-  using Q = Quantity<B, S, F, J, D>;
+template <int B, int S, int F, int J, int D, int K>
+struct TypeOf<Quantity<B, S, F, J, D, K>> {
+  using Q = Quantity<B, S, F, J, D, K>;
   static Type make() {
     return {.kind = Kind::kQuantity,
             .dimension = kDimensionOf<Q>,

@@ -60,9 +60,9 @@ std::string to_csv(const Report& report) {
   line.add("reserve_bytes",
            static_cast<std::int64_t>(std::llround(prediction.memory_reserve.in_base())));
   const sim::Expense& expense = prediction.expense;
-  line.add("usd_per_step", expense.rent ? fmt::format("{}", *expense.rent / 1_USD) : "");
-  line.add("kwh_per_step",
-           expense.energy ? fmt::format("{}", *expense.energy / (3.6e6 * 1_J)) : "");
+  line.add("usd_per_step", expense.usd() ? fmt::format("{}", *expense.usd() / 1_USD) : "");
+  line.add("kwh_per_step", expense.energy ? fmt::format("{}", *expense.energy / 1_kWh) : "");
+  line.add("co2_kg_per_step", expense.carbon ? fmt::format("{}", *expense.carbon / 1_kg) : "");
   line.add("training_steps",
            prediction.training ? fmt::format("{}", prediction.training->steps) : "");
   line.add("fits", prediction.fits ? "true" : "false");

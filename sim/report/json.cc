@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sim/report/internal/disturbed.h"
 #include "sim/report/internal/parts.h"
+#include "sim/report/internal/sensitivity.h"
 
 namespace foreshard::report {
 namespace {
@@ -32,37 +34,50 @@ Json sizes_of(const sim::MemoryUse& memory) {
   return json;
 }
 
-// Of `steps` steps.
-Json usd(const sim::Expense& expense, double steps) {
-  return expense.rent ? Json(*expense.rent / 1_USD * steps) : Json(nullptr);
+template <class Q>
+Json in_units(const std::optional<Q>& amount, Q unit, double steps = 1) {
+  return amount ? Json(*amount / unit * steps) : Json(nullptr);
 }
-Json kwh(const sim::Expense& expense, double steps) {
-  constexpr double kJoules = 3.6e6;
-  return expense.energy ? Json(*expense.energy / 1_J / kJoules * steps) : Json(nullptr);
+
+Json joules_of(const sim::Expense& expense) {
+  if (!expense.energy) return nullptr;
+  const sim::EnergyParts& parts = expense.parts;
+  return {{"devices", parts.devices / 1_J},
+          {"hosts", parts.hosts / 1_J},
+          {"network", parts.network / 1_J},
+          {"other", parts.other / 1_J},
+          {"cooling", parts.cooling / 1_J}};
 }
 
 Json cost_of(const sim::Prediction& prediction) {
   const sim::Expense& expense = prediction.expense;
-  Json json = {
-      {"usd_per_step", usd(expense, 1)},
-      {"joules_per_step", expense.energy ? Json(expense.energy->in_base()) : Json(nullptr)},
-      {"kwh_per_step", kwh(expense, 1)},
-      {"pue", expense.pue},
-      {"idle_devices", expense.unused},
-      {"devices_without_price", expense.without_rent},
-      {"devices_without_power", expense.without_power},
-      {"training", nullptr}};
+  Json json = {{"usd_per_step", in_units(expense.usd(), 1_USD)},
+               {"rent_usd_per_step", in_units(expense.rent, 1_USD)},
+               {"owned", expense.owned},
+               {"electricity_usd_per_step", in_units(expense.electricity, 1_USD)},
+               {"joules_per_step", in_units(expense.energy, 1_J)},
+               {"joules_by_part", joules_of(expense)},
+               {"kwh_per_step", in_units(expense.energy, 1_kWh)},
+               {"co2_kg_per_step", in_units(expense.carbon, 1_kg)},
+               {"pue", expense.pue},
+               {"idle_devices", expense.unused},
+               {"devices_without_price", expense.without_rent},
+               {"devices_without_power", expense.without_power},
+               {"hosts_without_power", expense.without_host_power},
+               {"training", nullptr}};
   if (!prediction.training) return json;
   const auto days = [&](Seconds step) {
     return seconds(step) / 86400 * prediction.training->steps;
   };
+  const double steps = prediction.training->steps;
   json["training"] = {{"length", prediction.training->length},
-                      {"steps", prediction.training->steps},
+                      {"steps", steps},
                       {"days", days(prediction.step)},
                       {"low_days", days(prediction.low)},
                       {"high_days", days(prediction.high)},
-                      {"usd", usd(expense, prediction.training->steps)},
-                      {"kwh", kwh(expense, prediction.training->steps)}};
+                      {"usd", in_units(expense.usd(), 1_USD, steps)},
+                      {"kwh", in_units(expense.energy, 1_kWh, steps)},
+                      {"co2_kg", in_units(expense.carbon, 1_kg, steps)}};
   return json;
 }
 
@@ -236,6 +251,7 @@ std::string to_json(const Report& report) {
   if (prediction.disturbances) json["disturbances"] = disturbances_json(report);
   if (report.interruption) json["interruption"] = interruption_json(*report.interruption);
   if (!prediction.fits) json["alternatives"] = alternatives_of(report);
+  if (report.sensitivities) json["sensitivities"] = sensitivities_json(*report.sensitivities);
   json["inputs"] = inputs_of(report);
   json["warnings"] = warnings_of(prediction);
   if (report.wall) json["timing"] = {{"wall_s", seconds(*report.wall)}};

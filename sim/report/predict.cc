@@ -1,6 +1,7 @@
 #include "sim/report/predict.h"
 
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "sim/report/trace.h"
@@ -9,7 +10,11 @@
 namespace foreshard::report {
 
 Result<Report> predict(const study::LoadedStudy& study, const sim::SimulateOptions& options,
-                       const std::filesystem::path& trace) {
+                       const std::filesystem::path& trace, bool sensitivities) {
+  if (sensitivities && study.disturbances)
+    return study.loader.error_at("disturbances",
+                                 "what faster parts buy is told of steps that nothing disturbs",
+                                 "leave them out, or --sensitivity");
   sim::SimulateOptions limited = options;
   if (std::isinf(options.max_memory.in_base()))
     if (const auto free = sim::free_memory()) limited.max_memory = *free;
@@ -20,8 +25,14 @@ Result<Report> predict(const study::LoadedStudy& study, const sim::SimulateOptio
   }
   std::vector<study::Alternative> alternatives;
   if (!run->prediction.fits) alternatives = study::alternatives_to(study, run->cluster);
+  std::optional<sim::Sensitivities> worth;
+  if (sensitivities) {
+    FORESHARD_ASSIGN(
+        worth, sim::sensitivities_of(run->cluster, run->program, study.communication, limited));
+  }
   Report report = report_of(study, *std::move(run));
   report.alternatives = std::move(alternatives);
+  report.sensitivities = std::move(worth);
   return report;
 }
 

@@ -11,6 +11,7 @@
 #include "base/units.h"
 
 #include "sim/simulate/prediction.h"
+#include "sim/simulate/sensitivity.h"
 #include "sim/study/alternatives.h"
 #include "sim/study/run.h"
 #include "sim/study/study.h"
@@ -74,7 +75,8 @@ struct Report {
   std::vector<Bytes> capacities;        ///< Of each class's device.
   std::vector<CriticalShare> critical;  ///< Most time first; ties by name.
   std::optional<InterruptionReport> interruption;
-  std::vector<study::Alternative> alternatives;  ///< Where it does not fit.
+  std::vector<study::Alternative> alternatives;     ///< Where it does not fit.
+  std::optional<sim::Sensitivities> sensitivities;  ///< If asked for.
   std::vector<InputDigest> inputs;
   std::optional<Seconds> wall;  ///< Of the prediction itself; told only if there.
 };

@@ -13,6 +13,7 @@
 #include "sim/report/internal/disturbed.h"
 #include "sim/report/internal/page.h"
 #include "sim/report/internal/parts.h"
+#include "sim/report/internal/sensitivity.h"
 #include "sim/report/numbers.h"
 
 namespace foreshard::report {
@@ -89,12 +90,27 @@ void write_result(Page& page, const Report& report) {
                           grouped(prediction.idle), grouped(prediction.down)));
 }
 
-// Rent and energy of `steps` steps.
+// Money, energy and CO2 of `steps` steps.
 std::string bill_of(const sim::Expense& expense, double steps) {
-  const std::string rent =
-      expense.rent ? scaled(*expense.rent / 1_USD * steps) + " USD" : "no price";
-  return right(rent, 14) +
-         right(expense.energy ? watt_hours(*expense.energy * steps) : "no power", 14);
+  const auto usd = expense.usd();
+  return right(usd ? scaled(*usd / 1_USD * steps) + " USD" : "no price", 14) +
+         right(expense.energy ? watt_hours(*expense.energy * steps) : "no power", 14) +
+         (expense.carbon ? right(format(*expense.carbon * steps) + " CO2", 14) : "");
+}
+
+// Where the energy goes, if not all to the devices: "devices 82 %, hosts 18 %".
+std::string energy_shares_of(const sim::Expense& expense) {
+  if (!expense.energy || !(*expense.energy > 0_J)) return "";
+  std::vector<std::string> shares;
+  const auto add = [&](std::string_view who, Joules part) {
+    if (part > 0_J) shares.push_back(fmt::format("{} {}", who, percent(part / *expense.energy)));
+  };
+  add("devices", expense.parts.devices);
+  add("hosts", expense.parts.hosts);
+  add("network", expense.parts.network);
+  add("other", expense.parts.other);
+  add("cooling", expense.parts.cooling);
+  return shares.size() > 1 ? join(shares) : "";
 }
 
 void write_expense(Page& page, const sim::Prediction& prediction) {
@@ -111,6 +127,14 @@ void write_expense(Page& page, const sim::Prediction& prediction) {
         format(prediction.step * training.steps), format(prediction.low * training.steps),
         format(prediction.high * training.steps)));
   }
+  if (expense.usd() && *expense.electricity > 0_USD)
+    page.remark("USD:",
+                fmt::format("{} {}, electricity {}", expense.owned ? "written off" : "rent",
+                            percent(*expense.rent / *expense.usd()),
+                            percent(*expense.electricity / *expense.usd())),
+                Tone::kFaint);
+  if (const std::string shares = energy_shares_of(expense); !shares.empty())
+    page.remark("Wh:", shares, Tone::kFaint);
   if (!expense.without_rent.empty())
     page.remark("USD:",
                 fmt::format("{} without a price; give cluster.rent, or the device's rent",
@@ -120,6 +144,11 @@ void write_expense(Page& page, const sim::Prediction& prediction) {
     page.remark("Wh:",
                 fmt::format("{} without power or idle_power; give the device both",
                             fmt::join(expense.without_power, ", ")),
+                Tone::kFaint);
+  if (expense.energy && !expense.without_host_power.empty())
+    page.remark("Wh:",
+                fmt::format("hosts of {} are not counted; give their node host_power",
+                            fmt::join(expense.without_host_power, ", ")),
                 Tone::kFaint);
 }
 
@@ -308,6 +337,7 @@ std::string to_text(const Report& report, const TextOptions& options) {
   write_expense(page, report.prediction);
   write_collectives(page, report.prediction);
   write_critical_path(page, report);
+  if (report.sensitivities) write_sensitivities(page, *report.sensitivities);
   write_warnings(page, report.prediction);
   write_foot(page, report);
   return std::move(page).take();

@@ -171,6 +171,23 @@ Breakdown breakdown_of(const Program& program, const BuiltWorkload& built,
           .bubble = seconds(bubble)};
 }
 
+std::array<Seconds, kParameterGroups> kernel_times_of(const Program& program,
+                                                      const BuiltWorkload& built,
+                                                      const engine::Timeline& times,
+                                                      std::size_t device_class) {
+  std::array<Seconds, kParameterGroups> sums{};
+  const program::Role& role = role_of(program, built, device_class);
+  const auto& instances = built.expansions[device_class]->instances;
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const program::Task& task = program::task_of(program, role, instances[i]);
+    const auto* kernel = std::get_if<Kernel>(&task.body);
+    if (kernel == nullptr || task.optimizer) continue;
+    sums[static_cast<std::size_t>(group_of(*kernel))] +=
+        end_of(built, times, device_class, i) - start_of(built, times, device_class, i);
+  }
+  return sums;
+}
+
 MemoryUse memory_of(const Program& program, const program::Expander& expander,
                     const BuiltWorkload& built, const engine::Timeline& times,
                     std::size_t device_class) {

@@ -3,6 +3,7 @@
 /// waited for.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "sim/simulate/build.h"
@@ -12,6 +13,12 @@ namespace foreshard::sim {
 /// Time of one class from 0 to `end`, each instant counted once (see Breakdown).
 Breakdown breakdown_of(const program::Program& program, const BuiltWorkload& built,
                        const engine::Timeline& times, std::size_t device_class, Seconds end);
+
+/// What the kernels of one class took, by ParameterGroup, the optimizer's left out.
+std::array<Seconds, kParameterGroups> kernel_times_of(const program::Program& program,
+                                                      const BuiltWorkload& built,
+                                                      const engine::Timeline& times,
+                                                      std::size_t device_class);
 
 MemoryUse memory_of(const program::Program& program, const program::Expander& expander,
                     const BuiltWorkload& built, const engine::Timeline& times,

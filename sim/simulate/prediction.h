@@ -51,6 +51,8 @@ struct DeviceClass {
   DeviceId device;  ///< Of the representative.
   Seconds finish;
   Breakdown breakdown;
+  /// What its kernels took, by ParameterGroup; the optimizer's and communication are left out.
+  std::array<Seconds, kParameterGroups> kernels{};
   MemoryUse memory;
 };
 
@@ -146,15 +148,38 @@ struct DisturbanceSummary {
   std::int64_t interrupted = 0;  ///< Runs that never ended; their times are not in `steps`.
 };
 
+/// Who drew how much energy.
+struct EnergyParts {
+  Joules devices;
+  Joules hosts;  ///< What nodes draw beside their devices.
+  Joules network;
+  Joules other;    ///< Storage, management.
+  Joules cooling;  ///< What the site adds, by its PUE.
+
+  Joules total() const { return devices + hosts + network + other + cooling; }
+};
+
 /// What a step takes in energy and money: of every device of the cluster, also of those that it
 /// does not use.
 struct Expense {
   std::optional<Joules> energy;  ///< With `pue`. Empty where the power of a device is not known.
-  std::optional<Dollars> rent;   ///< Empty where the price of a device is not known.
+  EnergyParts parts;             ///< Of `energy`, where that is known.
+  /// Rent of the devices, or what is written off of their price. Empty where a price is not known.
+  std::optional<Dollars> rent;
+  bool owned = false;  ///< `rent` is what is written off.
+  /// The bill for `energy`. Zero where nobody pays it apart, empty where the energy is not known.
+  std::optional<Dollars> electricity = Dollars{};
+  std::optional<Kilograms> carbon;  ///< CO2. Empty where the energy or its carbon is not known.
   double pue = 1;
-  std::int64_t unused = 0;                 ///< Devices that the step does not use.
-  std::vector<std::string> without_power;  ///< Names of the device types.
-  std::vector<std::string> without_rent;   ///< Likewise.
+  std::int64_t unused = 0;                      ///< Devices that the step does not use.
+  std::vector<std::string> without_power;       ///< Names of the device types.
+  std::vector<std::string> without_rent;        ///< Likewise.
+  std::vector<std::string> without_host_power;  ///< Device types whose nodes count without hosts.
+
+  /// All that is paid. Empty where a part of it is not known.
+  std::optional<Dollars> usd() const {
+    return rent && electricity ? std::optional(*rent + *electricity) : std::nullopt;
+  }
 };
 
 /// How steps differ with the experts that their tokens choose: of drawn steps, those that only so

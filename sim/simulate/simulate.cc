@@ -276,6 +276,7 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
                    .device = device_of(program, rank),
                    .finish = finish_of(built, shown, c),
                    .breakdown = breakdown_of(program, built, shown, c, prediction.step),
+                   .kernels = kernel_times_of(program, built, shown, c),
                    .memory = memory_of(program, expander, built, times, c)};
     const std::int64_t instances = std::ssize(built.expansions[c]->instances);
     prediction.tasks += instances;

@@ -33,10 +33,63 @@ class Sum {
   std::vector<std::string> missing_;
 };
 
-std::optional<Joules> energy_of(const DeviceType& type, Seconds step, Seconds busy) {
+std::optional<Joules> idle_energy(const DeviceType& type, Seconds step) {
   if (!type.power || !type.idle_power) return std::nullopt;
-  const Watts idle = type.idle_power->value;
-  return idle * step + (type.power->value - idle) * busy;
+  return type.idle_power->value * step;
+}
+
+// Seconds at the limit that draw as much above idle as all that a device of the class does.
+Seconds full_draw_of(const sim::DeviceClass& one, const DeviceDraw& draw) {
+  const auto time_of = [&](ParameterGroup group) {
+    return one.kernels[static_cast<std::size_t>(group)];
+  };
+  const Seconds products = time_of(ParameterGroup::kProducts);
+  const Seconds attention = time_of(ParameterGroup::kAttention);
+  const Seconds passes = time_of(ParameterGroup::kPasses);
+  const Seconds kernels = products + attention + passes;
+  const double mean =
+      kernels > 0_s
+          ? (*draw.products * products + *draw.attention * attention + *draw.passes * passes) /
+                kernels
+          : *draw.products;
+  const sim::Breakdown& time = one.breakdown;
+  const Seconds communication =
+      time.tensor + time.context + time.expert + time.pipeline + time.data;
+  return mean * time.compute + *draw.passes * time.optimizer + *draw.communication * communication +
+         *draw.waiting * (time.host + time.bubble);
+}
+
+std::optional<Joules> energy_of(const sim::DeviceClass& one, const DeviceType& type, Seconds step) {
+  const auto idle = idle_energy(type, step);
+  if (!idle) return std::nullopt;
+  return *idle + (type.power->value - type.idle_power->value) * full_draw_of(one, *type.draw);
+}
+
+// What is paid for a device, by time.
+std::optional<DollarsPerSecond> price_of(const DeviceType& type, const ClusterConfig& config) {
+  if (config.price) return config.price->value / config.lifetime->value;
+  const auto& rent = config.rent ? config.rent : type.rent;
+  return rent ? std::optional(rent->value) : std::nullopt;
+}
+
+// What nodes draw beside their devices; names those of which that is not known.
+Joules energy_of_hosts(const ClusterConfig& config, Seconds step,
+                       std::vector<std::string>& missing) {
+  Joules energy;
+  for (const NodeGroup& group : config.node_groups()) {
+    const std::string& name = group.node->device->name;
+    if (const auto& power = group.node->host_power)
+      energy += power->value * step * static_cast<double>(group.nodes * group.node->gpus);
+    else if (std::ranges::find(missing, name) == missing.end())
+      missing.push_back(name);
+  }
+  return energy;
+}
+
+Joules energy_of_switches(const ClusterView& cluster, const ClusterConfig& config, Seconds step) {
+  if (!config.switch_power) return {};
+  const auto switches = std::ranges::count(cluster.vertices(), VertexKind::kSwitch, &Vertex::kind);
+  return config.switch_power->value * step * static_cast<double>(switches);
 }
 
 }  // namespace
@@ -44,37 +97,48 @@ std::optional<Joules> energy_of(const DeviceType& type, Seconds step, Seconds bu
 sim::Expense expense_of(const sim::Prediction& prediction, const ClusterView& cluster,
                         const ClusterConfig& config) {
   sim::Expense expense;
+  expense.owned = config.price.has_value();
   if (config.pue) expense.pue = config.pue->value;
   if (prediction.interruption) return expense;
+  const Seconds step = prediction.step;
   std::vector<std::int64_t> unused(cluster.device_types().size(), 0);
   for (const Device& device : cluster.devices()) ++unused[device.type.index()];
 
-  Sum<Joules> energy;
+  Sum<Joules> devices;
   for (const sim::DeviceClass& one : prediction.classes) {
-    const DeviceTypeId type = cluster.devices()[one.device.index()].type;
-    unused[type.index()] -= one.count;
-    const Seconds waiting = one.breakdown.bubble + one.breakdown.host;
-    energy.add(
-        energy_of(cluster.device_types()[type.index()], prediction.step, prediction.step - waiting),
-        static_cast<double>(one.count), cluster.device_types()[type.index()].name);
+    const DeviceTypeId id = cluster.devices()[one.device.index()].type;
+    const DeviceType& type = cluster.device_types()[id.index()];
+    unused[id.index()] -= one.count;
+    devices.add(energy_of(one, type, step), static_cast<double>(one.count), type.name);
   }
   for (std::size_t t = 0; t < unused.size(); ++t) {
     expense.unused += unused[t];
     const DeviceType& type = cluster.device_types()[t];
-    energy.add(energy_of(type, prediction.step, {}), static_cast<double>(unused[t]), type.name);
+    devices.add(idle_energy(type, step), static_cast<double>(unused[t]), type.name);
   }
 
   Sum<Dollars> rent;
   for (const Device& device : cluster.devices()) {
     const DeviceType& type = cluster.device_types()[device.type.index()];
-    const auto& price = config.rent ? config.rent : type.rent;
-    rent.add(price ? std::optional(price->value * prediction.step) : std::nullopt, 1, type.name);
+    const auto price = price_of(type, config);
+    rent.add(price ? std::optional(*price * step) : std::nullopt, 1, type.name);
   }
-  expense.energy = energy.total();
-  if (expense.energy) expense.energy = *expense.energy * expense.pue;
-  expense.without_power = energy.missing();
   expense.rent = rent.total();
   expense.without_rent = rent.missing();
+  expense.without_power = devices.missing();
+  if (const auto drawn = devices.total()) {
+    sim::EnergyParts& parts = expense.parts;
+    parts.devices = *drawn;
+    parts.hosts = energy_of_hosts(config, step, expense.without_host_power);
+    parts.network = energy_of_switches(cluster, config, step);
+    if (config.other_power) parts.other = config.other_power->value * step;
+    parts.cooling = (expense.pue - 1) * parts.total();
+    expense.energy = parts.total();
+    if (config.carbon) expense.carbon = *expense.energy * config.carbon->value;
+  }
+  if (config.electricity)
+    expense.electricity =
+        expense.energy ? std::optional(*expense.energy * config.electricity->value) : std::nullopt;
   return expense;
 }
 

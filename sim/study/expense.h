@@ -1,16 +1,23 @@
 /// \file
-/// What a prediction costs: energy and rent of a step, and the steps of a whole training.
+/// What a prediction costs: energy, CO2 and money of a step, and the steps of a whole training.
 ///
-///     energy = PUE x sum over devices of (idle power x step + (power - idle power) x busy time)
-///     rent   = step x sum over devices of the price per time
+///     energy      = PUE x (devices + hosts + network + other)
+///     devices     = sum over devices of (idle power x step + (power - idle power) x sum over what
+///                   it does of share x time)                                  (device_draw.h)
+///     hosts       = step x sum over devices of their node's host_power
+///     network     = step x switches of the fabric x switch_power
+///     rent        = step x sum over devices of the price per time, or of price / lifetime
+///     usd         = rent + energy x electricity
+///     CO2         = energy x carbon
 ///
-/// A device is busy while it computes or communicates, by its class's breakdown; it is idle while
-/// it waits for its host or for other stages. Devices of the cluster that the step does not use are
-/// idle and rented all the time.
+/// What a device does is its class's breakdown: each instant counts once, under kernels if one
+/// runs. Time in kernels is divided among products, attention and memory-bound ones as they share
+/// the class's kernels; the optimizer's are memory-bound. Devices of the cluster that the step does
+/// not use are idle and paid for all the time, hosts and switches draw the same at all times.
 ///
-/// Not modelled: that a busy device draws less than its limit (nodes of eight H100 were measured at
-/// 82 % of their rating in training: Latif et al., arXiv:2412.08602), above all while it
-/// communicates; hosts, adapters and switches; storage and network traffic on the bill.
+/// Not modelled: what communication beside a kernel adds to that kernel's draw; that hosts and
+/// switches draw less when little goes on; that small or slow kernels need less than the limit;
+/// the site's losses at part load; traffic on the bill; what is left of a machine's price.
 #pragma once
 
 #include <string>

@@ -35,6 +35,9 @@ TEST(Quantity, ReadsWhatPeopleWrite) {
   EXPECT_EQ(read<Flops>("1e3 TFLOP"), 1_PFLOP);
   EXPECT_EQ(read<Watts>("700 W"), 700_W);
   EXPECT_EQ(read<DollarsPerSecond>("2.5 USD/h"), 2.5_USD_h);
+  EXPECT_EQ(read<DollarsPerJoule>("0.10 USD/kWh"), 0.10_USD_kWh);
+  EXPECT_EQ(read<KilogramsPerJoule>("400 g/kWh"), 0.4_kg_kWh);
+  EXPECT_EQ(read<Seconds>("4 y") / 24_h, 1461);
   EXPECT_EQ(read<Hertz>("1.98 GHz"), 1.98_GHz);
   EXPECT_EQ(read<Joules>("1 kWh"), 1_kW * 1_h);
 }
@@ -54,6 +57,8 @@ TEST(Quantity, ABareNumberIsToldWhatToWrite) {
 // A rate without its time: the usual one, not any that exists.
 TEST(Quantity, APriceIsToldItsTime) {
   EXPECT_THAT(fault<DollarsPerSecond>("3 USD"), HasSubstr("did you mean 'USD/h'?"));
+  EXPECT_THAT(fault<DollarsPerJoule>("0.1 USD"), HasSubstr("did you mean 'USD/kWh'?"));
+  EXPECT_THAT(fault<KilogramsPerJoule>("0.4 kg"), HasSubstr("did you mean 'kg/kWh'?"));
   EXPECT_THAT(fault<BytesPerSecond>("3 GB"), HasSubstr("GB/s"));
 }
 
@@ -128,7 +133,7 @@ TEST(Quantity, FormatsExactlyInTheShortestWay) {
 // Property: what is written exactly reads back as the very same value, in every dimension.
 TEST(Quantity, ExactTextReadsBack) {
   EXPECT_TRUE(rc::check([](double value) {
-    for (int i = 0; i <= static_cast<int>(Dimension::kDollarsPerSecond); ++i) {
+    for (std::size_t i = 0; i < kDimensions; ++i) {
       const auto dimension = static_cast<Dimension>(i);
       const auto back = parse_quantity(format_quantity_exact(value, dimension), dimension);
       RC_ASSERT(std::holds_alternative<double>(back));
@@ -148,7 +153,7 @@ TEST(Quantity, RoundedTextIsNear) {
 
 // Every suffix that a message offers is read, and larger ones mean more.
 TEST(Quantity, EverySuffixOfTheTableIsRead) {
-  for (int i = 0; i <= static_cast<int>(Dimension::kDollarsPerSecond); ++i) {
+  for (std::size_t i = 0; i < kDimensions; ++i) {
     const auto dimension = static_cast<Dimension>(i);
     double last = 0;
     for (const Suffix& suffix : dimension_info(dimension).suffixes) {

@@ -82,6 +82,7 @@ class Results(unittest.TestCase):
         self.hold(
             "prediction",
             result("simulate", SMALL, "--format", "json", "--timing", "--set", "train=1B tokens"),
+            result("simulate", SMALL, "--format", "json", "--sensitivity"),
             result("simulate", "--cluster", "two-dgx-a100", "--model", "gpt-7.5b", "--strategy",
                    "{data_parallel: 16, global_batch: 16}", "--format", "json", codes=(3,)),
             result("simulate", SMALL, "--format", "json", "--set", f"disturbances={slow}"),

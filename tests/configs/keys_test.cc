@@ -199,6 +199,9 @@ TEST(EveryKeyChangesSomething, OfDevices) {
 TEST(EveryKeyChangesSomething, OfEfficiencies) {
   expect_no_dead_keys<DeviceEfficiency>("efficiency", "devices/efficiency");
 }
+TEST(EveryKeyChangesSomething, OfDraws) {
+  expect_no_dead_keys<DeviceDraw>("draw", "devices/draw");
+}
 TEST(EveryKeyChangesSomething, OfNodes) {
   expect_no_dead_keys<NodeConfig>("node", "nodes");
 }

@@ -226,6 +226,14 @@ Probes<DeviceEfficiency> probes_of(const DeviceEfficiency*, const std::string& n
           }};
 }
 
+Probes<DeviceDraw> probes_of(const DeviceDraw*, const std::string&) {
+  return {[](const DeviceDraw& draw) {
+    auto device = from_catalogue<DeviceType>("H100-SXM");
+    device.draw = {draw, ""};
+    return step_on(two_nodes_of(device));
+  }};
+}
+
 Probes<NodeConfig> probes_of(const NodeConfig*, const std::string&) {
   const auto config = [](const NodeConfig& node) {
     return cluster_of(has_nics(node) ? 2 : 1, node);

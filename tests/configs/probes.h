@@ -28,6 +28,7 @@ using Probes = std::vector<std::function<std::string(const T&)>>;
 /// `name` is that of the file without its suffix.
 Probes<DeviceType> probes_of(const DeviceType*, const std::string& name);
 Probes<DeviceEfficiency> probes_of(const DeviceEfficiency*, const std::string& name);
+Probes<DeviceDraw> probes_of(const DeviceDraw*, const std::string& name);
 Probes<NodeConfig> probes_of(const NodeConfig*, const std::string& name);
 Probes<ClusterConfig> probes_of(const ClusterConfig*, const std::string& name);
 Probes<Transport> probes_of(const Transport*, const std::string& name);

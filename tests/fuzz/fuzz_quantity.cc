@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foreshard;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (int i = 0; i <= static_cast<int>(Dimension::kDollarsPerSecond); ++i) {
+  for (std::size_t i = 0; i < kDimensions; ++i) {
     const auto dimension = static_cast<Dimension>(i);
     const auto read = parse_quantity(text, dimension);
     if (const auto* fault = std::get_if<QuantityFault>(&read)) {

@@ -11,3 +11,6 @@ foreshard_test(digests_test
   SOURCES study/digests_test.cc ../strategies/graph/operator_examples.cc
           ../strategies/lower/random_strategy.cc
   DEPS foreshard_search foreshard_digest)
+foreshard_test(sensitivity_test SLOW
+  SOURCES study/sensitivity_test.cc compute/toy_device.cc simulate/random_cluster.cc ../strategies/lower/random_strategy.cc
+  DEPS foreshard_study foreshard_lower)

@@ -106,7 +106,7 @@ TEST(YamlReference, ListsKeysDefaultsWordsAndUnits) {
   EXPECT_THAT(page, HasSubstr("- `rail-fat-tree`: One tree for each local rank."));
   EXPECT_THAT(page, HasSubstr("[device](#device), a catalogue name or a path"));
   EXPECT_THAT(page, HasSubstr("## nic\n"));
-  EXPECT_THAT(page, HasSubstr("| a duration | ns, us, ms, s, min, h, d |"));
+  EXPECT_THAT(page, HasSubstr("| a duration | ns, us, ms, s, min, h, d, y |"));
 }
 
 }  // namespace

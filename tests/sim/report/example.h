@@ -116,12 +116,12 @@ inline Report example_report(Bytes second = 60_GB) {
                              .bytes = 8_MB,
                              .operations = 2048,
                              .idle_time = 75_us}};
-  prediction.expense = {.energy = 1_J * 32.4e6,
-                        .rent = 0.0444_USD,
-                        .pue = 1.25,
-                        .unused = 8,
-                        .without_power = {},
-                        .without_rent = {}};
+  prediction.expense.energy = 9_kWh;
+  prediction.expense.parts = {
+      .devices = 6_kWh, .hosts = 0.9_kWh, .network = 0.3_kWh, .other = {}, .cooling = 1.8_kWh};
+  prediction.expense.rent = 0.0444_USD;
+  prediction.expense.pue = 1.25;
+  prediction.expense.unused = 8;
   prediction.tasks = 12345;
   prediction.total_tasks = 49380;
   prediction.events = 20000;

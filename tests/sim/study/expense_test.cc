@@ -29,13 +29,16 @@ StudyRun run(const std::filesystem::path& file, std::vector<yaml::Override> over
 
 constexpr double kJoulesPerKwh = 3.6e6;
 
-// The README's study: 1,024 A100 (400 W busy, 64 W idle, 2.4984 USD/h) in 16 stages of 64, each
-// with its own share of waiting (bubble and host). With t the step and w_s the waiting of stage s,
-//   energy = sum over stages of 64 x (400 W x (t - w_s) + 64 W x w_s)
-//   rent   = 1,024 x 2.4984 USD/h x t
-// The first stage waits for 9.5 % of the 31 s: 1,024 devices at 368 W make about 11.7 MJ or 3.2
-// kWh; 1,024 device-steps of 31 s are 8.8 device-hours or 22 USD. 2T tokens in steps of 1,536
-// sequences of 2,048 tokens are 635,783 steps (the last one not full).
+// The README's study: 1,024 A100 (400 W at the limit, 64 W idle, 0.405 of what lies between while
+// they communicate, 2.4984 USD/h) in 16 stages of 64, each with its own breakdown, in hosts that
+// draw 250 W beside each of them. With t the step, k_s the time of stage s in kernels and c_s in
+// communication,
+//   devices = sum over stages of 64 x (64 W x t + 336 W x (k_s + 0.405 c_s))
+//   hosts   = 1,024 x 250 W x t
+//   rent    = 1,024 x 2.4984 USD/h x t
+// 1,024 devices at about 340 W for 31 s make about 10.6 MJ or 2.9 kWh, hosts 7.8 MJ or 2.2 kWh;
+// 1,024 device-steps of 31 s are 8.8 device-hours or 22 USD. 2T tokens in steps of 1,536 sequences
+// of 2,048 tokens are 635,783 steps (the last one not full).
 TEST(Expense, OfTheStudyInTheReadme) {
   const StudyRun got = run(FORESHARD_SOURCE_DIR "/configs/studies/gpt3-175b-a100-1024.yaml",
                            {{"train", "2T tokens"}});
@@ -43,16 +46,23 @@ TEST(Expense, OfTheStudyInTheReadme) {
   const double step = p.step.in_base();
   double joules = 0;
   for (const sim::DeviceClass& one : p.classes) {
-    const double waits = (one.breakdown.bubble + one.breakdown.host).in_base();
-    joules += static_cast<double>(one.count) * (400 * (step - waits) + 64 * waits);
+    const sim::Breakdown& time = one.breakdown;
+    const double kernels = (time.compute + time.optimizer).in_base();
+    const double waits = (time.bubble + time.host).in_base();
+    joules += static_cast<double>(one.count) *
+              (64 * step + 336 * (kernels + 0.405 * (step - kernels - waits)));
   }
   ASSERT_TRUE(p.expense.energy && p.expense.rent);
-  EXPECT_NEAR(p.expense.energy->in_base(), joules, 1e-9 * joules);
+  EXPECT_NEAR(p.expense.parts.devices.in_base(), joules, 1e-9 * joules);
+  const double hosts = 1024 * 250 * step;
+  EXPECT_NEAR(p.expense.parts.hosts.in_base(), hosts, 1e-9 * hosts);
+  EXPECT_NEAR(p.expense.energy->in_base(), joules + hosts, 1e-9 * (joules + hosts));
   EXPECT_NEAR(p.expense.rent->in_base(), 1024 * 2.4984 / 3600 * step, 1e-9 * step);
   EXPECT_EQ(p.expense.unused, 0);
   EXPECT_EQ(p.expense.pue, 1);
   // The same in rough numbers, from the page in the README.
-  EXPECT_NEAR(joules / kJoulesPerKwh, 3.2, 0.3);
+  EXPECT_NEAR(joules / kJoulesPerKwh, 2.9, 0.2);
+  EXPECT_NEAR(hosts / kJoulesPerKwh, 2.2, 0.2);
   EXPECT_NEAR(p.expense.rent->in_base(), 22, 2);
   ASSERT_TRUE(p.training);
   EXPECT_EQ(p.training->steps, 635783);
@@ -76,36 +86,88 @@ TEST(Expense, FollowsTheClustersPriceAndPue) {
   EXPECT_NEAR(after.expense.rent->in_base(), 8 * 0.01 * after.step.in_base(), 1e-12);
 }
 
+// Bought for 30,000 USD and used for 4 years of 365.25 days, a device costs 0.856 USD/h. At 0.10
+// USD and 0.4 kg of CO2 for each kWh the bill follows the energy, PUE and all.
+TEST(Expense, OfAnOwnedClusterWithItsElectricity) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("one.yaml", kOne);
+  const sim::Prediction p = run(file, {{"cluster.price", "30000 USD"},
+                                       {"cluster.lifetime", "4 y"},
+                                       {"cluster.electricity", "0.10 USD/kWh"},
+                                       {"cluster.carbon", "0.4 kg/kWh"},
+                                       {"cluster.pue", "1.2"}})
+                                .prediction;
+  const double written_off = 8 * 30000 / (4 * 365.25 * 86400) * p.step.in_base();
+  EXPECT_TRUE(p.expense.owned);
+  EXPECT_NEAR(p.expense.rent->in_base(), written_off, 1e-12 * written_off);
+  const double kwh = *p.expense.energy / 1_kWh;
+  EXPECT_NEAR(p.expense.electricity->in_base(), 0.10 * kwh, 1e-12 * kwh);
+  EXPECT_NEAR(p.expense.carbon->in_base(), 0.4 * kwh, 1e-12 * kwh);
+  EXPECT_NEAR(p.expense.usd()->in_base(), written_off + 0.10 * kwh, 1e-12);
+}
+
+TEST(Expense, SaysWhatIsWrongWithAPrice) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("one.yaml", kOne);
+  const auto fault = [&](std::vector<yaml::Override> overrides) {
+    yaml::Options options = kCatalogue;
+    options.overrides = std::move(overrides);
+    const auto study = load_study({.study = file}, std::move(options));
+    return study ? "accepted" : study.error().message;
+  };
+  EXPECT_THAT(fault({{"cluster.price", "30000 USD"}}), HasSubstr("but not lifetime"));
+  EXPECT_THAT(fault({{"cluster.lifetime", "4 y"}}), HasSubstr("is missing"));
+  EXPECT_THAT(fault({{"cluster.price", "30000 USD"},
+                     {"cluster.lifetime", "4 y"},
+                     {"cluster.rent", "2 USD/h"}}),
+              HasSubstr("so is rent: choose one"));
+  EXPECT_THAT(fault({{"cluster.electricity", "0.1 USD"}}), HasSubstr("did you mean 'USD/kWh'?"));
+  EXPECT_THAT(fault({{"cluster.node.device.draw.waiting", "1.5"}}), HasSubstr("between 0 and 1"));
+}
+
 TEST(Expense, IsUnknownWithoutPriceOrPower) {
   const TemporaryFolder folder;
   const sim::Expense expense =
-      run(FORESHARD_SOURCE_DIR "/configs/studies/host-dp2.yaml").prediction.expense;
+      run(FORESHARD_SOURCE_DIR "/configs/studies/host-dp2.yaml",
+          {{"cluster.electricity", "0.1 USD/kWh"}, {"cluster.carbon", "0.4 kg/kWh"}})
+          .prediction.expense;
   EXPECT_FALSE(expense.energy);
   EXPECT_FALSE(expense.rent);
+  EXPECT_FALSE(expense.electricity);
+  EXPECT_FALSE(expense.carbon);
+  EXPECT_FALSE(expense.usd());
   EXPECT_THAT(expense.without_power, ElementsAre("host-core"));
   EXPECT_THAT(expense.without_rent, ElementsAre("host-core"));
 }
 
-// One of two devices works for a step of 10 s, of which it waits 2 s for its host and 1 s for
-// others: 7 s at 100 W and 3 s at 20 W are 760 J; the other one idles: 200 J. Both are rented.
-TEST(Expense, CountsDevicesThatTheStepDoesNotUse) {
+// A cluster of one node with two devices of 100 W, idle 20 W, and a step of 10 s on one of them.
+struct Small {
+  ClusterConfig config;
+  ClusterView cluster;
+};
+Small small_cluster(const std::string& of_device, const std::string& of_cluster) {
   const TemporaryFolder folder;
   const auto file = folder.write("two.yaml", R"(
 nodes: 1
 node:
   device:
-    extends: A100-SXM-80GB
+    extends: L40S
     power: {value: 100 W, source: test, evidence: user}
     idle_power: {value: 20 W, source: test, evidence: user}
     rent: {value: 3.6 USD/h, source: test, evidence: user}
+)" + of_device + R"(
   gpus: 2
   nvlink: {bandwidth: {value: 300 GB/s, source: test, evidence: user}}
-)");
+)" + of_cluster);
   yaml::Loader loader(kCatalogue);
-  const auto config = loader.read_file<ClusterConfig>(file);
-  ASSERT_TRUE(config) << config.error().message;
-  const auto cluster = build_cluster(*config);
-  ASSERT_TRUE(cluster) << cluster.error().message;
+  auto config = loader.read_file<ClusterConfig>(file);
+  EXPECT_TRUE(config) << config.error().message;
+  auto cluster = build_cluster(*config);
+  EXPECT_TRUE(cluster) << cluster.error().message;
+  return {*std::move(config), *std::move(cluster)};
+}
+
+sim::Prediction ten_seconds() {
   sim::Prediction prediction;
   prediction.step = 10_s;
   sim::DeviceClass one;
@@ -115,11 +177,58 @@ node:
   one.breakdown.data = 3_s;
   one.breakdown.host = 2_s;
   one.breakdown.bubble = 1_s;
+  one.kernels = {3_s, 1_s, 1_s, 0_s};  // a second of them at the same time as others
   prediction.classes = {one};
-  const sim::Expense expense = expense_of(prediction, *cluster, *config);
+  return prediction;
+}
+
+// One of two devices works for a step of 10 s, of which it waits 2 s for its host and 1 s for
+// others: 7 s at 100 W and 3 s at 20 W are 760 J; the other one idles: 200 J. Both are rented.
+TEST(Expense, CountsDevicesThatTheStepDoesNotUse) {
+  const Small small = small_cluster("", "");
+  const sim::Expense expense = expense_of(ten_seconds(), small.cluster, small.config);
   EXPECT_EQ(expense.unused, 1);
   EXPECT_NEAR(expense.energy->in_base(), 960, 1e-9);
   EXPECT_NEAR(expense.rent->in_base(), 2 * 10 * 0.001, 1e-12);
+  EXPECT_THAT(expense.without_host_power, ElementsAre("L40S"));
+}
+
+// The same with shares of the 80 W above idle: 4 s of compute are divided 3 : 1 : 1 among products
+// (all of it), attention (a half) and passes (a quarter), 0.75 of it on average; 3 s communicate at
+// a half, 3 s wait at a tenth. The busy device takes 200 J + 80 W x (3 + 1.5 + 0.3) s = 584 J.
+TEST(Expense, FollowsWhatDevicesDo) {
+  const Small small = small_cluster(
+      "    draw: {attention: 0.5, passes: 0.25, communication: 0.5, waiting: 0.1}\n", "");
+  const sim::Expense expense = expense_of(ten_seconds(), small.cluster, small.config);
+  EXPECT_NEAR(expense.parts.devices.in_base(), 584 + 200, 1e-9);
+}
+
+// Hosts of 50 W for each of two devices are 1,000 J, 30 W of storage 300 J; a site that draws half
+// as much again as 960 + 1,300 J adds 1,130 J. There is no switch to draw anything.
+TEST(Expense, CountsWhatIsAroundTheDevices) {
+  const Small small = small_cluster("",
+                                    "  host_power: 50 W\n"
+                                    "switch_power: 700 W\nother_power: 30 W\npue: 1.5\n");
+  const sim::Expense expense = expense_of(ten_seconds(), small.cluster, small.config);
+  EXPECT_NEAR(expense.parts.hosts.in_base(), 1000, 1e-9);
+  EXPECT_NEAR(expense.parts.network.in_base(), 0, 1e-9);
+  EXPECT_NEAR(expense.parts.other.in_base(), 300, 1e-9);
+  EXPECT_NEAR(expense.parts.cooling.in_base(), 1130, 1e-9);
+  EXPECT_NEAR(expense.energy->in_base(), 3390, 1e-9);
+  EXPECT_THAT(expense.without_host_power, testing::IsEmpty());
+}
+
+// Two DGX on one switch of 700 W.
+TEST(Expense, CountsSwitches) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "two.yaml",
+      "cluster: {nodes: 2, node: dgx-a100-80gb, fabric: {kind: single-switch}, switch_power: 700 "
+      "W}\n"
+      "model: {name: small, layers: 8, hidden: 1024, heads: 16, vocabulary: 1000, sequence: 512}\n"
+      "strategy: {data_parallel: 16, global_batch: 16}\n");
+  const sim::Prediction p = run(file).prediction;
+  EXPECT_NEAR(p.expense.parts.network.in_base(), 700 * p.step.in_base(), 1e-9);
 }
 
 TEST(TrainingLength, IsANumberAndWhatItCounts) {

@@ -1,0 +1,170 @@
+// What faster parts buy, on shipped studies and random ones: derivatives are finite differences,
+// and all of them together are the step.
+#include "sim/simulate/sensitivity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <random>
+#include <set>
+
+#include "tests/sim/simulate/random_cluster.h"
+#include "tests/strategies/lower/random_strategy.h"
+
+#include "sim/study/run.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::sim {
+namespace {
+
+const std::string kConfigs = FORESHARD_SOURCE_DIR "/configs";
+
+double step_of(const ScalableStep& step, const std::vector<double>& factors) {
+  const auto times = engine::run_fluid(step.at(factors));
+  EXPECT_TRUE(times) << times.error().message;
+  return times->makespan.in_base();
+}
+
+// The central difference of the step by the logarithm of one factor.
+double difference_of(const ScalableStep& step, std::size_t speed, double by) {
+  std::vector<double> factors(step.speeds().size(), 1.0);
+  factors[speed] = 1 + by;
+  const double faster = step_of(step, factors);
+  factors[speed] = 1 - by;
+  const double slower = step_of(step, factors);
+  return (faster - slower) / (std::log1p(by) - std::log1p(-by));
+}
+
+// Whether a derivative is within 1 % of the difference, or 0.01 % of the step where that is more.
+bool agree(double slope, double difference, double step) {
+  return std::abs(slope - difference) <= std::max(0.01 * std::abs(difference), 1e-4 * step);
+}
+
+// The three things that hold of every step. \return of how many speeds the step has a kink within
+// 0.1 %, so that the difference is a mean of two slopes and a smaller one shows the derivative.
+int expect_sound(const ScalableStep& step, double simulated) {
+  const std::vector<double> ones(step.speeds().size(), 1.0);
+  const engine::Workload workload = step.at(ones);
+  const auto times = engine::run_fluid(workload);
+  EXPECT_TRUE(times) << times.error().message;
+  const double base = times->makespan.in_base();
+  EXPECT_NEAR(base, simulated, 1e-9 * simulated) << "the step that is scaled is the one simulated";
+
+  const auto slopes = engine::slopes_of_makespan(workload, *times, step.slopes());
+  double sum = 0;
+  int kinks = 0;
+  for (std::size_t s = 0; s < slopes.size(); ++s) {
+    sum += slopes[s];
+    const double difference = difference_of(step, s, 1e-3);
+    if (agree(slopes[s], difference, base)) continue;
+    ++kinks;
+    const double nearer = difference_of(step, s, 1e-5);
+    EXPECT_TRUE(agree(slopes[s], nearer, base))
+        << key_of(step.speeds()[s].kind) << " " << step.speeds()[s].device << ": "
+        << slopes[s] / base << ", by differences " << difference / base << " and " << nearer / base;
+  }
+  EXPECT_NEAR(sum, -base, 1e-6 * base) << "everything twice as fast takes half as long";
+  const double twice = step_of(step, std::vector<double>(ones.size(), 2.0));
+  EXPECT_NEAR(2 * twice, base, 1e-9 * base);
+  return kinks;
+}
+
+// Studies with a kink; the others have their derivatives within 1 % of differences of 0.1 %.
+const std::set<std::string> kKinked{"llama2-70b-h100-128"};
+
+std::vector<std::string> shipped_studies() {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(kConfigs + "/studies"))
+    names.push_back(file.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+class ShippedStudy : public testing::TestWithParam<std::string> {};
+
+TEST_P(ShippedStudy, HasTheDerivativesThatDifferencesShow) {
+  const auto study = study::load_study({.study = kConfigs + "/studies/" + GetParam() + ".yaml"},
+                                       {.catalogue = {kConfigs}, .overrides = {}});
+  ASSERT_TRUE(study) << study.error().message;
+  if (study->disturbances) GTEST_SKIP() << "a step that is disturbed";
+  const auto run = study::run_study(*study, {});
+  ASSERT_TRUE(run) << run.error().message;
+  const auto step = ScalableStep::of(run->cluster, run->program, study->communication, {});
+  ASSERT_TRUE(step) << step.error().message;
+  const int kinks = expect_sound(*step, run->prediction.step.in_base());
+  EXPECT_LE(kinks, kKinked.contains(GetParam()) ? 1 : 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sensitivity, ShippedStudy, testing::ValuesIn(shipped_studies()),
+                         [](const auto& name) {
+                           std::string word = name.param;
+                           std::ranges::replace_if(
+                               word, [](char c) { return !std::isalnum(c); }, '_');
+                           return word;
+                         });
+
+TEST(Sensitivity, OfRandomTrainingsIsThatOfDifferences) {
+  constexpr int kStudies = 20;
+  yaml::Loader loader({.catalogue = {kConfigs}, .overrides = {}});
+  const auto nccl = loader.read_ref<comm::Parameters>("nccl", "communication");
+  ASSERT_TRUE(nccl) << nccl.error().message;
+  for (int seed = 1; seed <= kStudies; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(static_cast<unsigned>(seed));
+    const foreshard::Training training = random_training(random, 16);
+    const ClusterView cluster =
+        random_cluster(random, training.strategy.devices(), {.routing = Routing::kSpread});
+    auto lowered = lower::lower(training.model, training.strategy, {});
+    ASSERT_TRUE(lowered) << lowered.error().message;
+    const auto program = study::with_launch_times(*std::move(lowered), cluster);
+    const auto prediction = simulate(cluster, program, *nccl, {});
+    ASSERT_TRUE(prediction) << prediction.error().message;
+    const auto step = ScalableStep::of(cluster, program, *nccl, {});
+    ASSERT_TRUE(step) << step.error().message;
+    EXPECT_EQ(expect_sound(*step, prediction->step.in_base()), 0);
+  }
+}
+
+// A node with a network that hardly matters and one that decides: the network is worth nothing, and
+// nearly all.
+TEST(Sensitivity, FollowsWhatDecides) {
+  const auto network_worth = [&](const std::string& bandwidth) {
+    const auto study = study::load_study(
+        {.study = kConfigs + "/studies/llama3-8b-h100-64-fsdp.yaml"},
+        {.catalogue = {kConfigs}, .overrides = {{"cluster.node.nics.bandwidth", bandwidth}}});
+    EXPECT_TRUE(study) << study.error().message;
+    const auto cluster = study::cluster_of(*study);
+    const auto program = study::program_of(*study, *cluster);
+    const auto worth = sensitivities_of(*cluster, *program, study->communication, {});
+    EXPECT_TRUE(worth) << worth.error().message;
+    double sum = 0;
+    for (const Sensitivity& one : worth->of) {
+      sum += one.elasticity;
+      if (one.elasticity < -0.01) {
+        EXPECT_LT(one.step_at_more, worth->step) << key_of(one.speed.kind);
+      }
+    }
+    EXPECT_NEAR(sum, -1, 1e-6);
+    const auto network = std::ranges::find(worth->of, SpeedKind::kNetwork,
+                                           [](const Sensitivity& one) { return one.speed.kind; });
+    return network == worth->of.end() ? 0 : network->elasticity;
+  };
+  EXPECT_NEAR(network_worth("4000 Gbit/s"), 0, 0.02);
+  EXPECT_LT(network_worth("10 Gbit/s"), -0.8);
+}
+
+TEST(Sensitivity, IsRefusedMessageByMessage) {
+  const auto study = study::load_study({.study = kConfigs + "/studies/gpt-1.7b-a100-8.yaml"},
+                                       {.catalogue = {kConfigs}, .overrides = {}});
+  ASSERT_TRUE(study);
+  const auto cluster = study::cluster_of(*study);
+  const auto program = study::program_of(*study, *cluster);
+  const auto worth = sensitivities_of(*cluster, *program, study->communication,
+                                      {.granularity = Granularity::kStepwise});
+  ASSERT_FALSE(worth);
+  EXPECT_EQ(worth.error().code, Error::Code::kUnsupported);
+}
+
+}  // namespace
+}  // namespace foreshard::sim
