@@ -4,7 +4,7 @@
 //
 //     estimate_bench [STRATEGIES [CATALOGUE]]      of each study; run from the repository's root
 //
-// Strategies are drawn from the whole space (effort 3) of each study, whether they fit or not.
+// Strategies are drawn from the whole space (level 3) of each study, whether they fit or not.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -83,8 +83,7 @@ void run(const Case& of, std::size_t count, const std::string& catalogue, Errors
   const auto cluster = study::cluster_of(*study);
   if (!cluster) return fmt::print("{}\n", cluster.error().message);
   auto candidates =
-      search::enumerate({.effort = 3}, study->strategy, study->model, study->pool.size())
-          .candidates;
+      search::enumerate({.level = 3}, study->strategy, study->model, study->pool.size()).candidates;
   std::ranges::shuffle(candidates, std::mt19937(1));  // NOLINT: repeatable on purpose
   fmt::print("{}, {}, {}: {} strategies\n", of.model, of.cluster, of.framework, candidates.size());
 

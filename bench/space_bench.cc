@@ -44,7 +44,7 @@ void visit(const study::LoadedStudy& study, search::Estimator& estimator, Seen& 
     for (std::int64_t pipeline = 1; pipeline <= study.model.layers; ++pipeline) {
       if (study.model.heads % tensor != 0 || study.model.layers % pipeline != 0) continue;
       const auto found = search::enumerate(
-          {.effort = 3, .tensor_parallel = {tensor}, .pipeline_parallel = {pipeline}},
+          {.level = 3, .tensor_parallel = {tensor}, .pipeline_parallel = {pipeline}},
           study.strategy, study.model, study.pool.size());
       for (Strategy strategy : found.candidates) {
         const bool recomputes = strategy.recompute != Recompute::kNone;

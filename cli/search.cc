@@ -1,11 +1,13 @@
 #include "sim/search/search.h"
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <fmt/format.h>
 #include <memory>
 
 #include "base/progress.h"
+#include "base/quantity.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -15,19 +17,46 @@
 namespace foreshard::cli {
 namespace {
 
+volatile std::sig_atomic_t interrupted = 0;
+struct sigaction before;  // what Ctrl-C does otherwise
+
+// While it lives, the first Ctrl-C asks the search for the best so far; a second one ends the
+// program as ever.
+class Interruptible {
+ public:
+  Interruptible() {
+    interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      interrupted = 1;
+      sigaction(SIGINT, &before, nullptr);
+    };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, &before);
+  }
+  ~Interruptible() { sigaction(SIGINT, &before, nullptr); }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+};
+
 class Search final : public Command {
  public:
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
     declaration.option("--space", "FILE", space_, "Which values to try (schema: search).");
-    declaration.count("--effort", effort_, 1, "How much to try: 1 (little) to 3 (everything).");
+    declaration.count("--level", level_, 0, "How much to try: 0 (little) to 3 (everything).");
     declaration.count("--top", top_, 1, "Number of strategies to list.");
     declaration.count("--simulate", simulate_, 1, "Number of the best estimates to simulate.");
     declaration.count("--certify", certify_, 0,
                       "Most further simulations, of strategies that might still be faster.");
+    declaration.count("--front", front_, 0,
+                      "Most further simulations, of strategies that trade time for memory or "
+                      "money.");
     declaration.count("--threads", threads_, 1, "Number of simulations at the same time.");
-    declaration.count("--max-seconds", max_seconds_, 0,
-                      "Start no simulation after this time in seconds; 0: no limit.");
+    declaration.option("--budget", "TIME", budget_,
+                       "Give the best so far after this time, such as 60s (default: no limit).");
+    declaration.option("--why-not", "STRATEGY", why_not_,
+                       "Say what ruled such a strategy out: \"tp8 pp4 zero1\".");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
@@ -39,12 +68,20 @@ class Search final : public Command {
       yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
       FORESHARD_ASSIGN(options.space, loader.read_file<search::SearchSpace>(space_));
     }
-    if (effort_ > 0) options.space.effort = effort_;
-    if (options.space.effort > 3) return fail("--effort: 1, 2 or 3");
+    if (level_ > 3) return fail("--level: 0, 1, 2 or 3");
+    if (level_ >= 0) options.space.level = level_;
     options.simulate = simulate_;
     options.certify = certify_;
     options.threads = threads_;
-    if (max_seconds_ > 0) options.time_limit = std::chrono::seconds(max_seconds_);
+    options.front = front_;
+    options.why_not = why_not_;
+    if (!budget_.empty()) {
+      const auto budget = parse<Seconds>(budget_);
+      if (!budget) return fail("--budget: " + budget.error().message);
+      if (!(*budget > Seconds{}))
+        return fail("--budget: a search takes some time; give more than 0, such as 60s");
+      options.time_limit = std::chrono::duration<double>(*budget / 1_s);
+    }
     if (study.strategy.devices() > 1)
       note(
           fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "
@@ -63,6 +100,8 @@ class Search final : public Command {
                                                search::SearchOptions options) {
     Progress progress("simulating", 0);  // how many follows from the bounds
     options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
+    const Interruptible interruptible;
+    options.stop = [] { return interrupted != 0; };
     return search::run_search(study, options);
   }
 
@@ -74,12 +113,14 @@ class Search final : public Command {
 
   StudyOptions study_;
   std::string space_;
-  std::int64_t effort_ = 0;
+  std::int64_t level_ = -1;
   std::int64_t top_ = 10;
   std::int64_t simulate_ = 20;
   std::int64_t certify_ = 20;
+  std::int64_t front_ = 6;
   std::int64_t threads_ = 2;
-  std::int64_t max_seconds_ = 0;
+  std::string budget_;
+  std::string why_not_;
   std::string format_;
   std::string output_;
 };

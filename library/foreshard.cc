@@ -166,19 +166,20 @@ Prediction predict(const Study& study, const PredictOptions& options, const char
 }
 
 SearchResult search(const Study& study, const SearchOptions& options, const char* package) {
-  require(options.effort >= 0 && options.effort <= 3, "effort: 1, 2 or 3");
+  require(!options.level || (*options.level >= 0 && *options.level <= 3), "level: 0, 1, 2 or 3");
   require(options.simulate >= 1, "simulate: at least 1");
   require(options.threads >= 1, "threads: at least 1");
-  require(options.top >= 0 && options.certify >= 0 && options.max_seconds >= 0,
-          "top, certify and max_seconds cannot be negative");
+  require(options.top >= 0 && options.certify >= 0 && options.budget_seconds >= 0,
+          "top, certify and budget_seconds cannot be negative");
   const study::LoadedStudy question = loaded(study, package, false);
   search::SearchOptions how;
   how.space = space_of(options.space, options_of({}, study.catalogue, package));
-  if (options.effort > 0) how.space.effort = options.effort;
+  if (options.level) how.space.level = *options.level;
   how.simulate = options.simulate;
   how.certify = options.certify;
   how.threads = options.threads;
-  if (options.max_seconds > 0) how.time_limit = std::chrono::duration<double>(options.max_seconds);
+  if (options.budget_seconds > 0)
+    how.time_limit = std::chrono::duration<double>(options.budget_seconds);
   const search::SearchResult found = value_of(search::run_search(question, how));
   SearchResult result;
   for (const search::Simulated& one : found.simulated) {

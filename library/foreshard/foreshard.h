@@ -143,12 +143,12 @@ Prediction predict(const Study& study, const PredictOptions& options = {},
 
 struct SearchOptions {
   std::string space = {};      ///< Which values to try: a file or YAML in braces; empty: all.
-  int effort = 0;              ///< How much to try, 1 to 3; 0: as `space` says, by default 2.
+  std::optional<int> level;    ///< How much to try, 0 to 3; as `space` says, by default 2.
   std::int64_t top = 10;       ///< Strategies in the result.
   std::int64_t simulate = 20;  ///< Of the best estimates.
   std::int64_t certify = 20;   ///< Further simulations, of strategies that might still be faster.
   std::int64_t threads = 2;    ///< Simulations at the same time.
-  double max_seconds = 0;      ///< No simulation begins after this; 0: no limit.
+  double budget_seconds = 0;   ///< The best so far is the answer after this; 0: no limit.
 };
 
 struct Candidate {

@@ -4,9 +4,11 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/grouped.h"
 #include "base/quantity.h"
@@ -69,6 +71,8 @@ std::string counts_text(const SearchResult& result) {
   std::string text =
       count_of(result.considered, plural(result.considered, "strategy") + " considered") +
       misfits_text(result);
+  if (result.not_reached > 0)
+    text += count_of(result.not_reached, "not looked at: the time was over");
   if (result.unroutable > 0) text += count_of(result.unroutable, "cannot run: " + result.no_route);
   text += count_of(result.too_large, "need more memory than the devices of a stage have");
   text += count_of(result.slower, "may fit, but are slower by estimate");
@@ -87,6 +91,23 @@ std::string counts_text(const SearchResult& result) {
 
 std::string interval_text(const Simulated& one) {
   return fmt::format("{} to {}", format(one.low), format(one.high));
+}
+
+std::string robustness_text(const SearchResult& result) {
+  const Robustness& of = result.robustness;
+  if (of.draws == 0) return {};
+  std::string text = fmt::format(
+      "With parameters drawn from their errors, the first is the fastest of the best {} in {} of "
+      "{} "
+      "draws;\n",
+      of.firsts.size(), of.firsts.front(), of.draws);
+  text += of.beside_slow == 0
+              ? std::string("with one of its devices slower by a fifth it stays the first.\n")
+              : fmt::format("with one of its devices slower by a fifth, number {} is.\n",
+                            of.beside_slow + 1);
+  if (!of.holds())
+    text += "So the choice HOLDS ONLY AT THE POINT ESTIMATE: measure the first few.\n";
+  return text;
 }
 
 std::string sureness_text(const SearchResult& result) {
@@ -110,16 +131,86 @@ std::string sureness_text(const SearchResult& result) {
         interval_text(result.simulated[0]), interval_text(result.simulated[1]), count,
         result.simulated.size());
   }
-  if (result.partial) text += "The time limit ended the search before all were simulated.\n";
+  if (const auto probability = result.first_beats_second())
+    text += fmt::format(
+        "As far as the intervals tell, the first beats the second on a machine with probability "
+        "{:.0f} %\n(log-normal errors, independent of each other: shared ones make it surer).\n",
+        100 * *probability);
+  text += robustness_text(result);
+  if (result.partial)
+    text += "The search ended before it was through: this is the best of what it had looked at.\n";
   return text;
 }
 
+// Of a list: its entries, a space between each.
+std::string csv_of(const Json& value) {
+  if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
+  std::vector<std::string> entries;
+  for (const Json& entry : value) entries.push_back(csv_of(entry));
+  return join(entries, " ");
+}
+
+// "tensor 2, ..., 3 devices idle, use: [node0]".
+std::string described(const Simulated& one) {
+  std::string text = in_words(one.strategy);
+  if (one.idle > 0)
+    text += fmt::format(", {} {} idle", grouped(one.idle), plural(one.idle, "device"));
+  if (one.use.empty()) return text;
+  constexpr std::size_t kMostNodes = 4;
+  if (one.use.size() <= kMostNodes) return text + ", use: [" + join(one.use) + "]";
+  return text + fmt::format(", use: {} nodes, {} to {} (--format json lists them)", one.use.size(),
+                            one.use.front(), one.use.back());
+}
+
+// By the keys of a breakdown: what each adds to the first one's.
+Json behind_json(const Simulated& first, const Simulated& one) {
+  Json behind = Json::object();
+  for (const Part& part : kParts)
+    behind[std::string(part.key)] =
+        (one.breakdown.*part.time - first.breakdown.*part.time).in_base();
+  return behind;
+}
+
+std::string front_text(const SearchResult& result) {
+  std::string text;
+  std::int64_t members = 0;
+  for (const Simulated& one : result.simulated) {
+    if (!one.on_front) continue;
+    ++members;
+    text += fmt::format("  {:>9} {:>9} {:>11}  {}\n", format(one.step), format(one.peak),
+                        one.rent_of_used ? fmt::format("{:.3g} USD", *one.rent_of_used / 1_USD)
+                                         : fmt::format("{:.3g} dev s", one.money()),
+                        described(one));
+  }
+  if (members < 2) return {};
+  return fmt::format(
+             "\nOf those simulated, none is better than these in time, memory and money at "
+             "once{}:\n"
+             "  {:>9} {:>9} {:>11}\n",
+             result.simulated.front().rent_of_used
+                 ? " (money: rent of\nthe devices used)"
+                 : " (money: time of all\ndevices used, whose price is not known)",
+             "step", "peak", "money") +
+         text;
+}
+
+std::string why_not_text(const WhyNot& why) {
+  return fmt::format("\nWhy not {}: {}; {}{}.\n", why.asked, why.message,
+                     why.in_space ? "it is in the space that was searched"
+                                  : "it is not in the space that was searched",
+                     why.cause == WhyNot::Cause::kNothing
+                         ? ""
+                         : fmt::format(", and lost by its {}", name_of(why.cause)));
+}
+
 std::string nothing_fits_text(const SearchResult& result) {
+  if (result.not_reached > 0 && result.simulated.empty())
+    return "\nThe time was over before a strategy that fits was found: give --budget more.\n";
   if (result.slower > 0)
     return fmt::format(
         "\nNone of the {} that were simulated fits; {} more might: give --simulate and --certify "
         "more{}.\n",
-        result.simulated.size(), result.slower, result.partial ? " and --max-seconds" : "");
+        result.simulated.size(), result.slower, result.partial ? " and --budget" : "");
   if (!result.nearest) return fmt::format("\nNothing can run: {}.\n", result.no_route);
   const Estimate& needs = result.nearest->estimate;
   std::string text = "\nNothing fits. The one";
@@ -132,23 +223,38 @@ std::string nothing_fits_text(const SearchResult& result) {
                     "  {}\n"
                     "Devices with {}, or more of them, would do; so would a shorter sequence.\n",
                     format(needs.peak), needs.stage, format(needs.peak - needs.memory),
-                    format(needs.memory), describe(result.nearest->strategy),
+                    format(needs.memory), in_words(result.nearest->strategy),
                     format(needs.peak + reserve_of(result.nearest->strategy)));
 }
 
-// "tensor 2, ..., 3 devices idle, use: [node0]".
-std::string described(const Simulated& one) {
-  std::string text = describe(one.strategy);
-  if (one.idle > 0)
-    text += fmt::format(", {} {} idle", grouped(one.idle), plural(one.idle, "device"));
-  if (one.use.empty()) return text;
-  constexpr std::size_t kMostNodes = 4;
-  if (one.use.size() <= kMostNodes) return text + ", use: [" + join(one.use) + "]";
-  return text + fmt::format(", use: {} nodes, {} to {} (--format json lists them)", one.use.size(),
-                            one.use.front(), one.use.back());
+}  // namespace
+
+std::string difference_text(const Simulated& first, const Simulated& one) {
+  constexpr std::size_t kMostParts = 3;
+  constexpr double kLeast = 0.02;  // of what it is behind, or of the first one's step
+  std::vector<std::pair<Seconds, std::string_view>> parts;
+  for (const Part& part : kParts)
+    parts.emplace_back(one.breakdown.*part.time - first.breakdown.*part.time, part.label);
+  const auto size = [](Seconds time) { return std::max(time, -time); };
+  std::ranges::stable_sort(parts, std::greater(),
+                           [&](const auto& part) { return size(part.first); });
+  const Seconds behind = one.step - first.step;
+  std::vector<std::string> words;
+  for (const auto& [time, label] : parts) {
+    const bool is_small = size(time) < kLeast * std::max(size(behind), 0.01 * first.step);
+    if (words.size() < kMostParts && !is_small)
+      words.push_back(
+          fmt::format("{} {}{}", label, time < Seconds{} ? "-" : "+", format(size(time))));
+  }
+  return fmt::format("{} behind{}{}", format(behind), words.empty() ? "" : ": ", join(words));
 }
 
-}  // namespace
+std::string missing_text(const Nearest& nearest) {
+  const Estimate& needs = nearest.estimate;
+  return fmt::format("{} needs {} on stage {}, {} more than the {} that a device there has for it",
+                     in_words(nearest.strategy), format(needs.peak), needs.stage,
+                     format(needs.peak - needs.memory), format(needs.memory));
+}
 
 std::string nothing_suits(const SearchResult& result) {
   std::string text = fmt::format("none of {} combinations suits this model, batch and {} {}",
@@ -163,7 +269,7 @@ std::string nothing_suits(const SearchResult& result) {
 }
 
 std::vector<yaml::Override> settings_of(const Simulated& one) {
-  std::vector<yaml::Override> settings{{"strategy.layers_per_stage", "[]"}};  // equal ones
+  std::vector<yaml::Override> settings;
   const Json strategy = knobs_of(one.strategy);
   for (const auto& [key, value] : strategy.items())
     settings.push_back(
@@ -192,10 +298,13 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
           100 * (one.breakdown.*first.time / one.step),
           (one.expense.usd() ? fmt::format(", {:.3g} USD", *one.expense.usd() / 1_USD) : "") +
               (one.fits ? "" : "; DOES NOT FIT"));
+      if (i > 0 && one.fits && best.front().fits)
+        text += fmt::format("  {:>36}{}\n", "", difference_text(best.front(), one));
     }
-    if (best.front().fits) text += sureness_text(result);
+    if (best.front().fits) text += front_text(result) + sureness_text(result);
   }
   if (best.empty() || !best.front().fits) text += nothing_fits_text(result);
+  if (result.why_not) text += why_not_text(*result.why_not);
   return text;
 }
 
@@ -207,6 +316,7 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
                {"global_batch", study.strategy.global_batch},
                {"framework", study.strategy.framework->name},
                {"considered", result.considered},
+               {"not_reached", result.not_reached},
                {"misfits", Json::object()},
                {"too_large", result.too_large},
                {"unroutable", result.unroutable},
@@ -222,9 +332,13 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
                {"certified", result.certified},
                {"certified_within", nullptr},
                {"overlapping_the_best", result.overlapping()},
+               {"first_beats_second", nullptr},
+               {"robustness", nullptr},
+               {"why_not", nullptr},
                {"partial", result.partial},
                {"nearest", nullptr},
-               {"best", Json::array()}};
+               {"best", Json::array()},
+               {"front", Json::array()}};
   for (const auto& [key, count] : result.misfits) json["misfits"][key] = count;
   if (!result.simulated.empty())
     json["estimate_over_simulated"] = {{"low", result.lowest_ratio},
@@ -233,6 +347,18 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
     json["gap"] = result.gap();
     json["certified_within"] = "the model";
   }
+  if (const auto probability = result.first_beats_second())
+    json["first_beats_second"] = *probability;
+  if (const Robustness& of = result.robustness; of.draws > 0)
+    json["robustness"] = {{"draws", of.draws},
+                          {"firsts", of.firsts},
+                          {"first_beside_slow_device", of.beside_slow + 1},
+                          {"holds", of.holds()}};
+  if (result.why_not)
+    json["why_not"] = {{"asked", result.why_not->asked},
+                       {"in_space", result.why_not->in_space},
+                       {"cause", name_of(result.why_not->cause)},
+                       {"message", result.why_not->message}};
   if (result.best_bound) json["best_bound_s"] = result.best_bound->in_base();
   if (result.nearest) {
     const Estimate& needs = result.nearest->estimate;
@@ -263,10 +389,20 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
          {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J) : Json(nullptr)},
          {"peak_bytes", whole(one.peak)},
          {"headroom_bytes", whole(one.headroom())},
+         {"behind_s", behind_json(result.simulated.front(), one)},
          {"dominant", dominant(one.breakdown, true).key},
          {"dominant_overhead", dominant(one.breakdown, false).key},
          {"breakdown_s", breakdown}});
   }
+  for (const Simulated& one : result.simulated)
+    if (one.on_front)
+      json["front"].push_back(
+          {{"strategy", knobs_of(one.strategy)},
+           {"use", one.use},
+           {"devices", one.devices.size()},
+           {"time_s", one.step.in_base()},
+           {"peak_bytes", whole(one.peak)},
+           {"usd_per_step", one.rent_of_used ? Json(*one.rent_of_used / 1_USD) : Json(nullptr)}});
   return json.dump(1, ' ') + "\n";
 }
 
@@ -289,7 +425,7 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
                         one.fits, dominant(one.breakdown, false).key);
     const Json knobs = knobs_of(one.strategy);
     for (const auto& [key, value] : knobs.items())
-      if (varies(key)) text += "," + (value.is_string() ? value.get<std::string>() : value.dump());
+      if (varies(key)) text += "," + csv_of(value);
     text += fmt::format(",{},{},{}\n", one.low.in_base(), one.high.in_base(), one.idle);
   }
   return text;

@@ -23,6 +23,11 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
                         std::int64_t top);
 /// The values of a study that make its strategy this one: "strategy.tensor_parallel" = "8", ...
 std::vector<yaml::Override> settings_of(const Simulated& one);
+/// "20.2 ms behind: bubble +54.5 ms, compute -38.6 ms": the largest parts of what one takes more,
+/// or less, than the first.
+std::string difference_text(const Simulated& first, const Simulated& one);
+/// What a strategy needs that does not fit, in numbers.
+std::string missing_text(const Nearest& nearest);
 /// Why no strategy of the space can be tried, by cause.
 std::string nothing_suits(const SearchResult& result);
 /// A line for each of the `top` best strategies.

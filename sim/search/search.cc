@@ -1,33 +1,25 @@
 #include "sim/search/search.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cmath>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 
+#include "sim/search/cuts.h"
+#include "sim/search/internal/peaks.h"
+#include "sim/search/internal/race.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/simulate/cost.h"
-#include "sim/simulate/simulate.h"
-#include "sim/study/expense.h"
 #include "sim/study/run.h"
-#include "strategies/parallelism/reserve.h"
-#include "strategies/program/lower/lower.h"
+#include "strategies/parallelism/layers.h"
 
 namespace foreshard::search {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-struct Candidate {
-  Strategy strategy;
-  Estimate estimate;
-  const Place* place;
-};
 
 // The estimate of memory is this near to the simulation: what is farther from fitting does not fit.
 // tests/sim/study/search_test.cc holds it to that.
@@ -45,60 +37,123 @@ bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks
          std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
 }
 
-Bytes missing(const Estimate& estimate) {
-  return estimate.peak - estimate.memory;
-}
-bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest) {
-  return !nearest || missing(estimate) < missing(nearest->estimate);
-}
-
-// Adds those of `strategies` that may fit; counts the others. What is kept as the nearest to
+// Adds strategies of a place that may fit; counts the others. What is kept as the nearest to
 // fitting could run but for its memory.
-void add_candidates(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-                    std::vector<Strategy> strategies, std::vector<Candidate>& candidates,
-                    SearchResult& result) {
-  const sim::SimulatedCost cost(cluster, study.communication);
-  Estimator estimator(study.model, cluster, place.pool.devices, cost, launch_time_of(cluster));
-  for (Strategy& strategy : strategies) {
-    const auto memory = estimator.memory(strategy);
+class Ranking {
+ public:
+  Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
+          std::vector<Candidate>& candidates, SearchResult& result)
+      : model_(study.model),
+        place_(place),
+        cost_(cluster, study.communication),
+        estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster)),
+        cutter_(study.model, estimator_),
+        candidates_(candidates),
+        result_(result) {}
+
+  // A strategy that recomputes whole layers and fits, with as few of them as still fit; nothing
+  // where it must be all, or where the plan would have too many kinds of layers.
+  void add_least_recomputation(const Strategy& full) {
+    const auto cut = layers_of_stages(full, model_.layers);
+    std::int64_t most = *std::ranges::max_element(cut);  // which fits
+    std::int64_t least = 0;                              // which does not
+    Strategy one = full;
+    while (least + 1 < most) {
+      one.recompute_layers = (least + most) / 2;
+      const auto memory = estimator_.memory(one);
+      if (!memory) return;
+      (memory->peak <= memory->memory ? most : least) = one.recompute_layers;
+    }
+    if (most == *std::ranges::max_element(cut)) return;
+    one.recompute_layers = most;
+    ++result_.considered;
+    add_one(one);
+  }
+
+  // With other cuts of the pipeline, if `uneven`.
+  void add(const Strategy& strategy, bool uneven) {
+    if (!uneven) return add_one(strategy);
+    const std::vector<Strategy> cuts = cutter_.with_cuts(strategy, place_.pool.size());
+    result_.considered += std::ssize(cuts) - 1;
+    for (const Strategy& one : cuts) add_one(one);
+  }
+
+ private:
+  void add_one(const Strategy& strategy) {
+    const auto memory = estimator_.memory(strategy);
     if (!memory) {
-      ++result.misfits["sharding"];
-      continue;
+      ++result_.misfits["sharding"];
+      return;
     }
     const bool too_large = memory->peak * (1 - kMemoryError) > memory->memory;
-    if (too_large && !is_nearer(*memory, result.nearest)) {
-      ++result.too_large;
-      continue;
+    if (too_large && !is_nearer(*memory, result_.nearest)) {
+      ++result_.too_large;
+      return;
     }
-    const auto estimate = estimator.estimate(strategy);
+    const auto estimate = estimator_.estimate(strategy);
     if (!estimate) {
-      if (result.unroutable++ == 0) result.no_route = estimate.error().message;
+      if (result_.unroutable++ == 0) result_.no_route = estimate.error().message;
     } else if (too_large) {
-      ++result.too_large;
-      result.nearest = {strategy, *memory};
+      ++result_.too_large;
+      result_.nearest = {strategy, *memory};
     } else {
-      candidates.push_back({std::move(strategy), *estimate, &place});
+      candidates_.push_back({strategy, *estimate, &place_});
     }
   }
-}
+
+  const Model& model_;
+  const Place& place_;
+  sim::SimulatedCost cost_;
+  Estimator estimator_;
+  Cutter cutter_;
+  std::vector<Candidate>& candidates_;
+  SearchResult& result_;
+};
 
 // What tells strategies of one search apart on the devices of a place.
 using Tried = std::vector<std::set<std::string>>;
+std::string key_of(const Strategy& strategy) {
+  return knobs_of(strategy).dump();
+}
 
 // Whether an earlier place puts the strategy's ranks on the same devices.
 bool is_known(const Strategy& strategy, const std::vector<Place>& places, const Tried& tried) {
   const study::Pool& own = places[tried.size()].pool;
   for (std::size_t i = 0; i < tried.size(); ++i)
     if (same_devices(places[i].pool, own, strategy.devices()) &&
-        tried[i].contains(describe(strategy)))
+        tried[i].contains(key_of(strategy)))
       return true;
   return false;
+}
+
+// Of a place's candidates that recompute like that, the best estimates.
+std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candidates,
+                              const Place& place) {
+  constexpr std::size_t kMost = 24;
+  std::vector<const Candidate*> found;
+  for (const Candidate& one : candidates)
+    if (one.place == &place && one.strategy.recompute == how) found.push_back(&one);
+  std::ranges::stable_sort(found, {}, [](const Candidate* one) { return one->estimate.step; });
+  if (found.size() > kMost) found.resize(kMost);
+  std::vector<Strategy> strategies;
+  for (const Candidate* one : found) strategies.push_back(one->strategy);
+  return strategies;
+}
+
+// Kinds of units that a plan tells apart, where stages are cut anywhere.
+std::int64_t blocks_of(const Model& model, const Strategy& strategy) {
+  Strategy whole = strategy;
+  whole.pipeline_parallel = 1;
+  whole.virtual_stages = 1;
+  whole.layers_per_stage.clear();
+  whole.recompute_layers = 0;
+  return std::ssize(layers_of(model, whole).variants) + model.multi_token_prediction + 2;
 }
 
 // Those of all places that may fit, by estimate.
 std::vector<Candidate> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
                               const std::vector<Place>& places, const SearchSpace& space,
-                              SearchResult& result) {
+                              const Deadline& deadline, SearchResult& result) {
   std::vector<Candidate> candidates;
   Tried tried;
   for (const Place& place : places) {
@@ -114,192 +169,27 @@ std::vector<Candidate> ranked(const study::LoadedStudy& study, const ClusterView
     }
     auto& own = tried.emplace_back();
     if (places.size() > 1)
-      for (const Strategy& one : found.candidates) own.insert(describe(one));
+      for (const Strategy& one : found.candidates) own.insert(key_of(one));
     result.most_devices = std::max(result.most_devices, found.most_devices);
-    add_candidates(study, cluster, place, std::move(found.candidates), candidates, result);
+    Ranking ranking(study, cluster, place, candidates, result);
+    for (std::size_t i = 0; i < found.candidates.size(); ++i) {
+      if (deadline.is_over_for_estimates()) {
+        result.not_reached += std::ssize(found.candidates) - static_cast<std::int64_t>(i);
+        result.partial = true;
+        break;
+      }
+      ranking.add(found.candidates[i], is_uneven(space));
+    }
+    // Where some layers are recomputed, each kind of layer is two.
+    const std::int64_t kinds = blocks_of(study.model, study.strategy);
+    if (space.level < 2 || 2 * kinds > static_cast<std::int64_t>(kBlocks) + 2) continue;
+    for (const Strategy& full : best_of(Recompute::kFull, candidates, place))
+      if (!deadline.is_over_for_estimates()) ranking.add_least_recomputation(full);
   }
   std::ranges::stable_sort(candidates, {},
                            [](const Candidate& candidate) { return candidate.estimate.step; });
   return candidates;
 }
-
-Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
-                            const Candidate& candidate) {
-  FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
-  const auto program =
-      study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
-  FORESHARD_ASSIGN(sim::Prediction prediction,
-                   sim::simulate(cluster, program, study.communication,
-                                 {.critical_path = false,
-                                  .reserve = reserve_of(candidate.strategy),
-                                  .links = study::links_of(study.cluster)}));
-  set_interval(prediction, *study.strategy.framework, study.errors);
-  const auto worst = static_cast<std::size_t>(prediction.worst_memory);
-  return Simulated{.strategy = candidate.strategy,
-                   .estimate = candidate.estimate,
-                   .use = candidate.place->use,
-                   .step = prediction.step,
-                   .low = prediction.low,
-                   .high = prediction.high,
-                   .idle = prediction.idle,
-                   .peak = prediction.classes[worst].memory.peak,
-                   .capacity = prediction.memory_capacity - prediction.memory_reserve,
-                   .fits = prediction.fits,
-                   .mfu = prediction.mfu,
-                   .tflops_per_device = prediction.model_tflops_per_device,
-                   .breakdown = prediction.breakdown,
-                   .expense = study::expense_of(prediction, cluster, study.cluster)};
-}
-
-// Simulates some of the candidates, in the order given, several at a time. Routes are remembered by
-// the cluster that finds them, so each thread has its own.
-class Simulations {
- public:
-  Simulations(const study::LoadedStudy& study, const SearchOptions& options,
-              const std::vector<Candidate>& candidates, std::vector<std::size_t> which,
-              Clock::time_point start)
-      : study_(study),
-        options_(options),
-        candidates_(candidates),
-        which_(std::move(which)),
-        results_(which_.size()),
-        start_(start) {}
-
-  // One entry per candidate; empty where the time limit came first.
-  std::vector<std::optional<Result<Simulated>>> run() {
-    const auto threads = std::clamp<std::int64_t>(
-        options_.threads, 1, std::max<std::int64_t>(static_cast<std::int64_t>(results_.size()), 1));
-    {
-      std::vector<std::jthread> workers;
-      for (std::int64_t i = 1; i < threads; ++i) workers.emplace_back([this] { work(); });
-      work();
-    }
-    return std::move(results_);
-  }
-  bool out_of_time() const { return out_of_time_; }
-
- private:
-  void work() {
-    const auto cluster = cluster_of(study_);
-    if (!cluster) return;  // it could be built before
-    while (true) {
-      if (options_.time_limit && Clock::now() - start_ > *options_.time_limit) {
-        if (next_ < results_.size()) out_of_time_ = true;
-        return;
-      }
-      const std::size_t i = next_++;
-      if (i >= results_.size()) return;
-      results_[i] = simulated(study_, *cluster, candidates_[which_[i]]);
-      if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(results_.size()));
-    }
-  }
-
-  const study::LoadedStudy& study_;
-  const SearchOptions& options_;
-  const std::vector<Candidate>& candidates_;
-  std::vector<std::size_t> which_;
-  std::vector<std::optional<Result<Simulated>>> results_;
-  Clock::time_point start_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<std::int64_t> done_{0};
-  std::atomic<bool> out_of_time_{false};
-};
-
-// Which candidates to simulate next, and what came out so far.
-class Race {
- public:
-  Race(const study::LoadedStudy& study, const SearchOptions& options,
-       const std::vector<Candidate>& candidates, Clock::time_point start, SearchResult& result)
-      : study_(study),
-        options_(options),
-        candidates_(candidates),
-        start_(start),
-        result_(result),
-        waiting_(candidates.size()) {
-    std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
-  }
-
-  void run() {
-    simulate(static_cast<std::size_t>(std::max<std::int64_t>(options_.simulate, 1)));
-    // In rounds of a fixed size: what is simulated does not depend on the number of threads.
-    constexpr std::size_t kRound = 4;
-    auto left = static_cast<std::size_t>(std::max<std::int64_t>(options_.certify, 0));
-    while (left > 0 && !result_.partial) {
-      if (best_) by_bound();  // until one fits, by estimate
-      const std::size_t done = simulate(std::min(kRound, left));
-      if (done == 0) break;
-      left -= done;
-    }
-    judge();
-  }
-
- private:
-  void by_bound() {
-    std::ranges::stable_sort(waiting_, {},
-                             [&](std::size_t i) { return candidates_[i].estimate.bound; });
-  }
-  bool may_win(std::size_t i) const { return !best_ || candidates_[i].estimate.bound < *best_; }
-
-  // The next `most` of those waiting, up to the first one that cannot win.
-  std::size_t simulate(std::size_t most) {
-    std::vector<std::size_t> round;
-    while (round.size() < std::min(most, waiting_.size()) && may_win(waiting_[round.size()]))
-      round.push_back(waiting_[round.size()]);
-    waiting_.erase(waiting_.begin(), waiting_.begin() + std::ssize(round));
-    Simulations simulations(study_, options_, candidates_, round, start_);
-    auto found = simulations.run();
-    for (std::size_t i = 0; i < round.size(); ++i) {
-      if (!found[i]) {
-        waiting_.push_back(round[i]);
-      } else if (*found[i]) {
-        Simulated one = **std::move(found[i]);
-        if (one.fits && (!best_ || one.step < *best_)) best_ = one.step;
-        result_.simulated.push_back(std::move(one));
-      } else if (result_.unroutable++ == 0) {
-        result_.no_route = found[i]->error().message;
-      }
-    }
-    result_.partial = result_.partial || simulations.out_of_time();
-    return round.size();
-  }
-
-  void judge() {
-    for (const Simulated& one : result_.simulated) {
-      const double ratio = one.estimate.step / one.step;
-      const bool first = &one == result_.simulated.data();
-      result_.lowest_ratio = first ? ratio : std::min(result_.lowest_ratio, ratio);
-      result_.highest_ratio = first ? ratio : std::max(result_.highest_ratio, ratio);
-    }
-    std::ranges::stable_sort(result_.simulated, [](const Simulated& a, const Simulated& b) {
-      return a.fits != b.fits ? a.fits : a.step < b.step;
-    });
-    result_.slower = std::ssize(waiting_);
-    for (const std::size_t i : waiting_) {
-      const Seconds bound = candidates_[i].estimate.bound;
-      if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
-      if (!may_win(i)) ++result_.provably_slower;
-    }
-    if (!best_) {
-      for (const Simulated& one : result_.simulated) {
-        Estimate needs = one.estimate;
-        needs.peak = one.peak;
-        needs.memory = one.capacity;
-        if (is_nearer(needs, result_.nearest)) result_.nearest = {one.strategy, needs};
-      }
-      return;
-    }
-    result_.nearest.reset();
-    result_.certified = result_.provably_slower == result_.slower;
-  }
-
-  const study::LoadedStudy& study_;
-  const SearchOptions& options_;
-  const std::vector<Candidate>& candidates_;
-  Clock::time_point start_;
-  SearchResult& result_;
-  std::vector<std::size_t> waiting_;  // by estimate until one fits, then by bound
-  std::optional<Seconds> best_;
-};
 
 }  // namespace
 
@@ -315,31 +205,83 @@ std::int64_t SearchResult::overlapping() const {
   });
 }
 
+std::optional<double> SearchResult::first_beats_second() const {
+  if (simulated.size() < 2 || !simulated[1].fits) return std::nullopt;
+  constexpr double kTenth = 1.2816;  // standard deviations to the 10th or 90th percentile
+  double variance = 0;
+  for (const Simulated& one : {simulated[0], simulated[1]}) {
+    const double sigma = std::log(one.high / one.low) / (2 * kTenth);
+    variance += sigma * sigma;
+  }
+  const double ahead = std::log(simulated[1].step / simulated[0].step);
+  if (!(variance > 0)) return ahead > 0 ? 1 : 0.5;
+  return 0.5 * std::erfc(-ahead / std::sqrt(2 * variance));
+}
+
+// The first ones that fit, ranked again with other numbers.
+static Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                                        const SearchResult& result) {
+  std::vector<Contender> contenders;
+  for (const Simulated& one : result.simulated)
+    if (one.fits && std::ssize(contenders) < kContenders)
+      contenders.push_back({one.strategy, one.devices, one.step});
+  return robustness_of(study, cluster, contenders);
+}
+
+// By what a search over it alone finds, beside the result of the whole one.
+static Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& options,
+                              const SearchResult& whole) {
+  using Cause = WhyNot::Cause;
+  SearchOptions alone{.space = {}, .simulate = 1, .certify = 0, .front = 0, .stop = options.stop};
+  FORESHARD_ASSIGN(alone.space, narrowed(options.space, options.why_not));
+  WhyNot why{.asked = options.why_not, .in_space = false, .cause = Cause::kNothing, .message = {}};
+  const auto space = enumerate(options.space, study.strategy, study.model, study.pool.size());
+  why.in_space = std::ranges::any_of(
+      space.candidates, [&](const Strategy& one) { return is_within(one, alone.space); });
+  const auto found = run_search(study, alone);
+  if (!found) {
+    why.cause = Cause::kSizes;
+    why.message = found.error().message;
+    return why;
+  }
+  if (found->simulated.empty() || !found->simulated.front().fits) {
+    why.cause = found->nearest ? Cause::kMemory : Cause::kRoute;
+    why.message = found->nearest ? missing_text(*found->nearest) : found->no_route;
+    return why;
+  }
+  const Simulated& best = found->simulated.front();
+  if (whole.simulated.empty() || !whole.simulated.front().fits) {
+    why.message = fmt::format("{} fits: {}", in_words(best.strategy), format(best.step));
+    return why;
+  }
+  const Simulated& first = whole.simulated.front();
+  const bool was_simulated = std::ranges::any_of(whole.simulated, [&](const Simulated& one) {
+    return knobs_of(one.strategy) == knobs_of(best.strategy);
+  });
+  why.cause = best.step <= first.step             ? Cause::kNothing
+              : !why.in_space                     ? Cause::kSpace
+              : was_simulated                     ? Cause::kSimulation
+              : best.estimate.bound >= first.step ? Cause::kBound
+                                                  : Cause::kEstimate;
+  why.message = fmt::format(
+      "the best of them, {}, takes {} (estimate {}, no less than {}): {}", in_words(best.strategy),
+      format(best.step), format(best.estimate.step), format(best.estimate.bound),
+      best.step <= first.step ? "as fast as the first" : difference_text(first, best));
+  return why;
+}
+
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options) {
-  const auto start = Clock::now();
+  const Deadline deadline(options);
   if (study.strategy.mode != Mode::kTrain)
     return study.loader.error_at("strategy.mode", "a search compares steps of training",
                                  "leave out mode, or simulate strategies of mode: forward singly");
   if (study.graph)
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
-  const std::int64_t blocks =
-      std::ssize(study.model.layer_kinds(study.strategy.unquantized_layers)) +
-      study.model.multi_token_prediction + 2;
-  if (blocks > static_cast<std::int64_t>(kBlocks))
+  if (blocks_of(study.model, study.strategy) > static_cast<std::int64_t>(kBlocks))
     return study.loader.error_at("model",
                                  "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");
-  if (study.model.frozen)
-    return study.loader.error_at("model.frozen", "a search does not know frozen parts yet",
-                                 "leave it out, or simulate strategies one by one");
-  if (study.model.adapters)
-    return study.loader.error_at("model.adapters", "a search does not know adapters yet",
-                                 "leave them out, or simulate strategies one by one");
-  if (study.strategy.recompute_layers > 0)
-    return study.loader.error_at("strategy.recompute_layers",
-                                 "a search recomputes all layers or none",
-                                 "leave it out, or simulate strategies one by one");
   if (study.strategy.offloads())
     return study.loader.error_at(study.strategy.offload_activation_layers > 0
                                      ? "strategy.offload_activation_layers"
@@ -347,6 +289,9 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
                                  "a search offloads nothing to the host",
                                  "leave out offload_activation_layers, offload_optimizer and "
                                  "offload_parameters, or simulate strategies one by one");
+  if (study.model.adapters)
+    return study.loader.error_at("model.adapters", "a search does not know adapters yet",
+                                 "leave them out, or simulate strategies one by one");
   if (study.strategy.token_dispatcher != TokenDispatcher::kAllToAll)
     return study.loader.error_at("strategy.token_dispatcher",
                                  "a search exchanges tokens by all-to-all",
@@ -355,14 +300,21 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     return study.loader.error_at("strategy.overlap_experts",
                                  "a search runs passes one after another",
                                  "leave it out, or simulate strategies one by one");
+  if (!options.why_not.empty()) FORESHARD_TRY(narrowed(options.space, options.why_not));
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
   FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
-  const auto candidates = ranked(study, cluster, places, options.space, result);
+  const auto candidates = ranked(study, cluster, places, options.space, deadline, result);
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
-  Race(study, options, candidates, start, result).run();
+  race(study, cluster, options, candidates, deadline, result);
+  if (!result.partial) {
+    FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result));
+  }
+  if (!options.why_not.empty()) {
+    FORESHARD_ASSIGN(result.why_not, why_not(study, options, result));
+  }
   return result;
 }
 

@@ -15,7 +15,9 @@
 #include "base/units.h"
 
 #include "sim/search/estimate.h"
+#include "sim/search/robustness.h"
 #include "sim/search/space.h"
+#include "sim/search/why_not.h"
 #include "sim/simulate/prediction.h"
 #include "sim/study/study.h"
 
@@ -27,9 +29,16 @@ struct SearchOptions {
   /// Simulated after those at most: candidates whose lower bound is below the best time so far, the
   /// lowest bounds first, until none is left and the winner is certified.
   std::int64_t certify = 20;
+  /// Simulated after those at most: candidates of the Pareto front of time, memory and money, by
+  /// estimate.
+  std::int64_t front = 6;
   std::int64_t threads = 2;
-  /// No simulation begins after this. The result is then marked as partial.
+  /// Nothing begins after this: the result is the best so far, and marked as partial. Estimates
+  /// take two thirds of it at most.
   std::optional<std::chrono::duration<double>> time_limit = {};
+  /// Asked between strategies, from any thread: whether to end now. May be empty.
+  std::function<bool()> stop = {};
+  std::string why_not = {};  ///< A strategy in words (why_not.h) whose absence is explained.
   /// Called from any thread as work ends: how much is done of how much. May be empty.
   std::function<void(std::int64_t done, std::int64_t all)> progress = {};
 };
@@ -49,7 +58,16 @@ struct Simulated {
   double tflops_per_device = 0;
   sim::Breakdown breakdown;
   sim::Expense expense;
+  std::vector<std::int32_t> devices;  ///< Of its ranks.
+  /// Rent of these for a step; of devices whose price is not known, nothing.
+  std::optional<Dollars> rent_of_used;
+  bool on_front = false;  ///< No other that fits is better in time, memory and money.
 
+  /// What a step costs beside others of the search: rent, or the time of all its devices.
+  double money() const {
+    return rent_of_used ? rent_of_used->in_base()
+                        : step.in_base() * static_cast<double>(devices.size());
+  }
   Bytes headroom() const { return capacity - peak; }
 };
 
@@ -61,6 +79,7 @@ struct Nearest {
 
 struct SearchResult {
   std::int64_t considered = 0;                  ///< Combinations of the space.
+  std::int64_t not_reached = 0;                 ///< Of these: the time was over before.
   std::map<std::string, std::int64_t> misfits;  ///< By the key that this model forbids.
   std::int64_t too_large = 0;                   ///< Candidates that need more memory than there is.
   /// Candidates that no estimate or simulation could be made of (their ranks cannot reach each
@@ -80,15 +99,26 @@ struct SearchResult {
   std::optional<Seconds> best_bound;
   /// Within the model, no candidate of the space can be faster than the best simulated one.
   bool certified = false;
-  bool partial = false;            ///< The time limit came first.
+  bool partial = false;            ///< The time limit came first, or somebody stopped it.
   std::optional<Nearest> nearest;  ///< Where nothing fits.
+  std::optional<WhyNot> why_not;   ///< Of SearchOptions::why_not.
+  Robustness robustness;           ///< Of the first kContenders that fit.
 
   /// Those that fit whose interval overlaps that of the best one, which is not counted.
   std::int64_t overlapping() const;
   /// How much faster than the best simulated one an unsimulated candidate could be at most, as a
   /// part of its time; 0 if certified.
   double gap() const;
+  /// The probability that a machine runs the first faster than the second: that of two log-normal
+  /// times around the simulated ones, independent of each other, whose 10th and 90th percentiles
+  /// are as far apart as those of their intervals. Errors that both share, as strategies of one
+  /// framework on the same devices do for the most part, would make it surer. Nothing where two
+  /// that fit are not there.
+  std::optional<double> first_beats_second() const;
 };
+
+/// Strategies whose order is held against other numbers (robustness.h).
+inline constexpr std::int64_t kContenders = 4;
 
 /// Ranks run on the study's pool, on as many devices as there are or on a part of them, and on the
 /// parts of it that places_of() (place.h) names.

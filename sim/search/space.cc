@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <set>
+
+#include "strategies/schedule/schedule.h"
 
 namespace foreshard::search {
 namespace {
 
-// What an effort means; powers of two unless `divisors`.
-struct Effort {
+// What a level means; powers of two unless `divisors`.
+struct Level {
   std::int64_t largest_micro_batch;
   std::int64_t largest_virtual_stages;
   bool divisors;
@@ -17,27 +21,37 @@ struct Effort {
   std::vector<std::int64_t> zero_with_pipeline;
   std::vector<std::int64_t> zero_without;
   bool also_without_sequence_parallel;
+  std::vector<std::vector<std::string>> rank_orders;  // besides that of the study
 };
 
-const Effort& effort_of(std::int64_t level) {
-  static const Effort efforts[] = {
-      {4, 4, false, {Recompute::kSelective, Recompute::kFull}, {1}, {1, 3}, false},
+const Level& level_of(std::int64_t level) {
+  static const std::vector<std::vector<std::string>> usual{{"tensor", "data", "pipeline"},
+                                                           {"tensor", "pipeline", "data"}};
+  static const std::vector<std::vector<std::string>> all{
+      {"tensor", "data", "pipeline"}, {"tensor", "pipeline", "data"},
+      {"data", "tensor", "pipeline"}, {"pipeline", "tensor", "data"},
+      {"data", "pipeline", "tensor"}, {"pipeline", "data", "tensor"}};
+  static const Level levels[] = {
+      {4, 1, false, {Recompute::kSelective, Recompute::kFull}, {1}, {1, 3}, false, {}},
+      {4, 4, false, {Recompute::kSelective, Recompute::kFull}, {1}, {1, 3}, false, {}},
       {16,
        16,
        false,
        {Recompute::kNone, Recompute::kSelective, Recompute::kFull},
        {0, 1},
        {0, 1, 2, 3},
-       false},
+       false,
+       usual},
       {64,
        64,
        true,
        {Recompute::kNone, Recompute::kSelective, Recompute::kFull},
        {0, 1},
        {0, 1, 2, 3},
-       true},
+       true,
+       all},
   };
-  return efforts[std::clamp<std::int64_t>(level, 1, 3) - 1];
+  return levels[std::clamp<std::int64_t>(level, 0, 3)];
 }
 
 std::vector<std::int64_t> divisors_of(std::int64_t n, std::int64_t largest, bool all) {
@@ -64,7 +78,8 @@ class Enumerator {
   Enumerator(const SearchSpace& space, const Strategy& base, const Model& model,
              std::int64_t devices, std::span<const std::int64_t> fewer)
       : space_(space),
-        effort_(effort_of(space.effort)),
+        level_(level_of(space.level)),
+        uneven_(is_uneven(space)),
         strategy_(base),
         model_(model),
         devices_(devices),
@@ -86,7 +101,7 @@ class Enumerator {
           strategy_.context_heads = context > 1 ? context_heads_ : 1;
           for (const std::int64_t data : replicas()) {
             strategy_.data_parallel = data;
-            experts();
+            orders();
           }
         }
       }
@@ -115,7 +130,8 @@ class Enumerator {
     const bool divides = devices_ % ranks == 0 && allows(space_.data_parallel, room);
     // Sizes that leave devices over are not worth a word where the model does not suit them.
     const bool suits = model_.heads % strategy_.tensor_parallel == 0 &&
-                       model_.layers % strategy_.pipeline_parallel == 0;
+                       model_.layers >= strategy_.pipeline_parallel &&
+                       (uneven_ || model_.layers % strategy_.pipeline_parallel == 0);
     std::vector<std::int64_t> found;
     for (std::int64_t data = room; data > 0 && space_.idle && suits; --data) {
       if (strategy_.global_batch % data != 0 || !allows(space_.data_parallel, data)) continue;
@@ -138,14 +154,39 @@ class Enumerator {
                   divisors_of(model_.sequence, std::min(most, devices_), false));
   }
 
+  // Which ranks lie next to each other: orders that differ in axes of more than one rank.
+  void orders() {
+    std::vector<std::vector<std::string>> wanted = space_.rank_order;
+    if (wanted.empty()) {
+      wanted.push_back(rank_order_);
+      if (!fewer_.empty())
+        wanted.insert(wanted.end(), level_.rank_orders.begin(), level_.rank_orders.end());
+    }
+    std::set<std::vector<std::string>> known;
+    for (const std::vector<std::string>& order : wanted) {
+      std::vector<std::string> matters;
+      for (const std::string& axis : order) {
+        const std::int64_t size = axis == "tensor"     ? strategy_.tensor_parallel
+                                  : axis == "pipeline" ? strategy_.pipeline_parallel
+                                                       : strategy_.copies();
+        if (size > 1) matters.push_back(axis);
+      }
+      if (!known.insert(std::move(matters)).second) continue;
+      strategy_.rank_order = order;
+      experts();
+    }
+  }
+
   // How the experts are shared: by as many ranks as hold a sequence or copies, each expert split as
   // all else is, or whole.
   void experts() {
     strategy_.expert_parallel = 1;
     strategy_.expert_tensor_parallel = 0;
+    strategy_.token_dispatcher = TokenDispatcher::kAllToAll;
+    strategy_.overlap_experts = false;
     if (model_.experts == 0) return chunks();
     const std::int64_t ranks = strategy_.tensor_parallel * strategy_.copies();
-    const auto ways = divisors_of(model_.experts, ranks, effort_.divisors);
+    const auto ways = divisors_of(model_.experts, ranks, level_.divisors);
     const bool is_split = strategy_.tensor_parallel > 1;
     for (const std::int64_t size : chosen(space_.expert_parallel, ways)) {
       for (const std::int64_t split :
@@ -153,9 +194,25 @@ class Enumerator {
                   is_split ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0})) {
         strategy_.expert_parallel = size;
         strategy_.expert_tensor_parallel = split;
-        chunks();
+        for (const TokenDispatcher how : dispatchers()) {
+          strategy_.token_dispatcher = how;
+          for (const bool overlap : overlaps()) {
+            strategy_.overlap_experts = overlap;
+            chunks();
+          }
+        }
       }
     }
+  }
+
+  std::vector<TokenDispatcher> dispatchers() const {
+    if (strategy_.expert_parallel == 1) return {TokenDispatcher::kAllToAll};  // nothing travels
+    return chosen(space_.token_dispatcher, {token_dispatcher_});
+  }
+  std::vector<bool> overlaps() const {
+    if (strategy_.expert_parallel == 1) return {false};
+    if (space_.overlap_experts) return {*space_.overlap_experts};
+    return overlap_experts_ ? std::vector<bool>{true, false} : std::vector<bool>{false};
   }
 
   void chunks() {
@@ -163,21 +220,36 @@ class Enumerator {
     const std::int64_t layers = std::max<std::int64_t>(model_.layers / pipeline, 1);
     auto counts = pipeline == 1
                       ? std::vector<std::int64_t>{1}
-                      : divisors_of(layers, effort_.largest_virtual_stages, effort_.divisors);
+                      : divisors_of(layers, level_.largest_virtual_stages, level_.divisors);
+    strategy_.schedule_actions.clear();
+    strategy_.schedule_file.clear();
+    strategy_.pass_times.clear();
     for (const std::int64_t count : chosen(space_.virtual_stages, counts)) {
       strategy_.virtual_stages = count;
-      strategy_.schedule = count > 1 ? "interleaved" : "1f1b";
-      strategy_.schedule_actions.clear();
-      strategy_.schedule_file.clear();
-      strategy_.pass_times.clear();
-      micro_batches();
+      strategy_.layers_per_stage.clear();
+      if (!space_.layers_per_stage.empty())
+        strategy_.layers_per_stage = space_.layers_per_stage;
+      else if (uneven_ && model_.layers % strategy_.stages() != 0)
+        strategy_.layers_per_stage = even_split(model_.layers, strategy_.stages());
+      for (const std::string& name :
+           chosen(space_.schedule, {count > 1 ? "interleaved" : "1f1b"})) {
+        if (!suits(name, count)) continue;
+        strategy_.schedule = name;
+        micro_batches();
+      }
     }
+  }
+
+  bool suits(const std::string& name, std::int64_t chunks) const {
+    const schedule::Schedule* known = schedule::find_schedule(name);
+    return known != nullptr && known->fewest_chunks <= chunks && chunks <= known->most_chunks &&
+           (strategy_.pipeline_parallel >= known->fewest_stages);
   }
 
   void micro_batches() {
     const std::int64_t per_replica =
         std::max<std::int64_t>(strategy_.global_batch / strategy_.data_parallel, 1);
-    const auto sizes = divisors_of(per_replica, effort_.largest_micro_batch, effort_.divisors);
+    const auto sizes = divisors_of(per_replica, level_.largest_micro_batch, level_.divisors);
     for (const std::int64_t size : chosen(space_.micro_batch, sizes)) {
       strategy_.micro_batch = size;
       for (const Recompute recompute : chosen(space_.recompute, recomputations())) {
@@ -191,7 +263,7 @@ class Enumerator {
 
   // Without attention nothing of a layer is computed again by itself, unless parts are named.
   std::vector<Recompute> recomputations() const {
-    std::vector<Recompute> kinds = effort_.recompute;
+    std::vector<Recompute> kinds = level_.recompute;
     if (model_.has_mixer(Mixer::kAttention) || recompute_parts_ != usual_recompute_parts())
       return kinds;
     std::ranges::replace(kinds, Recompute::kSelective, Recompute::kNone);
@@ -201,7 +273,7 @@ class Enumerator {
 
   void zero_stages() {
     const bool pipeline = strategy_.pipeline_parallel > 1;
-    const auto& usual = pipeline ? effort_.zero_with_pipeline : effort_.zero_without;
+    const auto& usual = pipeline ? level_.zero_with_pipeline : level_.zero_without;
     for (const std::int64_t stage : chosen(space_.zero_stage, usual)) {
       if (pipeline && stage >= 2) {
         ++result_.considered;
@@ -210,10 +282,26 @@ class Enumerator {
       }
       // Without replicas there is nothing to share: all stages are stage 0.
       strategy_.zero_stage = strategy_.copies() == 1 ? 0 : stage;
-      strategy_.shard_replicas = strategy_.zero_stage == 0 ? 1 : shard_replicas_;
-      sequence_parallel();
+      for (const std::int64_t sets : sets_of_shards()) {
+        strategy_.shard_replicas = sets;
+        sequence_parallel();
+      }
       if (strategy_.copies() == 1) break;
     }
+  }
+
+  std::vector<std::int64_t> sets_of_shards() const {
+    if (strategy_.zero_stage == 0) return {1};
+    if (!space_.shard_replicas.empty()) return space_.shard_replicas;
+    std::vector<std::int64_t> sets{shard_replicas_};
+    if (shard_replicas_ > 1 || space_.level < 2 || strategy_.zero_stage < 3 || fewer_.empty())
+      return sets;
+    const std::int64_t within_node = fewer_.front() / strategy_.tensor_parallel;
+    if (within_node > 1 && strategy_.copies() % within_node == 0 &&
+        strategy_.data_parallel % (strategy_.copies() / within_node) == 0)
+      sets.push_back(strategy_.copies() / within_node);
+    if (sets.back() == 1) sets.resize(1);
+    return sets;
   }
 
   void sequence_parallel() {
@@ -226,7 +314,7 @@ class Enumerator {
       strategy_.sequence_parallel = true;
       add();
     }
-    if (!space_.sequence_parallel.value_or(!effort_.also_without_sequence_parallel)) {
+    if (!space_.sequence_parallel.value_or(!level_.also_without_sequence_parallel)) {
       strategy_.sequence_parallel = false;
       add();
     }
@@ -234,12 +322,16 @@ class Enumerator {
 
   void add() {
     ++result_.considered;
+    if (strategy_.stages() > model_.layers) {
+      ++result_.misfits["pipeline_parallel"];
+      return;
+    }
     const auto faults = faults_in(strategy_, model_, devices_);
     if (!faults.empty()) {
       ++result_.misfits[faults.front().key];
       return;
     }
-    if (strategy_.virtual_stages > 1 &&
+    if (strategy_.schedule == "interleaved" &&
         strategy_.micro_batches() % strategy_.pipeline_parallel != 0) {
       ++result_.misfits["virtual_stages"];
       return;
@@ -249,8 +341,12 @@ class Enumerator {
   }
 
   const SearchSpace& space_;
-  const Effort& effort_;
+  const Level& level_;
+  bool uneven_;
   Strategy strategy_;
+  std::vector<std::string> rank_order_ = strategy_.rank_order;
+  TokenDispatcher token_dispatcher_ = strategy_.token_dispatcher;
+  bool overlap_experts_ = strategy_.overlap_experts;
   std::int64_t shard_replicas_ = strategy_.shard_replicas;  // where states are sharded
   ContextExchange exchange_ = strategy_.context_exchange;
   std::int64_t context_heads_ = strategy_.context_heads;
@@ -267,8 +363,8 @@ class Enumerator {
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
   static const auto table =
       yaml::Table<SearchSpace>("search", "Which strategies a search tries (default: all).")
-          .optional("effort", &SearchSpace::effort,
-                    "How much is tried: 1 (little) to 3 (everything).", yaml::between(1, 3))
+          .optional("level", &SearchSpace::level,
+                    "How much is tried: 0 (little) to 3 (everything).", yaml::between(0, 3))
           .optional("tensor_parallel", &SearchSpace::tensor_parallel,
                     "The sizes to try (default: all that divide).")
           .optional("pipeline_parallel", &SearchSpace::pipeline_parallel,
@@ -288,8 +384,45 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
           .optional("recompute", &SearchSpace::recompute, "The kinds to try.")
           .optional("sequence_parallel", &SearchSpace::sequence_parallel,
                     "Always or never, where tensor_parallel > 1.")
+          .optional("shard_replicas", &SearchSpace::shard_replicas,
+                    "Sets of ZeRO shards to try (default: one, and with ZeRO 3 one for each node).")
+          .optional("schedule", &SearchSpace::schedule,
+                    "Pipeline schedules to try, where they have the chunks (default: 1f1b, "
+                    "interleaved).")
+          .optional("token_dispatcher", &SearchSpace::token_dispatcher,
+                    "Where layers have experts: how tokens reach them (default: as the study).")
+          .optional("overlap_experts", &SearchSpace::overlap_experts,
+                    "Where the schedule pairs passes: always or never exchange tokens beside "
+                    "others' passes (default: never, and as the study).")
+          .optional("layers_per_stage", &SearchSpace::layers_per_stage,
+                    "The layers of each piece, where pipelines have so many (default: as they "
+                    "divide, and as their times suggest).")
+          .optional("uneven", &SearchSpace::uneven,
+                    "Whether stages may have unequal numbers of layers, from level 1 on.")
+          .optional("rank_order", &SearchSpace::rank_order,
+                    "Orders of the axes tensor, data and pipeline to try, the one that varies "
+                    "fastest first.")
           .optional("idle", &SearchSpace::idle,
-                    "Whether devices may be left over where the sizes do not divide.");
+                    "Whether devices may be left over where the sizes do not divide.")
+          .check("schedule",
+                 [](const SearchSpace& of) -> std::string {
+                   for (const std::string& name : of.schedule)
+                     if (name == schedule::kCustom || schedule::find_schedule(name) == nullptr)
+                       return fmt::format(
+                           "'{}' cannot be searched; `foreshard catalog schedules` "
+                           "lists the others",
+                           name);
+                   return {};
+                 })
+          .check("rank_order", [](const SearchSpace& of) -> std::string {
+            for (std::vector<std::string> order : of.rank_order) {
+              std::ranges::sort(order);
+              if (order != std::vector<std::string>{"data", "pipeline", "tensor"})
+                return "each order names each of tensor, data and pipeline once: [[tensor, data, "
+                       "pipeline]]";
+            }
+            return {};
+          });
   return table;
 }
 
@@ -305,19 +438,36 @@ nlohmann::ordered_json knobs_of(const Strategy& strategy) {
           {"data_parallel", strategy.data_parallel},
           {"expert_parallel", strategy.expert_parallel},
           {"expert_tensor_parallel", strategy.expert_tensor_parallel},
+          {"token_dispatcher", yaml::name_of(strategy.token_dispatcher)},
+          {"overlap_experts", strategy.overlap_experts},
           {"sequence_parallel", strategy.sequence_parallel},
+          {"rank_order", strategy.rank_order},
           {"schedule", strategy.schedule},
           {"virtual_stages", strategy.virtual_stages},
+          {"layers_per_stage", strategy.layers_per_stage},
           {"micro_batch", strategy.micro_batch},
           {"global_batch", strategy.global_batch},
           {"recompute", yaml::name_of(strategy.recompute)},
+          {"recompute_layers", strategy.recompute_layers},
           {"zero_stage", strategy.zero_stage},
           {"shard_replicas", strategy.shard_replicas}};
 }
 
+std::string in_words(const Strategy& strategy) {
+  std::string text = describe(strategy);
+  if (!strategy.layers_per_stage.empty())
+    text += fmt::format(", layers {}", fmt::join(strategy.layers_per_stage, " "));
+  if (strategy.schedule != "1f1b" && strategy.schedule != "interleaved")
+    text += ", " + strategy.schedule;
+  const bool apart = strategy.pipeline_parallel > 1 || strategy.copies() > 1;
+  if (apart && strategy.rank_order != Strategy{}.rank_order)
+    text += fmt::format(", ranks by {}", fmt::join(strategy.rank_order, ", "));
+  return text;
+}
+
 std::string_view misfit_text(std::string_view key) {
   if (key == "tensor_parallel") return "heads or matrices do not divide over the tensor ranks";
-  if (key == "pipeline_parallel") return "layers do not divide into equal stages";
+  if (key == "pipeline_parallel") return "there are more stages than layers, or no equal ones";
   if (key == "global_batch") return "the batch does not divide over replicas and micro-batches";
   if (key == "virtual_stages")
     return "interleaving needs a multiple of the stages as micro-batches";
@@ -329,6 +479,10 @@ std::string_view misfit_text(std::string_view key) {
     return "the ranks do not divide into those that share the experts";
   if (key == "zero_stage") return "no framework offers ZeRO 2 or 3 with a pipeline";
   if (key == "recompute_parts") return "no layer has the part that is to be computed again";
+  if (key == "overlap_experts") return "the schedule pairs no passes of this kind";
+  if (key == "token_dispatcher") return "the dispatcher does not do that division of experts";
+  if (key == "layers_per_stage") return "that cut has other pieces or layers";
+  if (key == "schedule") return "the schedule does not do so many stages or micro-batches";
   if (key == "shard_replicas") return "data-parallel ranks do not divide into the sets of shards";
   return "a tensor cannot be split that way";
 }

@@ -1,7 +1,8 @@
 /// \file
 /// Which strategies a search looks at: every way to split the devices into tensor, context, data
-/// and pipeline ranks (R3.1) and the experts among them, with micro-batches, interleaving,
-/// recomputation and ZeRO stages.
+/// and pipeline ranks (R3.1) and the experts among them, which of these lie next to each other,
+/// with micro-batches, interleaving, recomputation and ZeRO stages. Where stages are cut is for
+/// cuts.h.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,14 @@
 
 namespace foreshard::search {
 
-/// Which values are tried. An empty list means all that `effort` allows.
+/// Which values are tried. An empty list means all that `level` allows.
 struct SearchSpace {
-  /// How much is tried (R3.7, optimisation level). 1: micro-batches and chunks that are powers of
-  /// two up to 4, some recomputation, ZeRO 1 or 3. 2: powers of two up to 16 and all else. 3: every
-  /// divisor up to 64, and sequence parallelism off too.
-  std::int64_t effort = 2;
+  /// How much is tried (R3.7, optimisation level). 0: micro-batches that are powers of two up to 4,
+  /// equal stages of one piece each, some recomputation, ZeRO 1 or 3. 1: also chunks up to 4 and
+  /// unequal stages. 2: powers of two up to 16, all kinds of recomputation, all stages of ZeRO,
+  /// pipelines inside nodes. 3: every divisor up to 64, every order of ranks, and sequence
+  /// parallelism off too.
+  std::int64_t level = 2;
   std::vector<std::int64_t> tensor_parallel = {};
   std::vector<std::int64_t> pipeline_parallel = {};
   /// Empty: as many replicas as the devices allow, for each choice of the others, and as many as
@@ -39,6 +42,20 @@ struct SearchSpace {
   std::vector<std::int64_t> zero_stage = {};
   std::vector<Recompute> recompute = {};
   std::optional<bool> sequence_parallel = {};  ///< Where tensor_parallel > 1.
+  /// Sets of ZeRO shards. Empty: that of `base`; where that is 1, from level 2 on, also one set for
+  /// each node with ZeRO 3.
+  std::vector<std::int64_t> shard_replicas = {};
+  /// Empty: 1f1b, and interleaved where there are several chunks.
+  std::vector<std::string> schedule = {};
+  std::vector<TokenDispatcher> token_dispatcher = {};  ///< Empty: that of `base`.
+  /// Where the schedule pairs passes and ranks share experts; empty: never, and, where `base` does
+  /// it, always too.
+  std::optional<bool> overlap_experts = {};
+  bool uneven = true;  ///< Whether stages may have unequal numbers of layers.
+  /// Of each piece; empty: as they divide, and as cuts.h finds.
+  std::vector<std::int64_t> layers_per_stage = {};
+  /// Mesh axes, the one whose ranks are nearest to each other first.
+  std::vector<std::vector<std::string>> rank_order = {};
   bool idle = true;  ///< Whether devices may be left over where the sizes do not divide.
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
@@ -56,8 +73,8 @@ struct Enumeration {
   std::int64_t most_devices = 0;  ///< That any candidate uses.
 };
 
-/// All strategies of `space` for `model` on `devices`. Global batch, precision, framework, rank
-/// order, the exchange of keys among context-parallel ranks and the capacity of experts are those
+/// All strategies of `space` for `model` on `devices`. Global batch, precision, framework, the
+/// exchange of keys among context-parallel ranks and the capacity of experts are those
 /// of `base`; its parallel sizes do not matter.
 ///
 /// Tensor x pipeline ranks that do not divide the devices are tried where the model suits them, and
@@ -66,18 +83,30 @@ struct Enumeration {
 ///
 /// `fewer`: smaller numbers of devices, each of which is filled as well where `space` names no
 /// replicas and devices may be left over: beside slow links or devices, a part of a cluster can be
-/// faster than all of it.
+/// faster than all of it. None: there is one node, and one order of ranks (that of `base`) is
+/// tried unless `space` names others.
+///
+/// Orders that differ in axes of one rank alone are one. Where layers do not divide into the
+/// stages, the first ones have one more.
 ///
 /// ZeRO 2 and 3 are tried without pipeline only: with it, frameworks do not offer them (DeepSpeed:
 /// runtime/pipe/engine.py asserts ZeRO stage < 2). Where `space` names them, such combinations are
-/// misfits of `zero_stage`. Not tried: unequal stages, GPipe, rank orders, other numbers of
-/// replicas.
+/// misfits of `zero_stage`. Not tried: other numbers of replicas.
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
                       std::int64_t devices, std::span<const std::int64_t> fewer = {});
+
+/// Whether stages may have unequal numbers of layers.
+inline bool is_uneven(const SearchSpace& space) {
+  return space.uneven && space.level > 0 && space.layers_per_stage.empty();
+}
 
 /// The knobs of a strategy by their keys in its file, those that a space varies and the two that
 /// follow from them.
 nlohmann::ordered_json knobs_of(const Strategy& strategy);
+
+/// As describe() (strategies/parallelism/strategy.h), with what that leaves out and a search
+/// varies: "tensor 8, ..., layers 5 5 6 3, ranks by tensor, pipeline, data".
+std::string in_words(const Strategy& strategy);
 
 /// What a misfit of that knob (Candidates::misfits) is, in words.
 std::string_view misfit_text(std::string_view key);

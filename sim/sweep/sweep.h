@@ -9,7 +9,7 @@
 ///         choices:
 ///           - {name: 400G, set: {cluster.node.nics.bandwidth: 400 Gbit/s}}
 ///           - {name: 800G, set: {cluster.node.nics.bandwidth: 800 Gbit/s}}
-///     search: {space: {effort: 1}, simulate: 4, certify: 0}
+///     search: {space: {level: 1}, simulate: 4, certify: 0}
 ///     goal: {within: 60 d, minimise: usd}
 ///
 /// A point is one value of each axis; the points are the product of the axes. What a value sets is

@@ -109,7 +109,7 @@ class Results(unittest.TestCase):
             sweep.write_text(axes + "goal: {train: 1B tokens, within: 1 h, budget: 1e9 USD}\n")
             run = ("study", sweep, "--format", "json")
             simulated = result(*run, codes=(0, 3))
-            sweep.write_text(axes + "search: {space: {effort: 1}, simulate: 1, certify: 0}\n")
+            sweep.write_text(axes + "search: {space: {level: 1}, simulate: 1, certify: 0}\n")
             self.hold("foreshard.sweep/1", simulated, result(*run, codes=(0, 3)))
 
     def test_topology(self):

@@ -17,7 +17,7 @@ TEST(SearchCommand, NeedsOfAStrategyTheBatchAlone) {
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.err, HasSubstr("a search needs of a strategy only --set strategy.global_batch"));
   const Outcome found = foreshard(std::string(kSearch) +
-                                  "--set strategy.global_batch=64 --effort 1 --simulate 4 "
+                                  "--set strategy.global_batch=64 --level 1 --simulate 4 "
                                   "--certify 0 --format json");
   ASSERT_EQ(found.code, 0) << found.err;
   EXPECT_THAT(found.err, Not(HasSubstr("do not matter")));
@@ -55,12 +55,36 @@ TEST(SearchCommand, CountsOneStrategyAsOne) {
   EXPECT_THAT(outcome.out, HasSubstr("        1  strategy considered\n"));
 }
 
+TEST(SearchCommand, SaysWhyNotAnotherStrategy) {
+  const Outcome outcome = foreshard(std::string(kSearch) +
+                                    "--set strategy.global_batch=64 --level 1 --simulate 4 "
+                                    "--certify 0 --front 0 --format json --why-not 'tp8 mb1 full'");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto why = nlohmann::json::parse(outcome.out)["why_not"];
+  EXPECT_EQ(why["asked"], "tp8 mb1 full");
+  EXPECT_EQ(why["in_space"], true);
+  EXPECT_THAT(std::string(why["message"]), HasSubstr(" behind: "));
+}
+
+TEST(SearchCommand, SaysWhatIsWrongWithItsOptions) {
+  for (const auto& [option, what] :
+       {std::pair("--budget 0s", "a search takes some time; give more than 0, such as 60s"),
+        std::pair("--budget 60", "--budget: '60' has no unit"),
+        std::pair("--level 4", "--level: 0, 1, 2 or 3"),
+        std::pair("--why-not fast", "'fast' is no part of a strategy; write words such as tp8")}) {
+    const Outcome outcome =
+        foreshard(std::string(kSearch) + "--set strategy.global_batch=64 " + option);
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_THAT(outcome.err, HasSubstr(what));
+  }
+}
+
 TEST(SearchCommand, HasASchemaOfItsSpace) {
   const Outcome outcome = foreshard("schema search");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   const auto& keys = json["definitions"]["search"]["properties"];
-  for (const char* key : {"effort", "tensor_parallel", "zero_stage", "idle"})
+  for (const char* key : {"level", "tensor_parallel", "zero_stage", "idle"})
     EXPECT_TRUE(keys.contains(key)) << key;
 }
 

@@ -148,8 +148,8 @@ TEST(Library, FaultsAreFailuresThatSayWhereAndWhat) {
   EXPECT_THAT(folder.what(), HasSubstr("catalogue: there is no folder '/nowhere'"));
   EXPECT_THAT(failure_of([] { foreshard::predict({}); }).what(), HasSubstr("cluster"));
   EXPECT_THAT(
-      failure_of([] { foreshard::search({.file = "gpt-1.7b-a100-8"}, {.effort = 4}); }).what(),
-      HasSubstr("effort"));
+      failure_of([] { foreshard::search({.file = "gpt-1.7b-a100-8"}, {.level = 4}); }).what(),
+      HasSubstr("level"));
 }
 
 TEST(Library, SearchesAsTheCommandDoesAndPredictsWhatItFinds) {
@@ -157,12 +157,12 @@ TEST(Library, SearchesAsTheCommandDoesAndPredictsWhatItFinds) {
                     .model = "gpt-1.7b",
                     .strategy = "{global_batch: 64, layers_per_stage: [24]}"};
   const auto found = foreshard::search(
-      study, {.space = "{zero_stage: [1]}", .effort = 1, .top = 3, .simulate = 4, .certify = 0});
+      study, {.space = "{zero_stage: [1]}", .level = 1, .top = 3, .simulate = 4, .certify = 0});
   const foreshard::TemporaryFolder folder;
   const std::string space = folder.write("space.yaml", "zero_stage: [1]\n").string();
   const json told = json::parse(found.json);
   EXPECT_EQ(told, output_of("search --cluster two-dgx-a100 --model gpt-1.7b --strategy "
-                            "'{global_batch: 64, layers_per_stage: [24]}' --effort 1 --top 3 "
+                            "'{global_batch: 64, layers_per_stage: [24]}' --level 1 --top 3 "
                             "--simulate 4 --certify 0 --space '" +
                             space + "'"));
   ASSERT_EQ(found.best.size(), 3U);

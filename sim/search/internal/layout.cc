@@ -40,9 +40,9 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
         bytes.whole += lower::whole_parameters(strategy, group.elements, group.quantized);
       if (states.cuts_gradients)
         bytes.gradient.at(static_cast<std::size_t>(place)) +=
-            gradient * static_cast<double>(group.elements);
+            gradient * static_cast<double>(group.trained());
     }
-    if (shared && states.cuts_gradients) {
+    if (shared && states.cuts_gradients && !model.freezes_embedding()) {
       const auto place = std::ranges::find(over, copy_axes(blocks.mesh)) - over.begin();
       bytes.gradient.at(static_cast<std::size_t>(place)) -=
           gradient * static_cast<double>(blocks.head.largest_parameter);
@@ -172,7 +172,7 @@ Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
       const auto over = reduced_over(parameters).at(static_cast<std::size_t>(symbol.other));
       std::int64_t count = 0;
       for (const plan::ParameterGroup& group : own_groups(symbol.block))
-        if (group.over == over) count += group.elements;
+        if (group.over == over) count += group.trained();
       return reduction(count, over);
     }
     case Kind::kGatherAll:
@@ -222,7 +222,7 @@ Result<Seconds> Layout::reduction(const Groups& groups, std::int32_t place) {
   const auto over = reduced_over(groups).at(static_cast<std::size_t>(place));
   std::int64_t count = 0;
   for (const plan::ParameterGroup& group : groups)
-    if (group.over == over) count += group.elements;
+    if (group.over == over) count += group.trained();
   return reduction(count, over);
 }
 
@@ -277,7 +277,9 @@ Layout::Groups Layout::own_groups(std::int32_t block) {
   const lower::LoweredBlock& of = *all.all()[static_cast<std::size_t>(block)];
   Groups groups = of.parameters;
   if (lower::reads_copy_of_table(strategy_, model_, all, of))
-    groups.push_back({.over = copy_axes(mesh_), .elements = -all.head.largest_parameter});
+    groups.push_back({.over = copy_axes(mesh_),
+                      .elements = -all.head.largest_parameter,
+                      .frozen = model_.freezes_embedding() ? -all.head.largest_parameter : 0});
   return groups;
 }
 
@@ -325,7 +327,7 @@ Result<Seconds> Layout::transfer_time(std::int32_t kind) {
 Result<Seconds> Layout::copies_time(const Groups& groups, std::int32_t place) {
   std::map<std::vector<Axis>, std::int64_t> partial;
   for (const auto& group : groups)
-    if (!group.also_partial.empty()) partial[group.also_partial] += group.elements;
+    if (!group.also_partial.empty()) partial[group.also_partial] += group.trained();
   FORESHARD_CHECK(place < std::ssize(partial));
   const auto& [axes, count] = *std::next(partial.begin(), place);
   Attribute from = replicated(1);

@@ -7,9 +7,11 @@
 
 #include "tests/base/temporary_folder.h"
 
+#include "sim/search/cuts.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"
+#include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
@@ -29,13 +31,17 @@ study::LoadedStudy study_of(const std::string& cluster, const std::string& model
   return *std::move(study);
 }
 
-// The step of a strategy, if it fits.
-std::optional<Seconds> step_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                               const Strategy& strategy) {
+Seconds launch_time_of(const ClusterView& cluster) {
   Seconds launch_time;
   for (std::int32_t node = 0; node < cluster.node_count(); ++node)
     launch_time = std::max(launch_time, cluster.host(node).launch_time);
-  auto program = lower::lower(study.model, strategy, {.launch_time = launch_time});
+  return launch_time;
+}
+
+// The step of a strategy, if it fits.
+std::optional<Seconds> step_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                               const Strategy& strategy) {
+  auto program = lower::lower(study.model, strategy, {.launch_time = launch_time_of(cluster)});
   if (!program) return std::nullopt;
   const auto prediction =
       sim::simulate(cluster, study.pool.placed(*std::move(program)), study.communication,
@@ -84,8 +90,9 @@ class SearchOptimum : public testing::TestWithParam<Case> {};
 TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
   constexpr const char* kStrategy = "{global_batch: 8, framework: megatron-lm}";
   const Case& of = GetParam();
-  SearchSpace space{.effort = 3};
+  SearchSpace space{.level = 3};
   space.recompute = {Recompute::kNone, Recompute::kSelective};
+  space.rank_order = {{"tensor", "data", "pipeline"}, {"tensor", "pipeline", "data"}};
   const study::LoadedStudy study = study_of(of.cluster, of.model, kStrategy);
   const auto found =
       run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2});
@@ -102,12 +109,17 @@ TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
     const study::LoadedStudy one = study_of(of.cluster, of.model, kStrategy, use);
     const auto view = cluster_of(one);
     ASSERT_TRUE(view) << view.error().message;
-    for (const Strategy& strategy : enumerate(space, one.strategy, one.model, one.pool.size(),
-                                              parts_of({.pool = one.pool, .use = {}}, *view))
-                                        .candidates) {
-      ++considered;
-      const auto step = step_of(one, *view, strategy);
-      if (step && (!best || *step < *best)) best = step;
+    const sim::SimulatedCost cost(*view, one.communication);
+    Estimator estimator(one.model, *view, one.pool.devices, cost, launch_time_of(*view));
+    Cutter cutter(one.model, estimator);
+    for (const Strategy& uncut : enumerate(space, one.strategy, one.model, one.pool.size(),
+                                           parts_of({.pool = one.pool, .use = {}}, *view))
+                                     .candidates) {
+      for (const Strategy& strategy : cutter.with_cuts(uncut, one.pool.size())) {
+        ++considered;
+        const auto step = step_of(one, *view, strategy);
+        if (step && (!best || *step < *best)) best = step;
+      }
     }
   }
   ASSERT_TRUE(best);
@@ -146,6 +158,7 @@ TEST(Search, HoldsEachStageToTheMemoryOfItsOwnDevices) {
   SearchSpace space{.micro_batch = {4}, .virtual_stages = {1}};
   space.tensor_parallel = {8};
   space.pipeline_parallel = {2};
+  space.uneven = false;
   space.recompute = {Recompute::kNone};
   const auto found = run_search(study, {.space = space});
   ASSERT_TRUE(found) << found.error().message;
@@ -192,6 +205,7 @@ TEST(Search, LeavesSlowNodesIdleWhereThatIsFaster) {
       study_of(two(kNodeV100, kNodeH100), kFits, kStrategy, "[node0, node1]");
   SearchSpace all;
   all.idle = false;
+  all.uneven = false;
   const auto whole = run_search(both, {.space = all, .simulate = 20});
   const auto found = run_search(study, {.simulate = 20});
   ASSERT_TRUE(whole && found);

@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 
 #include "base/quantity.h"
 #include "tests/base/temporary_folder.h"
 
 #include "sim/search/output.h"
+#include "sim/search/place.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
@@ -50,6 +52,9 @@ constexpr const char* kPrediction =
 constexpr const char* kTiedPredictions =
     "{name: predicting, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024, "
     "positions: rotary, multi_token_prediction: 2}";
+constexpr const char* kFrozen =
+    "{name: frozen, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024, "
+    "tied_embeddings: false, frozen: {embedding: true, layers: 2}}";
 constexpr const char* kHuge =
     "{name: huge, layers: 96, hidden: 16384, heads: 128, vocabulary: 51200, sequence: 2048}";
 
@@ -71,6 +76,24 @@ void reschedule(Strategy& strategy, std::size_t i) {
   if (strategy.virtual_stages == 2) strategy.schedule = kTwoChunks[i / 3 % kTwoChunks.size()];
 }
 
+// Of every fifth pipeline, unequal stages; of every seventh strategy that recomputes whole layers,
+// one layer of each stage alone.
+void vary(Strategy& strategy, const Model& model, std::size_t i) {
+  if (i % 5 == 0 && strategy.pipeline_parallel > 1) {
+    auto cut = layers_of_stages(strategy, model.layers);
+    if (cut.front() > 1) {
+      --cut.front();
+      ++cut.back();
+      strategy.layers_per_stage = cut;
+    }
+  }
+  const bool is_alike = model.layer_kinds(strategy.unquantized_layers).size() == 1;
+  const auto cut = layers_of_stages(strategy, model.layers);
+  if (i % 7 < 2 && is_alike && strategy.recompute == Recompute::kFull &&
+      *std::ranges::max_element(cut) > 1)
+    strategy.recompute_layers = 1;
+}
+
 class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 
 // Up to 200 strategies drawn from everything that the space holds. The bound never exceeds the
@@ -85,15 +108,21 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const Seconds launch_time = cluster->host(0).launch_time;
-  auto space =
-      enumerate({.effort = 3, .context_parallel = GetParam().context_parallel}, study.strategy,
-                study.model, static_cast<std::int64_t>(cluster->devices().size()));
+  const auto parts = parts_of({.pool = study.pool, .use = {}}, *cluster);
+  auto space = enumerate(
+      {.level = 3,
+       .context_parallel = GetParam().context_parallel,
+       .token_dispatcher = {TokenDispatcher::kAllToAll, TokenDispatcher::kDeepEp}},
+      study.strategy, study.model, static_cast<std::int64_t>(cluster->devices().size()), parts);
   constexpr std::uint32_t kSeed = 20240607;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::ranges::shuffle(space.candidates, std::mt19937(kSeed));  // NOLINT: repeatable on purpose
   ASSERT_GE(space.candidates.size(), 50U);
   space.candidates.resize(std::min<std::size_t>(space.candidates.size(), 200), study.strategy);
-  for (std::size_t i = 0; i < space.candidates.size(); ++i) reschedule(space.candidates[i], i);
+  for (std::size_t i = 0; i < space.candidates.size(); ++i) {
+    reschedule(space.candidates[i], i);
+    vary(space.candidates[i], study.model, i);
+  }
 
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time);
@@ -141,6 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
              0.02,
              kExperts,
              {2}},
+        Case{"two_nodes_megatron_frozen", "two-dgx-a100", "megatron-lm", 0.02, kFrozen},
         Case{"two_nodes_llm_foundry", "two-dgx-a100", "{extends: llm-foundry, host_time: 0 us}"},
         Case{"two_nodes_llm_foundry_waiting_for_hosts", "two-dgx-a100", "llm-foundry", 0.02},
         Case{"two_nodes_waiting_for_each_kernel", "two-dgx-a100", "megatron-deepspeed-bloom"}),
@@ -148,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
   const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
-  const auto result = run_search(study, {.simulate = 8, .certify = 0});
+  const auto result = run_search(study, {.simulate = 8, .certify = 0, .front = 0});
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_EQ(result->simulated.size(), 8U);
   EXPECT_TRUE(std::ranges::is_sorted(result->simulated, {}, &Simulated::step));
@@ -165,7 +195,7 @@ TEST(Search, NamesTheFastestOfWhatItSimulated) {
 TEST(Search, CertifiedWinnersAreNotBeaten) {
   const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
   SearchOptions options{.simulate = 4};
-  options.space.effort = 1;
+  options.space.level = 1;
   const auto some = run_search(study, options);
   options.simulate = 100'000;
   const auto all = run_search(study, options);
@@ -261,6 +291,100 @@ TEST(Search, SaysWhichIntervalsReachIntoThatOfTheBest) {
   result.simulated.erase(result.simulated.begin() + 1);
   EXPECT_EQ(result.overlapping(), 0);
   EXPECT_THAT(search_text(study, result, 3), testing::Not(HasSubstr("The intervals of the first")));
+}
+
+// By hand: the second is 10 % slower; intervals of 0.9 to 1.1 have sigma = ln(1.1 / 0.9) / 2.5632 =
+// 0.0783 each, 0.1107 together; ln(1.1) / 0.1107 = 0.861, of which the normal distribution is
+// 0.805.
+TEST(Search, SaysHowProbablyTheFirstBeatsTheSecond) {
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  Simulated one;
+  one.strategy = study.strategy;
+  one.step = 1_s;
+  one.low = 0.9_s;
+  one.high = 1.1_s;
+  SearchResult result;
+  EXPECT_FALSE(result.first_beats_second());
+  result.simulated = {one, one};
+  EXPECT_DOUBLE_EQ(result.first_beats_second().value_or(0), 0.5);
+  result.simulated[1].step = 1.1_s;
+  result.simulated[1].low = 0.99_s;
+  result.simulated[1].high = 1.21_s;
+  EXPECT_NEAR(result.first_beats_second().value_or(0), 0.805, 0.001);
+}
+
+// No member of the front is beaten in time, memory and money by any other that fits, and all others
+// are.
+TEST(Search, MarksTheFront) {
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const auto result = run_search(study, {.simulate = 10, .certify = 4, .front = 8});
+  ASSERT_TRUE(result) << result.error().message;
+  const auto beats = [](const Simulated& a, const Simulated& b) {
+    return a.step <= b.step && a.peak <= b.peak && a.money() <= b.money() &&
+           (a.step < b.step || a.peak < b.peak || a.money() < b.money());
+  };
+  for (const Simulated& one : result->simulated)
+    EXPECT_EQ(one.on_front, std::ranges::none_of(result->simulated, [&](const Simulated& other) {
+                return beats(other, one);
+              }));
+  const auto least = std::ranges::min_element(result->simulated, {}, &Simulated::peak);
+  EXPECT_LT(least->peak, result->simulated.front().peak);
+}
+
+TEST(Search, RanksTheBestAgainWithOtherNumbers) {
+  const study::LoadedStudy study = study_of("two-dgx-a100", "megatron-lm", kSmall);
+  const auto result = run_search(study, {.simulate = 6, .certify = 0});
+  ASSERT_TRUE(result) << result.error().message;
+  const Robustness& of = result->robustness;
+  EXPECT_EQ(of.draws, kDraws);
+  ASSERT_EQ(std::ssize(of.firsts), kContenders);
+  EXPECT_EQ(std::accumulate(of.firsts.begin(), of.firsts.end(), std::int64_t{0}), kDraws);
+  EXPECT_LT(of.beside_slow, kContenders);
+  Robustness lost{.draws = 10, .firsts = {4, 6}};
+  EXPECT_FALSE(lost.holds());
+  lost.firsts = {5, 5};
+  EXPECT_TRUE(lost.holds());
+}
+
+// Each of what can rule a strategy out.
+TEST(Search, SaysWhyNot) {
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const auto cause = [&](const std::string& words) {
+    const auto result = run_search(study, {.simulate = 8, .certify = 0, .why_not = words});
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    return result && result->why_not ? *result->why_not : WhyNot{};
+  };
+  EXPECT_EQ(cause("tp3").cause, WhyNot::Cause::kSizes);
+  EXPECT_FALSE(cause("tp3").in_space);
+  const WhyNot slow = cause("tp8 pp=1 mb1 full");
+  EXPECT_TRUE(slow.in_space);
+  EXPECT_TRUE(slow.cause == WhyNot::Cause::kBound || slow.cause == WhyNot::Cause::kEstimate);
+  EXPECT_THAT(slow.message, HasSubstr(" behind: "));
+  const WhyNot other = cause("mb64 dp1 tp1 pp1");
+  EXPECT_FALSE(other.in_space);
+  EXPECT_EQ(other.cause, WhyNot::Cause::kSpace);
+  const auto huge =
+      run_search(study_of(kBox, "megatron-lm", kHuge), {.simulate = 1, .why_not = "tp8 pp1"});
+  ASSERT_TRUE(huge && huge->why_not);
+  EXPECT_EQ(huge->why_not->cause, WhyNot::Cause::kMemory);
+  EXPECT_THAT(huge->why_not->message, HasSubstr(" more than the "));
+  const auto wrong = run_search(study, {.why_not = "tp8 fast"});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("'fast' is no part of a strategy; write words"));
+}
+
+// Asked to stop before it has begun, a search still looks at nothing; in the midst, it has the best
+// so far.
+TEST(Search, GivesTheBestSoFarWhenItIsStopped) {
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  std::int64_t asked = 0;
+  const auto result = run_search(study, {.threads = 1, .stop = [&] { return ++asked > 50; }});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->partial);
+  EXPECT_FALSE(result->certified);
+  EXPECT_GT(result->not_reached, 0);
+  EXPECT_EQ(result->simulated.size(), 1U);
+  EXPECT_THAT(search_text(study, *result, 3), HasSubstr("not looked at: the time was over"));
 }
 
 TEST(Search, StopsAtItsTimeLimit) {

@@ -38,11 +38,54 @@ Strategy batch_of(std::int64_t sequences) {
 
 // One value of everything but the three sizes.
 SearchSpace sizes_only() {
-  return {.effort = 2,
+  return {.level = 2,
           .micro_batch = {1},
           .virtual_stages = {1},
           .zero_stage = {0},
-          .recompute = {Recompute::kNone}};
+          .recompute = {Recompute::kNone},
+          .uneven = false,
+          .rank_order = {{"tensor", "data", "pipeline"}}};
+}
+
+// 8 layers on 7 stages: the first has two. No more stages than layers.
+TEST(Enumerate, CutsLayersThatDoNotDivide) {
+  SearchSpace space = sizes_only();
+  space.tensor_parallel = {1};
+  space.pipeline_parallel = {4, 7, 9};
+  space.data_parallel = {1};
+  space.uneven = true;
+  const auto found = enumerate(space, batch_of(8), small_model(), 9);
+  ASSERT_THAT(found.candidates, SizeIs(2));
+  EXPECT_THAT(found.candidates[0].layers_per_stage, IsEmpty());
+  EXPECT_THAT(found.candidates[1].layers_per_stage, testing::ElementsAre(2, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(found.misfits, UnorderedElementsAre(Pair("pipeline_parallel", 1)));
+  space.level = 0;  // equal stages alone
+  EXPECT_THAT(enumerate(space, batch_of(8), small_model(), 9).candidates, SizeIs(1));
+}
+
+// Of three axes, all orders differ; of two, where one has one rank, two; of one, none does. On one
+// node (no smaller number of devices), orders do not matter.
+TEST(Enumerate, TriesOrdersOfRanksThatDiffer) {
+  constexpr std::array<std::int64_t, 1> kFour{4};
+  SearchSpace space = sizes_only();
+  space.level = 3;
+  space.sequence_parallel = true;
+  space.rank_order = {};
+  const auto count = [&](std::int64_t tensor, std::int64_t pipeline, std::int64_t data,
+                         std::span<const std::int64_t> fewer) {
+    space.tensor_parallel = {tensor};
+    space.pipeline_parallel = {pipeline};
+    space.data_parallel = {data};
+    return enumerate(space, batch_of(8), small_model(), 8, fewer).candidates.size();
+  };
+  EXPECT_EQ(count(2, 2, 2, kFour), 6U);
+  EXPECT_EQ(count(4, 2, 1, kFour), 2U);
+  EXPECT_EQ(count(8, 1, 1, kFour), 1U);
+  EXPECT_EQ(count(2, 2, 2, {}), 1U);
+  space.level = 2;
+  EXPECT_EQ(count(2, 2, 2, kFour), 2U);
+  space.level = 1;
+  EXPECT_EQ(count(2, 2, 2, kFour), 1U);
 }
 
 // With 4 of 8 devices as well: 4 = 2^2 in three ordered factors, C(2 + 2, 2) = 6 ways more. Where
@@ -218,11 +261,11 @@ TEST(Enumerate, KeepsSetsOfShardsWhereTheyDivide) {
   EXPECT_GT(found.misfits.at("shard_replicas"), 0);
 }
 
-TEST(Enumerate, MoreEffortTriesMore) {
+TEST(Enumerate, HigherLevelsTryMore) {
   std::int64_t before = 0;
-  for (const std::int64_t effort : {1, 2, 3}) {
+  for (const std::int64_t level : {0, 1, 2, 3}) {
     SearchSpace space;
-    space.effort = effort;
+    space.level = level;
     const auto found = enumerate(space, batch_of(96), small_model(), 16);
     EXPECT_GT(found.considered, before);
     before = found.considered;
@@ -247,8 +290,16 @@ TEST(SearchSpace, ReadsYaml) {
   EXPECT_EQ(space->tensor_parallel, (std::vector<std::int64_t>{4, 8}));
   EXPECT_EQ(space->recompute, std::vector<Recompute>{Recompute::kFull});
   EXPECT_EQ(space->sequence_parallel, false);
-  const auto wrong = loader.read_text<SearchSpace>("effort: 4\n", "space.yaml");
+  const auto wrong = loader.read_text<SearchSpace>("level: 4\n", "space.yaml");
   EXPECT_FALSE(wrong);
+  const auto orders =
+      loader.read_text<SearchSpace>("rank_order: [[tensor, pipeline, data]]\n", "space.yaml");
+  ASSERT_TRUE(orders) << orders.error().message;
+  EXPECT_THAT(orders->rank_order, SizeIs(1));
+  const auto twice =
+      loader.read_text<SearchSpace>("rank_order: [[tensor, data, data]]\n", "space.yaml");
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().message, testing::HasSubstr("names each of tensor, data and pipeline"));
 }
 
 }  // namespace

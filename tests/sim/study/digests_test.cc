@@ -144,7 +144,7 @@ TEST(Estimates, OfStrategiesOfTheSpaceAreAsTheyWere) {
   ASSERT_TRUE(study) << study.error().message;
   const auto cluster = cluster_of(*study);
   ASSERT_TRUE(cluster) << cluster.error().message;
-  auto candidates = search::enumerate({.effort = 3}, study->strategy, study->model,
+  auto candidates = search::enumerate({.level = 3}, study->strategy, study->model,
                                       static_cast<std::int64_t>(cluster->devices().size()))
                         .candidates;
   std::ranges::shuffle(candidates, std::mt19937(1));  // NOLINT: repeatable on purpose

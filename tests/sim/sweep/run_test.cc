@@ -80,14 +80,14 @@ TEST(RunSweep, FindsWhatTheSearchFinds) {
   const TemporaryFolder folder;
   const sweep::Setup setup = setup_of(folder,
                                       "axes: [{key: strategy.global_batch, values: [16, 32]}]\n"
-                                      "search: {space: {effort: 1}, simulate: 3, certify: 0}\n");
+                                      "search: {space: {level: 1}, simulate: 3, certify: 0}\n");
   const RunResult result = run(setup);
   for (std::int64_t i = 0; i < 2; ++i) {
     const auto study = study::load_study(
         {.study = folder.path() / "base.yaml", .sizes_matter = false},
         {.catalogue = setup.catalogue, .overrides = overrides_of(setup.sweep, i)});
     search::SearchOptions options;
-    options.space.effort = 1;
+    options.space.level = 1;
     options.simulate = 3;
     options.certify = 0;
     const auto found = search::run_search(*study, options);
@@ -102,7 +102,7 @@ TEST(RunSweep, FindsWhatTheSearchFinds) {
 TEST(RunSweep, TellsTheClosestWhereNothingFits) {
   const TemporaryFolder folder;
   const std::string huge = "set: {model.hidden: 32768, model.layers: 96}\n";
-  for (const std::string search : {"", "search: {space: {effort: 1}, simulate: 1, certify: 0}\n"}) {
+  for (const std::string search : {"", "search: {space: {level: 1}, simulate: 1, certify: 0}\n"}) {
     const sweep::Setup setup = setup_of(
         folder, huge + "axes: [{key: strategy.global_batch, values: [16, 32]}]\n" + search);
     const Results results = run(setup).results;

@@ -1,0 +1,324 @@
+#include "sim/search/internal/race.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <numeric>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "sim/simulate/simulate.h"
+#include "sim/study/expense.h"
+#include "sim/study/run.h"
+#include "strategies/parallelism/reserve.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::search {
+namespace {
+
+Bytes missing(const Estimate& estimate) {
+  return estimate.peak - estimate.memory;
+}
+// What the first devices of a place cost; nothing where the price of one is not known.
+std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                                        std::span<const std::int32_t> devices) {
+  DollarsPerSecond sum{};
+  for (const std::int32_t id : devices) {
+    const Device& device = cluster.devices()[DeviceId{id}.index()];
+    const auto& price =
+        study.cluster.rent ? study.cluster.rent : cluster.device_types()[device.type.index()].rent;
+    if (!price) return std::nullopt;
+    sum += price->value;
+  }
+  return sum;
+}
+std::span<const std::int32_t> devices_of(const Candidate& candidate) {
+  return std::span(candidate.place->pool.devices)
+      .first(static_cast<std::size_t>(candidate.strategy.devices()));
+}
+
+Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
+                            const Candidate& candidate) {
+  FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
+  const auto program =
+      study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   sim::simulate(cluster, program, study.communication,
+                                 {.critical_path = false,
+                                  .reserve = reserve_of(candidate.strategy),
+                                  .links = study::links_of(study.cluster)}));
+  set_interval(prediction, *study.strategy.framework, study.errors);
+  const auto worst = static_cast<std::size_t>(prediction.worst_memory);
+  const auto devices = devices_of(candidate);
+  const auto rent = rent_of(study, cluster, devices);
+  return Simulated{.strategy = candidate.strategy,
+                   .estimate = candidate.estimate,
+                   .use = candidate.place->use,
+                   .step = prediction.step,
+                   .low = prediction.low,
+                   .high = prediction.high,
+                   .idle = prediction.idle,
+                   .peak = prediction.classes[worst].memory.peak,
+                   .capacity = prediction.memory_capacity - prediction.memory_reserve,
+                   .fits = prediction.fits,
+                   .mfu = prediction.mfu,
+                   .tflops_per_device = prediction.model_tflops_per_device,
+                   .breakdown = prediction.breakdown,
+                   .expense = study::expense_of(prediction, cluster, study.cluster),
+                   .devices = {devices.begin(), devices.end()},
+                   .rent_of_used = rent ? std::optional(*rent * prediction.step) : std::nullopt};
+}
+
+// Whether one is at least as good in all three, and better in one.
+struct Merits {
+  double time = 0;
+  double memory = 0;
+  double money = 0;
+  bool beats(const Merits& other) const {
+    return time <= other.time && memory <= other.memory && money <= other.money &&
+           (time < other.time || memory < other.memory || money < other.money);
+  }
+};
+
+// Simulates some of the candidates, in the order given, several at a time. Routes are remembered by
+// the cluster that finds them, so each thread has its own.
+class Simulations {
+ public:
+  Simulations(const study::LoadedStudy& study, const SearchOptions& options,
+              const std::vector<Candidate>& candidates, std::vector<std::size_t> which,
+              const Deadline& deadline)
+      : study_(study),
+        options_(options),
+        candidates_(candidates),
+        which_(std::move(which)),
+        results_(which_.size()),
+        deadline_(deadline) {}
+
+  // One entry per candidate; empty where the time limit came first.
+  std::vector<std::optional<Result<Simulated>>> run() {
+    const auto threads = std::clamp<std::int64_t>(
+        options_.threads, 1, std::max<std::int64_t>(static_cast<std::int64_t>(results_.size()), 1));
+    {
+      std::vector<std::jthread> workers;
+      for (std::int64_t i = 1; i < threads; ++i) workers.emplace_back([this] { work(); });
+      work();
+    }
+    return std::move(results_);
+  }
+  bool out_of_time() const { return out_of_time_; }
+
+ private:
+  void work() {
+    const auto cluster = cluster_of(study_);
+    if (!cluster) return;  // it could be built before
+    while (true) {
+      if (deadline_.is_over()) {
+        if (next_ < results_.size()) out_of_time_ = true;
+        return;
+      }
+      const std::size_t i = next_++;
+      if (i >= results_.size()) return;
+      results_[i] = simulated(study_, *cluster, candidates_[which_[i]]);
+      if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(results_.size()));
+    }
+  }
+
+  const study::LoadedStudy& study_;
+  const SearchOptions& options_;
+  const std::vector<Candidate>& candidates_;
+  std::vector<std::size_t> which_;
+  std::vector<std::optional<Result<Simulated>>> results_;
+  const Deadline& deadline_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::int64_t> done_{0};
+  std::atomic<bool> out_of_time_{false};
+};
+
+// Which candidates to simulate next, and what came out so far.
+class Race {
+ public:
+  Race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
+       const std::vector<Candidate>& candidates, const Deadline& deadline, SearchResult& result)
+      : study_(study),
+        cluster_(cluster),
+        options_(options),
+        candidates_(candidates),
+        deadline_(deadline),
+        result_(result),
+        waiting_(candidates.size()) {
+    std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
+  }
+
+  void run() {
+    if (deadline_.is_over()) return simulate_first();
+    simulate(static_cast<std::size_t>(std::max<std::int64_t>(options_.simulate, 1)));
+    // In rounds of a fixed size: what is simulated does not depend on the number of threads.
+    constexpr std::size_t kRound = 4;
+    auto left = static_cast<std::size_t>(std::max<std::int64_t>(options_.certify, 0));
+    while (left > 0 && !result_.partial) {
+      if (best_) by_bound();  // until one fits, by estimate
+      const std::size_t done = simulate(std::min(kRound, left));
+      if (done == 0) break;
+      left -= done;
+    }
+    if (best_ && !result_.partial) simulate_front();
+    judge();
+  }
+
+ private:
+  void by_bound() {
+    std::ranges::stable_sort(waiting_, {},
+                             [&](std::size_t i) { return candidates_[i].estimate.bound; });
+  }
+  // Of the front that the estimates make, some that are not simulated yet, from the fastest to the
+  // slowest at even distances.
+  void simulate_front() {
+    std::vector<std::size_t> members;
+    for (const std::size_t i : front_of_estimates())
+      if (std::ranges::find(waiting_, i) != waiting_.end()) members.push_back(i);
+    const std::size_t most = std::min(
+        members.size(), static_cast<std::size_t>(std::max<std::int64_t>(options_.front, 0)));
+    std::vector<std::size_t> round;
+    for (std::size_t i = 0; i < most; ++i)
+      round.push_back(members[most == 1 ? 0 : i * (members.size() - 1) / (most - 1)]);
+    std::erase_if(waiting_,
+                  [&](std::size_t i) { return std::ranges::find(round, i) != round.end(); });
+    simulate_these(round);
+  }
+  // Candidates are in the order of their times.
+  std::vector<std::size_t> front_of_estimates() const {
+    std::map<const Place*, std::vector<double>> rates;
+    std::vector<std::size_t> members;
+    std::vector<Merits> merits;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const Candidate& one = candidates_[i];
+      std::vector<double>& rate = rates[one.place];
+      if (rate.empty()) rate = rates_of(*one.place);
+      const double step = one.estimate.step.in_base();
+      const Merits own{step, one.estimate.peak.in_base(),
+                       step * rate[static_cast<std::size_t>(one.strategy.devices())]};
+      if (std::ranges::any_of(merits, [&](const Merits& other) { return other.beats(own); }))
+        continue;
+      members.push_back(i);
+      merits.push_back(own);
+    }
+    return members;
+  }
+  // What the first so many devices of a place cost: their rent, or, without prices, each one.
+  std::vector<double> rates_of(const Place& place) const {
+    const bool priced = rent_of(study_, cluster_, place.pool.devices).has_value();
+    std::vector<double> rates{0};
+    for (std::size_t d = 0; d < place.pool.devices.size(); ++d)
+      rates.push_back(
+          rates.back() +
+          (priced
+               ? rent_of(study_, cluster_, std::span(place.pool.devices).subspan(d, 1))->in_base()
+               : 1));
+    return rates;
+  }
+
+  // Out of time, but the best estimate shall not go without a simulation.
+  void simulate_first() {
+    result_.partial = true;
+    if (!waiting_.empty()) take(simulated(study_, cluster_, candidates_[0]));
+    if (!waiting_.empty()) waiting_.erase(waiting_.begin());
+    judge();
+  }
+  bool may_win(std::size_t i) const { return !best_ || candidates_[i].estimate.bound < *best_; }
+
+  // The next `most` of those waiting, up to the first one that cannot win.
+  std::size_t simulate(std::size_t most) {
+    std::vector<std::size_t> round;
+    while (round.size() < std::min(most, waiting_.size()) && may_win(waiting_[round.size()]))
+      round.push_back(waiting_[round.size()]);
+    waiting_.erase(waiting_.begin(), waiting_.begin() + std::ssize(round));
+    simulate_these(round);
+    return round.size();
+  }
+
+  void simulate_these(const std::vector<std::size_t>& round) {
+    Simulations simulations(study_, options_, candidates_, round, deadline_);
+    auto found = simulations.run();
+    for (std::size_t i = 0; i < round.size(); ++i) {
+      if (!found[i])
+        waiting_.push_back(round[i]);
+      else
+        take(*std::move(found[i]));
+    }
+    result_.partial = result_.partial || simulations.out_of_time();
+  }
+
+  void take(Result<Simulated> found) {
+    if (found) {
+      if (found->fits && (!best_ || found->step < *best_)) best_ = found->step;
+      result_.simulated.push_back(*std::move(found));
+    } else if (result_.unroutable++ == 0) {
+      result_.no_route = found.error().message;
+    }
+  }
+
+  void judge() {
+    for (const Simulated& one : result_.simulated) {
+      const double ratio = one.estimate.step / one.step;
+      const bool first = &one == result_.simulated.data();
+      result_.lowest_ratio = first ? ratio : std::min(result_.lowest_ratio, ratio);
+      result_.highest_ratio = first ? ratio : std::max(result_.highest_ratio, ratio);
+    }
+    std::ranges::stable_sort(result_.simulated, [](const Simulated& a, const Simulated& b) {
+      return a.fits != b.fits ? a.fits : a.step < b.step;
+    });
+    mark_front();
+    result_.slower = std::ssize(waiting_);
+    for (const std::size_t i : waiting_) {
+      const Seconds bound = candidates_[i].estimate.bound;
+      if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
+      if (!may_win(i)) ++result_.provably_slower;
+    }
+    if (!best_) {
+      for (const Simulated& one : result_.simulated) {
+        Estimate needs = one.estimate;
+        needs.peak = one.peak;
+        needs.memory = one.capacity;
+        if (is_nearer(needs, result_.nearest)) result_.nearest = {one.strategy, needs};
+      }
+      return;
+    }
+    result_.nearest.reset();
+    result_.certified = result_.not_reached == 0 && result_.provably_slower == result_.slower;
+  }
+
+  void mark_front() {
+    const auto merits = [](const Simulated& one) {
+      return Merits{one.step.in_base(), one.peak.in_base(), one.money()};
+    };
+    for (Simulated& one : result_.simulated)
+      one.on_front =
+          one.fits && std::ranges::none_of(result_.simulated, [&](const Simulated& other) {
+            return other.fits && merits(other).beats(merits(one));
+          });
+  }
+
+  const study::LoadedStudy& study_;
+  const ClusterView& cluster_;
+  const SearchOptions& options_;
+  const std::vector<Candidate>& candidates_;
+  const Deadline& deadline_;
+  SearchResult& result_;
+  std::vector<std::size_t> waiting_;  // by estimate until one fits, then by bound
+  std::optional<Seconds> best_;
+};
+
+}  // namespace
+
+bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest) {
+  return !nearest || missing(estimate) < missing(nearest->estimate);
+}
+
+void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
+          const std::vector<Candidate>& candidates, const Deadline& deadline,
+          SearchResult& result) {
+  Race(study, cluster, options, candidates, deadline, result).run();
+}
+
+}  // namespace foreshard::search

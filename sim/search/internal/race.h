@@ -1,0 +1,54 @@
+/// \file
+/// Which of the candidates of a search are simulated, in what order, and what that shows.
+///
+/// The best estimates come first. Then, until the winner is certain, those whose lower bound is
+/// below its time, the lowest bounds first, in rounds of a fixed size: what is simulated does not
+/// depend on the number of threads. Then some of the Pareto front of time, memory and money that
+/// the estimates make.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "sim/search/place.h"
+#include "sim/search/search.h"
+
+namespace foreshard::search {
+
+struct Candidate {
+  Strategy strategy;
+  Estimate estimate;
+  const Place* place;
+};
+
+/// When to end. One for a search; asked from any thread.
+class Deadline {
+ public:
+  explicit Deadline(const SearchOptions& options) : options_(options) {}
+
+  bool is_over() const { return passed(1); }
+  bool is_over_for_estimates() const { return passed(kShareOfEstimates); }
+
+ private:
+  static constexpr double kShareOfEstimates = 2.0 / 3;
+
+  bool passed(double share) const {
+    if (options_.stop && options_.stop()) return true;
+    return options_.time_limit &&
+           std::chrono::steady_clock::now() - start_ >= share * *options_.time_limit;
+  }
+
+  const SearchOptions& options_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Whether it misses less memory than the nearest so far.
+bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest);
+
+/// Simulates some of `candidates`, which are in the order of their estimates, and says so in
+/// `result`.
+void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
+          const std::vector<Candidate>& candidates, const Deadline& deadline, SearchResult& result);
+
+}  // namespace foreshard::search

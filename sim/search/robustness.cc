@@ -1,0 +1,138 @@
+#include "sim/search/robustness.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "sim/compute/evidence.h"
+#include "sim/disturbance/distribution.h"
+#include "sim/search/estimate.h"
+#include "sim/simulate/cost.h"
+#include "sim/study/run.h"
+
+namespace foreshard::search {
+namespace {
+
+constexpr std::uint64_t kSeed = 20241125;
+constexpr double kTenth = 1.2816;  // of a normal distribution: standard deviations to 10 or 90 %
+
+// A factor for each group of parameters, by how sure they are.
+class DrawnCost final : public CostModel {
+ public:
+  DrawnCost(const CostModel& cost, const ClusterView& cluster, const study::ParameterErrors& errors,
+            std::int64_t draw)
+      : cost_(cost), cluster_(cluster), errors_(errors), draw_(static_cast<std::uint64_t>(draw)) {}
+
+  Seconds kernel_time(const Kernel& kernel, DeviceTypeId type) const override {
+    const DeviceType& device = cluster_.device_types()[type.index()];
+    return cost_.kernel_time(kernel, type) *
+           factor(group_of(kernel), evidence_of(kernel, device), type.index());
+  }
+  Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
+                                     const std::vector<DeviceId>& devices) const override {
+    FORESHARD_ASSIGN(const auto time, cost_.communication_time(kind, bytes, devices));
+    return time * of_communication();
+  }
+  std::int32_t group_kind(const std::vector<DeviceId>& devices) const override {
+    return cost_.group_kind(devices);
+  }
+  Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
+                                   const std::vector<DeviceId>& devices) const override {
+    FORESHARD_ASSIGN(const auto time, cost_.approximate_time(kind, bytes, devices));
+    return time * of_communication();
+  }
+  Result<Seconds> exchange_time(const std::vector<DeviceTransfer>& transfers) const override {
+    FORESHARD_ASSIGN(const auto time, cost_.exchange_time(transfers));
+    return time * of_communication();
+  }
+  Result<Seconds> program_time(const program::Program& program) const override {
+    return cost_.program_time(program);
+  }
+  Result<std::vector<LinkBytes>> link_bytes(const program::Program& program) const override {
+    return cost_.link_bytes(program);
+  }
+
+ private:
+  double factor(ParameterGroup group, yaml::Evidence evidence, std::size_t type) const {
+    const study::ErrorRange& range = errors_.of(group).at(evidence);
+    const disturbance::Distribution errors{
+        .kind = disturbance::DistributionKind::kLognormal,
+        .median = 1,
+        .sigma = std::log(range.high / range.low) / (2 * kTenth)};
+    return disturbance::sample(
+        errors, disturbance::key_of(kSeed, static_cast<std::uint64_t>(group), type, draw_));
+  }
+  double of_communication() const {
+    return factor(ParameterGroup::kCommunication, yaml::Evidence::kFitted, 0);
+  }
+
+  const CostModel& cost_;
+  const ClusterView& cluster_;
+  const study::ParameterErrors& errors_;
+  std::uint64_t draw_;
+};
+
+// The cluster with that device at kSlowSpeed of what it has.
+Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const ClusterView& cluster,
+                                     std::int32_t id) {
+  const Device& device = cluster.devices()[DeviceId{id}.index()];
+  ClusterConfig config = study.cluster;
+  config.degraded.push_back({.devices = cluster.vertices()[device.vertex.index()].name,
+                             .speed = kSlowSpeed * device.speed});
+  return build_cluster(config, study.loader, "cluster");
+}
+
+// Of each contender; what cannot be estimated is never the fastest.
+std::vector<Seconds> estimates_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                                  const CostModel& cost, const std::vector<Contender>& contenders) {
+  Seconds launch_time;
+  for (std::int32_t node = 0; node < cluster.node_count(); ++node)
+    launch_time = std::max(launch_time, cluster.host(node).launch_time);
+  std::vector<Seconds> estimates;
+  for (const Contender& one : contenders) {
+    Estimator estimator(study.model, cluster, one.devices, cost, launch_time);
+    const auto estimate = estimator.estimate(one.strategy);
+    estimates.push_back(estimate ? estimate->step : Seconds{});
+  }
+  return estimates;
+}
+
+std::int64_t fastest(const std::vector<Contender>& contenders, const std::vector<Seconds>& usual,
+                     const std::vector<Seconds>& drawn) {
+  std::int64_t first = 0;
+  const auto step = [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    return usual[at] > Seconds{} ? contenders[at].step * (drawn[at] / usual[at])
+                                 : contenders[at].step;
+  };
+  for (std::int64_t i = 1; i < std::ssize(contenders); ++i)
+    if (step(i) < step(first)) first = i;
+  return first;
+}
+
+}  // namespace
+
+Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                                 const std::vector<Contender>& contenders) {
+  Robustness result;
+  if (contenders.size() < 2) return result;
+  const sim::SimulatedCost cost(cluster, study.communication);
+  const auto usual = estimates_of(study, cluster, cost, contenders);
+  result.draws = kDraws;
+  result.firsts.assign(contenders.size(), 0);
+  for (std::int64_t draw = 0; draw < kDraws; ++draw) {
+    const DrawnCost drawn(cost, cluster, study.errors, draw);
+    const auto estimates = estimates_of(study, cluster, drawn, contenders);
+    ++result.firsts[static_cast<std::size_t>(fastest(contenders, usual, estimates))];
+  }
+  FORESHARD_ASSIGN(const auto slowed,
+                   with_slow_device(study, cluster, contenders.front().devices.front()));
+  const sim::SimulatedCost slow_cost(slowed, study.communication);
+  result.beside_slow =
+      fastest(contenders, usual, estimates_of(study, slowed, slow_cost, contenders));
+  return result;
+}
+
+}  // namespace foreshard::search

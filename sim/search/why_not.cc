@@ -1,0 +1,148 @@
+#include "sim/search/why_not.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+
+#include "strategies/schedule/schedule.h"
+
+namespace foreshard::search {
+namespace {
+
+struct Size {
+  std::string_view word;
+  std::vector<std::int64_t> SearchSpace::*values;
+  std::int64_t Strategy::*value;
+};
+constexpr std::array<Size, 10> kSizes{{
+    {"tp", &SearchSpace::tensor_parallel, &Strategy::tensor_parallel},
+    {"pp", &SearchSpace::pipeline_parallel, &Strategy::pipeline_parallel},
+    {"dp", &SearchSpace::data_parallel, &Strategy::data_parallel},
+    {"cp", &SearchSpace::context_parallel, &Strategy::context_parallel},
+    {"ep", &SearchSpace::expert_parallel, &Strategy::expert_parallel},
+    {"etp", &SearchSpace::expert_tensor_parallel, &Strategy::expert_tensor_parallel},
+    {"mb", &SearchSpace::micro_batch, &Strategy::micro_batch},
+    {"v", &SearchSpace::virtual_stages, &Strategy::virtual_stages},
+    {"zero", &SearchSpace::zero_stage, &Strategy::zero_stage},
+    {"hsdp", &SearchSpace::shard_replicas, &Strategy::shard_replicas},
+}};
+
+std::vector<std::string> words_in(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == ' ' || c == '\t' || c == ';')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  std::erase(words, "");
+  return words;
+}
+
+std::optional<std::int64_t> number_in(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+std::optional<std::vector<std::int64_t>> numbers_in(std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  while (true) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const auto number = number_in(text.substr(0, comma));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+    if (comma == text.size()) return numbers;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+// Whether the word was understood.
+bool narrow(SearchSpace& space, std::string_view word) {
+  if (word == "sp" || word == "no-sp") {
+    space.sequence_parallel = word == "sp";
+    return true;
+  }
+  if (const auto known = yaml_names(static_cast<const Recompute*>(nullptr)).find(word)) {
+    space.recompute = {*known};
+    return true;
+  }
+  if (schedule::find_schedule(word) != nullptr) {
+    space.schedule = {std::string(word)};
+    return true;
+  }
+  const std::size_t letters = std::min(word.find_first_of("=0123456789"), word.size());
+  const std::string_view name = word.substr(0, letters);
+  std::string_view value = word.substr(letters);
+  if (value.starts_with('=')) value.remove_prefix(1);
+  if (name == "layers") {
+    const auto layers = numbers_in(value);
+    if (layers) space.layers_per_stage = *layers;
+    return layers.has_value();
+  }
+  const auto* size = std::ranges::find(kSizes, name, &Size::word);
+  const auto number = number_in(value);
+  if (size == kSizes.end() || !number) return false;
+  space.*(size->values) = {*number};
+  return true;
+}
+
+}  // namespace
+
+std::string_view name_of(WhyNot::Cause cause) {
+  switch (cause) {
+    case WhyNot::Cause::kSizes:
+      return "sizes";
+    case WhyNot::Cause::kMemory:
+      return "memory";
+    case WhyNot::Cause::kRoute:
+      return "route";
+    case WhyNot::Cause::kSpace:
+      return "space";
+    case WhyNot::Cause::kBound:
+      return "bound";
+    case WhyNot::Cause::kEstimate:
+      return "estimate";
+    case WhyNot::Cause::kSimulation:
+      return "simulation";
+    case WhyNot::Cause::kNothing:
+      break;
+  }
+  return "nothing";
+}
+
+Result<SearchSpace> narrowed(SearchSpace space, std::string_view words) {
+  const auto list = words_in(words);
+  const auto fault = [](const std::string& what) {
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}; write words such as tp8 pp4 dp2 cp1 ep8 etp1 mb1 v2 zero1 hsdp2, "
+                             "none, selective or full, sp or no-sp, layers=5,5,6,3, or the name of "
+                             "a schedule",
+                             what)};
+  };
+  if (list.empty()) return fault("no strategy is named");
+  for (const std::string& word : list)
+    if (!narrow(space, word)) return fault(fmt::format("'{}' is no part of a strategy", word));
+  return space;
+}
+
+bool is_within(const Strategy& strategy, const SearchSpace& space) {
+  const auto allows = [](const auto& values, const auto& value) {
+    return values.empty() || std::ranges::find(values, value) != values.end();
+  };
+  const bool has_sizes = std::ranges::all_of(kSizes, [&](const Size& size) {
+    return allows(space.*(size.values), strategy.*(size.value));
+  });
+  return has_sizes && allows(space.recompute, strategy.recompute) &&
+         allows(space.schedule, strategy.schedule) &&
+         (!space.sequence_parallel || strategy.tensor_parallel == 1 ||
+          *space.sequence_parallel == strategy.sequence_parallel);
+}
+
+}  // namespace foreshard::search
