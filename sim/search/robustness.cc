@@ -11,6 +11,7 @@
 #include "sim/search/estimate.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
+#include "strategies/program/lower/exchanges.h"
 
 namespace foreshard::search {
 namespace {
@@ -118,7 +119,8 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
                                  const std::vector<Contender>& contenders) {
   Robustness result;
   if (contenders.size() < 2) return result;
-  const sim::SimulatedCost cost(cluster, study.communication);
+  const auto routing = lower::routing_of(study.model);
+  const sim::SimulatedCost cost(cluster, study.communication, routing);
   const auto usual = estimates_of(study, cluster, cost, contenders);
   result.draws = kDraws;
   result.firsts.assign(contenders.size(), 0);
@@ -129,7 +131,7 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
   }
   FORESHARD_ASSIGN(const auto slowed,
                    with_slow_device(study, cluster, contenders.front().devices.front()));
-  const sim::SimulatedCost slow_cost(slowed, study.communication);
+  const sim::SimulatedCost slow_cost(slowed, study.communication, routing);
   result.beside_slow =
       fastest(contenders, usual, estimates_of(study, slowed, slow_cost, contenders));
   return result;

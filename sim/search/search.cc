@@ -17,13 +17,14 @@
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/layers.h"
+#include "strategies/program/lower/exchanges.h"
 
 namespace foreshard::search {
 namespace {
 
 // The estimate of memory is this near to the simulation: what is farther from fitting does not fit.
 // tests/sim/study/search_test.cc holds it to that.
-constexpr double kMemoryError = 0.02;
+constexpr double kMemoryError = 0.025;
 
 Seconds launch_time_of(const ClusterView& cluster) {
   Seconds launch_time;
@@ -45,7 +46,7 @@ class Ranking {
           std::vector<Candidate>& candidates, SearchResult& result)
       : model_(study.model),
         place_(place),
-        cost_(cluster, study.communication),
+        cost_(cluster, study.communication, lower::routing_of(study.model)),
         estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster)),
         cutter_(study.model, estimator_),
         candidates_(candidates),
@@ -289,17 +290,6 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
                                  "a search offloads nothing to the host",
                                  "leave out offload_activation_layers, offload_optimizer and "
                                  "offload_parameters, or simulate strategies one by one");
-  if (study.model.adapters)
-    return study.loader.error_at("model.adapters", "a search does not know adapters yet",
-                                 "leave them out, or simulate strategies one by one");
-  if (study.strategy.token_dispatcher != TokenDispatcher::kAllToAll)
-    return study.loader.error_at("strategy.token_dispatcher",
-                                 "a search exchanges tokens by all-to-all",
-                                 "leave it out, or simulate strategies one by one");
-  if (study.strategy.overlap_experts)
-    return study.loader.error_at("strategy.overlap_experts",
-                                 "a search runs passes one after another",
-                                 "leave it out, or simulate strategies one by one");
   if (!options.why_not.empty()) FORESHARD_TRY(narrowed(options.space, options.why_not));
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;

@@ -38,8 +38,9 @@ class SimulatedCost::GroupKinds {
   std::unordered_map<internal::PartKey, std::int32_t, internal::PartKeyHash> known_;
 };
 
-SimulatedCost::SimulatedCost(const ClusterView& cluster, const comm::Parameters& communication)
-    : cluster_(cluster), communication_(communication) {
+SimulatedCost::SimulatedCost(const ClusterView& cluster, const comm::Parameters& communication,
+                             std::optional<program::TokenRouting> routing)
+    : cluster_(cluster), communication_(communication), routing_(routing) {
   for (const DeviceType& type : cluster.device_types()) kernels_.emplace_back(type);
 }
 SimulatedCost::~SimulatedCost() = default;
@@ -47,6 +48,13 @@ SimulatedCost::~SimulatedCost() = default;
 std::int32_t SimulatedCost::group_kind(const std::vector<DeviceId>& devices) const {
   if (!group_kinds_) group_kinds_ = std::make_unique<GroupKinds>(cluster_);
   return group_kinds_->of(devices);
+}
+
+comm::Participants SimulatedCost::participants(program::CollectiveKind kind,
+                                               const std::vector<DeviceId>& devices) const {
+  comm::Participants group{.cluster = &cluster_, .devices = devices, .flow = 0};
+  if (kind == program::CollectiveKind::kTokenExchange) group.routing = routing_;
+  return group;
 }
 
 Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) const {
@@ -59,10 +67,8 @@ Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, 
   const std::pair key(kind, group_kind(devices));
   auto known = forms_.find(key);
   if (known == forms_.end()) {
-    FORESHARD_ASSIGN(
-        comm::Repertoire repertoire,
-        comm::Repertoire::of(kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
-                             communication_));
+    FORESHARD_ASSIGN(comm::Repertoire repertoire,
+                     comm::Repertoire::of(kind, participants(kind, devices), communication_));
     repertoire.forget_loads();
     known = forms_.emplace(key, std::move(repertoire)).first;
   }
@@ -77,8 +83,7 @@ Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, By
   if (known == approximate_.end()) {
     FORESHARD_ASSIGN(
         comm::Repertoire repertoire,
-        comm::Repertoire::representative(
-            kind, {.cluster = &cluster_, .devices = devices, .flow = 0}, communication_));
+        comm::Repertoire::representative(kind, participants(kind, devices), communication_));
     repertoire.forget_loads();
     known = approximate_.emplace(std::move(key), std::move(repertoire)).first;
   }

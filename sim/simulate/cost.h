@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,10 @@ namespace foreshard::sim {
 /// collective's routes.
 class SimulatedCost final : public CostModel {
  public:
-  /// Both must outlive it.
-  SimulatedCost(const ClusterView& cluster, const comm::Parameters& communication);
+  /// The first two must outlive it.
+  /// \param routing  how tokens choose experts, of every token exchange that it is asked for.
+  SimulatedCost(const ClusterView& cluster, const comm::Parameters& communication,
+                std::optional<program::TokenRouting> routing = {});
   ~SimulatedCost() override;
 
   Seconds kernel_time(const Kernel& kernel, DeviceTypeId type) const override;
@@ -36,10 +39,14 @@ class SimulatedCost final : public CostModel {
   Result<std::vector<LinkBytes>> link_bytes(const program::Program& program) const override;
 
  private:
-  const ClusterView& cluster_;
-  const comm::Parameters& communication_;
   class GroupKinds;
 
+  comm::Participants participants(program::CollectiveKind kind,
+                                  const std::vector<DeviceId>& devices) const;
+
+  const ClusterView& cluster_;
+  const comm::Parameters& communication_;
+  std::optional<program::TokenRouting> routing_;
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
   mutable std::unique_ptr<GroupKinds> group_kinds_;  // once they are asked for
   mutable std::map<std::pair<program::CollectiveKind, std::int32_t>, comm::Repertoire> forms_;

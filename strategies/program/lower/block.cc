@@ -328,14 +328,6 @@ Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
   return sent;
 }
 
-static program::TokenRouting routing_of(const Model& model) {
-  const auto count = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
-  return {.experts = count(model.experts),
-          .per_token = count(model.experts_per_token),
-          .groups = count(model.expert_groups),
-          .groups_per_token = count(model.groups_per_token)};
-}
-
 Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) {
   LoweredModel lowered;
   lowered.mesh = mesh_of(strategy);

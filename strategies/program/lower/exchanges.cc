@@ -66,4 +66,12 @@ std::vector<BlockPart> cut_at_exchanges(const program::Block& block) {
   return parts;
 }
 
+program::TokenRouting routing_of(const Model& model) {
+  const auto count = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
+  return {.experts = count(model.experts),
+          .per_token = count(model.experts_per_token),
+          .groups = count(model.expert_groups),
+          .groups_per_token = count(model.groups_per_token)};
+}
+
 }  // namespace foreshard::lower

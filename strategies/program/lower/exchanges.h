@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "strategies/graph/attribute.h"
+#include "strategies/graph/model.h"
 #include "strategies/program/ir/program.h"
 
 namespace foreshard::lower {
@@ -40,5 +41,8 @@ struct BlockPart {
 /// or for communication that itself waits for one (a gather over the ranks that share an expert).
 /// What a task waits for in an earlier part, the whole part waits for.
 std::vector<BlockPart> cut_at_exchanges(const program::Block& block);
+
+/// How the tokens of a model with experts choose them.
+program::TokenRouting routing_of(const Model& model);
 
 }  // namespace foreshard::lower

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tests/base/temporary_folder.h"
@@ -99,6 +100,38 @@ TEST(Placement, FollowsTheNetwork) {
   EXPECT_GT(other->simulated.front().step / found->simulated.front().step, 1.05);
   EXPECT_THAT(in_words(other->simulated.front().strategy),
               testing::HasSubstr("ranks by tensor, pipeline, data"));
+}
+
+// DualPipe's successor on 8 stages of two pieces, tokens to 64 ranks by deepep beside other passes:
+// the layout of the report is one of the space, and ranked.
+TEST(DeepSeekV3, HasItsPublishedLayoutInTheSpace) {
+  const auto study =
+      study::load_study({.study = "deepseek-v3-h800-2048"},
+                        {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  ASSERT_TRUE(study) << study.error().message;
+  SearchOptions options{.simulate = 1, .certify = 0, .front = 0};
+  options.space = {.tensor_parallel = {1},
+                   .pipeline_parallel = {8},
+                   .data_parallel = {256},
+                   .expert_parallel = {64},
+                   .micro_batch = {1},
+                   .virtual_stages = {2},
+                   .zero_stage = {1},
+                   .recompute = {Recompute::kSelective}};
+  options.space.rank_order = {study->strategy.rank_order};
+  options.space.schedule = {"dualpipe-v"};
+  options.space.overlap_experts = true;
+  options.space.layers_per_stage = study->strategy.layers_per_stage;
+  const auto space = enumerate(options.space, study->strategy, study->model, study->pool.size());
+  ASSERT_EQ(space.candidates.size(), 1U);
+  EXPECT_EQ(knobs_of(space.candidates.front()), knobs_of(study->strategy));
+  const auto found = run_search(*study, options);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->simulated.size(), 1U);
+  const Simulated& one = found->simulated.front();
+  EXPECT_TRUE(one.fits);
+  EXPECT_NEAR(one.estimate.step / one.step, 1, 0.15);
+  EXPECT_LE(one.estimate.bound, one.step);
 }
 
 // Of all cuts of a strategy in two, none is simulated as faster than those that are tried.
