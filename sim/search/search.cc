@@ -72,7 +72,8 @@ class Ranking {
   }
 
   // With other cuts of the pipeline, if `uneven`.
-  void add(const Strategy& strategy, bool uneven) {
+  void add(const Strategy& strategy, std::int64_t order, bool uneven) {
+    order_ = order;
     if (!uneven) return add_one(strategy);
     const std::vector<Strategy> cuts = cutter_.with_cuts(strategy, place_.pool.size());
     result_.considered += std::ssize(cuts) - 1;
@@ -98,12 +99,13 @@ class Ranking {
       ++result_.too_large;
       result_.nearest = {strategy, *memory};
     } else {
-      candidates_.push_back({strategy, *estimate, &place_});
+      candidates_.push_back({strategy, *estimate, &place_, order_});
     }
   }
 
   const Model& model_;
   const Place& place_;
+  std::int64_t order_ = 0;  // of the strategy that is added
   sim::SimulatedCost cost_;
   Estimator estimator_;
   Cutter cutter_;
@@ -125,6 +127,15 @@ bool is_known(const Strategy& strategy, const std::vector<Place>& places, const 
         tried[i].contains(key_of(strategy)))
       return true;
   return false;
+}
+
+// A step that visits each of `count` once, and after a few of them has been everywhere: what time
+// allows of a space is a sample of all of it. 0 where there is none.
+std::int64_t stride_through(std::int64_t count) {
+  constexpr double kGolden = 0.6180339887;  // its multiples are spread evenly
+  auto stride = static_cast<std::int64_t>(static_cast<double>(count) * kGolden);
+  while (std::gcd(stride, count) > 1) ++stride;
+  return stride;
 }
 
 // Of a place's candidates that recompute like that, the best estimates.
@@ -168,19 +179,26 @@ std::vector<Candidate> ranked(const study::LoadedStudy& study, const ClusterView
                     [&](const Strategy& one) { return is_known(one, places, tried); });
       result.considered += std::ssize(found.candidates);
     }
-    auto& own = tried.emplace_back();
+    auto& known = tried.emplace_back();
     if (places.size() > 1)
-      for (const Strategy& one : found.candidates) own.insert(key_of(one));
+      for (const Strategy& one : found.candidates) known.insert(key_of(one));
+    const std::size_t before = candidates.size();
     result.most_devices = std::max(result.most_devices, found.most_devices);
     Ranking ranking(study, cluster, place, candidates, result);
-    for (std::size_t i = 0; i < found.candidates.size(); ++i) {
+    const std::int64_t count = std::ssize(found.candidates);
+    const std::int64_t stride = stride_through(count);
+    for (std::int64_t i = 0; i < count; ++i) {
       if (deadline.is_over_for_estimates()) {
-        result.not_reached += std::ssize(found.candidates) - static_cast<std::int64_t>(i);
+        result.not_reached += count - i;
         result.partial = true;
         break;
       }
-      ranking.add(found.candidates[i], is_uneven(space));
+      const std::int64_t next = i * stride % count;
+      ranking.add(found.candidates[static_cast<std::size_t>(next)], next, is_uneven(space));
     }
+    const auto own = candidates.begin() + static_cast<std::ptrdiff_t>(before);
+    std::stable_sort(own, candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.order < b.order; });
     // Where some layers are recomputed, each kind of layer is two.
     const std::int64_t kinds = blocks_of(study.model, study.strategy);
     if (space.level < 2 || 2 * kinds > static_cast<std::int64_t>(kBlocks) + 2) continue;

@@ -20,6 +20,7 @@ struct Candidate {
   Strategy strategy;
   Estimate estimate;
   const Place* place;
+  std::int64_t order = 0;  ///< In its place's enumeration.
 };
 
 /// When to end. One for a search; asked from any thread.

@@ -115,11 +115,11 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   ASSERT_TRUE(cluster) << cluster.error().message;
   const Seconds launch_time = cluster->host(0).launch_time;
   const auto parts = parts_of({.pool = study.pool, .use = {}}, *cluster);
-  auto space = enumerate(
-      {.level = 3,
-       .context_parallel = GetParam().context_parallel,
-       .token_dispatcher = {TokenDispatcher::kAllToAll, TokenDispatcher::kDeepEp}},
-      study.strategy, study.model, static_cast<std::int64_t>(cluster->devices().size()), parts);
+  auto space = enumerate({.level = 3,
+                          .context_parallel = GetParam().context_parallel,
+                          .token_dispatcher = GetParam().token_dispatcher},
+                         study.strategy, study.model,
+                         static_cast<std::int64_t>(cluster->devices().size()), parts);
   constexpr std::uint32_t kSeed = 20240607;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::ranges::shuffle(space.candidates, std::mt19937(kSeed));  // NOLINT: repeatable on purpose
