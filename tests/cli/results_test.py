@@ -97,7 +97,7 @@ class Results(unittest.TestCase):
 
     def test_search(self):
         space = ("search", SMALL, "--format", "json", "--top", "2", "--simulate", "2",
-                 "--certify", "0")
+                 "--certify", "0", "--why-not", "mb1")
         self.hold("foreshard.search/1", result(*space),
                   result(*space, "--set", "model.layers=960", codes=(0, 3)))
 
