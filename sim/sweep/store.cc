@@ -39,7 +39,8 @@ class Database {
     sqlite3* file = nullptr;
     const int code = sqlite3_open_v2(path_.c_str(), &file, mode, nullptr);
     file_.reset(file);
-    if (code != SQLITE_OK) return refusal();
+    // Before the log is looked at: then it needs no shared memory.
+    if (code != SQLITE_OK || !run("PRAGMA locking_mode = EXCLUSIVE")) return refusal();
     return std::nullopt;
   }
 
@@ -161,7 +162,7 @@ std::optional<Refusal> fault_in(Database& database, bool& empty) {
   return std::nullopt;
 }
 
-// Moves the file, and a journal beside it, where nothing is in the way.
+// Moves the file, and the log beside it, where nothing is in the way.
 Result<fs::path> set_aside(const fs::path& path) {
   std::error_code status;
   for (int i = 1;; ++i) {
@@ -171,8 +172,9 @@ Result<fs::path> set_aside(const fs::path& path) {
     if (status)
       return Error{Error::Code::kIo, fmt::format("{}: cannot be set aside as {}: {}", path.string(),
                                                  other.string(), status.message())};
-    const fs::path journal = path.string() + "-journal";
-    if (fs::exists(journal, status)) fs::rename(journal, other.string() + "-journal", status);
+    for (const char* beside : {"-journal", "-wal"})
+      if (fs::exists(path.string() + beside, status))
+        fs::rename(path.string() + beside, other.string() + beside, status);
     return other;
   }
 }
@@ -181,10 +183,9 @@ Result<fs::path> set_aside(const fs::path& path) {
 std::optional<Refusal> take(Database& database) {
   constexpr int kMode = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (const auto refused = database.open(kMode)) return refused;
-  if (!database.run("PRAGMA locking_mode = EXCLUSIVE")) return database.refusal();
   bool empty = false;
   if (const auto refused = fault_in(database, empty)) return refused;
-  if (!database.run("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE"))
+  if (!database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; BEGIN EXCLUSIVE"))
     return database.refusal();
   const std::string tables = fmt::format("{} PRAGMA application_id = {}; PRAGMA user_version = {};",
                                          kTables, kApplication, kForm);
@@ -214,7 +215,7 @@ Result<Content> content_of(const fs::path& path) {
   if (!fs::exists(path, status))
     return Error{Error::Code::kIo, path.string() + ": there is no such file"};
   Database database(path);
-  // Not read-only: the journal of a run that was killed is rolled back first.
+  // Not read-only: the log of a run that was killed is taken over first.
   if (const auto refused = database.open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX))
     return database.error(*refused);
   bool empty = false;

@@ -2,15 +2,17 @@
 /// The results file of a sweep: an SQLite database of outcomes by the key of their points
 /// (evaluate.h), and which points of which question they belong to.
 ///
-/// Each new outcome is one transaction that is on the disk when `put` returns: a process that is
-/// killed loses no more than the points it was working on. SQLite's rollback journal is used rather
-/// than its write-ahead log, because one process writes, the file may lie on a network file system,
-/// where the log does not work, and what is left is one file.
+/// Each new outcome is one transaction, which the system has when `put` returns: a process that is
+/// killed loses no more than the points it was working on. SQLite's write-ahead log is used, which
+/// need not wait for the disk each time: waiting took longer than a point. If the machine itself
+/// fails, the last points may be lost, but the file is whole. The log lies beside the file during a
+/// run and is gone after it. One process has the file, locked, so that the log needs no memory
+/// shared with others, and network file systems will do.
 ///
 /// A file that is no results file, is damaged, or was written in another form is never written to:
-/// a run sets it aside under another name and begins a new one. One process at a time has a file.
+/// a run sets it aside under another name and begins a new one.
 ///
-/// Source: SQLite, "Atomic Commit In SQLite", "Write-Ahead Logging", section 1.
+/// Source: SQLite, "Write-Ahead Logging", sections 2.2 (performance) and 8 (without shared memory).
 #pragma once
 
 #include <cstdint>
@@ -40,7 +42,7 @@ class Store {
   /// The outcome of that key, if it was stored.
   /// \return kIo where the file cannot be read any more.
   Result<std::optional<Outcome>> find(const std::string& key);
-  /// Point `index` has this outcome. What `find` found is only noted, and is on the disk after the
+  /// Point `index` has this outcome. What `find` found is only noted, and is in the file after the
   /// next new outcome, or `finish`.
   /// \return kIo where the system refuses (the disk is full); the file then has what it had.
   Status put(std::int64_t index, const std::string& key, const Outcome& outcome);

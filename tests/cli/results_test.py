@@ -104,7 +104,7 @@ class Results(unittest.TestCase):
     def test_sweep(self):
         with tempfile.TemporaryDirectory() as folder:
             sweep = pathlib.Path(folder) / "sweep.yaml"
-            axes = (f"study: {SMALL}\naxes: [{{key: model.layers, values: [24, 9600]}},"
+            axes = (f"study: {SMALL}\naxes: [{{key: model.layers, values: [24, 480]}},"
                     " {key: strategy.micro_batch, values: [1, 3]}]\n")
             sweep.write_text(axes + "goal: {train: 1B tokens, within: 1 h, budget: 1e9 USD}\n")
             run = ("study", sweep, "--format", "json")

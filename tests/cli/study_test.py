@@ -76,12 +76,12 @@ class Study(unittest.TestCase):
         return json.loads(export.stdout)["done"]
 
     def wait_for(self, results, size):
-        """Until the results file has grown beyond `size` bytes."""
-        path = self.folder / results
-        for _ in range(3000):
-            if path.exists() and path.stat().st_size > size:
+        """Until the results file, or its log, has grown beyond `size` bytes."""
+        paths = (self.folder / results, self.folder / f"{results}-wal")
+        for _ in range(6000):
+            if any(path.exists() and path.stat().st_size > size for path in paths):
                 return
-            time.sleep(0.02)
+            time.sleep(0.01)
         self.fail(f"{results} did not grow beyond {size} bytes")
 
     def expect_serial(self, results):
@@ -90,7 +90,7 @@ class Study(unittest.TestCase):
 
     def test_killed_run_goes_on(self):
         process = self.start("sweep.yaml", "--results", "killed.db", "--threads", "1")
-        self.wait_for("killed.db", 20000)
+        self.wait_for("killed.db", 100000)
         process.kill()
         process.communicate()
         before = self.done("killed.db")
@@ -102,7 +102,7 @@ class Study(unittest.TestCase):
 
     def test_interrupt_and_budget_keep_what_is_done(self):
         process = self.start("sweep.yaml", "--results", "interrupted.db", "--threads", "1")
-        self.wait_for("interrupted.db", 20000)
+        self.wait_for("interrupted.db", 100000)
         process.send_signal(signal.SIGINT)
         out, err = self.ended(process, 5)
         self.assertIn("not done", out)
@@ -116,7 +116,7 @@ class Study(unittest.TestCase):
     def test_full_disk_is_one_message(self):
         def limited():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (40000, 40000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (150000, 150000))
         process = self.start("sweep.yaml", "--results", "full.db", "--threads", "1", preexec_fn=limited,
                              restore_signals=False)
         out, err = self.ended(process, 2)
@@ -140,7 +140,7 @@ class Study(unittest.TestCase):
         prefix = ("mpirun", "--enable-recovery", "--oversubscribe", "--allow-run-as-root", "-n", "4")
         run = self.start("sweep.yaml", "--results", "ranks.db", "-o", "ranks.json", "--format", "json",
                          prefix=prefix, start_new_session=True)
-        self.wait_for("ranks.db", 16000)
+        self.wait_for("ranks.db", 60000)
         victim = self.rank_of(run, "2")
         os.kill(victim, signal.SIGKILL)
         self.ended(run)
