@@ -9,6 +9,7 @@
 #include "base/text.h"
 
 #include "strategies/graph/operators/build.h"
+#include "strategies/graph/splits.h"
 
 namespace foreshard {
 namespace {
@@ -66,9 +67,39 @@ Result<Attribute> attribute_for(const Annotation& annotation, const Tensor& tens
   return attribute;
 }
 
-void collect_names(const Graph& graph, std::vector<std::string>& names) {
-  for (const Tensor& tensor : graph.tensors) names.push_back(tensor.name);
-  for (const Graph& body : graph.bodies) collect_names(body, names);
+// What `annotation` says of an operator.
+Result<Splits> splits_for(const Annotation& annotation, const Operator& op,
+                          const std::vector<MeshAxis>& mesh) {
+  Splits splits(op.rule.factors.size());
+  const std::string rule = describe(op.rule);
+  for (const auto& [name, text] : annotation.splits) {
+    const auto factor = std::ranges::find(op.rule.factors, name, &Factor::name);
+    if (factor == op.rule.factors.end())
+      return invalid(fmt::format("annotation '{}': operator '{}' has no factor '{}' (rule {})",
+                                 annotation.op, op.name, name, rule));
+    const auto axes = axes_of(text, mesh);
+    if (!axes)
+      return invalid(fmt::format("annotation '{}': {}", annotation.op, axes.error().message));
+    for (const Axis axis : *axes)
+      if (mesh[static_cast<std::size_t>(axis)].size > 1)
+        splits[static_cast<std::size_t>(factor - op.rule.factors.begin())].push_back(axis);
+  }
+  if (!is_legal(op.rule, splits, mesh))
+    return invalid(
+        fmt::format("annotation '{}': operator '{}' cannot be split so (rule {}): an axis splits "
+                    "one factor, and divides it; a minor factor of a dimension is split where the "
+                    "major one is split to the last",
+                    annotation.op, op.name, rule));
+  return splits;
+}
+
+void collect_names(const Graph& graph, bool operators, std::vector<std::string>& names) {
+  if (operators) {
+    for (const Operator& op : graph.operators) names.push_back(op.name);
+  } else {
+    for (const Tensor& tensor : graph.tensors) names.push_back(tensor.name);
+  }
+  for (const Graph& body : graph.bodies) collect_names(body, operators, names);
 }
 
 // Where the tensor-parallel axis splits a tensor on the way through the graph: its dimension.
@@ -116,8 +147,8 @@ class TensorParallel {
       return;
     }
     const Rule& rule = op.rule;
-    std::int32_t factor = arriving(rule, op, of);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    std::int32_t factor = op.splits ? split_by(*op.splits) : arriving(rule, op, of);
+    for (std::size_t i = 0; !op.splits && i < op.inputs.size(); ++i) {
       Tensor& tensor = graph[op.inputs[i]];
       if (tensor.role != TensorRole::kParameter || tensor.pinned || !contracts(rule, i)) continue;
       const std::int32_t rows = rows_of(rule, i);
@@ -138,6 +169,14 @@ class TensorParallel {
     for (std::size_t o = 0; o < op.outputs.size(); ++o)
       of[op.outputs[o].index()] =
           factor < 0 ? std::nullopt : dimension_of(rule, rule.inputs + o, factor);
+  }
+
+  // The factor that an annotation splits over the axis, or -1.
+  std::int32_t split_by(const Splits& splits) const {
+    for (std::size_t f = 0; f < splits.size(); ++f)
+      if (std::ranges::find(splits[f], axis_) != splits[f].end())
+        return static_cast<std::int32_t>(f);
+    return -1;
   }
 
   bool splittable(const Rule& rule, std::int32_t factor) const {
@@ -239,13 +278,17 @@ class Annotator {
 
   Result<std::vector<std::string>> run(Graph& graph) {
     for (std::size_t i = 0; i < options_.annotations.size(); ++i) {
-      FORESHARD_ASSIGN(auto pinned, pin(graph, options_.annotations[i]));
+      const Annotation& annotation = options_.annotations[i];
+      const bool of_operators = !annotation.op.empty();
+      FORESHARD_ASSIGN(auto pinned,
+                       of_operators ? split(graph, annotation) : pin(graph, annotation));
       if (pinned > 0) continue;
       std::vector<std::string> names;
-      collect_names(graph, names);
-      const auto near = nearest_name(options_.annotations[i].tensor, names);
-      return invalid(fmt::format("annotation '{}' matches no tensor{}",
-                                 options_.annotations[i].tensor,
+      collect_names(graph, of_operators, names);
+      const std::string& wanted = of_operators ? annotation.op : annotation.tensor;
+      const auto near = nearest_name(wanted, names);
+      return invalid(fmt::format("annotation '{}' matches no {}{}", wanted,
+                                 of_operators ? "operator" : "tensor",
                                  near ? fmt::format("; did you mean '{}'?", *near) : ""));
     }
     split_batch(graph);
@@ -265,6 +308,20 @@ class Annotator {
     }
     for (Graph& body : graph.bodies) {
       FORESHARD_ASSIGN(const auto inner, pin(body, annotation));
+      count += inner;
+    }
+    return count;
+  }
+
+  Result<std::int64_t> split(Graph& graph, const Annotation& annotation) {
+    std::int64_t count = 0;
+    for (Operator& op : graph.operators) {
+      if (!matches(annotation.op, op.name)) continue;
+      FORESHARD_ASSIGN(op.splits, splits_for(annotation, op, mesh_));
+      ++count;
+    }
+    for (Graph& body : graph.bodies) {
+      FORESHARD_ASSIGN(const auto inner, split(body, annotation));
       count += inner;
     }
     return count;
@@ -300,13 +357,37 @@ class Annotator {
 
 const yaml::Table<Annotation>& yaml_table(const Annotation*) {
   static const auto table =
-      yaml::Table<Annotation>("annotation", "How tensors of a graph lie on the mesh.")
-          .required("tensor", &Annotation::tensor,
-                    "Name of a tensor; '*' matches any text: encoder.*.weight.", yaml::non_empty())
-          .required("dims", &Annotation::dims,
-                    "Per dimension '-' or the axes that split it, major to minor: data+tensor.")
+      yaml::Table<Annotation>("annotation",
+                              "How tensors of a graph lie on the mesh, or how operators are split.")
+          .optional("tensor", &Annotation::tensor,
+                    "Name of a tensor; '*' matches any text: encoder.*.weight.")
+          .optional("dims", &Annotation::dims,
+                    "Of the tensor: per dimension '-' or the axes that split it, major to minor: "
+                    "data+tensor.")
           .optional("partial", &Annotation::partial,
-                    "Axes over which it is partial: each rank holds a summand.");
+                    "Axes over which the tensor is partial: each rank holds a summand.")
+          .optional("operator", &Annotation::op,
+                    "Name of an operator, instead of a tensor; '*' matches any text.")
+          .optional("splits", &Annotation::splits,
+                    "Of the operator: factors of its rule (foreshard check prints it) and the axes "
+                    "that split them: {m: data, n: tensor}. Those left out are whole.")
+          .check("tensor",
+                 [](const Annotation& one) {
+                   return one.tensor.empty() == one.op.empty()
+                              ? "give 'tensor' and 'dims', or 'operator' and 'splits'"
+                              : "";
+                 })
+          .check("splits",
+                 [](const Annotation& one) {
+                   return one.op.empty() && !one.splits.empty()
+                              ? "a tensor has no factors; give 'dims'"
+                              : "";
+                 })
+          .check("dims", [](const Annotation& one) {
+            return !one.op.empty() && !(one.dims.empty() && one.partial.empty())
+                       ? "an operator has no dimensions; give 'splits'"
+                       : "";
+          });
   return table;
 }
 

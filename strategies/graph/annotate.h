@@ -3,7 +3,8 @@
 /// the user's own. distribute() (distribute.h) carries them to all other tensors.
 ///
 ///  1. The user's annotations come first: patterns over the names of parameters, inputs and
-///     activations, the last that matches decides.
+///     activations, the last that matches decides. Those of operators say over which axes an
+///     operator splits the factors of its rule; its parameters follow.
 ///  2. Axis "data" splits the batch: the first dimension of every input that has the batch's size.
 ///  3. Axis "tensor" splits the parameters of contractions (matmul, convolution ...), in the order
 ///     of the graph. Where the input of one arrives split along the factor that is summed, the
@@ -16,7 +17,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,11 +29,14 @@
 
 namespace foreshard {
 
-/// How all tensors whose name matches are to lie.
+/// How all tensors whose name matches are to lie, or all operators are to compute.
 struct Annotation {
-  std::string tensor;             ///< '*' stands for any letters: "encoder.*.weight".
-  std::vector<std::string> dims;  ///< Per dimension "-" or axes, major to minor: "data+tensor".
+  std::string tensor{};             ///< '*' stands for any letters: "encoder.*.weight".
+  std::vector<std::string> dims{};  ///< Per dimension "-" or axes, major to minor: "data+tensor".
   std::vector<std::string> partial{};  ///< Axes over which it is left as summands.
+  std::string op{};                    ///< Instead of `tensor`: an operator, likewise.
+  /// Of the operator: factor of its rule -> axes, major to minor. Those left out are whole.
+  std::map<std::string, std::string> splits{};
 };
 const yaml::Table<Annotation>& yaml_table(const Annotation*);
 
@@ -43,7 +49,7 @@ struct AnnotateOptions {
 
 /// Pins tensors of `graph` (of bodies too). Tensors that are pinned already stay so.
 /// \return remarks for people; kInvalidInput for a pattern that matches nothing or does not fit the
-///     tensor's dimensions, and for an axis that the mesh does not have.
+///     tensor's dimensions or the operator's factors, and for an axis that the mesh does not have.
 Result<std::vector<std::string>> annotate(Graph& graph, const std::vector<MeshAxis>& mesh,
                                           const AnnotateOptions& options);
 

@@ -80,6 +80,16 @@ void Assignment::merge(std::size_t operand, const Attribute& attribute,
   }
 }
 
+bool Assignment::take(const Splits& splits) {
+  if (splits.size() != splits_.size()) return false;
+  for (std::size_t f = 0; f < splits.size(); ++f)
+    for (const Axis axis : splits[f])
+      if (!give(static_cast<std::int32_t>(f), axis)) return false;
+  const std::vector<Split> given = splits_;
+  trim();
+  return splits_ == given;
+}
+
 void Assignment::fix(std::size_t operand) {
   for (const auto& dimension : rule_->operands[operand])
     for (const std::int32_t factor : dimension) fixed_[static_cast<std::size_t>(factor)] = true;

@@ -63,7 +63,10 @@ struct Operator {
   Settings settings{};                 ///< Complete.
   Rule rule{};                         ///< How it can be sharded.
   std::vector<std::int32_t> bodies{};  ///< Of loops and conditions: in Graph::bodies.
-  bool accumulates = false;            ///< A product that adds to an fp32 gradient.
+  /// Set by an annotation: per factor of the rule, the axes that split it (splits.h). The operator
+  /// computes so however its operands lie; they are converted.
+  std::optional<Splits> splits{};
+  bool accumulates = false;  ///< A product that adds to an fp32 gradient.
   Part part = Part::kNone;
 };
 

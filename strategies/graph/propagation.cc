@@ -90,6 +90,13 @@ bool Propagation::may_grow(TensorId tensor, std::size_t dim) const {
 
 Assignment Propagation::assign(const Node& node, std::vector<Clash>* clashes) const {
   Assignment assignment(*node.rule, mesh_);
+  if (node.op >= 0) {
+    const auto& splits = graph_.operators[static_cast<std::size_t>(node.op)].splits;
+    if (splits) {
+      FORESHARD_CHECK(assignment.take(*splits));
+      return assignment;
+    }
+  }
   for (const Claim claim :
        {Claim::kPinnedParameter, Claim::kPinned, Claim::kParameter, Claim::kPropagated}) {
     for (std::size_t i = 0; i < node.operands.size(); ++i) {

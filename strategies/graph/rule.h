@@ -31,6 +31,9 @@ struct Factor {
   Reduction reduction = Reduction::kSum;  ///< Of parts, for an output that lacks the factor.
 };
 
+/// Per factor of a rule: the axes that split it, major to minor.
+using Splits = std::vector<std::vector<Axis>>;
+
 /// What an operator does to summands (inputs that are partial by kSum).
 enum class Linearity : std::uint8_t {
   kNone,      ///< Needs values.

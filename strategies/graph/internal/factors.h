@@ -44,6 +44,9 @@ class Assignment {
   /// \param clashes  filled with what it does not get, unless null.
   void merge(std::size_t operand, const Attribute& attribute,
              const std::vector<std::int64_t>& shape, std::vector<Clash>* clashes);
+  /// Gives every factor its axes of `splits`.
+  /// \return whether that is possible, and every operand can express it (`trim` takes nothing back).
+  bool take(const Splits& splits);
   /// No more axes for the factors of `operand`.
   void fix(std::size_t operand);
   /// Takes back what some operand cannot express: a split of a minor factor where a major one is

@@ -1,8 +1,10 @@
 // Annotations that are made where the user gives none, and the user's own.
 #include "strategies/graph/annotate.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
 
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
@@ -72,6 +74,48 @@ TEST(Annotate, FindsColumnsAndRows) {
   const auto sharded = distribute(example.graph, kMesh);
   ASSERT_TRUE(sharded) << sharded.error().message;
   EXPECT_EQ(describe(sharded->attributes[example.bias.index()], kMesh), "[S(tensor)]");
+}
+
+// `up` is split along its columns although its input is split along them: that is converted. Its
+// weight and what follows lie so.
+TEST(Annotate, SplitsOperators) {
+  Example example;
+  const auto up = std::ranges::find(example.graph.operators, "up", &Operator::name);
+  const Rule& rule = up->rule;
+  const auto factor = [&](std::size_t operand, std::size_t dim) {
+    return rule.factors[static_cast<std::size_t>(rule.operands[operand][dim].front())].name;
+  };
+  const std::string rows = factor(1, 0);
+  const std::string columns = factor(1, 1);
+  const auto remarks = annotate(example.graph, kMesh,
+                                {.annotations = {{.tensor = "x", .dims = {"data", "-", "tensor"}},
+                                                 {.op = "u*", .splits = {{columns, "tensor"}}}},
+                                 .batch = 8});
+  ASSERT_TRUE(remarks) << remarks.error().message;
+  const auto sharded = distribute(example.graph, kMesh);
+  ASSERT_TRUE(sharded) << sharded.error().message;
+  const auto at = static_cast<std::size_t>(up - example.graph.operators.begin());
+  const auto operand = [&](std::size_t index) {
+    return describe(sharded->operators[at].operands[index], kMesh);
+  };
+  EXPECT_EQ(operand(0), "[-, -, -]");
+  EXPECT_EQ(operand(1), "[-, S(tensor)]");
+  EXPECT_EQ(operand(2), "[-, -, S(tensor)]");
+  EXPECT_EQ(sharded->operators[at].conversions.size(), 1U);
+
+  const auto fault = [&](const std::string& name, std::map<std::string, std::string> splits) {
+    Graph graph = Example().graph;
+    const auto result =
+        annotate(graph, kMesh, {.annotations = {{.op = name, .splits = std::move(splits)}}});
+    return result ? "none" : result.error().message;
+  };
+  EXPECT_THAT(fault("upp", {}),
+              HasSubstr("annotation 'upp' matches no operator; did you mean 'up'"));
+  EXPECT_THAT(fault("up", {{"other", "tensor"}}),
+              HasSubstr("operator 'up' has no factor 'other' (rule "));
+  EXPECT_THAT(fault("up", {{rows, "tensr"}}), HasSubstr("no mesh axis is called 'tensr'"));
+  EXPECT_THAT(fault("up", {{rows, "tensor"}, {columns, "tensor"}}),
+              HasSubstr("operator 'up' cannot be split so"));
 }
 
 TEST(Annotate, LetsTheUserDecide) {
