@@ -11,6 +11,7 @@
 
 #include "base/yaml/describe.h"
 
+#include "sim/search/graph/rules.h"
 #include "sim/search/space.h"
 #include "sim/study/study.h"
 #include "sim/sweep/sweep.h"
@@ -162,6 +163,8 @@ std::span<const Kind> kinds() {
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
+      kind<search::GraphRules>(
+          "rules", "rules", "How a search of a graph may split what has certain names (--rules)."),
       kind<search::SearchSpace>("search", "searches", "Which strategies a search tries (--space)."),
       kind<sweep::Sweep>("sweep", "sweeps", "A grid of studies (foreshard study)."),
       kind<Transport>("transport", "transports", "How a network's adapters are driven."),

@@ -1,49 +1,32 @@
 #include "sim/search/search.h"
 
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <fmt/format.h>
 #include <memory>
+#include <utility>
 
 #include "base/progress.h"
 #include "base/quantity.h"
 #include "cli/commands.h"
+#include "cli/interruption.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "sim/search/graph/output.h"
+#include "sim/search/graph/search.h"
 #include "sim/search/output.h"
 
 namespace foreshard::cli {
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-struct sigaction before;  // what Ctrl-C does otherwise
-
-// While it lives, the first Ctrl-C asks the search for the best so far; a second one ends the
-// program as ever.
-class Interruptible {
- public:
-  Interruptible() {
-    interrupted = 0;
-    struct sigaction action {};
-    action.sa_handler = [](int) {
-      interrupted = 1;
-      sigaction(SIGINT, &before, nullptr);
-    };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before);
-  }
-  ~Interruptible() { sigaction(SIGINT, &before, nullptr); }
-  Interruptible(const Interruptible&) = delete;
-  Interruptible& operator=(const Interruptible&) = delete;
-};
 
 class Search final : public Command {
  public:
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
     declaration.option("--space", "FILE", space_, "Which values to try (schema: search).");
+    declaration.option("--rules", "FILE", rules_,
+                       "Of a graph: rules to try beside the library's (schema: rules).");
     declaration.count("--level", level_, 0, "How much to try: 0 (little) to 3 (everything).");
     declaration.count("--top", top_, 1, "Number of strategies to list.");
     declaration.count("--simulate", simulate_, 1, "Number of the best estimates to simulate.");
@@ -63,6 +46,8 @@ class Search final : public Command {
 
   Result<ExitCode> run(const Environment& environment) override {
     FORESHARD_ASSIGN(const auto study, study_.load(environment, false));
+    if (study.graph) return of_graph(study, environment);
+    if (!rules_.empty()) return fail("--rules: only a study with a graph is split by rules");
     search::SearchOptions options;
     if (!space_.empty()) {
       yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
@@ -96,12 +81,35 @@ class Search final : public Command {
   }
 
  private:
+  Result<ExitCode> of_graph(const study::LoadedStudy& study, const Environment& environment) {
+    if (!space_.empty()) return fail("--space: is for a study with a model, not a graph");
+    if (!budget_.empty())
+      return fail("--budget: a search of a graph ends by itself; give --simulate less");
+    if (!why_not_.empty()) return fail("--why-not: is for a study with a model, not a graph");
+    search::GraphSearchOptions options{.simulate = simulate_, .threads = threads_};
+    if (level_ > 3) return fail("--level: 0, 1, 2 or 3");
+    if (level_ >= 0) options.level = level_;
+    if (!rules_.empty()) {
+      yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
+      FORESHARD_ASSIGN(auto read, loader.read_file<search::GraphRules>(rules_));
+      options.rules = std::move(read.rules);
+    }
+    Progress progress("simulating", 0);
+    options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
+    FORESHARD_ASSIGN(const auto result, search::search_graph(study, options));
+    FORESHARD_TRY(write_result(output_, format_ == "json" ? graph_search_json(study, result, top_)
+                                        : format_ == "csv"
+                                            ? graph_search_csv(result, top_)
+                                            : graph_search_text(study, result, top_)));
+    return result.simulated.empty() || !result.simulated.front().fits ? kInfeasible : kDone;
+  }
+
   static Result<search::SearchResult> searched(const study::LoadedStudy& study,
                                                search::SearchOptions options) {
     Progress progress("simulating", 0);  // how many follows from the bounds
     options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
-    const Interruptible interruptible;
-    options.stop = [] { return interrupted != 0; };
+    const Interruption interruption;
+    options.stop = [] { return Interruption::asked(); };
     return search::run_search(study, options);
   }
 
@@ -114,6 +122,7 @@ class Search final : public Command {
   StudyOptions study_;
   std::string space_;
   std::int64_t level_ = -1;
+  std::string rules_;
   std::int64_t top_ = 10;
   std::int64_t simulate_ = 20;
   std::int64_t certify_ = 20;

@@ -32,6 +32,10 @@ find_path(SIMGRID_INCLUDE_DIR simgrid/s4u.hpp REQUIRED)
 find_library(SIMGRID_LIBRARY simgrid REQUIRED)
 foreshard_imported(SimGrid::SimGrid ${SIMGRID_LIBRARY} ${SIMGRID_INCLUDE_DIR})
 
+find_path(CBC_INCLUDE_DIR coin/Cbc_C_Interface.h REQUIRED)
+find_library(CBC_SOLVER_LIBRARY CbcSolver REQUIRED)
+foreshard_imported(Cbc::cbc ${CBC_SOLVER_LIBRARY} ${CBC_INCLUDE_DIR})
+
 if(FORESHARD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

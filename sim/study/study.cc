@@ -466,7 +466,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
     Model named;
     named.name = graph->graph.name;
     model = std::move(named);
-    FORESHARD_TRY(graph_misfit(strategy, *graph, pool, loader));
+    if (files.sizes_matter) FORESHARD_TRY(graph_misfit(strategy, *graph, pool, loader));
   } else if (files.sizes_matter) {
     FORESHARD_TRY(misfit(strategy, model, pool.size(), loader, "strategy", pool.shortage));
   }

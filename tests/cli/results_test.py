@@ -27,6 +27,7 @@ UNSEEN = {
         "timing", "events", "step_s", "event_s",  # of GPUs
         "gemms", "count", "tried", "taken_s", "fastest_s",  # likewise
     },
+    "graph_search": {"partial"},  # of a study's own annotations
     # tests/strategies/program_ir has them.
     "program": {"host_work_s", "device_of_rank", "launch_times_s", "roots", "transfers",
                 "routing", "experts", "per_token", "groups_per_token", "matrix_units"},
@@ -111,6 +112,10 @@ class Results(unittest.TestCase):
             simulated = result(*run, codes=(0, 3))
             sweep.write_text(axes + "search: {space: {level: 1}, simulate: 1, certify: 0}\n")
             self.hold("foreshard.sweep/1", simulated, result(*run, codes=(0, 3)))
+
+    def test_graph_search(self):
+        self.hold("graph_search", result("search", "moe-layer-h100-8", "--format", "json",
+                                         "--simulate", "8"))
 
     def test_topology(self):
         self.hold("topology", result("topology", "show", "two-dgx-a100", "--format", "json"))

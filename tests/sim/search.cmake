@@ -4,3 +4,9 @@ foreshard_test(search_space_test
 foreshard_test(search_test APART
   SOURCES search/search_optimum_test.cc search/search_test.cc search/uneven_test.cc
   DEPS foreshard_search nlohmann_json::nlohmann_json)
+foreshard_test(graph_search_test
+  SOURCES search/graph/search_test.cc search/graph/solve_test.cc
+  DEPS foreshard_graph_search nlohmann_json::nlohmann_json)
+foreshard_test(graph_tables_test SLOW
+  SOURCES search/graph/tables_test.cc ../strategies/graph/operator_examples.cc
+  DEPS foreshard_graph_search)

@@ -1,0 +1,210 @@
+#include "sim/search/graph/internal/operator_options.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/graph/backward.h"
+#include "strategies/graph/operators/build.h"
+#include "strategies/graph/splits.h"
+#include "strategies/parallelism/graphs.h"
+#include "strategies/program/lower/liveness.h"
+
+namespace foreshard::search::internal {
+namespace {
+
+// An operator with its operands alone.
+struct Alone {
+  Graph graph{};
+  std::map<TensorId, TensorId> of{};  ///< By tensor of the whole graph.
+};
+
+Attribute without_summands(Attribute attribute) {
+  attribute.partial.clear();
+  return attribute;
+}
+
+Alone alone(const Graph& graph, const Operator& op, const OperatorOption& option,
+            const std::set<TensorId>& read) {
+  Alone made{.graph = {.name = op.name}};
+  const auto add = [&](TensorId id, const Attribute& lies) {
+    const auto [place, is_new] = made.of.try_emplace(id);
+    if (!is_new) return place->second;
+    Tensor tensor = graph[id];
+    tensor.pinned = lies;
+    tensor.open.clear();
+    tensor.gradient_of = {};
+    place->second = made.graph.add(std::move(tensor));
+    return place->second;
+  };
+  Operator copy = op;
+  copy.splits = option.splits;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const bool is_new = !made.of.contains(op.inputs[i]);
+    copy.inputs[i] = add(op.inputs[i], option.signature.inputs[i]);
+    if (is_new && graph[op.inputs[i]].role == TensorRole::kActivation)
+      made.graph.inputs.push_back(copy.inputs[i]);
+  }
+  for (std::size_t o = 0; o < op.outputs.size(); ++o) {
+    copy.outputs[o] = add(op.outputs[o], without_summands(option.signature.outputs[o]));
+    if (read.contains(op.outputs[o])) made.graph.outputs.push_back(copy.outputs[o]);
+  }
+  made.graph.operators.push_back(std::move(copy));
+  return made;
+}
+
+// How the operator that makes `tensor` leaves it; of what none makes, how it lies.
+Attribute as_made(const ShardedGraph& sharded, TensorId tensor) {
+  const Graph& graph = *sharded.graph;
+  for (std::size_t i = graph.operators.size(); i-- > 0;) {
+    const Operator& op = graph.operators[i];
+    const auto found = std::ranges::find(op.outputs, tensor);
+    if (found == op.outputs.end()) continue;
+    const auto at = static_cast<std::size_t>(found - op.outputs.begin());
+    return sharded.operators[i].operands[op.inputs.size() + at];
+  }
+  return sharded.attributes[tensor.index()];
+}
+
+}  // namespace
+
+OperatorOptions::OperatorOptions(const Ground& ground, ConversionTimes& conversions)
+    : ground_(ground), conversions_(conversions) {
+  const Graph& graph = ground.graph;
+  for (const Operator& op : graph.operators) read_.insert(op.inputs.begin(), op.inputs.end());
+  read_.insert(graph.outputs.begin(), graph.outputs.end());
+  if (ground.strategy.mode == Mode::kForward) return;
+  trained_ = trained(graph);
+  Graph unannotated = graph;
+  for (Tensor& tensor : unannotated.tensors) tensor.pinned.reset();
+  const auto whole = distribute(unannotated, {{"none", 1}});
+  FORESHARD_CHECK(whole);
+  const Graph backward = backward_graph(*whole, backward_options(ground.strategy));
+  for (const TensorId id : saved_tensors(graph, backward)) saved_.insert(id);
+}
+
+const std::vector<OperatorOption>& OperatorOptions::of(std::size_t op) {
+  const Operator& one = ground_.graph.operators[op];
+  const auto [place, is_new] = known_.try_emplace(key_of(one));
+  if (is_new) place->second = made(one);
+  return place->second;
+}
+
+// All that made() looks at.
+std::string OperatorOptions::key_of(const Operator& op) const {
+  std::string key = op.type;
+  for (const auto& [name, value] : op.settings.all()) key += " " + name + ":" + describe(value);
+  std::map<TensorId, std::size_t> first;
+  const auto note = [&](TensorId id) {
+    const Tensor& tensor = ground_.graph[id];
+    const std::size_t number = first.try_emplace(id, first.size()).first->second;
+    key += fmt::format(";{} {} {} {}{}{}{}{}{}", number, name_of(tensor.dtype),
+                       fmt::join(tensor.shape, ","), static_cast<int>(tensor.role),
+                       static_cast<int>(tensor.frozen), static_cast<int>(tensor.updated_by_rows),
+                       static_cast<int>(trained_.contains(id)),
+                       static_cast<int>(read_.contains(id)), static_cast<int>(saved_.contains(id)));
+  };
+  std::ranges::for_each(op.inputs, note);
+  std::ranges::for_each(op.outputs, note);
+  return key;
+}
+
+std::vector<OperatorOption> OperatorOptions::made(const Operator& op) {
+  std::vector<OperatorOption> options;
+  for (Splits& splits : legal_splits(op.rule, ground_.mesh))
+    options.push_back(option(op, std::move(splits)));
+  return options;
+}
+
+OperatorOption OperatorOptions::option(const Operator& op, Splits splits) {
+  OperatorOption option{.splits = std::move(splits)};
+  option.signature = signature_of(op.rule, option.splits, ground_.mesh);
+  option.gradients.resize(op.inputs.size());
+  const Alone own = alone(ground_.graph, op, option, read_);
+  const auto sharded =
+      distribute(own.graph, ground_.mesh, Flow::kBothWays, backward_pass(ground_.strategy));
+  FORESHARD_CHECK(sharded);
+  option.forward = kernels(*sharded);
+  for (std::size_t o = 0; o < op.outputs.size(); ++o)
+    if (saved_.contains(op.outputs[o]))
+      option.kept += lower::local_bytes(ground_.graph[op.outputs[o]], option.signature.outputs[o],
+                                        ground_.mesh);
+  add_backward(op, option);
+  return option;
+}
+
+void OperatorOptions::add_backward(const Operator& op, OperatorOption& option) {
+  const bool flows = std::ranges::any_of(
+      op.outputs, [&](TensorId id) { return trained_.contains(id) && read_.contains(id); });
+  if (ground_.strategy.mode == Mode::kForward || !flows) return;
+  const Alone own = alone(ground_.graph, op, option, read_);
+  const auto forward = distribute(own.graph, ground_.mesh, Flow::kBothWays, BackwardPass::kFollows);
+  FORESHARD_CHECK(forward);
+  GradientsOfEnds ends;
+  Graph backward = backward_graph(*forward, backward_options(ground_.strategy), &ends);
+  for (const auto& [output, gradient] : ends.outputs)
+    if (!backward[gradient].pinned) backward[gradient].pinned = forward->attributes[output.index()];
+  std::map<TensorId, TensorId> wanted;  // of the whole graph's inputs
+  backward.outputs.clear();
+  for (const TensorId id : op.inputs) {
+    const auto gradient = ends.inputs.find(own.of.at(id));
+    if (gradient == ends.inputs.end() || !trained_.contains(id)) continue;
+    wanted[id] = gradient->second;
+    backward.outputs.push_back(gradient->second);
+  }
+  prune(backward);
+  const auto sharded = distribute(backward, ground_.mesh);
+  FORESHARD_CHECK(sharded);
+  option.backward = kernels(*sharded);
+  std::set<TensorId> ends_of_inputs;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const auto gradient = wanted.find(op.inputs[i]);
+    if (gradient == wanted.end()) continue;
+    ends_of_inputs.insert(gradient->second);
+    option.gradients[i] = as_made(*sharded, gradient->second);
+  }
+  // What its own backward operators convert between them. How a gradient of an input lies at last
+  // is for the operators before.
+  for (const Conversion& conversion : sharded->conversions) {
+    if (ends_of_inputs.contains(conversion.tensor)) continue;
+    const Tensor& tensor = backward[conversion.tensor];
+    option.backward += conversions_({tensor.dtype, tensor.shape}, conversion.from, conversion.to);
+  }
+  // Every gradient of a parameter is reduced in the type in which it is added up.
+  std::map<TensorId, TensorId> last;
+  for (std::size_t t = 0; t < backward.tensors.size(); ++t)
+    if (const TensorId of = backward.tensors[t].gradient_of; of.valid())
+      last[of] = TensorId{static_cast<std::int64_t>(t)};
+  for (const auto& [parameter, gradient] : last) {
+    Attribute lies = sharded->attributes[gradient.index()];
+    const Attribute whole = without_summands(lies);
+    option.reduction +=
+        conversions_({backward[gradient].dtype, backward[gradient].shape}, lies, whole);
+  }
+}
+
+Seconds OperatorOptions::kernels(const ShardedGraph& sharded) const {
+  Seconds sum;
+  const Graph& graph = *sharded.graph;
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const Operator& op = graph.operators[i];
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (std::size_t o = 0; o < sharded.operators[i].operands.size(); ++o) {
+      const TensorId id = o < op.inputs.size() ? op.inputs[o] : op.outputs[o - op.inputs.size()];
+      shapes.push_back(
+          largest_local_shape(graph[id].shape, sharded.operators[i].operands[o], sharded.mesh));
+    }
+    for (const Kernel& kernel : kernels_of(graph, op, shapes)) {
+      Seconds slowest;
+      for (const DeviceTypeId device : ground_.devices)
+        slowest = std::max(slowest, ground_.cost.kernel_time(kernel, device));
+      sum += slowest;
+    }
+  }
+  return sum;
+}
+
+}  // namespace foreshard::search::internal

@@ -1,0 +1,72 @@
+#include "sim/search/graph/meshes.h"
+
+#include <bit>
+#include <fmt/format.h>
+#include <utility>
+
+#include "strategies/parallelism/graphs.h"
+
+namespace foreshard::search {
+namespace {
+
+// All ways to write `product` as that many factors, the first one's largest values first.
+void factor(std::int64_t product, std::size_t count, std::vector<std::int64_t>& sizes,
+            std::vector<std::vector<std::int64_t>>& all) {
+  if (sizes.size() + 1 == count) {
+    sizes.push_back(product);
+    all.push_back(sizes);
+    sizes.pop_back();
+    return;
+  }
+  for (std::int64_t size = product; size >= 1; --size) {
+    if (product % size != 0) continue;
+    sizes.push_back(size);
+    factor(product / size, count, sizes, all);
+    sizes.pop_back();
+  }
+}
+
+}  // namespace
+
+std::vector<MeshAxis> Grouping::mesh() const {
+  return mesh_of(strategy, axes);
+}
+
+Groupings groupings_of(const study::LoadedStudy& study) {
+  Groupings found;
+  const study::LoadedGraph& graph = *study.graph;
+  const std::int64_t stages = study.strategy.pipeline_parallel;
+  std::vector<std::int64_t> counts{study.pool.size() / stages};
+  const auto below = static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(counts.front(), 1))));
+  if (below != counts.front()) counts.push_back(below);
+  constexpr std::size_t kOwnAxes = 2;  // data, tensor
+  for (const std::int64_t count : counts) {
+    if (count < 1) continue;
+    std::vector<std::vector<std::int64_t>> all;
+    std::vector<std::int64_t> sizes;
+    factor(count, kOwnAxes + graph.axes.size(), sizes, all);
+    for (const auto& one : all) {
+      Grouping grouping{.strategy = study.strategy, .axes = graph.axes};
+      grouping.strategy.data_parallel = one[0];
+      grouping.strategy.tensor_parallel = one[1];
+      for (std::size_t a = 0; a < graph.axes.size(); ++a) grouping.axes[a].size = one[kOwnAxes + a];
+      if (graph.batch % one[0] != 0) {
+        ++found.refused[fmt::format("the batch of {} does not divide over data_parallel",
+                                    graph.batch)];
+        continue;
+      }
+      grouping.strategy.micro_batch = graph.batch / one[0];
+      const auto faults = faults_in_graph(grouping.strategy, graph.graph, grouping.axes,
+                                          graph.units, graph.batch, study.pool.size());
+      if (!faults.empty()) {
+        ++found.refused[faults.front().key + ": " + faults.front().message];
+        continue;
+      }
+      found.all.push_back(std::move(grouping));
+    }
+  }
+  return found;
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,35 @@
+/// \file
+/// Groupings of the devices for a general graph (R3.1): every integer factorisation of their number
+/// onto the mesh axes "tensor", "data" and those of the study's graph (graph.axes). A pipeline
+/// keeps the stages that the study gives it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/study/study.h"
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard::search {
+
+struct Grouping {
+  Strategy strategy{};           ///< With its parallel sizes and micro-batch.
+  std::vector<MeshAxis> axes{};  ///< Beside tensor, data and pipeline.
+
+  std::vector<MeshAxis> mesh() const;
+};
+
+struct Groupings {
+  std::vector<Grouping> all{};
+  /// Those that the study's strategy, graph or batch forbid: how many, by what is wrong.
+  std::map<std::string, std::int64_t> refused{};
+};
+
+/// Of all devices of the pool and, where their number is no power of two, of the largest power of
+/// two below; for a pipeline, of as many as divide over its stages.
+/// \pre the study has a graph.
+Groupings groupings_of(const study::LoadedStudy& study);
+
+}  // namespace foreshard::search
