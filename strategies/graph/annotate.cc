@@ -368,9 +368,10 @@ const yaml::Table<Annotation>& yaml_table(const Annotation*) {
                     "Axes over which the tensor is partial: each rank holds a summand.")
           .optional("operator", &Annotation::op,
                     "Name of an operator, instead of a tensor; '*' matches any text.")
-          .optional("splits", &Annotation::splits,
-                    "Of the operator: factors of its rule (foreshard check prints it) and the axes "
-                    "that split them: {m: data, n: tensor}. Those left out are whole.")
+          .optional(
+              "splits", &Annotation::splits,
+              "Of the operator: factors of its rule and the axes that split them: {x: data, z: "
+              "tensor} of a product xy,yz->xz. Those left out are whole.")
           .check("tensor",
                  [](const Annotation& one) {
                    return one.tensor.empty() == one.op.empty()

@@ -79,6 +79,35 @@ TEST(SearchCommand, SaysWhatIsWrongWithItsOptions) {
   }
 }
 
+TEST(SearchCommand, SplitsAGraphByItsRulesAndTheUsers) {
+  const TemporaryFolder folder;
+  const std::string rules =
+      folder
+          .write("rules.yaml",
+                 "rules: [{name: mine, annotations: [{operator: products, splits: {}}]}]\n")
+          .string();
+  const std::string search = "search moe-layer-h100-8 --level 1 --format csv ";
+  const Outcome found = foreshard(search + "--rules '" + rules + "'");
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr(",megatron,"));
+  const Outcome space = foreshard(search + "--space '" + rules + "'");
+  EXPECT_EQ(space.code, 2);
+  EXPECT_THAT(space.err, HasSubstr("--space: is for a study with a model, not a graph"));
+  const Outcome model =
+      foreshard(std::string(kSearch) + "--set strategy.global_batch=64 --rules '" + rules + "'");
+  EXPECT_EQ(model.code, 2);
+  EXPECT_THAT(model.err, HasSubstr("--rules: only a study with a graph is split by rules"));
+}
+
+TEST(SearchCommand, SaysWhichRuleIsWrong) {
+  const TemporaryFolder folder;
+  const std::string rules =
+      folder.write("rules.yaml", "rules: [{name: mine, annotations: [{dims: [data]}]}]\n").string();
+  const Outcome wrong = foreshard("search moe-layer-h100-8 --rules '" + rules + "'");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("give 'tensor' and 'dims', or 'operator' and 'splits'"));
+}
+
 TEST(SearchCommand, HasASchemaOfItsSpace) {
   const Outcome outcome = foreshard("schema search");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -7,8 +7,8 @@
 ///       - name: columns-then-rows
 ///         doc: The first product of a block by columns, the second by rows.
 ///         annotations:
-///           - {operator: "*.up", splits: {n: tensor}}
-///           - {operator: "*.down", splits: {k: tensor}}
+///           - {operator: "*.up", splits: {z: tensor}}
+///           - {operator: "*.down", splits: {y: tensor}}
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ struct GraphCandidate {
   double gap = 0;                         ///< How much less the least estimate may be, as a part.
   std::string solver{};                   ///< As in Answer::by.
   bool timed_out = false;                 ///< The seconds of the integer program decided.
-  std::int64_t operators_split = 0;       ///< Otherwise than by the batch alone, or not at all.
+  std::int64_t operators_split = 0;       ///< By axes beside data; of rules 0.
 
   // Simulated:
   Seconds step{};
