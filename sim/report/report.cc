@@ -148,6 +148,7 @@ Report report_of(const study::LoadedStudy& study, study::StudyRun run) {
                 .critical = {},
                 .interruption = {},
                 .alternatives = {},
+                .sensitivities = {},
                 .inputs = {},
                 .wall = {}};
   for (const sim::DeviceClass& one : report.prediction.classes)
