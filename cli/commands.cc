@@ -51,8 +51,10 @@ std::span<const CommandInfo> commands() {
        "foreshard replay study.yaml --launch \"srun -n 16\" -o measured.json\n"
        "foreshard replay step.json --host --verify",
        make_replay},
-      {"compare", "Compare a prediction with the measurement of a replay, task by task.",
+      {"compare",
+       "Compare a prediction with the measurement of a replay, task by task, or two predictions.",
        "foreshard compare study.yaml measured.json\n"
+       "foreshard compare study.yaml other.yaml --break-even 'cluster.rent=1..5 USD/h' --by usd\n"
        "foreshard compare study.yaml measured.json --max-error 15% --trace both.json",
        make_compare},
       {"validate", "Predict, replay, compare, calibrate, predict again, and report.",

@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "cli/busy.h"
 #include "cli/commands.h"
+#include "cli/compare_studies.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/percentage.h"
@@ -30,8 +32,18 @@ class Compare final : public Command {
  public:
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
-    declaration.required_argument("MEASUREMENT.json", measurement_,
-                                  "Measurement of the study's Program by foreshard-replay.");
+    declaration.argument("OTHER", measurement_,
+                         "Measurement of the study's Program by foreshard-replay; or another study "
+                         "(file or catalogue name), or a prediction as JSON, to put beside the "
+                         "first, which may be a prediction, too.");
+    declaration.repeatable("--set-b", "KEY=VALUE", sets_of_b_,
+                           "Beside another study: set a value of that one alone; without one, of "
+                           "the study itself, which is then put beside what it was.");
+    declaration.option("--break-even", "KEY=LOW..HIGH", break_even_,
+                       "Beside another study: find the value of KEY there at which both are the "
+                       "same.");
+    declaration.choice("--by", metric_, {"time", "usd", "energy"},
+                       "What --break-even makes the same, of a step.");
     declaration.option("--program", "FILE", program_,
                        "The Program that was replayed, on the study's cluster; by default the one "
                        "that the study makes.");
@@ -45,6 +57,8 @@ class Compare final : public Command {
   }
 
   Result<ExitCode> run(const Environment& environment) override {
+    if (is_predicted(measurement_) || !sets_of_b_.empty()) return put_beside(environment);
+    FORESHARD_TRY(only_beside_studies());
     std::optional<double> limit;
     if (!limit_.empty()) {
       FORESHARD_ASSIGN(limit, percentage(limit_));
@@ -59,6 +73,36 @@ class Compare final : public Command {
   }
 
  private:
+  // Two predictions.
+  Result<ExitCode> put_beside(const Environment& environment) const {
+    for (const auto& [flag, value] :
+         {std::pair("--program", &program_), std::pair("--max-error", &limit_),
+          std::pair("--trace", &trace_)})
+      if (!value->empty())
+        return Error{Error::Code::kInvalidInput,
+                     fmt::format("{} is of a study beside a measurement; leave it out", flag)};
+    const Busy busy("comparing");
+    FORESHARD_ASSIGN(const auto sides, side_by_side({.a = study_,
+                                                     .b = measurement_,
+                                                     .sets_of_b = sets_of_b_,
+                                                     .break_even = break_even_,
+                                                     .metric = metric_},
+                                                    environment));
+    FORESHARD_TRY(
+        write_result(output_, format_ == "json" ? report::to_json(sides) : report::to_text(sides)));
+    return kDone;
+  }
+
+  Status only_beside_studies() const {
+    if (measurement_.empty())
+      return Error{Error::Code::kInvalidInput,
+                   "give what the study is compared with: MEASUREMENT.json of foreshard-replay, "
+                   "another study, a prediction as JSON, or --set-b KEY=VALUE"};
+    if (break_even_.empty()) return {};
+    return Error{Error::Code::kInvalidInput,
+                 "--break-even is of two studies; " + measurement_ + " is a measurement"};
+  }
+
   Result<compare::Comparison> compared(const Environment& environment) const {
     const Busy busy("comparing");
     FORESHARD_ASSIGN(const auto text,
@@ -107,6 +151,9 @@ class Compare final : public Command {
 
   StudyOptions study_;
   std::string measurement_;
+  std::vector<std::string> sets_of_b_;
+  std::string break_even_;
+  std::string metric_;
   std::string program_;
   std::string limit_;
   std::string trace_;

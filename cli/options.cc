@@ -73,6 +73,15 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
                            {.catalogue = environment.catalogue, .overrides = std::move(overrides)});
 }
 
+Result<study::LoadedStudy> StudyOptions::load_other(const Environment& environment,
+                                                    const std::string& other,
+                                                    const std::vector<std::string>& sets) const {
+  StudyOptions changed = *this;
+  if (!other.empty()) changed.study_ = other;
+  changed.sets_.insert(changed.sets_.end(), sets.begin(), sets.end());
+  return changed.load(environment);
+}
+
 Status StudyOptions::add_imported(const Environment& environment, study::StudyFiles& files,
                                   std::vector<yaml::Override>& overrides) const {
   if (!strategy_.empty() || (!import_.empty() && !megatron_.empty()))

@@ -20,6 +20,10 @@ class StudyOptions {
   void declare(Declaration& declaration);
   /// \param sizes_matter  as in StudyFiles.
   Result<study::LoadedStudy> load(const Environment& environment, bool sizes_matter = true) const;
+  /// The same study with `sets` ("KEY=VALUE") behind its own; with another file or catalogue name
+  /// in place of STUDY.yaml, unless `other` is empty.
+  Result<study::LoadedStudy> load_other(const Environment& environment, const std::string& other,
+                                        const std::vector<std::string>& sets) const;
   /// STUDY.yaml, as given; empty if it was not.
   const std::string& study() const { return study_; }
   /// The first option beside STUDY.yaml that was given, for example "--set"; empty if none was.

@@ -96,6 +96,15 @@ class Results(unittest.TestCase):
                    codes=(3,)),
             json.loads((GOLDEN / "example.json").read_text()))
 
+    def test_side_by_side(self):
+        self.hold(
+            "side_by_side",
+            result("compare", SMALL, "--set-b", "cluster.node.nvlink.bandwidth=100 GB/s",
+                   "--break-even", "cluster.rent=1..10 USD/h", "--by", "usd", "--format", "json"),
+            result("compare", SMALL, SMALL, "--break-even",
+                   "cluster.node.nvlink.bandwidth=1..2 GB/s", "--format", "json"),
+            result("compare", SMALL, "--set-b", "strategy.zero_stage=1", "--format", "json"))
+
     def test_search(self):
         space = ("search", SMALL, "--format", "json", "--top", "2", "--simulate", "2",
                  "--certify", "0", "--why-not", "mb1")

@@ -1,0 +1,224 @@
+#include "cli/compare_studies.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "base/quantity.h"
+
+#include "sim/report/json.h"
+#include "sim/report/predict.h"
+#include "sim/study/break_even.h"
+#include "sim/study/inputs.h"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr Bytes kLargestResult = 64_MiB;
+constexpr std::size_t kMostEffects = 24;  // keys that are tried alone: a simulation each
+
+bool is_json_file(const std::string& name) {
+  std::error_code status;
+  return name.ends_with(".json") && std::filesystem::is_regular_file(name, status);
+}
+
+// A side: its prediction, and the study that made it unless a file has the prediction.
+struct Side {
+  report::Outcome outcome;
+  std::optional<study::LoadedStudy> study;
+};
+
+Result<report::Outcome> outcome_of(const study::LoadedStudy& study) {
+  FORESHARD_ASSIGN(const auto report, report::predict(study, {.critical_path = false}));
+  return report::read_outcome(report::to_json(report));
+}
+
+Result<Side> side_of_file(const std::string& path) {
+  FORESHARD_ASSIGN(const auto text, read_file(path, kLargestResult));
+  auto outcome = report::read_outcome(text);
+  if (!outcome) return Error{outcome.error().code, path + ": " + outcome.error().message};
+  return Side{*std::move(outcome), std::nullopt};
+}
+
+// Makes and simulates the sides. A study is loaded again for each value that is tried.
+class Sides {
+ public:
+  Sides(const SidesGiven& given, const Environment& environment)
+      : given_(given), environment_(environment) {}
+
+  Result<report::SideBySide> compare() {
+    FORESHARD_TRY(fault());
+    FORESHARD_ASSIGN(Side a, side_a());
+    FORESHARD_ASSIGN(Side b, side_b());
+    report::SideBySide sides{std::move(a.outcome), std::move(b.outcome), {}, {}};
+    if (a.study && b.study)
+      sides.changes = changes_of(study::differences(*a.study, *b.study));
+    else
+      sides.changes = changes_of_files(sides.a, sides.b);
+    report::sort_by_effect(sides);
+    if (!given_.break_even.empty()) {
+      FORESHARD_ASSIGN(sides.crossing, crossing_of(sides.a));
+    }
+    return sides;
+  }
+
+ private:
+  bool a_is_file() const { return is_json_file(given_.a.study()); }
+  bool b_is_file() const { return is_json_file(given_.b); }
+
+  Status fault() const {
+    const auto invalid = [](const std::string& what) {
+      return Error{Error::Code::kInvalidInput, what};
+    };
+    if (given_.a.study() == "-" || given_.b == "-")
+      return invalid(
+          "- is given for a study, but each is read more than once here: write it to a "
+          "file");
+    if (a_is_file() && !given_.a.beside_study().empty())
+      return invalid(given_.a.beside_study() + " changes a study, but " + given_.a.study() +
+                     " is a prediction that was made; give the study instead");
+    if (b_is_file() && !given_.sets_of_b.empty())
+      return invalid("--set-b changes a study, but " + given_.b +
+                     " is a prediction that was made; give the study instead");
+    if (a_is_file() && given_.b.empty())
+      return invalid("--set-b without a second study changes the first, but " + given_.a.study() +
+                     " is a prediction that was made; give the study instead");
+    if (!given_.break_even.empty() && b_is_file())
+      return invalid("--break-even tries values of B, but " + given_.b +
+                     " is a prediction that was made; give the study instead");
+    return {};
+  }
+
+  Result<Side> side_a() {
+    if (a_is_file()) return side_of_file(given_.a.study());
+    FORESHARD_ASSIGN(auto study, given_.a.load(environment_));
+    FORESHARD_ASSIGN(auto outcome, outcome_of(study));
+    return Side{std::move(outcome), std::move(study)};
+  }
+
+  Result<Side> side_b() {
+    if (b_is_file()) return side_of_file(given_.b);
+    FORESHARD_ASSIGN(auto study, study_b({}));
+    FORESHARD_ASSIGN(auto outcome, outcome_of(study));
+    return Side{std::move(outcome), std::move(study)};
+  }
+
+  Result<study::LoadedStudy> study_b(const std::vector<std::string>& more) const {
+    std::vector<std::string> sets = given_.sets_of_b;
+    sets.insert(sets.end(), more.begin(), more.end());
+    return given_.a.load_other(environment_, given_.b, sets);
+  }
+
+  // Each change with the step of A that has it alone, for the first of them.
+  std::vector<report::Change> changes_of(const std::vector<study::InputDifference>& differences) {
+    std::vector<report::Change> changes;
+    for (const study::InputDifference& one : differences) {
+      report::Change change{.key = one.key, .a = one.a, .b = one.b, .step = {}};
+      if (!one.b.empty() && changes.size() < kMostEffects)
+        change.step = step_with(one.key + "=" + one.b);
+      changes.push_back(std::move(change));
+    }
+    return changes;
+  }
+
+  // Nothing where the change alone is no study.
+  std::optional<Seconds> step_with(const std::string& set) const {
+    const auto study = given_.a.load_other(environment_, "", {set});
+    if (!study) return std::nullopt;
+    const auto outcome = outcome_of(*study);
+    if (!outcome) return std::nullopt;
+    const auto step = outcome->figure("step");
+    return step ? std::optional(Seconds::from_base(*step)) : std::nullopt;
+  }
+
+  // Of predictions it is known which files they were made from.
+  static std::vector<report::Change> changes_of_files(const report::Outcome& a,
+                                                      const report::Outcome& b) {
+    std::vector<report::Change> changes;
+    const auto add = [&](const std::string& key, const std::string& of_a, const std::string& of_b) {
+      if (of_a != of_b) changes.push_back({.key = key, .a = of_a, .b = of_b, .step = {}});
+    };
+    add("model", a.model, b.model);
+    add("cluster", a.cluster, b.cluster);
+    add("strategy", a.strategy, b.strategy);
+    const auto digest_in = [](const report::Outcome& side, const std::string& path) {
+      const auto found = std::ranges::find(side.inputs, path, &report::Outcome::Input::path);
+      return found == side.inputs.end() ? std::string() : found->sha256.substr(0, 12);
+    };
+    for (const auto& input : a.inputs)
+      add(input.path, digest_in(a, input.path), digest_in(b, input.path));
+    for (const auto& input : b.inputs)
+      if (digest_in(a, input.path).empty()) add(input.path, "", digest_in(b, input.path));
+    return changes;
+  }
+
+  std::string_view figure() const {
+    return given_.metric == "usd"      ? "cost of a step"
+           : given_.metric == "energy" ? "energy of a step"
+                                       : "step";
+  }
+
+  Result<double> metric_of(const report::Outcome& side, const char* who) const {
+    const auto value = side.figure(figure());
+    if (value) return *value;
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("the {} of {} is not known, so nothing can be equal to it; foreshard "
+                             "simulate tells what is missing",
+                             figure(), who)};
+  }
+
+  Result<report::Crossing> crossing_of(const report::Outcome& a) const {
+    const auto equals = given_.break_even.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("--break-even {}: write KEY=LOW..HIGH, for example "
+                               "cluster.rent=1..4 USD/h",
+                               given_.break_even)};
+    report::Crossing crossing;
+    crossing.key = given_.break_even.substr(0, equals);
+    crossing.metric = given_.metric;
+    auto range = study::parse_range(given_.break_even.substr(equals + 1));
+    if (!range) return Error{range.error().code, "--break-even: " + range.error().message};
+    crossing.low = range->at(range->low);
+    crossing.high = range->at(range->high);
+    FORESHARD_ASSIGN(const double of_a, metric_of(a, "A"));
+    const auto difference = [&](double value) -> Result<double> {
+      FORESHARD_ASSIGN(const auto study, study_b({crossing.key + "=" + range->at(value)}));
+      FORESHARD_ASSIGN(const auto outcome, outcome_of(study));
+      FORESHARD_ASSIGN(const double of_b, metric_of(outcome, "B"));
+      return of_b - of_a;
+    };
+    FORESHARD_ASSIGN(const auto found, study::break_even(difference, *range));
+    if (found.value)
+      crossing.value =
+          fmt::format("{:.4g}{}", *found.value, range->unit.empty() ? "" : " " + range->unit);
+    else
+      crossing.better = found.at_low > 0 ? "A" : "B";
+    return crossing;
+  }
+
+  const SidesGiven& given_;
+  const Environment& environment_;
+};
+
+}  // namespace
+
+bool is_predicted(const std::string& name) {
+  if (name.empty()) return false;
+  std::error_code status;
+  if (name.ends_with(".yaml") || name.ends_with(".yml")) return true;
+  if (!std::filesystem::is_regular_file(name, status)) return !name.ends_with(".json");
+  const auto text = read_file(name, kLargestResult);
+  constexpr std::string_view kPrediction = "\"foreshard.prediction/1\"";
+  constexpr std::size_t kHead = 200;
+  return text && std::string_view(*text).substr(0, kHead).find(kPrediction) != std::string::npos;
+}
+
+Result<report::SideBySide> side_by_side(const SidesGiven& given, const Environment& environment) {
+  return Sides(given, environment).compare();
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,98 @@
+#include "sim/study/inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/yaml/describe.h"
+#include "base/yaml/leaves.h"
+
+namespace foreshard::study {
+namespace {
+
+// For people, or of the evidence alone, as keys end.
+constexpr std::array<std::string_view, 6> kForPeople{"source",      "evidence", "summary",
+                                                     "description", "rows",     "measured_on"};
+
+std::string last_part(const std::string& key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
+void add_leaves(const std::string& part, const std::string& text,
+                std::map<std::string, std::string>& inputs) {
+  const auto leaves = yaml::leaves(text, part);
+  FORESHARD_CHECK(leaves);  // we wrote it
+  constexpr std::string_view kValue = ".value";
+  for (const yaml::Leaf& leaf : *leaves) {
+    std::string key = part + "." + leaf.path;
+    if (std::ranges::find(kForPeople, last_part(key)) != kForPeople.end()) continue;
+    if (key.ends_with(kValue)) key.resize(key.size() - kValue.size());
+    inputs[key] = leaf.list ? "[" + join(leaf.words) + "]" : join(leaf.words, " ");
+  }
+}
+
+// What is called by a name, and all that is below it.
+struct Named {
+  std::string key;
+  std::string a;
+  std::string b;
+};
+
+std::vector<Named> named_parts(const LoadedStudy& a, const LoadedStudy& b) {
+  std::vector<Named> parts{
+      {"model", a.model.name, b.model.name},
+      {"communication", a.communication.name, b.communication.name},
+      {"strategy.framework", a.strategy.framework->name, b.strategy.framework->name}};
+  if (a.cluster.node && b.cluster.node)
+    parts.push_back(
+        {"cluster.node.device", (*a.cluster.node)->device->name, (*b.cluster.node)->device->name});
+  for (std::size_t i = 0; i < std::min(a.cluster.groups.size(), b.cluster.groups.size()); ++i)
+    parts.push_back({"cluster.groups." + std::to_string(i) + ".node.device",
+                     a.cluster.groups[i].node->device->name,
+                     b.cluster.groups[i].node->device->name});
+  return parts;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> inputs_of(const LoadedStudy& study) {
+  std::map<std::string, std::string> inputs;
+  add_leaves("cluster", yaml::echo(study.cluster), inputs);
+  if (study.graph)
+    inputs["graph"] = study.model.name;
+  else
+    add_leaves("model", yaml::echo(study.model), inputs);
+  add_leaves("strategy", yaml::echo(study.strategy), inputs);
+  add_leaves("communication", yaml::echo(study.communication), inputs);
+  if (study.train) inputs["train"] = *study.train;
+  return inputs;
+}
+
+std::vector<InputDifference> differences(const LoadedStudy& a, const LoadedStudy& b) {
+  std::map<std::string, std::string> of_a = inputs_of(a);
+  std::map<std::string, std::string> of_b = inputs_of(b);
+  for (const Named& part : named_parts(a, b)) {
+    if (part.a == part.b) continue;
+    const auto below = [&](const auto& entry) { return entry.first.starts_with(part.key + "."); };
+    std::erase_if(of_a, below);
+    std::erase_if(of_b, below);
+    of_a[part.key] = part.a;
+    of_b[part.key] = part.b;
+  }
+  std::map<std::string, InputDifference> found;
+  for (const auto& [key, value] : of_a) found[key] = {key, value, ""};
+  for (const auto& [key, value] : of_b) {
+    InputDifference& difference = found[key];
+    difference.key = key;
+    difference.b = value;
+  }
+  std::vector<InputDifference> list;
+  for (auto& [key, difference] : found)
+    if (difference.a != difference.b && key != "cluster.name")
+      list.push_back(std::move(difference));
+  return list;
+}
+
+}  // namespace foreshard::study

@@ -1,0 +1,70 @@
+// Two predictions side by side, from the JSON that reports write.
+#include "sim/report/side_by_side.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/sim/report/example.h"
+
+#include "sim/report/json.h"
+
+namespace foreshard::report {
+namespace {
+
+using testing::HasSubstr;
+
+Outcome example_outcome(Seconds step, Seconds tensor) {
+  Report report = example_report();
+  report.prediction.step = step;
+  report.prediction.breakdown.tensor = tensor;
+  const auto outcome = read_outcome(to_json(report));
+  EXPECT_TRUE(outcome) << outcome.error().message;
+  return *outcome;
+}
+
+TEST(SideBySide, ReadsWhatAPredictionSays) {
+  const Outcome outcome = example_outcome(8_s, 3_s);
+  EXPECT_EQ(outcome.figure("step"), 8);
+  EXPECT_EQ(outcome.figure("cost of a step"), 0.0444);
+  EXPECT_EQ(outcome.figure("CO2 of a step"), std::nullopt);
+  EXPECT_EQ(outcome.figure("no such figure"), std::nullopt);
+  const auto tensor = std::ranges::find(outcome.breakdown, "tp_comm", &Outcome::Part::key);
+  ASSERT_NE(tensor, outcome.breakdown.end());
+  EXPECT_EQ(tensor->time, 3_s);
+}
+
+// Of three changes the one that moves the step most comes first, the one that is no step last.
+TEST(SideBySide, OrdersByEffect) {
+  SideBySide sides{example_outcome(10_s, 3_s), example_outcome(8_s, 1_s), {}, {}};
+  sides.changes = {{"z", "1", "2", std::nullopt}, {"a", "1", "2", 9.5_s}, {"b", "1", "2", 8_s}};
+  sort_by_effect(sides);
+  EXPECT_EQ(sides.changes[0].key, "b");
+  EXPECT_EQ(sides.changes[1].key, "a");
+  EXPECT_EQ(sides.changes[2].key, "z");
+  const std::string text = to_text(sides);
+  EXPECT_THAT(text, HasSubstr("-20.0 %"));
+  EXPECT_LT(text.find("tensor comm."), text.find("compute")) << "the part that differs is first";
+  EXPECT_THAT(to_json(sides), HasSubstr("\"step_of_a_with_it_s\": 8.0"));
+}
+
+TEST(SideBySide, TellsWhereBothAreTheSame) {
+  SideBySide sides{example_outcome(10_s, 3_s), example_outcome(8_s, 1_s), {}, {}};
+  sides.crossing = Crossing{"cluster.rent", "usd", "1 USD/h", "4 USD/h", "2.5 USD/h", ""};
+  EXPECT_THAT(to_text(sides), HasSubstr("cluster.rent = 2.5 USD/h of B"));
+  sides.crossing = Crossing{"cluster.rent", "usd", "1 USD/h", "4 USD/h", std::nullopt, "A"};
+  EXPECT_THAT(to_text(sides), HasSubstr("Nowhere: A has less from cluster.rent = 1 USD/h"));
+}
+
+TEST(SideBySide, RefusesWhatIsNoPrediction) {
+  const auto fault = [](const char* text) { return read_outcome(text).error().message; };
+  EXPECT_THAT(fault("not JSON"), HasSubstr("no JSON object"));
+  EXPECT_THAT(fault("[]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(fault("{}"), HasSubstr("its schema is ''"));
+  EXPECT_THAT(fault(R"({"schema": "foreshard.search/1"})"), HasSubstr("simulate STUDY.yaml"));
+  EXPECT_THAT(fault(R"({"schema": "foreshard.prediction/1"})"), HasSubstr("no breakdown_s"));
+  EXPECT_THAT(fault(R"({"schema": "foreshard.prediction/1", "breakdown_s": {"compute": "x"}})"),
+              HasSubstr("breakdown_s.compute is no number"));
+}
+
+}  // namespace
+}  // namespace foreshard::report

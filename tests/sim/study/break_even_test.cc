@@ -1,0 +1,67 @@
+// Where two things are the same, on functions whose answer is known.
+#include "sim/study/break_even.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace foreshard::study {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(BreakEven, IsWhereTheDifferenceIsZero) {
+  const auto range = parse_range("1..100 USD/h");
+  ASSERT_TRUE(range) << range.error().message;
+  EXPECT_EQ(range->unit, "USD/h");
+  EXPECT_EQ(range->at(2.5), "2.5 USD/h");
+  int asked = 0;
+  const auto found = break_even(
+      [&](double x) -> Result<double> {
+        ++asked;
+        return 3 * x - 21;
+      },
+      *range);
+  ASSERT_TRUE(found && found->value);
+  EXPECT_NEAR(*found->value, 7, 7e-4);
+  EXPECT_LT(asked, 30);
+}
+
+// Falling functions, ranges across zero, and zero at an end.
+TEST(BreakEven, DoesNotMindTheDirection) {
+  const auto at = [](const char* range, double zero) {
+    return *break_even([=](double x) -> Result<double> { return zero - x; }, *parse_range(range));
+  };
+  EXPECT_NEAR(*at("-4..8", 2).value, 2, 1e-3);
+  EXPECT_EQ(at("2..8", 2).value, 2);
+  EXPECT_EQ(at("2..8", 8).value, 8);
+}
+
+TEST(BreakEven, SaysThatOneIsBetterEverywhere) {
+  const auto found = break_even([](double x) -> Result<double> { return x; }, *parse_range("1..2"));
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->value);
+  EXPECT_GT(found->at_low, 0);
+}
+
+TEST(BreakEven, HandsOnFaults) {
+  const auto found = break_even(
+      [](double) -> Result<double> {
+        return Error{Error::Code::kInvalidInput, "no such key"};
+      },
+      *parse_range("1..2"));
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().message, "no such key");
+}
+
+TEST(ValueRange, IsTwoNumbersWithOneUnit) {
+  EXPECT_TRUE(parse_range("100 Gbit/s..800 Gbit/s"));
+  EXPECT_EQ(parse_range("0.5 .. 2")->unit, "");
+  for (const char* text : {"", "5", "5..", "..5", "8..2", "2..2", "1 GB/s..2 Gbit/s", "a..b"}) {
+    const auto range = parse_range(text);
+    ASSERT_FALSE(range) << text;
+    EXPECT_THAT(range.error().message, HasSubstr("write LOW..HIGH")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace foreshard::study
