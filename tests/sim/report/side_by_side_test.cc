@@ -43,7 +43,7 @@ TEST(SideBySide, OrdersByEffect) {
   EXPECT_EQ(sides.changes[2].key, "z");
   const std::string text = to_text(sides);
   EXPECT_THAT(text, HasSubstr("-20.0 %"));
-  EXPECT_LT(text.find("tensor comm."), text.find("compute")) << "the part that differs is first";
+  EXPECT_LT(text.find("\n  tensor comm."), text.find("\n  compute")) << "what differs is first";
   EXPECT_THAT(to_json(sides), HasSubstr("\"step_of_a_with_it_s\": 8.0"));
 }
 
