@@ -144,7 +144,7 @@ const Kind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 17> kKinds{
+  static constexpr std::array<Kind, 19> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -162,10 +162,10 @@ std::span<const Kind> kinds() {
       kind<Hardware>("hardware", "hardware", "How devices present themselves to tools."),
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
-      kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
       kind<search::GraphRules>(
           "rules", "rules", "How a search of a graph may split what has certain names (--rules)."),
       kind<search::SearchSpace>("search", "searches", "Which strategies a search tries (--space)."),
+      kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
       kind<sweep::Sweep>("sweep", "sweeps", "A grid of studies (foreshard study)."),
       kind<Transport>("transport", "transports", "How a network's adapters are driven."),
       kind<comm::nccl::Tables>("tuner", "tuners",

@@ -8,9 +8,9 @@
 
 #include "base/quantity.h"
 
-#include "sim/report/internal/numbers.h"
 #include "sim/report/internal/page.h"
 #include "sim/report/internal/parts.h"
+#include "sim/report/numbers.h"
 
 namespace foreshard::report {
 namespace {
