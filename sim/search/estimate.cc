@@ -272,7 +272,14 @@ class Estimator::Tables {
     if (strategy.recompute_layers == 0) return -1;
     const auto [known, added] = variants_by_cut_.try_emplace(
         {layers_.of(strategy.layers_per_stage), strategy.stages(), strategy.recompute_layers});
-    if (added) known->second = variants_.of(layers_of(model_, strategy).variants);
+    if (added) {
+      std::vector<std::int64_t> numbers;
+      for (const LayerVariant& one : layers_of(model_, strategy).variants)
+        numbers.insert(numbers.end(), {static_cast<std::int64_t>(one.kind),
+                                       static_cast<std::int64_t>(one.recomputation.how),
+                                       one.trained_before ? 1 : 0});
+      known->second = variants_.of(numbers);
+    }
     return known->second;
   }
 
@@ -405,7 +412,7 @@ class Estimator::Tables {
   Numbers<std::vector<double>> pass_times_;
   Numbers<std::vector<std::int64_t>> layers_;
   Numbers<std::vector<Part>> parts_;
-  Numbers<std::vector<LayerVariant>> variants_;
+  Numbers<std::vector<std::int64_t>> variants_;
   ByNumbers<3, std::int64_t> variants_by_cut_;
   Numbers<std::vector<std::string>> orders_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Split>> splits_;

@@ -63,10 +63,9 @@ struct StageMemory {
 /// and optimizer. One object for each thread.
 ///
 /// Cost: where nothing is known, a millisecond for each way to split a layer and some for each form
-/// of a plan. Of a strategy whose layout and form were met before, about a microsecond; one that
-/// meets another number of replicas or stages some ten of them. What was found for strategies long
-/// ago is forgotten, so that memory does not grow with their number: strategies that are alike
-/// should follow one another.
+/// of a plan. Of a strategy whose layout and form were met before, that of a walk (see rank()); one
+/// that meets another number of replicas or stages takes some tens of microseconds more. Blocks and
+/// plans that were made for thousands of others before are made again.
 class Estimator {
  public:
   /// All must outlive it. Rank r runs on device `devices`[r]. `launch_time` as in
@@ -87,9 +86,10 @@ class Estimator {
   /// All of it.
   /// \return also kInfeasible where devices that communicate have no route.
   Result<Estimate> estimate(const Strategy& strategy);
-  /// All of it, the step by the critical paths that estimates of strategies of the same form have
-  /// met, where those know enough: for ranking many. Nearly always what `estimate` says, now and
-  /// then some percent less.
+  /// All of it, the step by the critical paths that this object has met in strategies of the same
+  /// form, where they know enough: for ranking many, in some microseconds each. Nearly always what
+  /// `estimate` says, now and then some percent less. It depends on the strategies that were
+  /// estimated before, and on their order.
   Result<Estimate> rank(const Strategy& strategy);
 
  private:

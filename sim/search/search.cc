@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <fmt/format.h>
+#include <iterator>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "sim/search/cuts.h"
@@ -38,19 +43,19 @@ bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks
          std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
 }
 
-// Adds strategies of a place that may fit; counts the others. What is kept as the nearest to
-// fitting could run but for its memory.
+// Ranks a part of a place's strategies: keeps those that may fit, counts the others. What is kept
+// as the nearest to fitting could run but for its memory.
 class Ranking {
  public:
-  Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-          std::vector<Candidate>& candidates, SearchResult& result)
+  Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place)
       : model_(study.model),
         place_(place),
         cost_(cluster, study.communication, lower::routing_of(study.model)),
         estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster)),
-        cutter_(study.model, estimator_),
-        candidates_(candidates),
-        result_(result) {}
+        cutter_(study.model, estimator_) {}
+
+  std::vector<Candidate>& candidates() { return candidates_; }
+  const SearchResult& counts() const { return counts_; }
 
   // A strategy that recomputes whole layers and fits, with as few of them as still fit; nothing
   // where it must be all, or where the plan would have too many kinds of layers.
@@ -67,7 +72,7 @@ class Ranking {
     }
     if (most == *std::ranges::max_element(cut)) return;
     one.recompute_layers = most;
-    ++result_.considered;
+    ++counts_.considered;
     add_one(one);
   }
 
@@ -76,28 +81,39 @@ class Ranking {
     order_ = order;
     if (!uneven) return add_one(strategy);
     const std::vector<Strategy> cuts = cutter_.with_cuts(strategy, place_.pool.size());
-    result_.considered += std::ssize(cuts) - 1;
+    counts_.considered += std::ssize(cuts) - 1;
     for (const Strategy& one : cuts) add_one(one);
+  }
+
+  // The best ones were ranked by the paths that were known then: walks tell their times.
+  void refine() {
+    constexpr std::size_t kMost = 64;
+    std::vector<Candidate*> best;
+    for (Candidate& one : candidates_) best.push_back(&one);
+    std::ranges::stable_sort(best, {}, [](const Candidate* one) { return one->estimate.step; });
+    if (best.size() > kMost) best.resize(kMost);
+    for (Candidate* one : best)
+      if (const auto walked = estimator_.estimate(one->strategy)) one->estimate = *walked;
   }
 
  private:
   void add_one(const Strategy& strategy) {
     const auto memory = estimator_.memory(strategy);
     if (!memory) {
-      ++result_.misfits["sharding"];
+      ++counts_.misfits["sharding"];
       return;
     }
     const bool too_large = memory->peak * (1 - kMemoryError) > memory->memory;
-    if (too_large && !is_nearer(*memory, result_.nearest)) {
-      ++result_.too_large;
+    if (too_large && !is_nearer(*memory, counts_.nearest)) {
+      ++counts_.too_large;
       return;
     }
-    const auto estimate = estimator_.estimate(strategy);
+    const auto estimate = estimator_.rank(strategy);
     if (!estimate) {
-      if (result_.unroutable++ == 0) result_.no_route = estimate.error().message;
+      if (counts_.unroutable++ == 0) counts_.no_route = estimate.error().message;
     } else if (too_large) {
-      ++result_.too_large;
-      result_.nearest = {strategy, *memory};
+      ++counts_.too_large;
+      counts_.nearest = {strategy, *memory};
     } else {
       candidates_.push_back({strategy, *estimate, &place_, order_});
     }
@@ -109,8 +125,131 @@ class Ranking {
   sim::SimulatedCost cost_;
   Estimator estimator_;
   Cutter cutter_;
-  std::vector<Candidate>& candidates_;
-  SearchResult& result_;
+  std::vector<Candidate> candidates_;
+  SearchResult counts_;
+};
+
+// Adds what a part of the ranking has counted.
+void add_counts(const SearchResult& part, SearchResult& result) {
+  result.considered += part.considered;
+  for (const auto& [key, count] : part.misfits) result.misfits[key] += count;
+  result.too_large += part.too_large;
+  if (result.unroutable == 0) result.no_route = part.no_route;
+  result.unroutable += part.unroutable;
+  if (part.nearest && is_nearer(part.nearest->estimate, result.nearest))
+    result.nearest = part.nearest;
+}
+
+// A step that visits each of `count` once, and after a few of them has been everywhere: what time
+// allows of a space is a sample of all of it. 0 where there is none.
+std::int64_t stride_through(std::int64_t count) {
+  constexpr double kGolden = 0.6180339887;  // its multiples are spread evenly
+  auto stride = static_cast<std::int64_t>(static_cast<double>(count) * kGolden);
+  while (std::gcd(stride, count) > 1) ++stride;
+  return stride;
+}
+
+// All strategies of a place, in parts of which several threads take turns with a few strategies
+// each. The parts are the same for any number of threads, and so is what comes out.
+class PlaceRanking {
+ public:
+  PlaceRanking(const study::LoadedStudy& study, const Place& place,
+               const std::vector<Strategy>& strategies, bool uneven, const Deadline& deadline)
+      : study_(study),
+        place_(place),
+        strategies_(strategies),
+        uneven_(uneven),
+        deadline_(deadline) {}
+
+  Status run(std::int64_t threads) {
+    const std::int64_t count = std::ssize(strategies_);
+    const std::int64_t parts = std::clamp<std::int64_t>(count / kLeast, 1, kParts);
+    for (std::int64_t i = 0; i < parts; ++i) {
+      // Routes are remembered by the cluster that finds them: each part has its own.
+      FORESHARD_ASSIGN(auto cluster, cluster_of(study_));
+      Part& part = parts_.emplace_back(std::move(cluster));
+      part.begin = i * count / parts;
+      part.count = (i + 1) * count / parts - part.begin;
+      part.stride = stride_through(part.count);
+      part.ranking.emplace(study_, part.cluster, place_);
+    }
+    std::vector<std::jthread> workers;
+    for (std::int64_t i = 1; i < std::min(threads, parts); ++i)
+      workers.emplace_back([this] { work(); });
+    work();
+    return {};
+  }
+
+  // What was found, in the order of the strategies. \pre run() has ended.
+  std::vector<Candidate> candidates(SearchResult& result) {
+    std::vector<Candidate> all;
+    for (Part& part : parts_) {
+      add_counts(part.ranking->counts(), result);
+      result.not_reached += part.count - part.done;
+      result.partial = result.partial || part.done < part.count;
+      std::ranges::move(part.ranking->candidates(), std::back_inserter(all));
+    }
+    std::ranges::stable_sort(all, {}, &Candidate::order);
+    return all;
+  }
+
+ private:
+  static constexpr std::int64_t kParts = 4;
+  static constexpr std::int64_t kLeast = 256;  // of a part, to be worth tables of its own
+  static constexpr std::int64_t kTurn = 64;
+
+  struct Part {
+    explicit Part(ClusterView view) : cluster(std::move(view)) {}
+    ClusterView cluster;
+    std::optional<Ranking> ranking;
+    std::int64_t begin = 0;
+    std::int64_t count = 0;
+    std::int64_t stride = 0;
+    std::int64_t done = 0;
+    bool is_taken = false;
+    bool is_over = false;
+  };
+
+  // The part that is the farthest behind, of those that no thread has; null where there is none.
+  Part* take() {
+    const std::lock_guard lock(mutex_);
+    Part* next = nullptr;
+    for (Part& part : parts_)
+      if (!part.is_taken && !part.is_over && (next == nullptr || part.done < next->done))
+        next = &part;
+    if (next != nullptr) next->is_taken = true;
+    return next;
+  }
+  void give_back(Part& part, bool is_over) {
+    const std::lock_guard lock(mutex_);
+    part.is_taken = false;
+    part.is_over = is_over;
+  }
+
+  void work() {
+    while (Part* const part = take()) {
+      const std::int64_t end = std::min(part->done + kTurn, part->count);
+      bool is_over = false;
+      while (part->done < end && !is_over) {
+        is_over = deadline_.is_over_for_estimates();
+        if (is_over) break;
+        const std::int64_t order = part->begin + part->done * part->stride % part->count;
+        part->ranking->add(strategies_[static_cast<std::size_t>(order)], order, uneven_);
+        ++part->done;
+      }
+      is_over = is_over || part->done == part->count;
+      if (is_over) part->ranking->refine();
+      give_back(*part, is_over);
+    }
+  }
+
+  const study::LoadedStudy& study_;
+  const Place& place_;
+  const std::vector<Strategy>& strategies_;
+  bool uneven_;
+  const Deadline& deadline_;
+  std::deque<Part> parts_;
+  std::mutex mutex_;
 };
 
 // What tells strategies of one search apart on the devices of a place.
@@ -129,22 +268,12 @@ bool is_known(const Strategy& strategy, const std::vector<Place>& places, const 
   return false;
 }
 
-// A step that visits each of `count` once, and after a few of them has been everywhere: what time
-// allows of a space is a sample of all of it. 0 where there is none.
-std::int64_t stride_through(std::int64_t count) {
-  constexpr double kGolden = 0.6180339887;  // its multiples are spread evenly
-  auto stride = static_cast<std::int64_t>(static_cast<double>(count) * kGolden);
-  while (std::gcd(stride, count) > 1) ++stride;
-  return stride;
-}
-
-// Of a place's candidates that recompute like that, the best estimates.
-std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candidates,
-                              const Place& place) {
+// Of the candidates that recompute like that, the best estimates.
+std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candidates) {
   constexpr std::size_t kMost = 24;
   std::vector<const Candidate*> found;
   for (const Candidate& one : candidates)
-    if (one.place == &place && one.strategy.recompute == how) found.push_back(&one);
+    if (one.strategy.recompute == how) found.push_back(&one);
   std::ranges::stable_sort(found, {}, [](const Candidate* one) { return one->estimate.step; });
   if (found.size() > kMost) found.resize(kMost);
   std::vector<Strategy> strategies;
@@ -163,9 +292,11 @@ std::int64_t blocks_of(const Model& model, const Strategy& strategy) {
 }
 
 // Those of all places that may fit, by estimate.
-std::vector<Candidate> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
-                              const std::vector<Place>& places, const SearchSpace& space,
-                              const Deadline& deadline, SearchResult& result) {
+Result<std::vector<Candidate>> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
+                                      const std::vector<Place>& places,
+                                      const SearchOptions& options, const Deadline& deadline,
+                                      SearchResult& result) {
+  const SearchSpace& space = options.space;
   std::vector<Candidate> candidates;
   Tried tried;
   for (const Place& place : places) {
@@ -182,28 +313,20 @@ std::vector<Candidate> ranked(const study::LoadedStudy& study, const ClusterView
     auto& known = tried.emplace_back();
     if (places.size() > 1)
       for (const Strategy& one : found.candidates) known.insert(key_of(one));
-    const std::size_t before = candidates.size();
     result.most_devices = std::max(result.most_devices, found.most_devices);
-    Ranking ranking(study, cluster, place, candidates, result);
-    const std::int64_t count = std::ssize(found.candidates);
-    const std::int64_t stride = stride_through(count);
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (deadline.is_over_for_estimates()) {
-        result.not_reached += count - i;
-        result.partial = true;
-        break;
-      }
-      const std::int64_t next = i * stride % count;
-      ranking.add(found.candidates[static_cast<std::size_t>(next)], next, is_uneven(space));
-    }
-    const auto own = candidates.begin() + static_cast<std::ptrdiff_t>(before);
-    std::stable_sort(own, candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.order < b.order; });
+    PlaceRanking ranking(study, place, found.candidates, is_uneven(space), deadline);
+    FORESHARD_TRY(ranking.run(options.threads));
+    std::vector<Candidate> own = ranking.candidates(result);
     // Where some layers are recomputed, each kind of layer is two.
     const std::int64_t kinds = blocks_of(study.model, study.strategy);
-    if (space.level < 2 || 2 * kinds > static_cast<std::int64_t>(kBlocks) + 2) continue;
-    for (const Strategy& full : best_of(Recompute::kFull, candidates, place))
-      if (!deadline.is_over_for_estimates()) ranking.add_least_recomputation(full);
+    if (space.level >= 2 && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
+      Ranking fewest(study, cluster, place);
+      for (const Strategy& full : best_of(Recompute::kFull, own))
+        if (!deadline.is_over_for_estimates()) fewest.add_least_recomputation(full);
+      add_counts(fewest.counts(), result);
+      std::ranges::move(fewest.candidates(), std::back_inserter(own));
+    }
+    std::ranges::move(own, std::back_inserter(candidates));
   }
   std::ranges::stable_sort(candidates, {},
                            [](const Candidate& candidate) { return candidate.estimate.step; });
@@ -314,7 +437,8 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
   FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
-  const auto candidates = ranked(study, cluster, places, options.space, deadline, result);
+  FORESHARD_ASSIGN(const auto candidates,
+                   ranked(study, cluster, places, options, deadline, result));
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
   race(study, cluster, options, candidates, deadline, result);
   if (!result.partial) {

@@ -65,13 +65,6 @@ std::optional<Joules> energy_of(const sim::DeviceClass& one, const DeviceType& t
   return *idle + (type.power->value - type.idle_power->value) * full_draw_of(one, *type.draw);
 }
 
-// What is paid for a device, by time.
-std::optional<DollarsPerSecond> price_of(const DeviceType& type, const ClusterConfig& config) {
-  if (config.price) return config.price->value / config.lifetime->value;
-  const auto& rent = config.rent ? config.rent : type.rent;
-  return rent ? std::optional(rent->value) : std::nullopt;
-}
-
 // What nodes draw beside their devices; names those of which that is not known.
 Joules energy_of_hosts(const ClusterConfig& config, Seconds step,
                        std::vector<std::string>& missing) {
@@ -93,6 +86,12 @@ Joules energy_of_switches(const ClusterView& cluster, const ClusterConfig& confi
 }
 
 }  // namespace
+
+std::optional<DollarsPerSecond> price_of(const DeviceType& type, const ClusterConfig& config) {
+  if (config.price) return config.price->value / config.lifetime->value;
+  const auto& rent = config.rent ? config.rent : type.rent;
+  return rent ? std::optional(rent->value) : std::nullopt;
+}
 
 sim::Expense expense_of(const sim::Prediction& prediction, const ClusterView& cluster,
                         const ClusterConfig& config) {

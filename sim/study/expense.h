@@ -20,6 +20,7 @@
 /// the site's losses at part load; traffic on the bill; what is left of a machine's price.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,10 @@ namespace foreshard::study {
 /// Both empty for a step that never ends. `config` is what `cluster` was built from.
 sim::Expense expense_of(const sim::Prediction& prediction, const ClusterView& cluster,
                         const ClusterConfig& config);
+
+/// What is paid for a device, by time: its part of the price of an owned cluster, or rent; nothing
+/// where that is not known.
+std::optional<DollarsPerSecond> price_of(const DeviceType& type, const ClusterConfig& config);
 
 /// How long a training is.
 struct TrainingLength {

@@ -2,33 +2,35 @@
 /// Tables by a handful of numbers, and numbers that stand for other values in them.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <unordered_map>
-#include <vector>
 
 #include "base/hash.h"
 
 namespace foreshard::search {
 
 /// Numbers values in the order in which they are met; equal ones alike.
-/// Cost: that of a comparison where a value is that of the call before, else of one with each.
+/// Cost: that of a comparison where a value is that of the call before, else that of a look-up.
 template <class T>
 class Numbers {
  public:
   std::int64_t of(const T& value) {
-    if (last_ < values_.size() && values_[last_] == value) return static_cast<std::int64_t>(last_);
-    auto known = std::ranges::find(values_, value);
-    if (known == values_.end()) known = values_.insert(known, value);
-    last_ = static_cast<std::size_t>(known - values_.begin());
-    return static_cast<std::int64_t>(last_);
+    if (last_ == nullptr || *last_ != value) {
+      const auto known =
+          numbers_.try_emplace(value, static_cast<std::int64_t>(numbers_.size())).first;
+      last_ = &known->first;
+      number_ = known->second;
+    }
+    return number_;
   }
 
  private:
-  std::vector<T> values_;
-  std::size_t last_ = 0;
+  std::map<T, std::int64_t> numbers_;
+  const T* last_ = nullptr;
+  std::int64_t number_ = 0;
 };
 
 template <std::size_t kSize>

@@ -26,10 +26,9 @@ std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const C
   DollarsPerSecond sum{};
   for (const std::int32_t id : devices) {
     const Device& device = cluster.devices()[DeviceId{id}.index()];
-    const auto& price =
-        study.cluster.rent ? study.cluster.rent : cluster.device_types()[device.type.index()].rent;
+    const auto price = study::price_of(cluster.device_types()[device.type.index()], study.cluster);
     if (!price) return std::nullopt;
-    sum += price->value;
+    sum += *price;
   }
   return sum;
 }
