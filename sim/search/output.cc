@@ -73,6 +73,7 @@ std::string counts_text(const SearchResult& result) {
       misfits_text(result);
   if (result.not_reached > 0)
     text += count_of(result.not_reached, "not looked at: the time was over");
+  if (!result.whole_space) text += "             the time was over before all were listed\n";
   if (result.unroutable > 0) text += count_of(result.unroutable, "cannot run: " + result.no_route);
   text += count_of(result.too_large, "need more memory than the devices of a stage have");
   text += count_of(result.slower, "may fit, but are slower by estimate");
@@ -138,7 +139,10 @@ std::string sureness_text(const SearchResult& result) {
         100 * *probability);
   text += robustness_text(result);
   if (result.partial)
-    text += "The search ended before it was through: this is the best of what it had looked at.\n";
+    text +=
+        "The search ended before it was through: this is the best of what it had looked at; of "
+        "the\n"
+        "others nothing is known.\n";
   return text;
 }
 
@@ -204,7 +208,7 @@ std::string why_not_text(const WhyNot& why) {
 }
 
 std::string nothing_fits_text(const SearchResult& result) {
-  if (result.not_reached > 0 && result.simulated.empty())
+  if (result.partial && result.simulated.empty())
     return "\nThe time was over before a strategy that fits was found: give --budget more.\n";
   if (result.slower > 0)
     return fmt::format(
@@ -317,6 +321,7 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
                {"framework", study.strategy.framework->name},
                {"considered", result.considered},
                {"not_reached", result.not_reached},
+               {"whole_space", result.whole_space},
                {"misfits", Json::object()},
                {"too_large", result.too_large},
                {"unroutable", result.unroutable},
@@ -343,7 +348,8 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
   if (!result.simulated.empty())
     json["estimate_over_simulated"] = {{"low", result.lowest_ratio},
                                        {"high", result.highest_ratio}};
-  if (!result.simulated.empty() && result.simulated.front().fits) {
+  if (!result.simulated.empty() && result.simulated.front().fits &&
+      (result.certified || result.best_bound)) {
     json["gap"] = result.gap();
     json["certified_within"] = "the model";
   }
@@ -402,7 +408,8 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
            {"devices", one.devices.size()},
            {"time_s", one.step.in_base()},
            {"peak_bytes", whole(one.peak)},
-           {"usd_per_step", one.rent_of_used ? Json(*one.rent_of_used / 1_USD) : Json(nullptr)}});
+           {"usd_of_devices_per_step",
+            one.rent_of_used ? Json(*one.rent_of_used / 1_USD) : Json(nullptr)}});
   return json.dump(1, ' ') + "\n";
 }
 
@@ -410,9 +417,7 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
   std::string text =
       "rank,time_s,estimate_s,bound_s,model_tflops_per_gpu,mfu,peak_bytes,headroom_bytes,fits,"
       "dominant_overhead";
-  const auto varies = [](const std::string& key) {
-    return key != "schedule" && key != "global_batch";
-  };
+  const auto varies = [](const std::string& key) { return key != "global_batch"; };
   const Json columns = knobs_of({});
   for (const auto& [key, value] : columns.items())
     if (varies(key)) text += "," + key;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/distribution.h"
 #include "sim/search/estimate.h"
+#include "sim/search/place.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/exchanges.h"
@@ -17,7 +19,7 @@ namespace foreshard::search {
 namespace {
 
 constexpr std::uint64_t kSeed = 20241125;
-constexpr double kTenth = 1.2816;  // of a normal distribution: standard deviations to 10 or 90 %
+constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
 // A factor for each group of parameters, by how sure they are.
 class DrawnCost final : public CostModel {
@@ -61,7 +63,7 @@ class DrawnCost final : public CostModel {
     const disturbance::Distribution errors{
         .kind = disturbance::DistributionKind::kLognormal,
         .median = 1,
-        .sigma = std::log(range.high / range.low) / (2 * kTenth)};
+        .sigma = std::log(range.high / range.low) / (2 * kDeviationsToTenth)};
     return disturbance::sample(
         errors, disturbance::key_of(kSeed, static_cast<std::uint64_t>(group), type, draw_));
   }
@@ -88,14 +90,12 @@ Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const Clus
 // Of each contender; what cannot be estimated is never the fastest.
 std::vector<Seconds> estimates_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                   const CostModel& cost, const std::vector<Contender>& contenders) {
-  Seconds launch_time;
-  for (std::int32_t node = 0; node < cluster.node_count(); ++node)
-    launch_time = std::max(launch_time, cluster.host(node).launch_time);
+  const Seconds launch_time = launch_time_of(cluster);
   std::vector<Seconds> estimates;
   for (const Contender& one : contenders) {
     Estimator estimator(study.model, cluster, one.devices, cost, launch_time);
     const auto estimate = estimator.estimate(one.strategy);
-    estimates.push_back(estimate ? estimate->step : Seconds{});
+    estimates.push_back(estimate ? estimate->step : kNever);
   }
   return estimates;
 }
@@ -105,8 +105,8 @@ std::int64_t fastest(const std::vector<Contender>& contenders, const std::vector
   std::int64_t first = 0;
   const auto step = [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
-    return usual[at] > Seconds{} ? contenders[at].step * (drawn[at] / usual[at])
-                                 : contenders[at].step;
+    const bool is_known = usual[at] > Seconds{} && usual[at] < kNever && drawn[at] < kNever;
+    return is_known ? contenders[at].step * (drawn[at] / usual[at]) : kNever;
   };
   for (std::int64_t i = 1; i < std::ssize(contenders); ++i)
     if (step(i) < step(first)) first = i;

@@ -30,6 +30,9 @@
 
 namespace foreshard::search {
 
+/// Of a normal distribution: standard deviations from its middle to its 10 % or 90 % quantile.
+inline constexpr double kDeviationsToTenth = 1.2816;
+
 /// One of those that are ranked.
 struct Contender {
   Strategy strategy;

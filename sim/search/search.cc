@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <fmt/format.h>
+#include <functional>
 #include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,8 @@
 #include "sim/search/internal/race.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
+#include "sim/search/robustness.h"
+#include "sim/search/why_not.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/layers.h"
@@ -30,13 +33,6 @@ namespace {
 // The estimate of memory is this near to the simulation: what is farther from fitting does not fit.
 // tests/sim/study/search_test.cc holds it to that.
 constexpr double kMemoryError = 0.025;
-
-Seconds launch_time_of(const ClusterView& cluster) {
-  Seconds launch_time;
-  for (std::int32_t node = 0; node < cluster.node_count(); ++node)
-    launch_time = std::max(launch_time, cluster.host(node).launch_time);
-  return launch_time;
-}
 
 bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks) {
   return ranks <= a.size() && ranks <= b.size() &&
@@ -291,6 +287,25 @@ std::int64_t blocks_of(const Model& model, const Strategy& strategy) {
   return std::ssize(layers_of(model, whole).variants) + model.multi_token_prediction + 2;
 }
 
+// All strategies of a place or, where the time is over before, those found by then and the few that
+// the lowest level has.
+Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
+                   const SearchSpace& space, const Deadline& deadline) {
+  const auto parts = parts_of(place, cluster);
+  const auto of = [&](const SearchSpace& one, const std::function<bool()>& stop) {
+    return enumerate(one, study.strategy, study.model, place.pool.size(), parts, stop);
+  };
+  Enumeration found = of(space, [&] { return deadline.is_over_for_listing(); });
+  if (found.is_whole || space.level == 0) return found;
+  SearchSpace little = space;
+  little.level = 0;
+  for (Strategy& one : of(little, {}).candidates) {
+    const auto is_same = [&](const Strategy& other) { return knobs_of(other) == knobs_of(one); };
+    if (std::ranges::none_of(found.candidates, is_same)) found.candidates.push_back(std::move(one));
+  }
+  return found;
+}
+
 // Those of all places that may fit, by estimate.
 Result<std::vector<Candidate>> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
                                       const std::vector<Place>& places,
@@ -300,8 +315,16 @@ Result<std::vector<Candidate>> ranked(const study::LoadedStudy& study, const Clu
   std::vector<Candidate> candidates;
   Tried tried;
   for (const Place& place : places) {
-    auto found =
-        enumerate(space, study.strategy, study.model, place.pool.size(), parts_of(place, cluster));
+    if (!tried.empty() && deadline.is_over_for_estimates()) {
+      result.whole_space = false;
+      result.partial = true;
+      break;
+    }
+    auto found = listed(study, cluster, place, space, deadline);
+    if (!found.is_whole) {
+      result.whole_space = false;
+      result.partial = true;
+    }
     if (tried.empty()) {
       result.misfits = std::move(found.misfits);
       result.considered = found.considered;
@@ -321,8 +344,13 @@ Result<std::vector<Candidate>> ranked(const study::LoadedStudy& study, const Clu
     const std::int64_t kinds = blocks_of(study.model, study.strategy);
     if (space.level >= 2 && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
       Ranking fewest(study, cluster, place);
-      for (const Strategy& full : best_of(Recompute::kFull, own))
-        if (!deadline.is_over_for_estimates()) fewest.add_least_recomputation(full);
+      for (const Strategy& full : best_of(Recompute::kFull, own)) {
+        if (deadline.is_over_for_estimates()) {
+          result.partial = true;
+          break;
+        }
+        fewest.add_least_recomputation(full);
+      }
       add_counts(fewest.counts(), result);
       std::ranges::move(fewest.candidates(), std::back_inserter(own));
     }
@@ -337,7 +365,7 @@ Result<std::vector<Candidate>> ranked(const study::LoadedStudy& study, const Clu
 
 double SearchResult::gap() const {
   if (certified || simulated.empty() || !best_bound) return 0;
-  return 1 - *best_bound / simulated.front().step;
+  return std::max(0.0, 1 - *best_bound / simulated.front().step);
 }
 
 std::int64_t SearchResult::overlapping() const {
@@ -349,10 +377,9 @@ std::int64_t SearchResult::overlapping() const {
 
 std::optional<double> SearchResult::first_beats_second() const {
   if (simulated.size() < 2 || !simulated[1].fits) return std::nullopt;
-  constexpr double kTenth = 1.2816;  // standard deviations to the 10th or 90th percentile
   double variance = 0;
   for (const Simulated& one : {simulated[0], simulated[1]}) {
-    const double sigma = std::log(one.high / one.low) / (2 * kTenth);
+    const double sigma = std::log(one.high / one.low) / (2 * kDeviationsToTenth);
     variance += sigma * sigma;
   }
   const double ahead = std::log(simulated[1].step / simulated[0].step);
@@ -370,38 +397,72 @@ static Result<Robustness> robustness_of(const study::LoadedStudy& study, const C
   return robustness_of(study, cluster, contenders);
 }
 
+// Whether the space of the search holds such a strategy: as it was listed, or with a cut that was
+// tried.
+static bool is_in_space(const study::LoadedStudy& study, const ClusterView& cluster,
+                        const std::vector<Place>& places, const SearchOptions& options,
+                        const std::vector<Candidate>& candidates, const SearchSpace& asked) {
+  const auto is_asked = [&](const Strategy& one) { return is_within(one, asked, study.model); };
+  if (std::ranges::any_of(candidates, is_asked, &Candidate::strategy)) return true;
+  return std::ranges::any_of(places, [&](const Place& place) {
+    const auto parts = parts_of(place, cluster);
+    return std::ranges::any_of(
+        enumerate(options.space, study.strategy, study.model, place.pool.size(), parts).candidates,
+        is_asked);
+  });
+}
+
+// Their sizes, with the layers of each stage said, however they came about.
+static nlohmann::ordered_json knobs_with_layers(Strategy strategy, const Model& model) {
+  strategy.layers_per_stage = layers_of_stages(strategy, model.layers);
+  return knobs_of(strategy);
+}
+
 // By what a search over it alone finds, beside the result of the whole one.
 static Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& options,
-                              const SearchResult& whole) {
+                              const Deadline& deadline, const SearchResult& whole) {
   using Cause = WhyNot::Cause;
-  SearchOptions alone{.space = {}, .simulate = 1, .certify = 0, .front = 0, .stop = options.stop};
+  WhyNot why{.asked = options.why_not, .in_space = false, .cause = Cause::kTime, .message = {}};
+  why.message = "it was not looked into: the time was over";
+  if (!whole.whole_space || deadline.is_over()) return why;
+  SearchOptions alone{.space = {},
+                      .simulate = 1,
+                      .certify = 0,
+                      .front = 0,
+                      .time_limit = deadline.left(),
+                      .stop = options.stop};
   FORESHARD_ASSIGN(alone.space, narrowed(options.space, options.why_not));
-  WhyNot why{.asked = options.why_not, .in_space = false, .cause = Cause::kNothing, .message = {}};
-  const auto space = enumerate(options.space, study.strategy, study.model, study.pool.size());
-  why.in_space = std::ranges::any_of(
-      space.candidates, [&](const Strategy& one) { return is_within(one, alone.space); });
   const auto found = run_search(study, alone);
   if (!found) {
     why.cause = Cause::kSizes;
     why.message = found.error().message;
     return why;
   }
-  if (found->simulated.empty() || !found->simulated.front().fits) {
+  const bool has_answer = !found->simulated.empty() && found->simulated.front().fits;
+  if (!has_answer && found->partial) return why;
+  if (!has_answer) {
     why.cause = found->nearest ? Cause::kMemory : Cause::kRoute;
     why.message = found->nearest ? missing_text(*found->nearest) : found->no_route;
     return why;
   }
   const Simulated& best = found->simulated.front();
+  if (!is_within(best.strategy, alone.space, study.model)) {
+    why.cause = Cause::kSizes;
+    why.message = fmt::format("there is none: this model on these devices makes of it {}",
+                              in_words(best.strategy));
+    return why;
+  }
   if (whole.simulated.empty() || !whole.simulated.front().fits) {
+    why.cause = Cause::kNothing;
     why.message = fmt::format("{} fits: {}", in_words(best.strategy), format(best.step));
     return why;
   }
   const Simulated& first = whole.simulated.front();
+  const auto knobs = knobs_with_layers(best.strategy, study.model);
   const bool was_simulated = std::ranges::any_of(whole.simulated, [&](const Simulated& one) {
-    return knobs_of(one.strategy) == knobs_of(best.strategy);
+    return knobs_with_layers(one.strategy, study.model) == knobs;
   });
   why.cause = best.step <= first.step             ? Cause::kNothing
-              : !why.in_space                     ? Cause::kSpace
               : was_simulated                     ? Cause::kSimulation
               : best.estimate.bound >= first.step ? Cause::kBound
                                                   : Cause::kEstimate;
@@ -445,7 +506,14 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result));
   }
   if (!options.why_not.empty()) {
-    FORESHARD_ASSIGN(result.why_not, why_not(study, options, result));
+    FORESHARD_ASSIGN(WhyNot why, why_not(study, options, deadline, result));
+    if (why.cause != WhyNot::Cause::kTime) {
+      FORESHARD_ASSIGN(const auto asked, narrowed(options.space, options.why_not));
+      why.in_space = is_in_space(study, cluster, places, options, candidates, asked);
+      const bool lost = why.cause == WhyNot::Cause::kBound || why.cause == WhyNot::Cause::kEstimate;
+      if (lost && !why.in_space) why.cause = WhyNot::Cause::kSpace;
+    }
+    result.why_not = std::move(why);
   }
   return result;
 }

@@ -78,8 +78,9 @@ struct Nearest {
 };
 
 struct SearchResult {
-  std::int64_t considered = 0;                  ///< Combinations of the space.
-  std::int64_t not_reached = 0;                 ///< Of these: the time was over before.
+  std::int64_t considered = 0;   ///< Combinations of the space.
+  std::int64_t not_reached = 0;  ///< Of these: the time was over before.
+  bool whole_space = true;       ///< The time was not over before all combinations were counted.
   std::map<std::string, std::int64_t> misfits;  ///< By the key that this model forbids.
   std::int64_t too_large = 0;                   ///< Candidates that need more memory than there is.
   /// Candidates that no estimate or simulation could be made of (their ranks cannot reach each

@@ -70,21 +70,28 @@ bool allows(const std::vector<T>& wanted, const T& value) {
 
 template <class T>
 std::vector<T> chosen(const std::vector<T>& wanted, std::vector<T> otherwise) {
-  return wanted.empty() ? std::move(otherwise) : wanted;
+  if (wanted.empty()) return otherwise;
+  std::vector<T> once;  // what is named twice is tried once
+  for (const T& value : wanted)
+    if (std::ranges::find(once, value) == once.end()) once.push_back(value);
+  return once;
 }
 
 class Enumerator {
  public:
   Enumerator(const SearchSpace& space, const Strategy& base, const Model& model,
-             std::int64_t devices, std::span<const std::int64_t> fewer)
+             std::int64_t devices, std::span<const std::int64_t> fewer,
+             const std::function<bool()>& stop)
       : space_(space),
         level_(level_of(space.level)),
         uneven_(is_uneven(space)),
         strategy_(base),
         model_(model),
         devices_(devices),
-        fewer_(fewer) {
+        fewer_(fewer),
+        stop_(stop) {
     strategy_.layers_per_stage.clear();
+    strategy_.recompute_layers = 0;
   }
 
   Enumeration run() && {
@@ -100,6 +107,10 @@ class Enumerator {
           strategy_.context_exchange = context > 1 ? exchange_ : ContextExchange::kAllGather;
           strategy_.context_heads = context > 1 ? context_heads_ : 1;
           for (const std::int64_t data : replicas()) {
+            if (!result_.is_whole || (stop_ && stop_())) {
+              result_.is_whole = false;
+              return std::move(result_);
+            }
             strategy_.data_parallel = data;
             orders();
           }
@@ -126,7 +137,7 @@ class Enumerator {
   std::vector<std::int64_t> replicas() const {
     const std::int64_t ranks =
         strategy_.tensor_parallel * strategy_.pipeline_parallel * strategy_.context_parallel;
-    const std::int64_t room = devices_ / ranks;
+    const std::int64_t room = devices_ / ranks;  // limits_of(): their product is below 2^63
     const bool divides = devices_ % ranks == 0 && allows(space_.data_parallel, room);
     // Sizes that leave devices over are not worth a word where the model does not suit them.
     const bool suits = model_.heads % strategy_.tensor_parallel == 0 &&
@@ -355,12 +366,33 @@ class Enumerator {
   const Model& model_;
   std::int64_t devices_;
   std::span<const std::int64_t> fewer_;
+  const std::function<bool()>& stop_;
   Enumeration result_;
 };
 
+// What is wrong with the values of a list; empty if nothing is.
+std::string fault_of(const SearchSpace& space, std::vector<std::int64_t> SearchSpace::*list) {
+  const SizeLimits limits = limits_of(list);
+  for (const std::int64_t value : space.*list)
+    if (value < limits.least || value > limits.most)
+      return fmt::format("{} is not between {} and {}", value, limits.least, limits.most);
+  return {};
+}
+
 }  // namespace
 
+SizeLimits limits_of(std::vector<std::int64_t> SearchSpace::*list) {
+  if (list == &SearchSpace::zero_stage) return {.least = 0, .most = 3};
+  SizeLimits limits;
+  if (list == &SearchSpace::expert_tensor_parallel || list == &SearchSpace::layers_per_stage)
+    limits.least = 0;
+  return limits;
+}
+
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
+  const auto sizes = [](std::vector<std::int64_t> SearchSpace::*list) {
+    return [list](const SearchSpace& of) { return fault_of(of, list); };
+  };
   static const auto table =
       yaml::Table<SearchSpace>("search", "Which strategies a search tries (default: all).")
           .optional("level", &SearchSpace::level,
@@ -404,6 +436,17 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
                     "fastest first.")
           .optional("idle", &SearchSpace::idle,
                     "Whether devices may be left over where the sizes do not divide.")
+          .check("tensor_parallel", sizes(&SearchSpace::tensor_parallel))
+          .check("pipeline_parallel", sizes(&SearchSpace::pipeline_parallel))
+          .check("data_parallel", sizes(&SearchSpace::data_parallel))
+          .check("context_parallel", sizes(&SearchSpace::context_parallel))
+          .check("expert_parallel", sizes(&SearchSpace::expert_parallel))
+          .check("expert_tensor_parallel", sizes(&SearchSpace::expert_tensor_parallel))
+          .check("micro_batch", sizes(&SearchSpace::micro_batch))
+          .check("virtual_stages", sizes(&SearchSpace::virtual_stages))
+          .check("zero_stage", sizes(&SearchSpace::zero_stage))
+          .check("shard_replicas", sizes(&SearchSpace::shard_replicas))
+          .check("layers_per_stage", sizes(&SearchSpace::layers_per_stage))
           .check("schedule",
                  [](const SearchSpace& of) -> std::string {
                    for (const std::string& name : of.schedule)
@@ -427,8 +470,9 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
 }
 
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
-                      std::int64_t devices, std::span<const std::int64_t> fewer) {
-  return Enumerator(space, base, model, devices, fewer).run();
+                      std::int64_t devices, std::span<const std::int64_t> fewer,
+                      const std::function<bool()>& stop) {
+  return Enumerator(space, base, model, devices, fewer, stop).run();
 }
 
 nlohmann::ordered_json knobs_of(const Strategy& strategy) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -60,6 +61,13 @@ struct SearchSpace {
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
 
+/// Between which numbers the values of a list of sizes lie.
+struct SizeLimits {
+  std::int64_t least = 1;
+  std::int64_t most = std::int64_t{1} << 20;
+};
+SizeLimits limits_of(std::vector<std::int64_t> SearchSpace::*list);
+
 /// Sequences whose parts would be shorter are not split by default: their attention is a small part
 /// of a layer, and tensor parallelism splits the rest as well.
 inline constexpr std::int64_t kTokensOfRank = 8192;
@@ -71,6 +79,7 @@ struct Enumeration {
   /// fault.
   std::map<std::string, std::int64_t> misfits;
   std::int64_t most_devices = 0;  ///< That any candidate uses.
+  bool is_whole = true;           ///< Not stopped before its end.
 };
 
 /// All strategies of `space` for `model` on `devices`. Global batch, precision, framework, the
@@ -92,8 +101,10 @@ struct Enumeration {
 /// ZeRO 2 and 3 are tried without pipeline only: with it, frameworks do not offer them (DeepSpeed:
 /// runtime/pipe/engine.py asserts ZeRO stage < 2). Where `space` names them, such combinations are
 /// misfits of `zero_stage`. Not tried: other numbers of replicas.
+/// \param stop  asked now and then: whether to end before all strategies are found.
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
-                      std::int64_t devices, std::span<const std::int64_t> fewer = {});
+                      std::int64_t devices, std::span<const std::int64_t> fewer = {},
+                      const std::function<bool()>& stop = {});
 
 /// Whether stages may have unequal numbers of layers.
 inline bool is_uneven(const SearchSpace& space) {

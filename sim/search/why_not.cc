@@ -5,6 +5,7 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/text.h"
@@ -89,8 +90,18 @@ bool narrow(SearchSpace& space, std::string_view word) {
   const auto* size = std::ranges::find(kSizes, name, &Size::word);
   const auto number = number_in(value);
   if (size == kSizes.end() || !number) return false;
+  const SizeLimits limits = limits_of(size->values);
+  if (*number < limits.least || *number > limits.most) return false;
   space.*(size->values) = {*number};
   return true;
+}
+
+// What a word speaks of: "tp" of "tp8", the word itself if it has no number.
+std::string subject_of(std::string_view word) {
+  if (word == "sp" || word == "no-sp") return "sp";
+  if (yaml_names(static_cast<const Recompute*>(nullptr)).find(word)) return "recomputation";
+  if (schedule::find_schedule(word) != nullptr) return "the schedule";
+  return std::string(word.substr(0, word.find_first_of("=0123456789")));
 }
 
 }  // namespace
@@ -111,6 +122,8 @@ std::string_view name_of(WhyNot::Cause cause) {
       return "estimate";
     case WhyNot::Cause::kSimulation:
       return "simulation";
+    case WhyNot::Cause::kTime:
+      return "time";
     case WhyNot::Cause::kNothing:
       break;
   }
@@ -127,19 +140,25 @@ Result<SearchSpace> narrowed(SearchSpace space, std::string_view words) {
                              what)};
   };
   if (list.empty()) return fault("no strategy is named");
-  for (const std::string& word : list)
+  std::set<std::string> said;
+  for (const std::string& word : list) {
     if (!narrow(space, word)) return fault(fmt::format("'{}' is no part of a strategy", word));
+    if (!said.insert(subject_of(word)).second)
+      return fault(fmt::format("'{}' says {} once more", word, subject_of(word)));
+  }
   return space;
 }
 
-bool is_within(const Strategy& strategy, const SearchSpace& space) {
+bool is_within(const Strategy& strategy, const SearchSpace& space, const Model& model) {
   const auto allows = [](const auto& values, const auto& value) {
     return values.empty() || std::ranges::find(values, value) != values.end();
   };
   const bool has_sizes = std::ranges::all_of(kSizes, [&](const Size& size) {
     return allows(space.*(size.values), strategy.*(size.value));
   });
-  return has_sizes && allows(space.recompute, strategy.recompute) &&
+  const bool has_layers = space.layers_per_stage.empty() ||
+                          space.layers_per_stage == layers_of_stages(strategy, model.layers);
+  return has_sizes && has_layers && allows(space.recompute, strategy.recompute) &&
          allows(space.schedule, strategy.schedule) &&
          (!space.sequence_parallel || strategy.tensor_parallel == 1 ||
           *space.sequence_parallel == strategy.sequence_parallel);

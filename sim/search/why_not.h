@@ -25,6 +25,7 @@ struct WhyNot {
     kEstimate,    ///< By estimate they are slower.
     kSimulation,  ///< They were simulated as slower.
     kNothing,     ///< They won.
+    kTime,        ///< They were not looked into: the time was over.
   };
   std::string asked;
   bool in_space = false;
@@ -36,10 +37,10 @@ std::string_view name_of(WhyNot::Cause cause);
 /// `space` with what the words name alone: "tp8", "pp=4", "dp2", "cp2", "ep8", "etp1", "mb1", "v2",
 /// "zero1", "hsdp2"; "none", "selective" or "full"; "layers=5,5,6,3"; the name of a schedule; "sp"
 /// or "no-sp".
-/// \return kInvalidInput for other words; says which there are.
+/// \return kInvalidInput for other words, and for two that speak of the same; says which there are.
 Result<SearchSpace> narrowed(SearchSpace space, std::string_view words);
 
 /// Whether a strategy has all the values that a narrowed space names.
-bool is_within(const Strategy& strategy, const SearchSpace& space);
+bool is_within(const Strategy& strategy, const SearchSpace& space, const Model& model);
 
 }  // namespace foreshard::search

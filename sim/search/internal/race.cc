@@ -274,6 +274,9 @@ class Race {
       if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
       if (!may_win(i)) ++result_.provably_slower;
     }
+    // Of what was not looked at, nothing is known.
+    const bool is_known = result_.not_reached == 0 && result_.whole_space;
+    if (!is_known) result_.best_bound.reset();
     if (!best_) {
       for (const Simulated& one : result_.simulated) {
         Estimate needs = one.estimate;
@@ -284,7 +287,7 @@ class Race {
       return;
     }
     result_.nearest.reset();
-    result_.certified = result_.not_reached == 0 && result_.provably_slower == result_.slower;
+    result_.certified = is_known && result_.provably_slower == result_.slower;
   }
 
   void mark_front() {

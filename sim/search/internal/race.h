@@ -7,6 +7,7 @@
 /// the estimates make.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <vector>
@@ -30,9 +31,17 @@ class Deadline {
 
   bool is_over() const { return passed(1); }
   bool is_over_for_estimates() const { return passed(kShareOfEstimates); }
+  bool is_over_for_listing() const { return passed(kShareOfListing); }
+  /// What is left of the time limit; nothing where there is none.
+  std::optional<std::chrono::duration<double>> left() const {
+    if (!options_.time_limit) return std::nullopt;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    return std::max(std::chrono::duration<double>{}, *options_.time_limit - passed);
+  }
 
  private:
   static constexpr double kShareOfEstimates = 2.0 / 3;
+  static constexpr double kShareOfListing = 1.0 / 4;
 
   bool passed(double share) const {
     if (options_.stop && options_.stop()) return true;

@@ -397,6 +397,19 @@ TEST(Search, RanksTheBestAgainWithOtherNumbers) {
 }
 
 // Each of what can rule a strategy out.
+// Of what time did not allow to look at, nothing is claimed.
+TEST(Search, ClaimsNothingOfWhatItDidNotLookAt) {
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  int asked = 0;
+  const auto result =
+      run_search(study, {.simulate = 2, .certify = 0, .stop = [&] { return ++asked > 40; }});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->partial);
+  EXPECT_FALSE(result->certified);
+  EXPECT_FALSE(result->best_bound);
+  EXPECT_EQ(result->gap(), 0);
+}
+
 TEST(Search, SaysWhyNot) {
   const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
   const auto cause = [&](const std::string& words) {
@@ -418,6 +431,11 @@ TEST(Search, SaysWhyNot) {
   ASSERT_TRUE(huge && huge->why_not);
   EXPECT_EQ(huge->why_not->cause, WhyNot::Cause::kMemory);
   EXPECT_THAT(huge->why_not->message, HasSubstr(" more than the "));
+  // What there is none of, and cuts that are not those of the space.
+  EXPECT_EQ(cause("ep8").cause, WhyNot::Cause::kSizes);
+  const auto twice = run_search(study, {.why_not = "tp8 tp4"});
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().message, HasSubstr("'tp4' says tp once more"));
   const auto wrong = run_search(study, {.why_not = "tp8 fast"});
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message, HasSubstr("'fast' is no part of a strategy; write words"));

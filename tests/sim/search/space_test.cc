@@ -282,6 +282,50 @@ TEST(Enumerate, KeepsWhatTheStudyDecides) {
   EXPECT_THAT(found.candidates, Each(Field(&Strategy::layers_per_stage, IsEmpty())));
 }
 
+// How many layers of a stage the study recomputes says nothing about other strategies.
+TEST(Enumerate, RecomputesAllLayersWhateverTheStudyDoes) {
+  Strategy base = batch_of(8);
+  base.recompute = Recompute::kFull;
+  base.recompute_layers = 1;
+  EXPECT_THAT(enumerate({}, base, small_model(), 8).candidates,
+              Each(Field(&Strategy::recompute_layers, 0)));
+}
+
+TEST(Enumerate, TriesOnceWhatIsNamedTwice) {
+  SearchSpace space = sizes_only();
+  const auto once = enumerate(space, batch_of(8), small_model(), 8).candidates.size();
+  space.micro_batch = {1, 1};
+  space.recompute = {Recompute::kNone, Recompute::kNone};
+  EXPECT_THAT(enumerate(space, batch_of(8), small_model(), 8).candidates, SizeIs(once));
+}
+
+TEST(Enumerate, StopsWhenAsked) {
+  int asked = 0;
+  const auto found = enumerate({}, batch_of(8), small_model(), 8, {}, [&] { return ++asked > 3; });
+  EXPECT_FALSE(found.is_whole);
+  EXPECT_FALSE(found.candidates.empty());
+  EXPECT_LT(found.considered, enumerate({}, batch_of(8), small_model(), 8).considered);
+}
+
+// 0 ranks would be divided by; so many that their product is no number would be, too.
+TEST(SearchSpace, RefusesSizesThatAreNone) {
+  const auto fault = [](const std::string& text) {
+    yaml::Loader loader(yaml::Options{});
+    const auto space = loader.read_text<SearchSpace>(text, "space.yaml");
+    return space ? std::string() : space.error().message;
+  };
+  for (const char* key :
+       {"tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel",
+        "expert_parallel", "micro_batch", "virtual_stages", "shard_replicas"}) {
+    for (const char* value : {"0", "-8", "4611686018427387904"})
+      EXPECT_THAT(fault(std::string(key) + ": [1, " + value + "]\n"),
+                  testing::HasSubstr(" is not between 1 and 1048576"))
+          << key;
+  }
+  EXPECT_THAT(fault("zero_stage: [7]\n"), testing::HasSubstr("7 is not between 0 and 3"));
+  EXPECT_THAT(fault("expert_tensor_parallel: [-1]\n"), testing::HasSubstr("-1 is not between 0"));
+}
+
 TEST(SearchSpace, ReadsYaml) {
   yaml::Loader loader(yaml::Options{.catalogue = {}, .overrides = {}});
   const auto space = loader.read_text<SearchSpace>(
