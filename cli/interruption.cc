@@ -10,19 +10,24 @@ namespace foreshard::cli {
 namespace {
 
 volatile std::sig_atomic_t asked_once = 0;
+volatile std::sig_atomic_t stored = 0;
 
 void on_signal(int) {
   if (asked_once != 0) _exit(kInterrupted);
   asked_once = 1;
-  constexpr std::string_view kMessage =
+  constexpr std::string_view kShown =
+      "\ninterrupted: what has begun is finished and shown; once more ends at once\n";
+  constexpr std::string_view kStored =
       "\ninterrupted: what has begun is finished and kept; once more ends at once\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  const std::string_view message = stored != 0 ? kStored : kShown;
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, message.data(), message.size());
 }
 
 }  // namespace
 
-Interruption::Interruption() {
+Interruption::Interruption(Kept kept) {
   asked_once = 0;
+  stored = kept == Kept::kStored ? 1 : 0;
   before_ = std::signal(SIGINT, on_signal);
 }
 

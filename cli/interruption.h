@@ -6,12 +6,20 @@
 ///     while (!interruption.asked()) ...
 #pragma once
 
+#include <cstdint>
+
 namespace foreshard::cli {
 
 /// One at a time. The destructor brings back what Ctrl-C did before.
+/// What becomes of that which is done when the first one comes.
+enum class Kept : std::uint8_t {
+  kShown,   ///< The command shows it.
+  kStored,  ///< It is in a file, too.
+};
+
 class Interruption {
  public:
-  Interruption();
+  explicit Interruption(Kept kept = Kept::kShown);
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
   ~Interruption();

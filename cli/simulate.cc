@@ -46,6 +46,9 @@ class Simulate final : public Command {
   Result<ExitCode> run(const Environment& environment) override {
     const auto start = std::chrono::steady_clock::now();
     FORESHARD_TRY(refuse_trace(trace_, output_));
+    if (sensitivity_ && format_ == "csv")
+      return fail("--sensitivity: the line of --format csv has no place for it",
+                  "write text or json, or leave it out");
     FORESHARD_ASSIGN(const auto study, study_.load(environment));
     FORESHARD_ASSIGN(report::Report report, predict(study));
     if (timing_) {

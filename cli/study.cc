@@ -18,6 +18,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "sim/simulate/memory_limit.h"
 #include "sim/sweep/evaluate.h"
 #include "sim/sweep/output.h"
 #include "sim/sweep/ranking.h"
@@ -33,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 class StudyCommand final : public Command {
  public:
   void declare(Declaration& declaration) override {
+    declaration_ = declaration;
     declaration.argument("FILE", file_,
                          "A sweep: the file that names a study and its axes, or a catalogue name.");
     declaration.option("--results", "FILE", results_,
@@ -66,12 +68,29 @@ class StudyCommand final : public Command {
   }
 
  private:
+  // Options that `allowed` does not name would have no effect.
+  Status refuse_others(const std::string& command, const std::vector<std::string>& allowed) const {
+    if (!file_.empty())
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("study {}: takes no sweep, but '{}' is given; leave it out", command, file_)};
+    for (const std::string& option : declaration_->given())
+      if (std::ranges::find(allowed, option) == allowed.end())
+        return Error{
+            Error::Code::kInvalidInput,
+            fmt::format("study {}: {} has no effect there; leave it out", command, option)};
+    return {};
+  }
+
   Result<ExitCode> exported() const {
+    FORESHARD_TRY(refuse_others("export", {"--top", "--format", "--output"}));
+    FORESHARD_TRY(refuse_same_place("--output", output_, "study export", results_to_export_));
     FORESHARD_ASSIGN(const sweep::Results results, sweep::read_results(results_to_export_));
-    return written(results, results.done() < std::ssize(results.outcomes));
+    return written(results, results.done() < std::ssize(results.outcomes), true);
   }
 
   Result<ExitCode> merged() const {
+    FORESHARD_TRY(refuse_others("merge", {"--output"}));
     if (output_.empty() || output_ == "-")
       return fail("study merge: a results file is no text", "name the new file: -o all.db");
     FORESHARD_TRY(
@@ -81,6 +100,8 @@ class StudyCommand final : public Command {
 
   Result<ExitCode> swept(const Environment& environment) const {
     FORESHARD_TRY(refuse_same_place("--output", output_, "--results", results_));
+    FORESHARD_TRY(refuse_same_place("--output", output_, "the sweep", file_));
+    FORESHARD_TRY(refuse_same_place("--results", results_, "the sweep", file_));
     sweep::RunOptions options;
     if (!shard_.empty()) {
       const auto shard = sweep::parse_shard(shard_);
@@ -94,24 +115,27 @@ class StudyCommand final : public Command {
     FORESHARD_ASSIGN(const sweep::Setup setup, setup_of(environment, options.threads));
     if (team.identity.rank > 0) return helped(setup, team, options.threads);
     if (together && !results_.empty()) options.team = &team;
+    if (!together && !results_.empty()) sweep::forget_ranks(team);
 
     std::optional<sweep::Store> store;
     if (!results_.empty()) {
       std::vector<std::string> remarks;
-      FORESHARD_ASSIGN(store,
-                       sweep::Store::open(results_, sweep::question_of(setup.sweep), remarks));
+      FORESHARD_ASSIGN(const std::string work, sweep::common_work(setup));
+      FORESHARD_ASSIGN(
+          store, sweep::Store::open(results_, sweep::question_of(setup.sweep), work, remarks));
       for (const std::string& remark : remarks) note(remark);
       options.store = &*store;
     }
-    const Interruption interruption;
+    const Interruption interruption(results_.empty() ? Kept::kShown : Kept::kStored);
     options.out_of_time = [&] {
       return Interruption::asked() || (deadline && Clock::now() > *deadline);
     };
+    const bool whole = options.shard.parts == 1;
     FORESHARD_ASSIGN(const sweep::RunResult result, with_progress(setup, std::move(options)));
     if (result.known > 0)
       note(fmt::format("{} of {} points were in {} already", grouped(result.known),
-                       grouped(result.known + result.computed), results_));
-    return written(result.results, result.partial);
+                       grouped(result.known + result.computed + result.repeated), results_));
+    return written(result.results, result.partial, whole);
   }
 
   // One of several processes that a launcher started.
@@ -142,7 +166,14 @@ class StudyCommand final : public Command {
     return sweep::Setup{.sweep = std::move(loaded),
                         .catalogue = environment.catalogue,
                         .version = version_line(),
-                        .search_threads = std::max<std::int64_t>(threads / points, 1)};
+                        .search_threads = std::max<std::int64_t>(threads / points, 1),
+                        .max_memory = memory_of_one(threads)};
+  }
+
+  // What is free, shared among the points that are simulated at the same time.
+  static Bytes memory_of_one(std::int64_t threads) {
+    const auto free = sim::free_memory();
+    return free ? *free / static_cast<double>(threads) : sweep::Setup{}.max_memory;
   }
 
   // Launchers start as many ranks as there are processors.
@@ -161,10 +192,12 @@ class StudyCommand final : public Command {
     return sweep::run_sweep(setup, options);
   }
 
-  Result<ExitCode> written(const sweep::Results& results, bool partial) const {
+  // \param whole  whether the grid was asked for, not a part of it: then its answer counts.
+  Result<ExitCode> written(const sweep::Results& results, bool partial, bool whole) const {
     const sweep::Ranking ranking = sweep::ranking_of(results);
     FORESHARD_TRY(write_result(output_, text_of(results, ranking)));
     if (partial) return kPartial;
+    if (!whole) return kDone;
     const bool met = !ranking.verdict || !ranking.verdict->met.empty();
     return ranking.ranked.empty() || !met ? kInfeasible : kDone;
   }
@@ -175,6 +208,7 @@ class StudyCommand final : public Command {
     return sweep::sweep_text(results, ranking, top_);
   }
 
+  std::optional<Declaration> declaration_;
   std::string file_;
   std::string results_;
   std::int64_t threads_ = 0;

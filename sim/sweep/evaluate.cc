@@ -4,16 +4,21 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/digest/sha256.h"
 #include "base/quantity.h"
+#include "base/text.h"
 #include "base/yaml/describe.h"
+#include "base/yaml/quoted.h"
 
 #include "sim/search/output.h"
 #include "sim/search/search.h"
 #include "sim/study/run.h"
 #include "sim/sweep/grid.h"
+#include "sim/sweep/results.h"
 
 namespace foreshard::sweep {
 namespace {
@@ -31,8 +36,7 @@ study::StudyFiles files_of(const LoadedSweep& sweep) {
   return files;
 }
 
-std::string digest_of(const Setup& setup, const study::StudyFiles& files,
-                      const std::vector<yaml::Override>& overrides,
+std::string digest_of(const Setup& setup, std::int64_t index,
                       const std::vector<yaml::Input>& inputs, const std::string& fault) {
   Sha256 digest;
   // Each part with its length before it: no two lists of parts are the same bytes.
@@ -40,22 +44,55 @@ std::string digest_of(const Setup& setup, const study::StudyFiles& files,
     digest.update(fmt::format("{}:", part.size()));
     digest.update(part);
   };
+  const Sweep& sweep = setup.sweep.sweep;
   add(setup.version);
-  for (const auto* part : {&files.cluster, &files.model, &files.strategy, &files.communication})
-    add(part->value_or(""));
-  add(std::to_string(overrides.size()));
-  for (const yaml::Override& each : overrides) {
+  for (const auto* part : {&sweep.cluster, &sweep.model, &sweep.strategy, &sweep.communication})
+    add(*part ? (*part)->text : "");
+  const std::vector<PointSetting> settings = settings_of(setup.sweep, index);
+  add(std::to_string(settings.size()));
+  for (const PointSetting& each : settings) {
     add(each.path);
-    add(each.value);
+    add(each.value.text);
   }
-  const auto& search = setup.sweep.sweep.search;
-  add(search ? yaml::echo(*search) : "");
+  add(sweep.search ? yaml::echo(*sweep.search) : "");
   for (const yaml::Input& input : inputs) {
-    add(input.path);
+    // Its own name, as names of imported models come from it.
+    add(std::filesystem::path(input.path).filename().string());
     add(sha256(input.bytes));
   }
   add(fault);
   return digest.finish();
+}
+
+void replace_all(std::string& text, const std::string& part, const std::string& by) {
+  if (part.empty()) return;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += by.size())
+    text.replace(at, part.size(), by);
+}
+
+// A message of a point as the author of the sweep reads it: with the places of its file, and the
+// same wherever it is run from.
+std::string shown(const Setup& setup, std::int64_t index, std::string message) {
+  const LoadedSweep& loaded = setup.sweep;
+  const auto name = [&](const std::string& path, const std::string& value,
+                        const std::string& place) {
+    replace_all(message, fmt::format("--set {}={}", path, value),
+                fmt::format("{}: {} ({}: {})", loaded.file, place, path, value));
+  };
+  for (const PointSetting& each : settings_of(loaded, index))
+    name(each.path, seen_from_here(each.value, loaded.folder), each.place);
+  const study::StudyFiles files = files_of(loaded);
+  for (const auto& [key, part] : {std::pair("cluster", &files.cluster),
+                                  {"model", &files.model},
+                                  {"strategy", &files.strategy},
+                                  {"communication", &files.communication}}) {
+    if (!*part) continue;
+    const bool mapping = (*part)->starts_with('{');
+    name(key, mapping ? **part : yaml::quoted(**part), key);
+  }
+  replace_all(message, "command line:", loaded.file + ", its parts:");
+  if (!loaded.folder.empty()) replace_all(message, (loaded.folder / "").string(), "");
+  return message;
 }
 
 study::LoadedStudy const& study_of(const Point& point) {
@@ -69,6 +106,9 @@ Outcome named(const study::LoadedStudy& study) {
   outcome.strategy = describe(study.strategy);
   return outcome;
 }
+
+// What beyond_memory (sim/simulate/memory_limit.h) says of the limit: `study` has no such option.
+constexpr std::string_view kOfMaxMemory = " of --max-memory (by default what is free here)";
 
 // An answer for an error of a point that was loaded.
 Result<Outcome> outcome_of(Error error, Outcome outcome) {
@@ -89,10 +129,16 @@ std::string too_large(Bytes peak, Bytes room) {
                      format(peak - room), format(room));
 }
 
-Result<Outcome> simulated(const study::LoadedStudy& study) {
+Result<Outcome> simulated(const Setup& setup, const study::LoadedStudy& study) {
   Outcome outcome = named(study);
-  auto run = study::run_study(study, {.critical_path = false});
-  if (!run) return outcome_of(run.error(), std::move(outcome));
+  auto run = study::run_study(study, {.critical_path = false, .max_memory = setup.max_memory});
+  if (!run) {
+    Error error = run.error();
+    outcome.refused_here = contains(error.message, kOfMaxMemory);
+    replace_all(error.message, std::string(kOfMaxMemory), " that a point may take here");
+    replace_all(error.message, "raise --max-memory", "have fewer points at once (--threads)");
+    return outcome_of(std::move(error), std::move(outcome));
+  }
   const sim::Prediction& prediction = run->prediction;
   const Bytes room = rounded(prediction.memory_capacity - prediction.memory_reserve);
   const Bytes peak =
@@ -119,8 +165,10 @@ Result<Outcome> simulated(const study::LoadedStudy& study) {
                      .idle = prediction.idle,
                      .peak = peak,
                      .capacity = room,
-                     .rent = prediction.expense.rent,
+                     .usd = prediction.expense.usd(),
                      .energy = prediction.expense.energy,
+                     .carbon = prediction.expense.carbon,
+                     .without_host_power = prediction.expense.without_host_power,
                      .training_steps = prediction.training
                                            ? std::optional(prediction.training->steps)
                                            : std::nullopt};
@@ -161,7 +209,7 @@ Result<Outcome> searched(const Setup& setup, std::int64_t index, const study::Lo
   const auto best =
       study::load_study(files, {.catalogue = setup.catalogue, .overrides = std::move(overrides)});
   if (!best) return outcome_of(best.error(), std::move(outcome));
-  FORESHARD_ASSIGN(outcome, simulated(*best));
+  FORESHARD_ASSIGN(outcome, simulated(setup, *best));
   for (const yaml::Override& each : found) outcome.settings.push_back({each.path, each.value});
   return outcome;
 }
@@ -169,24 +217,32 @@ Result<Outcome> searched(const Setup& setup, std::int64_t index, const study::Lo
 }  // namespace
 
 Result<Point> load_point(const Setup& setup, std::int64_t index) {
-  const study::StudyFiles files = files_of(setup.sweep);
-  const std::vector<yaml::Override> overrides = overrides_of(setup.sweep, index);
-  auto study = study::load_study(files, {.catalogue = setup.catalogue, .overrides = overrides});
+  auto study = study::load_study(
+      files_of(setup.sweep),
+      {.catalogue = setup.catalogue, .overrides = overrides_of(setup.sweep, index)});
   if (study) {
-    std::string key = digest_of(setup, files, overrides, study->inputs, "");
+    std::string key = digest_of(setup, index, study->inputs, "");
     return Point{.key = std::move(key), .state = *std::move(study)};
   }
   if (study.error().code == Error::Code::kIo) return study.error();
   Outcome outcome;
-  outcome.why = study.error().message;
-  std::string key = digest_of(setup, files, overrides, {}, outcome.why);
+  outcome.why = shown(setup, index, study.error().message);
+  std::string key = digest_of(setup, index, {}, outcome.why);
   return Point{.key = std::move(key), .state = std::move(outcome)};
 }
 
 Result<Outcome> outcome_at(const Setup& setup, std::int64_t index, const Point& point) {
   if (const auto* outcome = std::get_if<Outcome>(&point.state)) return *outcome;
-  return setup.sweep.sweep.search ? searched(setup, index, study_of(point))
-                                  : simulated(study_of(point));
+  FORESHARD_ASSIGN(Outcome outcome, setup.sweep.sweep.search
+                                        ? searched(setup, index, study_of(point))
+                                        : simulated(setup, study_of(point)));
+  outcome.why = shown(setup, index, std::move(outcome.why));
+  return outcome;
+}
+
+Result<std::string> common_work(const Setup& setup) {
+  FORESHARD_ASSIGN(const Point first, load_point(setup, 0));
+  return sha256(setup.version + '\n' + text_of(question_of(setup.sweep)) + '\n' + first.key);
 }
 
 }  // namespace foreshard::sweep

@@ -6,9 +6,12 @@
 /// that a point is what `foreshard simulate` says of its settings. Engine and granularity are
 /// `simulate`'s defaults.
 ///
-/// The key of a point is the SHA-256 of all that decides its outcome: the version, every file that
-/// took part, the values set, the options of the search. Points of equal keys have equal outcomes,
-/// whatever sweep they belong to. A point that cannot be loaded is known by its values and message.
+/// The key of a point is the SHA-256 of all that decides its outcome: the version, the bytes of
+/// every file that took part, the values set as the sweep writes them, the options of the search.
+/// Where the files lie, and how their paths are spelled, is no part of it. Points of equal keys
+/// have equal outcomes, whatever sweep they belong to. A point that cannot be loaded is known by
+/// its values and message. Messages name the sweep's file, axis and value, and files as seen from
+/// its folder.
 ///
 /// Not modelled: nothing beyond a Prediction. A point whose step never ends (its disturbances kill
 /// it) is infeasible.
@@ -16,12 +19,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 
 #include "sim/study/study.h"
 #include "sim/sweep/outcome.h"
@@ -34,6 +39,9 @@ struct Setup {
   std::vector<std::filesystem::path> catalogue;
   std::string version;              ///< Of the program: outcomes of another one are not reused.
   std::int64_t search_threads = 1;  ///< Of each search; outcomes do not depend on it.
+  /// Most memory for the tasks of one simulation (sim/simulate/memory_limit.h); a point that needs
+  /// more is invalid here, and is tried again by the next run.
+  Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
 };
 
 struct Point {
@@ -43,6 +51,10 @@ struct Point {
 
 /// \return kIo where a file cannot be read: a fault of the sweep rather than of the point.
 Result<Point> load_point(const Setup& setup, std::int64_t index);
+
+/// What processes that share a sweep, or a results file, must have alike: version, question, inputs
+/// of the first point. \return kIo as above.
+Result<std::string> common_work(const Setup& setup);
 
 /// \return kIo as above.
 Result<Outcome> outcome_at(const Setup& setup, std::int64_t index, const Point& point);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/yaml/quoted.h"
 
 namespace foreshard::sweep {
 namespace {
@@ -14,6 +15,22 @@ std::string plain(const std::string& text) {
   const bool simple = text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
                       text.find_first_of("\"\\", 1) == text.size() - 1;
   return simple ? text.substr(1, text.size() - 2) : text;
+}
+
+bool is_file(const std::string& text) {
+  constexpr std::array<std::string_view, 5> kFiles{".yaml", ".yml", ".json", ".onnx", ".csv"};
+  return std::ranges::any_of(kFiles, [&](auto end) { return text.ends_with(end); });
+}
+
+// Of a scalar that begins at `at` in a flow collection as yaml::Written has it: one with a
+// character that ends scalars is in double quotes.
+std::size_t end_of_scalar(const std::string& text, std::size_t at) {
+  if (text[at] != '"') return std::min(text.find_first_of(",:]}", at), text.size());
+  for (std::size_t i = at + 1; i < text.size(); ++i) {
+    if (text[i] == '"') return i + 1;
+    if (text[i] == '\\') ++i;
+  }
+  return text.size();
 }
 
 }  // namespace
@@ -55,29 +72,51 @@ std::string label_of(std::int64_t index, const std::vector<AxisNames>& axes) {
 }
 
 std::string seen_from_here(const yaml::Written& value, const std::filesystem::path& folder) {
-  constexpr std::array<std::string_view, 4> kFiles{".yaml", ".yml", ".json", ".onnx"};
-  const std::string text = plain(value.text);
-  const bool is_file = !text.starts_with('{') && !text.starts_with('[') &&
-                       std::ranges::any_of(kFiles, [&](auto end) { return text.ends_with(end); });
-  return is_file ? (folder / text).string() : value.text;
+  if (!value.text.starts_with('{') && !value.text.starts_with('[')) {
+    const std::string text = plain(value.text);
+    return is_file(text) ? (folder / text).string() : value.text;
+  }
+  constexpr std::string_view kBetween = "{}[],: ";
+  std::string result;
+  for (std::size_t at = 0; at < value.text.size();) {
+    const char c = value.text[at];
+    if (kBetween.find(c) != std::string_view::npos) {
+      result += c;
+      ++at;
+      continue;
+    }
+    const std::size_t end = end_of_scalar(value.text, at);
+    const std::string scalar = value.text.substr(at, end - at);
+    const std::string text = plain(scalar);
+    result += is_file(text) ? yaml::quoted((folder / text).string()) : scalar;
+    at = end;
+  }
+  return result;
+}
+
+std::vector<PointSetting> settings_of(const LoadedSweep& sweep, std::int64_t index) {
+  std::vector<PointSetting> settings;
+  for (const auto& [path, value] : sweep.sweep.set) settings.push_back({path, value, "set"});
+  const std::vector<AxisNames> names = names_of(sweep.sweep);
+  const std::vector<std::size_t> position = position_of(index, names);
+  for (std::size_t i = 0; i < position.size(); ++i) {
+    const Axis& axis = sweep.sweep.axes[i];
+    const std::string place = names[i].name + " " + names[i].values[position[i]];
+    if (axis.choices.empty()) {
+      settings.push_back({axis.key, axis.values[position[i]], place});
+    } else {
+      for (const auto& [path, value] : axis.choices[position[i]].set)
+        settings.push_back({path, value, place});
+    }
+  }
+  if (sweep.sweep.train) settings.push_back({"train", {*sweep.sweep.train}, "train"});
+  return settings;
 }
 
 std::vector<yaml::Override> overrides_of(const LoadedSweep& sweep, std::int64_t index) {
   std::vector<yaml::Override> overrides;
-  const auto add = [&](const std::string& path, const yaml::Written& value) {
-    overrides.push_back({path, seen_from_here(value, sweep.folder)});
-  };
-  for (const auto& [path, value] : sweep.sweep.set) add(path, value);
-  const std::vector<std::size_t> position = position_of(index, names_of(sweep.sweep));
-  for (std::size_t i = 0; i < position.size(); ++i) {
-    const Axis& axis = sweep.sweep.axes[i];
-    if (axis.choices.empty()) {
-      add(axis.key, axis.values[position[i]]);
-    } else {
-      for (const auto& [path, value] : axis.choices[position[i]].set) add(path, value);
-    }
-  }
-  if (sweep.sweep.train) overrides.push_back({"train", *sweep.sweep.train});
+  for (const PointSetting& each : settings_of(sweep, index))
+    overrides.push_back({each.path, seen_from_here(each.value, sweep.folder)});
   return overrides;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,15 @@ std::string label_of(std::int64_t index, const std::vector<AxisNames>& axes);
 /// one value sets several keys, outer ones come first ("cluster" before "cluster.nodes").
 std::vector<yaml::Override> overrides_of(const LoadedSweep& sweep, std::int64_t index);
 
-/// A path of a file as seen from here; other values, names and YAML in braces stay as they are.
+/// The same, as the sweep's file writes it, and where it does.
+struct PointSetting {
+  std::string path;
+  yaml::Written value;
+  std::string place;  ///< "set", "train", or the axis and the value: "nodes 16".
+};
+std::vector<PointSetting> settings_of(const LoadedSweep& sweep, std::int64_t index);
+
+/// With every path of a file in it (sweep.h) as seen from here; other values, and names, stay.
 std::string seen_from_here(const yaml::Written& value, const std::filesystem::path& folder);
 
 }  // namespace foreshard::sweep

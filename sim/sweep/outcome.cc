@@ -36,8 +36,10 @@ Json json_of(const StepFigures& step) {
           {"idle_devices", step.idle},
           {"peak_bytes", whole(step.peak)},
           {"room_bytes", whole(step.capacity)},
-          {"usd", known(step.rent)},
+          {"usd", known(step.usd)},
           {"joules", known(step.energy)},
+          {"co2_kg", known(step.carbon)},
+          {"hosts_without_power", step.without_host_power},
           {"training_steps", internal::or_null(step.training_steps)}};
 }
 
@@ -63,8 +65,10 @@ StepFigures figures_in(const Json& json) {
   step.idle = integer_in(json.at("idle_devices"));
   step.peak = bytes_in(json.at("peak_bytes"));
   step.capacity = bytes_in(json.at("room_bytes"));
-  read(json.at("usd"), step.rent);
+  read(json.at("usd"), step.usd);
   read(json.at("joules"), step.energy);
+  read(json.at("co2_kg"), step.carbon);
+  step.without_host_power = json.at("hosts_without_power").get<std::vector<std::string>>();
   if (const Json& steps = json.at("training_steps"); !steps.is_null())
     step.training_steps = steps.get<double>();
   return step;
@@ -91,6 +95,7 @@ Json json_of(const Outcome& outcome) {
           {"strategy", outcome.strategy},
           {"settings", std::move(settings)},
           {"missing_bytes", outcome.missing ? Json(whole(*outcome.missing)) : Json(nullptr)},
+          {"refused_here", outcome.refused_here},
           {"step", outcome.figures ? json_of(*outcome.figures) : Json(nullptr)}};
 }
 
@@ -118,6 +123,7 @@ Result<Outcome> outcome_in(std::string_view text) {
       outcome.settings.push_back({path, value.get<std::string>()});
     if (const Json& missing = json.at("missing_bytes"); !missing.is_null())
       outcome.missing = bytes_in(missing);
+    outcome.refused_here = json.at("refused_here");
     if (const Json& step = json.at("step"); !step.is_null()) outcome.figures = figures_in(step);
     if (outcome.figures.has_value() != (outcome.status == PointStatus::kOk)) return fault();
     return outcome;

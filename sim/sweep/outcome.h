@@ -30,7 +30,8 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// Per step; whatever a longer work takes follows from it (measures.h).
+/// Per step; whatever a longer work takes follows from it (ranking.h).
+/// Money is all that is paid: rent or what is written off, and electricity (Expense::usd).
 struct StepFigures {
   Seconds step;
   Seconds low;  ///< As of a Prediction.
@@ -43,8 +44,11 @@ struct StepFigures {
   std::int64_t idle = 0;
   Bytes peak;      ///< Of the device with the least room.
   Bytes capacity;  ///< What it has for tensors.
-  std::optional<Dollars> rent;
+  std::optional<Dollars> usd;
   std::optional<Joules> energy;
+  std::optional<Kilograms> carbon;  ///< CO2.
+  /// Device types whose nodes say no host_power: `energy` is without these hosts.
+  std::vector<std::string> without_host_power;
   std::optional<double> training_steps;
 
   Bytes headroom() const { return capacity - peak; }
@@ -60,6 +64,8 @@ struct Outcome {
   std::vector<Setting> settings;  ///< That make the study's strategy the one found; if searched.
   std::optional<Bytes> missing;   ///< Of memory, where that is why.
   std::optional<StepFigures> figures;  ///< Where kOk.
+  /// This machine has too little memory to simulate it: another run may say otherwise.
+  bool refused_here = false;
 
   bool operator==(const Outcome&) const = default;
 };

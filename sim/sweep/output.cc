@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/csv.h"
+#include "base/text.h"
 
 #include "sim/sweep/internal/json.h"
 #include "sim/sweep/internal/words.h"
@@ -27,15 +28,16 @@ Json derived(const StepFigures& step, const WorkFigures& work) {
   const double time = step.step.in_base();
   return {{"tokens_per_s", positive(step.tokens / time)},
           {"samples_per_s", positive(step.samples / time)},
-          {"tokens_per_usd", step.rent && step.rent->in_base() > 0
-                                 ? positive(step.tokens / step.rent->in_base())
+          {"tokens_per_usd", step.usd && step.usd->in_base() > 0
+                                 ? positive(step.tokens / step.usd->in_base())
                                  : Json(nullptr)},
           {"headroom_bytes", std::llround(step.headroom().in_base())},
           {"time_s", work.time.in_base()},
           {"low_s", work.low.in_base()},
           {"high_s", work.high.in_base()},
           {"usd", known(work.usd)},
-          {"kwh", work.energy ? Json(work.energy->in_base() / kJoulesPerKwh) : Json(nullptr)}};
+          {"kwh", work.energy ? Json(work.energy->in_base() / kJoulesPerKwh) : Json(nullptr)},
+          {"co2_kg", known(work.carbon)}};
 }
 
 Json point_of(const Results& results, const Ranking& ranking, std::size_t point) {
@@ -119,8 +121,8 @@ std::string sweep_csv(const Results& results, const Ranking& ranking) {
   for (const AxisNames& axis : results.question.axes) text += "," + csv_field(axis.name);
   text +=
       ",status,model,cluster,strategy,devices,step_s,step_low_s,step_high_s,mfu,tokens_per_s,"
-      "samples_per_s,peak_bytes,headroom_bytes,work,time_s,low_s,high_s,usd,kwh,tokens_per_usd,"
-      "on_front,on_room_front,missing_bytes,why\n";
+      "samples_per_s,peak_bytes,headroom_bytes,work,time_s,low_s,high_s,usd,kwh,co2_kg,"
+      "hosts_without_power,tokens_per_usd,on_front,on_room_front,missing_bytes,why\n";
   const auto cell = [&](const Json& value) {
     text += "," + (value.is_null()     ? ""
                    : value.is_string() ? csv_field(value.get<std::string>())
@@ -140,8 +142,11 @@ std::string sweep_csv(const Results& results, const Ranking& ranking) {
     cell(of("step", "peak_bytes"));
     cell(of("whole", "headroom_bytes"));
     cell(internal::word_of(ranking.work));
-    for (const char* key : {"time_s", "low_s", "high_s", "usd", "kwh", "tokens_per_usd"})
+    for (const char* key : {"time_s", "low_s", "high_s", "usd", "kwh", "co2_kg"})
       cell(of("whole", key));
+    const auto& figures = results.outcomes[i]->figures;
+    cell(figures ? join(figures->without_host_power, " ") : "");
+    cell(of("whole", "tokens_per_usd"));
     for (const char* key : {"on_front", "on_room_front", "missing_bytes", "why"}) cell(point[key]);
     text += '\n';
   }

@@ -14,7 +14,8 @@
 
 namespace foreshard::sweep {
 
-/// The `top` best points, the best one for each value of each axis, and what the goal says.
+/// The `top` best points, as many of the best ones for each value of each axis, and what the goal
+/// says.
 std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top);
 std::string sweep_json(const Results& results, const Ranking& ranking);
 /// A line for each point that is done, in the order of the grid.

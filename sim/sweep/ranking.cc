@@ -128,9 +128,11 @@ WorkFigures figures_of(const Outcome& outcome, Work work) {
                       .low = step.low * steps,
                       .high = step.high * steps,
                       .usd = {},
-                      .energy = {}};
-  if (step.rent) figures.usd = *step.rent * steps;
+                      .energy = {},
+                      .carbon = {}};
+  if (step.usd) figures.usd = *step.usd * steps;
   if (step.energy) figures.energy = *step.energy * steps;
+  if (step.carbon) figures.carbon = *step.carbon * steps;
   return figures;
 }
 

@@ -6,7 +6,9 @@
 /// that steps do: the whole training where the sweep has one, else a token (a sample where a point
 /// has no tokens).
 ///
-///     time = step x steps of the work     usd = rent of a step x steps     kwh likewise
+///     time = step x steps of the work     usd = bill of a step x steps     kwh, CO2 likewise
+///
+/// The bill is rent, or what is written off, and electricity where it is paid apart.
 ///
 /// A point is on the *front* of time and money if no other point is better in one of them and no
 /// worse in the other; on the front of time, money and room also if it leaves more memory free than
@@ -35,6 +37,7 @@ struct WorkFigures {
   Seconds high;
   std::optional<Dollars> usd;
   std::optional<Joules> energy;
+  std::optional<Kilograms> carbon;
 };
 
 /// What all points that run are compared by.

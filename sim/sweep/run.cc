@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/grouped.h"
 
@@ -89,7 +91,7 @@ Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
   {
     std::unique_ptr<internal::Desk> desk;
     if (options.team != nullptr) {
-      FORESHARD_ASSIGN(std::string common, internal::common_work(setup));
+      FORESHARD_ASSIGN(std::string common, common_work(setup));
       FORESHARD_ASSIGN(desk, internal::Desk::open(*options.team, std::move(common), queue, record));
     }
     std::vector<std::jthread> workers;
@@ -98,7 +100,7 @@ Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
     work(setup, queue, record);
   }
   FORESHARD_ASSIGN(RunResult result, record.take());
-  result.partial = result.computed + result.known < std::ssize(points);
+  result.partial = result.computed + result.known + result.repeated < std::ssize(points);
   if (auto fault = fault_of_all(result.results)) return *std::move(fault);
   return result;
 }

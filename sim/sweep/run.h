@@ -5,8 +5,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -40,8 +39,9 @@ struct RunOptions {
 struct RunResult {
   Results results;
   std::int64_t computed = 0;
-  std::int64_t known = 0;  ///< Were in the store.
-  bool partial = false;    ///< Points of the shard are left.
+  std::int64_t known = 0;     ///< Were in the store before.
+  std::int64_t repeated = 0;  ///< Are the same as another one that was computed.
+  bool partial = false;       ///< Points of the shard are left.
 };
 
 /// \return kIo where a file of the sweep cannot be read, or the store cannot be written to: what is

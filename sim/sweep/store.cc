@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fstream>
 #include <map>
 #include <sqlite3.h>
 #include <string_view>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 
 #include "base/check.h"
@@ -125,9 +127,11 @@ using sqlite::Refusal;
 using sqlite::Writer;
 
 constexpr int kApplication = 0x666f7273;  // "fors", in the header of the file.
-constexpr int kForm = 1;                  // Of the tables.
+constexpr int kForm = 2;                  // Of the tables.
 constexpr const char* kTables =
-    "CREATE TABLE question(id INTEGER PRIMARY KEY CHECK (id = 1), text TEXT NOT NULL);"
+    "CREATE TABLE question(id INTEGER PRIMARY KEY CHECK (id = 1), text TEXT NOT NULL, work TEXT "
+    "NOT "
+    "NULL);"
     "CREATE TABLE point(id INTEGER PRIMARY KEY, key TEXT NOT NULL);"
     "CREATE TABLE outcome(key TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;";
 
@@ -155,7 +159,8 @@ std::optional<Refusal> fault_in(Database& database, bool& empty) {
                      [&](sqlite3_stmt* row) { verdict = column(row, 0); }))
     return database.refusal();
   if (verdict != "ok") return Refusal{true, "is damaged"};
-  if (!database.write("SELECT question.text, point.key, outcome.text FROM question, point, outcome "
+  if (!database.write("SELECT question.text, question.work, point.key, outcome.text FROM question, "
+                      "point, outcome "
                       "LIMIT 1",
                       {}))
     return database.refusal();
@@ -179,6 +184,32 @@ Result<fs::path> set_aside(const fs::path& path) {
   }
 }
 
+// Whether a file is SQLite's by its first bytes, be it sound or not.
+bool is_database(const fs::path& path) {
+  constexpr std::string_view kMagic("SQLite format 3", 16);  // With its zero.
+  std::string head(kMagic.size(), ' ');
+  std::ifstream file(path, std::ios::binary);
+  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kMagic;
+}
+
+// Why no file can be at `path`, in more words than the database has.
+Status fault_in_place(const fs::path& path) {
+  const auto fault = [&](const std::string& why) {
+    return Error{Error::Code::kIo, fmt::format("{}: {}", path.string(), why)};
+  };
+  std::error_code status;
+  if (fs::is_directory(path, status)) return fault("is a folder; name a file in it");
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (!fs::is_directory(folder, status))
+    return fault(fmt::format("there is no folder {}; make it first", folder.string()));
+  if (fs::exists(path, status) && ::access(path.c_str(), R_OK | W_OK) != 0)
+    return fault("may not be written to; change its permissions, or name another file");
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return fault(
+        fmt::format("the folder {} may not be written to; name a file elsewhere", folder.string()));
+  return {};
+}
+
 // A new or existing results file, locked.
 std::optional<Refusal> take(Database& database) {
   constexpr int kMode = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -197,8 +228,11 @@ std::optional<Refusal> take(Database& database) {
 }
 
 bool put_point(Database& database, std::int64_t index, const std::string& key) {
-  return database.write("INSERT OR REPLACE INTO point VALUES (CAST(?1 AS INTEGER), ?2)",
-                        {std::to_string(index), key});
+  // One that is there already costs no write.
+  return database.write(
+      "INSERT INTO point VALUES (CAST(?1 AS INTEGER), ?2) ON CONFLICT (id) DO UPDATE SET key = "
+      "excluded.key WHERE key <> excluded.key",
+      {std::to_string(index), key});
 }
 bool put_outcome(Database& database, const std::string& key, std::string_view text) {
   return database.write("INSERT OR REPLACE INTO outcome VALUES (?1, ?2)", {key, text});
@@ -207,6 +241,7 @@ bool put_outcome(Database& database, const std::string& key, std::string_view te
 // What a file has, as texts.
 struct Content {
   std::string question;
+  std::string work;
   std::map<std::int64_t, std::pair<std::string, std::string>> points;  // Key and outcome.
 };
 
@@ -223,8 +258,11 @@ Result<Content> content_of(const fs::path& path) {
   Content content;
   const bool read =
       !empty &&
-      database.each("SELECT text FROM question", {},
-                    [&](sqlite3_stmt* row) { content.question = column(row, 0); }) &&
+      database.each("SELECT text, work FROM question", {},
+                    [&](sqlite3_stmt* row) {
+                      content.question = column(row, 0);
+                      content.work = column(row, 1);
+                    }) &&
       database.each(
           "SELECT point.id, point.key, outcome.text FROM point JOIN outcome USING (key)", {},
           [&](sqlite3_stmt* row) {
@@ -242,23 +280,8 @@ Result<Content> content_of(const fs::path& path) {
 struct Store::State {
   explicit State(fs::path path) : file(std::move(path)) {}
 
-  // Does `write`, and what was noted before.
-  template <class Write>
-  Status commit(const Write& write) {
-    FORESHARD_TRY(file.commit([&] {
-      return std::ranges::all_of(noted,
-                                 [&](const auto& point) {
-                                   return put_point(file.database, point.first, point.second);
-                                 }) &&
-             write();
-    }));
-    noted.clear();
-    return {};
-  }
-
   Writer file;
-  std::map<std::string, std::string> found;                 // By key, the text.
-  std::vector<std::pair<std::int64_t, std::string>> noted;  // Not yet on the disk.
+  std::map<std::string, std::string> found;  // By key, the text.
 };
 
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -266,11 +289,16 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
-Result<Store> Store::open(const fs::path& path, const Question& question,
+Result<Store> Store::open(const fs::path& path, const Question& question, const std::string& work,
                           std::vector<std::string>& remarks) {
+  FORESHARD_TRY(fault_in_place(path));
   auto state = std::make_unique<State>(path);
   auto refused = take(state->file.database);
   if (refused && refused->by_content) {
+    if (!is_database(path))
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("{}: {}, and is left as it is; name a new file, or move it away",
+                               path.string(), refused->why)};
     state = std::make_unique<State>(path);  // Lets go of the file.
     FORESHARD_ASSIGN(const fs::path other, set_aside(path));
     remarks.push_back(fmt::format("{} {}: it is now {}, and a new file is begun", path.string(),
@@ -279,10 +307,17 @@ Result<Store> Store::open(const fs::path& path, const Question& question,
   }
   if (refused) return Error{Error::Code::kIo, state->file.database.error(*refused).message};
   const std::string text = text_of(question);
-  FORESHARD_TRY(state->commit([&] {
-    return state->file.database.run("DELETE FROM point; DELETE FROM question") &&
-           state->file.database.write("INSERT INTO question VALUES (1, ?1)", {text});
-  }));
+  Database& database = state->file.database;
+  bool same = false;
+  if (!database.each("SELECT text, work FROM question", {}, [&](sqlite3_stmt* row) {
+        same = column(row, 0) == text && column(row, 1) == work;
+      }))
+    return state->file.system_error();
+  if (!same)
+    FORESHARD_TRY(state->file.commit([&] {
+      return database.run("DELETE FROM point; DELETE FROM question") &&
+             database.write("INSERT INTO question VALUES (1, ?1, ?2)", {text, work});
+    }));
   return Store(std::move(state));
 }
 
@@ -292,28 +327,21 @@ Result<std::optional<Outcome>> Store::find(const std::string& key) {
                                   [&](sqlite3_stmt* row) { text = column(row, 0); }))
     return state_->file.system_error();
   auto outcome = outcome_in(text);
-  if (!outcome) return std::optional<Outcome>();
+  if (!outcome || outcome->refused_here) return std::optional<Outcome>();
   state_->found[key] = std::move(text);
   return std::optional(*std::move(outcome));
 }
 
 Status Store::put(std::int64_t index, const std::string& key, const Outcome& outcome) {
   const std::string text = text_of(outcome);
-  if (const auto known = state_->found.find(key);
-      known != state_->found.end() && known->second == text) {
-    state_->noted.emplace_back(index, key);
-    return {};
-  }
-  FORESHARD_TRY(state_->commit([&] {
+  const auto known = state_->found.find(key);
+  const bool stored = known != state_->found.end() && known->second == text;
+  FORESHARD_TRY(state_->file.commit([&] {
     return put_point(state_->file.database, index, key) &&
-           put_outcome(state_->file.database, key, text);
+           (stored || put_outcome(state_->file.database, key, text));
   }));
-  state_->found[key] = text;
+  if (!stored) state_->found[key] = text;
   return {};
-}
-
-Status Store::finish() {
-  return state_->noted.empty() ? Status() : state_->commit([] { return true; });
 }
 
 Result<Results> read_results(const fs::path& path) {
@@ -342,11 +370,20 @@ Status merge_results(const std::vector<fs::path>& inputs, const fs::path& output
   std::map<std::int64_t, fs::path> from;
   for (const fs::path& input : inputs) {
     FORESHARD_ASSIGN(Content content, content_of(input));
-    if (all.question.empty()) all.question = content.question;
+    if (all.question.empty()) {
+      all.question = content.question;
+      all.work = content.work;
+    }
     if (content.question != all.question)
       return Error{Error::Code::kInvalidInput,
                    fmt::format("{} and {} hold results of different sweeps",
                                inputs.front().string(), input.string())};
+    if (content.work != all.work)
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("{} and {} were made by other versions, or from other files; run one "
+                      "of them again",
+                      inputs.front().string(), input.string())};
     for (auto& [index, point] : content.points) {
       const auto [known, is_new] = all.points.emplace(index, point);
       if (is_new) from[index] = input;
@@ -359,7 +396,8 @@ Status merge_results(const std::vector<fs::path>& inputs, const fs::path& output
   Writer file(output);
   if (const auto refused = take(file.database)) return file.database.error(*refused);
   const Status written = file.commit([&] {
-    bool done = file.database.write("INSERT INTO question VALUES (1, ?1)", {all.question});
+    bool done =
+        file.database.write("INSERT INTO question VALUES (1, ?1, ?2)", {all.question, all.work});
     for (const auto& [index, point] : all.points)
       done = done && put_point(file.database, index, point.first) &&
              put_outcome(file.database, point.first, point.second);

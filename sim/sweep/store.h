@@ -9,8 +9,12 @@
 /// run and is gone after it. One process has the file, locked, so that the log needs no memory
 /// shared with others, and network file systems will do.
 ///
-/// A file that is no results file, is damaged, or was written in another form is never written to:
-/// a run sets it aside under another name and begins a new one.
+/// A database that is damaged, of another program, or was written in another form is never written
+/// to: a run sets it aside under another name and begins a new one. Any other file is refused.
+///
+/// A run of the same work (common_work in evaluate.h) finds the points that the file already has.
+/// Not modelled: points whose inputs alone changed, not those of the first one, are as they were in
+/// the file until a run comes to them.
 ///
 /// Source: SQLite, "Write-Ahead Logging", sections 2.2 (performance) and 8 (without shared memory).
 #pragma once
@@ -30,23 +34,24 @@ namespace foreshard::sweep {
 
 class Store {
  public:
-  /// For a run of `question`: which points are known is forgotten, outcomes are kept.
+  /// For a run of `question`. What the file holds is kept; of another question, or other `work`,
+  /// only the outcomes by their keys are.
+  /// \param work  as common_work says.
   /// \param remarks  receives what happened to a file that was set aside.
-  /// \return kIo where the system refuses, or another process has the file.
+  /// \return kIo where the system refuses, or another process has the file; kInvalidInput for an
+  ///     existing file that is no database.
   static Result<Store> open(const std::filesystem::path& path, const Question& question,
-                            std::vector<std::string>& remarks);
+                            const std::string& work, std::vector<std::string>& remarks);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
-  /// The outcome of that key, if it was stored.
+  /// The outcome of that key, if it was stored, and holds for other machines too.
   /// \return kIo where the file cannot be read any more.
   Result<std::optional<Outcome>> find(const std::string& key);
-  /// Point `index` has this outcome. What `find` found is only noted, and is in the file after the
-  /// next new outcome, or `finish`.
+  /// Point `index` has this outcome.
   /// \return kIo where the system refuses (the disk is full); the file then has what it had.
   Status put(std::int64_t index, const std::string& key, const Outcome& outcome);
-  Status finish();
 
  private:
   struct State;

@@ -1,14 +1,19 @@
 #include "sim/sweep/sweep.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
+#include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/grouped.h"
 #include "base/yaml/given.h"
 
 #include "sim/study/expense.h"
+#include "sim/study/study.h"
+#include "sim/sweep/grid.h"
 
 namespace foreshard::sweep {
 namespace {
@@ -17,14 +22,18 @@ namespace fs = std::filesystem;
 
 std::string fault_in_axis(const Axis& axis) {
   const bool by_key = !axis.key.empty() || !axis.values.empty();
-  if (by_key == !axis.choices.empty()) return "needs either 'key' with 'values', or 'choices'";
-  if (by_key && (axis.key.empty() || axis.values.empty())) return "needs 'key' and 'values'";
-  if (!by_key && axis.name.empty()) return "needs a 'name' beside 'choices'";
+  if (by_key == !axis.choices.empty())
+    return "an axis needs either 'key' with 'values', or 'choices'";
+  if (by_key && axis.key.empty()) return "this axis has values, but no 'key'";
+  if (by_key && axis.values.empty()) return "this axis has a key, but no 'values'";
+  if (!by_key && axis.name.empty()) return "this axis has 'choices', but no 'name'";
   std::set<std::string> seen;
   for (const Choice& choice : axis.choices)
-    if (!seen.insert(choice.name).second) return fmt::format("has two choices '{}'", choice.name);
+    if (!seen.insert(choice.name).second)
+      return fmt::format("this axis has two choices '{}'", choice.name);
   for (const yaml::Written& value : axis.values)
-    if (!seen.insert(value.text).second) return fmt::format("has the value {} twice", value.text);
+    if (!seen.insert(value.text).second)
+      return fmt::format("this axis has the value {} twice", value.text);
   return "";
 }
 
@@ -52,6 +61,99 @@ Status fault_in_axes(std::vector<Axis>& axes, const yaml::Loader& loader) {
   return {};
 }
 
+// Keys of a strategy that a search writes whatever they were; the others it takes over.
+constexpr std::array<std::string_view, 16> kSearched{
+    "tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel",
+    "expert_parallel", "schedule",          "schedule_actions", "expert_tensor_parallel",
+    "schedule_file",   "pass_times",        "virtual_stages",   "layers_per_stage",
+    "micro_batch",     "recompute",         "zero_stage",       "sequence_parallel"};
+
+// A key that the sweep sets, and who does it.
+struct SetKey {
+  std::string at;     // Its place in the sweep's file.
+  std::string owner;  // "axis nodes", or "set".
+};
+
+// "levels[0].bandwidth" -> "levels.0.bandwidth".
+std::string with_dots(const std::string& key) {
+  std::string result;
+  for (const char c : key)
+    if (c != ']') result += c == '[' ? '.' : c;
+  return result;
+}
+
+class Keys {
+ public:
+  Keys(const yaml::Loader& loader, bool searched) : loader_(loader), searched_(searched) {}
+
+  Status add(const std::string& written, const SetKey& by) {
+    const std::string key = with_dots(written);
+    if (key == "train")
+      return loader_.error_at(by.at, "the length of the training is a key of the sweep itself",
+                              "write train: 2T tokens beside the axes");
+    constexpr std::string_view kStrategy = "strategy.";
+    if (searched_ && key.starts_with(kStrategy)) {
+      const std::string_view inner = std::string_view(key).substr(kStrategy.size());
+      const std::string_view first = inner.substr(0, inner.find('.'));
+      if (std::ranges::find(kSearched, first) != kSearched.end())
+        return loader_.error_at(by.at, fmt::format("the search chooses {} itself", key),
+                                fmt::format("give search.space.{}, or leave out search", first));
+    }
+    for (const auto& [other, owner] : keys_) {
+      if (owner.owner == by.owner) continue;
+      if (other == key)
+        return loader_.error_at(by.at, fmt::format("{} sets {} too", owner.owner, key),
+                                "set it in one place");
+      if (other.starts_with(key + "."))
+        return loader_.error_at(
+            by.at, fmt::format("{} would undo {}, which {} sets", key, other, owner.owner),
+            owner.owner == "set" ? "set it in each value instead"
+                                 : "put this axis before that one");
+    }
+    keys_.emplace(key, by);
+    return {};
+  }
+
+ private:
+  const yaml::Loader& loader_;
+  bool searched_;
+  std::map<std::string, SetKey> keys_;
+};
+
+Status fault_in_keys(const Sweep& sweep, const yaml::Loader& loader) {
+  Keys keys(loader, sweep.search.has_value());
+  for (const auto& [key, value] : sweep.set)
+    FORESHARD_TRY(keys.add(key, {.at = "set." + key, .owner = "set"}));
+  for (std::size_t i = 0; i < sweep.axes.size(); ++i) {
+    const Axis& axis = sweep.axes[i];
+    const std::string at = fmt::format("axes.{}", i);
+    const std::string owner = "axis " + axis.name;
+    if (!axis.key.empty()) FORESHARD_TRY(keys.add(axis.key, {.at = at + ".key", .owner = owner}));
+    for (std::size_t j = 0; j < axis.choices.size(); ++j)
+      for (const auto& [key, value] : axis.choices[j].set)
+        FORESHARD_TRY(
+            keys.add(key, {.at = fmt::format("{}.choices.{}.set.{}", at, j, key), .owner = owner}));
+  }
+  return {};
+}
+
+// What the base study itself says of its training. Its other parts may be whole only with what the
+// sweep sets, so stand-ins take their place; the first point says what is wrong with a study that
+// cannot be read even so.
+std::optional<std::string> train_of_study(const LoadedSweep& sweep, const yaml::Options& options) {
+  if (sweep.sweep.study.empty() || sweep.sweep.study == "-") return std::nullopt;
+  std::vector<yaml::Override> parts{
+      {"model", "{name: none, layers: 1, hidden: 1, heads: 1, vocabulary: 1, sequence: 1}"},
+      {"strategy", "{global_batch: 1}"}};
+  if (sweep.sweep.cluster)
+    parts.push_back({"cluster", seen_from_here(*sweep.sweep.cluster, sweep.folder)});
+  yaml::Loader loader({.catalogue = options.catalogue, .overrides = std::move(parts)});
+  const std::string name = seen_from_here({sweep.sweep.study}, sweep.folder);
+  const auto study = yaml::is_file_name(name) ? loader.read_file<study::Study>(name)
+                                              : loader.read_ref<study::Study>(name);
+  return study ? study->train : std::nullopt;
+}
+
 Status fault_in_goal(const Sweep& sweep, const yaml::Loader& loader) {
   if (!sweep.goal) return {};
   const Goal& goal = *sweep.goal;
@@ -60,9 +162,6 @@ Status fault_in_goal(const Sweep& sweep, const yaml::Loader& loader) {
         "goal.train",
         fmt::format("the goal trains '{}', the sweep '{}'", *goal.train, *sweep.train),
         "leave out one of them");
-  if (!goal.train && !sweep.train)
-    return loader.error_at("goal", "a goal needs to know how long the training is",
-                           "add train: 2T tokens");
   if (sweep.rank)
     return loader.error_at("rank", "a goal says itself what is minimised",
                            "leave out rank, or the goal");
@@ -88,7 +187,7 @@ std::int64_t Axis::size() const {
 const yaml::Names<Measure>& yaml_names(const Measure*) {
   static const yaml::Names<Measure> names{
       {"time", Measure::kTime, "time of the training, or of a token"},
-      {"usd", Measure::kUsd, "its rent"},
+      {"usd", Measure::kUsd, "its bill: rent or what is written off, and electricity"},
       {"kwh", Measure::kKwh, "its energy"},
   };
   return names;
@@ -160,7 +259,9 @@ const yaml::Table<Sweep>& yaml_table(const Sweep*) {
           .optional("search", &Sweep::search,
                     "Finds the strategy of each point (default: the study's own is simulated).")
           .optional("train", &Sweep::train,
-                    "How long the whole training is, for its days, energy and rent: 2T tokens.")
+                    "How long the whole training is, for its days, energy and USD: 2T tokens "
+                    "(default: the "
+                    "study's).")
           .optional("rank", &Sweep::rank, "What points are ordered by (default: time).")
           .optional("goal", &Sweep::goal, "Which of the points is wanted.");
   return table;
@@ -177,12 +278,20 @@ Result<LoadedSweep> load_sweep(const std::string& name, const yaml::Options& opt
                            "give 'study', or all of 'cluster', 'model' and 'strategy'");
   FORESHARD_TRY(fault_in_axes(sweep.axes, loader));
   FORESHARD_TRY(fault_in_lengths(sweep, loader));
+  FORESHARD_TRY(fault_in_keys(sweep, loader));
   FORESHARD_TRY(fault_in_goal(sweep, loader));
   if (sweep.goal && sweep.goal->train) sweep.train = sweep.goal->train;
   const fs::path file = is_file ? fs::path(name) : fs::path(loader.inputs().front().path);
-  return LoadedSweep{.name = name == "-" ? "stdin" : file.stem().string(),
+  LoadedSweep loaded{.name = name == "-" ? "stdin" : file.stem().string(),
                      .folder = name == "-" ? fs::path() : file.parent_path(),
+                     .file = name == "-" ? "stdin" : file.filename().string(),
                      .sweep = std::move(sweep)};
+  auto& train = loaded.sweep.train;
+  if (!train) train = train_of_study(loaded, options);
+  if (loaded.sweep.goal && !train)
+    return loader.error_at("goal", "a goal needs to know how long the training is",
+                           "add train: 2T tokens");
+  return loaded;
 }
 
 }  // namespace foreshard::sweep

@@ -17,7 +17,13 @@
 /// together are one choice. With `search` the strategy of each point is found (sim/search), else
 /// the study's own is simulated.
 ///
-/// Paths of files, also as values, are relative to the file of the sweep.
+/// Nothing may be set twice: a key has one axis, or `set`, or neither; a larger part stands before
+/// what is set inside it. Keys of the strategy that a search chooses are none of an axis.
+///
+/// Paths of files are relative to the file of the sweep. Where a value (of an axis, of `set` or of
+/// a part) or a value inside its braces or brackets ends in .yaml, .yml, .json, .onnx or .csv, it
+/// is taken for such a path, whatever its key. What has no such end (the folder of a config.json)
+/// is relative to the working directory.
 #pragma once
 
 #include <cstdint>
@@ -85,7 +91,7 @@ struct Sweep {
   Settings set;  ///< Of all points.
   std::vector<Axis> axes;
   std::optional<PointSearch> search;
-  std::optional<std::string> train;
+  std::optional<std::string> train;  ///< Default: that of the study.
   std::optional<Measure> rank;
   std::optional<Goal> goal;
 };
@@ -103,13 +109,15 @@ inline constexpr std::int64_t kMostPoints = 100'000;
 struct LoadedSweep {
   std::string name;  ///< The file without its suffix.
   std::filesystem::path folder;
+  std::string file;  ///< Without its folder, for messages.
   Sweep sweep;
 };
 
 /// \param name  a file, "-", or a catalogue name.
-/// \return kInvalidInput with every fault and its place: none of study and parts is given, axes or
-///     values that are named alike, more than kMostPoints, lengths of a training that contradict
-///     each other or are none, a rank beside a goal; kIo if the file cannot be read.
+/// \return kInvalidInput with its place: none of study and parts is given, axes or values that are
+///     named alike, keys that are set twice, undone or without effect, more than kMostPoints,
+///     lengths of a training that contradict each other or are none, a rank beside a goal; kIo if
+///     the file cannot be read.
 Result<LoadedSweep> load_sweep(const std::string& name, const yaml::Options& options);
 
 }  // namespace foreshard::sweep

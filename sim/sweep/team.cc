@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/net/rank_zero.h"
 #include "base/net/socket.h"
 #include "base/quantity.h"
@@ -23,6 +25,13 @@ using Clock = std::chrono::steady_clock;
 using internal::receive;
 using internal::send;
 using internal::Words;
+
+// Whether rank 0 of this job has come to its end.
+bool is_over(const Team& team) {
+  const std::string over = internal::over_text(team);
+  const auto left = read_file(team.place, 512_B);
+  return !over.empty() && left && *left == over;
+}
 
 Error lost(const Team& team) {
   return {Error::Code::kIo,
@@ -45,15 +54,17 @@ Result<std::optional<net::Descriptor>> greeted(const Team& team, const net::Rank
   return std::optional(std::move(connection));
 }
 
-// The file may be left from an earlier run, so a rank that finds nobody there looks again.
-Result<net::Descriptor> connected(const Team& team, const std::string& work) {
+// The file may be left from an earlier run, so a rank that finds nobody there looks again. Nothing
+// where all is over.
+Result<std::optional<net::Descriptor>> connected(const Team& team, const std::string& work) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(team.patience / 1_s));
   do {
     if (const auto place = net::rank_zero_in(team.place)) {
       FORESHARD_ASSIGN(auto connection, greeted(team, *place, work));
-      if (connection) return *std::move(connection);
+      if (connection) return connection;
     }
+    if (is_over(team)) return std::optional<net::Descriptor>();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   } while (Clock::now() < end);
   return Error{Error::Code::kIo,
@@ -86,10 +97,13 @@ Result<bool> do_next(const Setup& setup, const Team& team, int socket) {
 
 Status work(const Setup& setup, const Team& team, const std::string& common) {
   FORESHARD_ASSIGN(const auto connection, connected(team, common));
-  while (true) {
-    FORESHARD_ASSIGN(const bool more, do_next(setup, team, connection.get()));
-    if (!more) return {};
+  while (connection) {
+    const Result<bool> more = do_next(setup, team, connection->get());
+    // What it was late with is left out.
+    if (!more) return is_over(team) ? Status() : Status(more.error());
+    if (!*more) break;
   }
+  return {};
 }
 
 }  // namespace
@@ -103,8 +117,13 @@ Result<Team> team_of(const net::Environment& environment, const std::filesystem:
   return team;
 }
 
+void forget_ranks(const Team& team) {
+  std::error_code ignored;
+  std::filesystem::remove(team.place, ignored);
+}
+
 Status help(const Setup& setup, const Team& team, std::int64_t threads) {
-  FORESHARD_ASSIGN(const std::string common, internal::common_work(setup));
+  FORESHARD_ASSIGN(const std::string common, common_work(setup));
   std::mutex mutex;
   Status first;
   {

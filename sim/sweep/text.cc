@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,15 @@ namespace {
 using report::right;
 using report::scaled;
 
-// Rents of a token are written of a million.
+// Bills of a token are written of a million.
 constexpr double kMillion = 1e6;
 
 std::string label(const Results& results, std::size_t point) {
   return label_of(static_cast<std::int64_t>(point), results.question.axes);
+}
+
+bool all_done(const Results& results) {
+  return results.done() == std::ssize(results.outcomes);
 }
 
 std::string counts_text(const Results& results) {
@@ -91,23 +96,62 @@ std::string table_text(const Results& results, const Ranking& ranking, std::int6
   return text;
 }
 
-std::string best_text(const Results& results, const Ranking& ranking) {
+// Whether all points that have a value of an axis are done.
+bool is_done(const Results& results, std::size_t axis, std::size_t value) {
+  for (std::size_t i = 0; i < results.outcomes.size(); ++i)
+    if (!results.outcomes[i] &&
+        position_of(static_cast<std::int64_t>(i), results.question.axes)[axis] == value)
+      return false;
+  return true;
+}
+
+// Where energies are without hosts, and whose: they do not compare with those of others.
+std::string hosts_text(const Results& results, const Ranking& ranking) {
+  std::set<std::string> without;
+  bool others = false;
+  for (const std::size_t point : ranking.ranked) {
+    const StepFigures& step = *results.outcomes[point]->figures;
+    if (!step.energy) continue;
+    without.insert(step.without_host_power.begin(), step.without_host_power.end());
+    others = others || step.without_host_power.empty();
+  }
+  if (without.empty()) return "";
+  return fmt::format("  energy: hosts of {} are not counted{}; give their node host_power\n",
+                     fmt::join(without, ", "),
+                     others ? ", those of others are: the two do not compare" : "");
+}
+
+std::string best_text(const Results& results, const Ranking& ranking, std::int64_t top) {
   if (ranking.ranked.empty() || results.question.axes.size() < 2) return "";
-  std::string text = "\nBest with each value\n";
+  const bool training = ranking.work == Work::kTraining;
+  std::string text = fmt::format("\n  {:<28} {} {}  {}\n", "Best with each value",
+                                 right(training ? "time" : "step", 8),
+                                 right(training ? "USD" : "USD/M", 8), "point");
+  std::int64_t left = top;
+  std::int64_t more = 0;
   for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
     const AxisNames& axis = results.question.axes[i];
     for (std::size_t j = 0; j < axis.values.size(); ++j) {
+      if (left-- <= 0) {
+        ++more;
+        continue;
+      }
       const auto& best = ranking.best_with[i][j];
       const std::string what = axis.name + " " + axis.values[j];
       if (!best) {
-        text += fmt::format("  {:<28} nothing runs\n", what);
+        text += fmt::format("  {:<28} {}\n", what,
+                            is_done(results, i, j) ? "nothing runs" : "not done yet");
         continue;
       }
-      const WorkFigures figures = figures_of(*results.outcomes[*best], ranking.work);
-      text += fmt::format("  {:<28} {} {}  {}\n", what, right(format(figures.time), 8),
-                          right(money(figures, ranking.work), 8), label(results, *best));
+      const Outcome& outcome = *results.outcomes[*best];
+      const WorkFigures figures = figures_of(outcome, ranking.work);
+      text += fmt::format("  {:<28} {} {}  {}{}\n", what,
+                          right(format(training ? figures.time : outcome.figures->step), 8),
+                          right(money(figures, ranking.work), 8), label(results, *best),
+                          is_done(results, i, j) ? "" : " (so far)");
     }
   }
+  if (more > 0) text += fmt::format("  ... and {} more (--top)\n", grouped(more));
   return text;
 }
 
@@ -136,11 +180,13 @@ std::string verdict_text(const Results& results, const Ranking& ranking) {
   if (goal.within) text += " within " + format(*goal.within);
   if (goal.budget) text += fmt::format(" for at most {} USD", scaled(*goal.budget / 1_USD));
   text += fmt::format(", least {}\n", yaml::name_of(goal.minimise));
+  const bool whole = all_done(results);
   if (verdict.met.empty())
-    text += "  No point meets it.\n";
+    text += whole ? "  No point meets it.\n" : "  No point meets it so far.\n";
   else
-    text += fmt::format("  {} {} it. The answer: {}\n  ({})\n", grouped(std::ssize(verdict.met)),
+    text += fmt::format("  {} {} it{}: {}\n  ({})\n", grouped(std::ssize(verdict.met)),
                         verdict.met.size() == 1 ? "point meets" : "points meet",
+                        whole ? ". The answer" : " so far. The best of those that are done",
                         label(results, verdict.met.front()),
                         bill(results, ranking, verdict.met.front()));
   constexpr std::size_t kMostMisses = 5;
@@ -171,8 +217,9 @@ std::string faults_text(const Results& results, const Ranking& ranking) {
   if (!text.empty()) text = "\nCannot run\n" + text;
   if (ranking.closest) {
     const Outcome& closest = *results.outcomes[*ranking.closest];
-    text += fmt::format("\nNothing runs. The closest: {}\n  {}\n  {}\n",
-                        label(results, *ranking.closest), closest.strategy, closest.why);
+    text += fmt::format("\nNothing runs{}. The closest: {}\n  {}\n  {}\n",
+                        all_done(results) ? "" : " so far", label(results, *ranking.closest),
+                        closest.strategy, closest.why);
     if (closest.missing) text += "  Devices with so much more memory, or more of them, would do.\n";
   }
   return text;
@@ -187,7 +234,8 @@ std::string sweep_text(const Results& results, const Ranking& ranking, std::int6
   if (!results.question.description.empty()) text += results.question.description + "\n";
   text += "\n" + counts_text(results);
   text += table_text(results, ranking, top);
-  text += best_text(results, ranking);
+  text += hosts_text(results, ranking);
+  text += best_text(results, ranking, top);
   text += verdict_text(results, ranking);
   return text + faults_text(results, ranking);
 }

@@ -98,6 +98,7 @@ class Study(unittest.TestCase):
         self.assertLess(before, POINTS)
         _, err = self.ended(self.start("sweep.yaml", "--results", "killed.db", "--format", "json"))
         self.assertIn(f"{before} of {POINTS} points were in killed.db already", err)
+        self.study("sweep.yaml", "--results", "killed.db", "--budget", "1ns", code=5)
         self.expect_serial("killed.db")
 
     def test_interrupt_and_budget_keep_what_is_done(self):
@@ -132,6 +133,10 @@ class Study(unittest.TestCase):
     def test_shards_merge_to_the_whole(self):
         for part in (1, 2, 3):
             self.study("sweep.yaml", "--shard", f"{part}/3", "--results", f"{part}.db", "-o", os.devnull)
+        # Also where its own points miss the goal, and where it has none.
+        (self.folder / "late.yaml").write_text(SWEEP + "goal: {within: 1 ms, minimise: usd}\n")
+        self.study("late.yaml", "--shard", "2/40")
+        self.study("late.yaml", "--shard", "49/49")
         self.study("merge", "1.db", "2.db", "3.db", "-o", "all.db")
         self.expect_serial("all.db")
 
@@ -146,7 +151,11 @@ class Study(unittest.TestCase):
         self.ended(run)
         self.assertEqual((self.folder / "ranks.json").read_text(), self.serial["json"])
         self.expect_serial("ranks.db")
-        self.assertFalse((self.folder / "ranks.db.rank-0").exists())
+        # Left for ranks that come too late, and taken away by the next run.
+        place = self.folder / "ranks.db.rank-0"
+        self.assertTrue(place.read_text().startswith("over "))
+        self.study("sweep.yaml", "--results", "ranks.db")
+        self.assertFalse(place.exists())
 
     def rank_of(self, launcher, rank):
         """The process of a rank that `launcher` started."""
@@ -176,6 +185,13 @@ class Study(unittest.TestCase):
                 (("sweep.yaml", "--shard", "3/2"), "is no part of a sweep"),
                 (("export", "no.db"), "no.db: there is no such file"),
                 (("export", "base.yaml"), "base.yaml: is no results file"),
+                (("export", "f.db", "-o", "./f.db"), "give each its own file"),
+                (("export", "f.db", "--shard", "1/2"), "study export: --shard has no effect there"),
+                (("merge", "f.db", "-o", "g.db", "--format", "csv"), "--format has no effect there"),
+                (("sweep.yaml", "--results", "sweep.yaml"), "give each its own file"),
+                (("sweep.yaml", "-o", "sweep.yaml"), "give each its own file"),
+                (("sweep.yaml", "--results", "base.yaml"), "is left as it is"),
+                (("sweep.yaml", "--results", "."), "is a folder; name a file in it"),
                 (("merge", "base.yaml"), "name the new file"),
                 (("sweep.yaml", "--results", "no/folder/r.db"), "no/folder/r.db: ")):
             process = self.start(*arguments)

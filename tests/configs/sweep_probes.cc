@@ -7,7 +7,7 @@ namespace foreshard {
 
 Probes<sweep::Sweep> probes_of(const sweep::Sweep*, const std::string& name) {
   return {[name](const sweep::Sweep& one) {
-    const sweep::LoadedSweep loaded{.name = name, .folder = {}, .sweep = one};
+    const sweep::LoadedSweep loaded{.name = name, .folder = {}, .file = name, .sweep = one};
     const sweep::Question question = sweep::question_of(loaded);
     std::string text = sweep::text_of(question) + one.study;
     for (const auto* part : {&one.cluster, &one.model, &one.strategy, &one.communication})

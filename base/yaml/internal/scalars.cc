@@ -153,7 +153,9 @@ std::optional<Complaint> broken_constraint(const Type& type,
     }
     if (holds) continue;
     const std::string found = is_scalar(type.kind) ? ", found " + scalar(type, object) : "";
-    return Complaint{fmt::format("'{}' must be {}{}", key, constraint.doc, found), {}};
+    const std::string must =
+        constraint.non_empty ? "must not be empty" : "must be " + constraint.doc + found;
+    return Complaint{fmt::format("'{}' {}", key, must), {}};
   }
   return std::nullopt;
 }

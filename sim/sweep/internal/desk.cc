@@ -1,5 +1,6 @@
 #include "sim/sweep/internal/desk.h"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -8,11 +9,10 @@
 #include <poll.h>
 #include <set>
 #include <sys/socket.h>
-#include <system_error>
 #include <thread>
 #include <utility>
 
-#include "base/digest/sha256.h"
+#include "base/file.h"
 #include "base/net/rank_zero.h"
 #include "base/net/socket.h"
 
@@ -20,9 +20,8 @@
 
 namespace foreshard::sweep::internal {
 
-Result<std::string> common_work(const Setup& setup) {
-  FORESHARD_ASSIGN(const Point first, load_point(setup, 0));
-  return sha256(setup.version + '\n' + text_of(question_of(setup.sweep)) + '\n' + first.key);
+std::string over_text(const Team& team) {
+  return team.identity.token.empty() ? "" : "over " + team.identity.token + "\n";
 }
 
 class Desk::Service {
@@ -37,22 +36,17 @@ class Desk::Service {
         welcoming_([this] { welcome(); }) {}
 
   ~Service() {
-    using Clock = std::chrono::steady_clock;
-    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(team_.farewell / 1_s));
-    while (Clock::now() < end && !all_came()) std::this_thread::sleep_for(kGlance);
+    wait(team_.farewell, [this] { return all_came(); });
     closing_ = true;
     welcoming_.join();
-    {
-      // Strangers that say nothing would keep their threads.
-      const std::lock_guard lock(mutex_);
-      for (Connection& connection : connections_)
-        if (!connection.known && connection.socket.valid())
-          ::shutdown(connection.socket.get(), SHUT_RDWR);
-    }
+    // Strangers that say nothing would keep their threads.
+    close([](const Connection& connection) { return !connection.known; });
+    wait(team_.grace, [this] { return all_left(); });
+    const std::string over = over_text(team_);
+    // Before connections are closed: whoever finds its own closed reads it.
+    if (over.empty() || !write_file(team_.place, over).ok()) forget_ranks(team_);
+    close([](const Connection&) { return true; });
     for (Connection& connection : connections_) connection.thread.join();
-    std::error_code ignored;
-    std::filesystem::remove(team_.place, ignored);
   }
 
  private:
@@ -63,6 +57,28 @@ class Desk::Service {
   };
   static constexpr auto kGlance = std::chrono::milliseconds(20);
   static constexpr std::size_t kMostConnections = 4096;
+
+  template <class Done>
+  static void wait(Seconds longest, const Done& done) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(longest / 1_s));
+    while (Clock::now() < end && !done()) std::this_thread::sleep_for(kGlance);
+  }
+
+  template <class Which>
+  void close(const Which& which) {
+    const std::lock_guard lock(mutex_);
+    for (Connection& connection : connections_)
+      if (which(connection) && connection.socket.valid())
+        ::shutdown(connection.socket.get(), SHUT_RDWR);
+  }
+
+  bool all_left() {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::none_of(
+        connections_, [](const Connection& connection) { return connection.socket.valid(); });
+  }
 
   bool all_came() {
     const std::lock_guard lock(mutex_);

@@ -14,8 +14,9 @@
 
 namespace foreshard::sweep::internal {
 
-/// What all ranks must have alike. \return as load_point.
-Result<std::string> common_work(const Setup& setup);
+/// What rank 0 leaves at the place of a team that is done; empty where the job has no name: then
+/// nobody could tell it from an earlier one's.
+std::string over_text(const Team& team);
 
 class Desk {
  public:
@@ -23,8 +24,8 @@ class Desk {
   /// \return kIo
   static Result<std::unique_ptr<Desk>> open(const Team& team, std::string work, Queue& queue,
                                             Record& record);
-  /// \pre the queue is over. Tells those who ask, and waits for those who are late, as long as
-  ///     Team::farewell says.
+  /// \pre the queue is over. Tells those who ask, waits for those who are late as long as
+  ///     Team::farewell says, and for those who have a point as long as Team::grace does.
   ~Desk();
   Desk(const Desk&) = delete;
   Desk& operator=(const Desk&) = delete;

@@ -15,19 +15,22 @@ Result<bool> Record::take_known(std::int64_t point, const std::string& key) {
   if (store_ == nullptr) return false;
   FORESHARD_ASSIGN(auto outcome, store_->find(key));
   if (!outcome) return false;
-  FORESHARD_TRY(put(point, key, *std::move(outcome), false));
+  FORESHARD_TRY(put(point, key, *std::move(outcome)));
+  ++(computed_.contains(key) ? result_.repeated : result_.known);
   return true;
 }
 
 Status Record::add(std::int64_t point, const std::string& key, Outcome outcome) {
   const std::lock_guard lock(mutex_);
-  return put(point, key, std::move(outcome), true);
+  FORESHARD_TRY(put(point, key, std::move(outcome)));
+  computed_.insert(key);
+  ++result_.computed;
+  return {};
 }
 
-Status Record::put(std::int64_t point, const std::string& key, Outcome outcome, bool is_new) {
+Status Record::put(std::int64_t point, const std::string& key, Outcome outcome) {
   if (store_ != nullptr) FORESHARD_TRY(store_->put(point, key, outcome));
   result_.results.outcomes[static_cast<std::size_t>(point)] = std::move(outcome);
-  ++(is_new ? result_.computed : result_.known);
   if (progress_) progress_();
   return {};
 }
@@ -45,7 +48,6 @@ std::optional<Error> Record::failed() const {
 Result<RunResult> Record::take() {
   const std::lock_guard lock(mutex_);
   if (failed_) return *failed_;
-  if (store_ != nullptr) FORESHARD_TRY(store_->finish());
   return std::move(result_);
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/result.h"
@@ -31,12 +32,13 @@ class Record {
   Result<RunResult> take();
 
  private:
-  Status put(std::int64_t point, const std::string& key, Outcome outcome, bool is_new);
+  Status put(std::int64_t point, const std::string& key, Outcome outcome);
 
   mutable std::mutex mutex_;
   Store* store_;
   std::function<void()> progress_;
   RunResult result_;
+  std::set<std::string> computed_;  // Keys.
   std::optional<Error> failed_;
 };
 

@@ -147,7 +147,7 @@ TEST(YamlReader, WordsAreOneOfTheirs) {
                     HasSubstr("legal: 'single-switch' or 'rail-fat-tree'")));
   EXPECT_THAT(fault("name: x\ntier: glod"),
               AllOf(HasSubstr("must be 'gold' or 'silver'"), HasSubstr("did you mean 'gold'?")));
-  EXPECT_THAT(fault("name: ''"), HasSubstr("'name' must be not empty"));
+  EXPECT_THAT(fault("name: ''"), HasSubstr("'name' must not be empty"));
 }
 
 TEST(YamlReader, ConstraintsReachIntoContainers) {
@@ -179,7 +179,7 @@ TEST(YamlReader, SourcedNumbersTellTheirOrigin) {
               HasSubstr("did you mean 'source'?"));
   EXPECT_THAT(peak("{value: 1, source: x, evidence: fitted}"), HasSubstr("'1' has no unit"));
   EXPECT_THAT(peak("{value: 1 TFLOP/s, source: '', evidence: fitted}"),
-              HasSubstr("'peak.source' must be not empty"));
+              HasSubstr("'peak.source' must not be empty"));
 }
 
 TEST(YamlReader, NullLeavesAnOptionalEmpty) {

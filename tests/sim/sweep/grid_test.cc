@@ -10,6 +10,7 @@
 namespace foreshard::sweep {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -51,6 +52,26 @@ TEST(Grid, SetsOuterKeysFirst) {
                   "cluster={name: pair, node: dgx-h100}", "cluster.nodes=2", "train=1B tokens"));
 }
 
+TEST(Grid, SeesPathsInsideBraces) {
+  const auto seen = [](const char* text) { return seen_from_here({text}, "sub"); };
+  EXPECT_EQ(seen("my.yaml"), "sub/my.yaml");
+  EXPECT_EQ(seen("{node: my.yaml, gpus: 8}"), "{node: \"sub/my.yaml\", gpus: 8}");
+  EXPECT_EQ(seen("[{node: \"my, own.yaml\"}, dgx-h100]"),
+            "[{node: \"sub/my, own.yaml\"}, dgx-h100]");
+  EXPECT_EQ(seen("{bandwidth: 400 Gbit/s, source: \"a: \\\"b\\\"\"}"),
+            "{bandwidth: 400 Gbit/s, source: \"a: \\\"b\\\"\"}");
+}
+
+TEST(Grid, TakesTheLengthOfTheTrainingFromTheStudy) {
+  const TemporaryFolder folder;
+  folder.write("trained.yaml", std::string(kStudy) + "train: 3B tokens\n");
+  const auto file = folder.write(
+      "s.yaml", "study: trained.yaml\naxes: [{key: a, values: [1]}]\ngoal: {within: 1 d}\n");
+  const auto sweep = load_sweep(file.string(), {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  ASSERT_TRUE(sweep) << sweep.error().message;
+  EXPECT_EQ(sweep->sweep.train, "3B tokens");
+}
+
 TEST(Grid, TakesValuesOfEveryShape) {
   const TemporaryFolder folder;
   const auto sweep = sweep_of(folder,
@@ -73,10 +94,12 @@ std::string fault(const std::string& text) {
 TEST(Sweep, SaysWhatIsWrong) {
   const std::string axis = "axes: [{key: a, values: [1]}]\n";
   EXPECT_THAT(fault("axes: []\n"), HasSubstr("axes"));
-  EXPECT_THAT(fault("axes: [{key: a}]\n"), HasSubstr("needs 'key' and 'values'"));
+  EXPECT_THAT(fault("axes: [{key: a}]\n"), HasSubstr("this axis has a key, but no 'values'"));
   EXPECT_THAT(fault("axes: [{key: a, values: [1], choices: [{name: x, set: {}}]}]\n"),
               HasSubstr("needs either"));
-  EXPECT_THAT(fault("axes: [{choices: [{name: x, set: {}}]}]\n"), HasSubstr("needs a 'name'"));
+  EXPECT_THAT(fault("axes: [{choices: [{name: x, set: {}}]}]\n"),
+              HasSubstr("this axis has 'choices', but no 'name'"));
+  EXPECT_THAT(fault("axes: [{values: [1]}]\n"), HasSubstr("this axis has values, but no 'key'"));
   EXPECT_THAT(fault("axes: [{key: a, values: [1, 1]}]\n"), HasSubstr("has the value 1 twice"));
   EXPECT_THAT(fault("axes: [{key: a.n, values: [1]}, {key: b.n, values: [1]}]\n"),
               HasSubstr("two axes are called 'n'"));
@@ -87,6 +110,19 @@ TEST(Sweep, SaysWhatIsWrong) {
   EXPECT_THAT(fault(axis + "train: 1T tokens\nrank: usd\ngoal: {within: 1 d}\n"),
               HasSubstr("a goal says itself what is minimised"));
   EXPECT_THAT(fault(axis + "train: 1T tokens\ngoal: {within: 0 d}\n"), HasSubstr("positive"));
+  EXPECT_THAT(fault("axes: [{key: train, values: [1B tokens]}]\n"),
+              HasSubstr("the length of the training is a key of the sweep itself"));
+  EXPECT_THAT(fault("set: {a.b: 1}\naxes: [{key: a.b, values: [1]}]\n"),
+              AllOf(HasSubstr("sweep.yaml:3:14"), HasSubstr("set sets a.b too")));
+  EXPECT_THAT(fault("axes:\n  - {key: a.b, values: [1]}\n"
+                    "  - {name: c, choices: [{name: x, set: {\"a[b]\": 1}}]}\n"),
+              AllOf(HasSubstr("sweep.yaml:4"), HasSubstr("axis b sets a.b too")));
+  EXPECT_THAT(fault("axes: [{key: a.b, values: [1]}, {key: a, values: [{b: 1}]}]\n"),
+              HasSubstr("a would undo a.b, which axis b sets"));
+  const std::string search = "search: {space: {level: 1}}\n";
+  EXPECT_THAT(fault("axes: [{key: strategy.tensor_parallel, values: [1]}]\n" + search),
+              HasSubstr("the search chooses strategy.tensor_parallel itself"));
+  EXPECT_EQ(fault("axes: [{key: strategy.global_batch, values: [16]}]\n" + search), "accepted");
   std::string many = "axes:\n";
   for (const char* key : {"a", "b", "c"}) {
     many += std::string("  - {key: ") + key + ", values: [0";

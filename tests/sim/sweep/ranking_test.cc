@@ -18,7 +18,7 @@ Outcome runs(double step_s, double usd, double headroom_gib) {
   step.step = step_s * 1_s;
   step.tokens = 1e6;
   step.samples = 1e3;
-  step.rent = usd / 1000 * 1_USD;
+  step.usd = usd / 1000 * 1_USD;
   step.energy = usd * 1_J;
   step.training_steps = 1000;
   step.capacity = 80_GiB;
@@ -62,7 +62,7 @@ TEST(Ranking, ByHand) {
 
 TEST(Ranking, WithoutAPriceThereIsNoFront) {
   Outcome free = runs(1, 1, 1);
-  free.figures->rent.reset();
+  free.figures->usd.reset();
   Results results = results_of({free, runs(2, 5, 1)});
   results.question.rank = Measure::kUsd;
   const Ranking ranking = ranking_of(results);
@@ -90,7 +90,7 @@ TEST(Goal, TakesTheCheapestThatIsInTime) {
 TEST(Goal, SaysHowFarNothingMeetsIt) {
   const Goal goal{.train = {}, .within = 1000_s, .budget = 100_USD, .minimise = Measure::kTime};
   Outcome free = runs(0.5, 1, 1);
-  free.figures->rent.reset();
+  free.figures->usd.reset();
   const Ranking ranking = ranking_of(results_of({runs(3, 90, 1), runs(0.9, 150, 1), free}, goal));
   EXPECT_TRUE(ranking.verdict->met.empty());
   ASSERT_EQ(ranking.verdict->missed.size(), 3U);
@@ -116,8 +116,8 @@ TEST(Ranking, IsThatOfAnEnumeration) {
       bool front = true, room_front = true;
       for (const Outcome& each : outcomes) {
         const StepFigures& other = *each.figures;
-        const bool no_worse = other.step <= one.step && *other.rent <= *one.rent;
-        const bool better = other.step < one.step || *other.rent < *one.rent;
+        const bool no_worse = other.step <= one.step && *other.usd <= *one.usd;
+        const bool better = other.step < one.step || *other.usd < *one.usd;
         const bool room = other.headroom() >= one.headroom();
         if (no_worse && better) front = false;
         if (no_worse && room && (better || other.headroom() > one.headroom())) room_front = false;
@@ -126,7 +126,7 @@ TEST(Ranking, IsThatOfAnEnumeration) {
       EXPECT_EQ(ranking.on_room_front[i], room_front);
       if (one.step > 4_s) continue;
       const auto key = [&](std::size_t k) {
-        return std::tuple(*outcomes[k].figures->rent, outcomes[k].figures->step, k);
+        return std::tuple(*outcomes[k].figures->usd, outcomes[k].figures->step, k);
       };
       if (!best || key(i) < key(*best)) best = i;
     }
@@ -144,7 +144,7 @@ TEST(Outcome, ReadsBackAsItself) {
     Outcome outcome = runs(any(random), any(random), 7);
     outcome.why = "a \"why\"\nof two lines, \xc3\xa9";
     outcome.settings = {{"strategy.tensor_parallel", "8"}, {"use", "[\"node0\"]"}};
-    if (i % 2 == 0) outcome.figures->rent.reset();
+    if (i % 2 == 0) outcome.figures->usd.reset();
     const auto read = outcome_in(text_of(outcome));
     ASSERT_TRUE(read);
     EXPECT_EQ(*read, outcome);

@@ -2,23 +2,33 @@
 #include "sim/sweep/run.h"
 
 #include <atomic>
+#include <chrono>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include "base/file.h"
+#include "base/net/rank_zero.h"
+#include "base/net/socket.h"
 #include "tests/sim/sweep/sweeps.h"
 
 #include "sim/report/predict.h"
 #include "sim/search/search.h"
+#include "sim/sweep/internal/message.h"
 #include "sim/sweep/output.h"
 
 namespace foreshard::sweep {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kAxes =
     "axes:\n"
@@ -34,7 +44,7 @@ RunResult run(const Setup& setup, RunOptions options = {}) {
 }
 Store opened(const std::filesystem::path& file, const sweep::Setup& setup,
              std::vector<std::string>& remarks) {
-  auto store = Store::open(file, question_of(setup.sweep), remarks);
+  auto store = Store::open(file, question_of(setup.sweep), *common_work(setup), remarks);
   if (!store) throw std::runtime_error(store.error().message);
   return *std::move(store);
 }
@@ -56,7 +66,9 @@ TEST(RunSweep, SaysWhatSimulateSays) {
     if (i % 3 == 2) {
       ASSERT_FALSE(study);
       EXPECT_EQ(outcome.status, PointStatus::kInvalid);
-      EXPECT_EQ(outcome.why, study.error().message);
+      EXPECT_THAT(outcome.why, HasSubstr("sweep.yaml: tensor_parallel 3 "
+                                         "(strategy.tensor_parallel: 3): error: "));
+      EXPECT_THAT(outcome.why, Not(HasSubstr("--set")));
       continue;
     }
     const auto report = report::predict(*study, {});
@@ -64,9 +76,95 @@ TEST(RunSweep, SaysWhatSimulateSays) {
     ASSERT_TRUE(outcome.figures);
     EXPECT_EQ(outcome.figures->step, report->prediction.step);
     EXPECT_EQ(outcome.figures->low, report->prediction.low);
-    EXPECT_EQ(outcome.figures->rent, report->prediction.expense.rent);
+    EXPECT_EQ(outcome.figures->usd, report->prediction.expense.rent);
     EXPECT_EQ(outcome.figures->training_steps, report->prediction.training->steps);
   }
+}
+
+// The bill is the rent and the electricity.
+TEST(RunSweep, CountsElectricityAndItsCarbon) {
+  const TemporaryFolder folder;
+  const auto figures = [&](const std::string& set) {
+    const sweep::Setup setup =
+        setup_of(folder, "axes: [{key: strategy.micro_batch, values: [1]}]\nset: {" + set + "}\n");
+    return *run(setup).results.outcomes[0]->figures;
+  };
+  const StepFigures without = figures("");
+  const StepFigures with =
+      figures("cluster.electricity: 0.36 USD/kWh, cluster.carbon: 0.36 kg/kWh");
+  EXPECT_FALSE(without.carbon);
+  EXPECT_NEAR((*with.usd - *without.usd) / 1_USD, *with.energy / 1_J * 1e-7, 1e-12);
+  EXPECT_NEAR(*with.carbon / 1_kg, *with.energy / 1_J * 1e-7, 1e-12);
+}
+
+TEST(RunSweep, SaysWhoseEnergyIsWithoutHosts) {
+  const TemporaryFolder folder;
+  const sweep::Setup setup =
+      setup_of(folder, "axes: [{key: cluster.node, values: [dgx-a100-80gb, mi300x-8gpu]}]\n");
+  const Results results = run(setup).results;
+  ASSERT_TRUE(results.outcomes[1]->figures) << results.outcomes[1]->why;
+  EXPECT_TRUE(results.outcomes[0]->figures->without_host_power.empty());
+  EXPECT_FALSE(results.outcomes[1]->figures->without_host_power.empty());
+  EXPECT_THAT(sweep_text(results, ranking_of(results), 5),
+              HasSubstr("energy: hosts of MI300X are not counted, those of others are"));
+}
+
+TEST(RunSweep, RefusesWhatNeedsMoreMemoryThanThereIs) {
+  const TemporaryFolder folder;
+  sweep::Setup setup = setup_of(folder, "axes: [{key: strategy.micro_batch, values: [1, 2]}]\n");
+  setup.max_memory = 1_KiB;
+  const auto refused = run_sweep(setup, {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("that a point may take here"));
+  EXPECT_THAT(refused.error().message, HasSubstr("--threads"));
+  // A file does not hold it against a larger machine.
+  std::vector<std::string> remarks;
+  auto store = opened(folder.path() / "r.db", setup, remarks);
+  EXPECT_FALSE(run_sweep(setup, {.store = &store}));
+  setup.max_memory = 1_GiB;
+  EXPECT_EQ(run(setup, {.store = &store}).computed, 2);
+}
+
+// From a folder, and from the one above it: the same keys and messages.
+TEST(RunSweep, DoesNotDependOnWhereItIsRunFrom) {
+  const TemporaryFolder folder;
+  folder.write("base.yaml", kStudy);
+  folder.write("my.yaml", "extends: dgx-h100\n");
+  const auto file = folder.write(
+      "sweep.yaml",
+      "study: base.yaml\n"
+      "axes: [{key: cluster.node, values: [my.yaml, none.yaml, {extends: my.yaml}]}]\n");
+  const std::vector<std::filesystem::path> catalogue{FORESHARD_SOURCE_DIR "/configs"};
+  const auto keys = [&](const std::filesystem::path& from) {
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(from);
+    const auto path = std::filesystem::relative(file, from);
+    auto sweep = load_sweep(path.string(), {.catalogue = catalogue});
+    const sweep::Setup setup{.sweep = *std::move(sweep), .catalogue = catalogue, .version = "test"};
+    std::string text = *common_work(setup);
+    for (std::int64_t i = 0; i < 3; ++i) text += "\n" + load_point(setup, i)->key;
+    text += json(run(setup).results);
+    std::filesystem::current_path(before);
+    return text;
+  };
+  const std::string here = keys(folder.path());
+  EXPECT_EQ(keys(folder.path().parent_path()), here);
+  EXPECT_THAT(here, HasSubstr("there is no file 'none.yaml'"));
+  EXPECT_THAT(here, HasSubstr("sweep.yaml: node none.yaml (cluster.node: none.yaml): error"));
+}
+
+TEST(RunSweep, SaysWhatIsNotDone) {
+  const TemporaryFolder folder;
+  const sweep::Setup setup = setup_of(
+      folder, std::string(kAxes) + "goal: {within: 1000 d, budget: 1e9 USD, minimise: usd}\n");
+  std::atomic<int> done = 0;
+  const RunResult part =
+      run(setup, {.out_of_time = [&] { return done >= 2; }, .progress = [&] { ++done; }});
+  const std::string text = sweep_text(part.results, ranking_of(part.results), 20);
+  EXPECT_THAT(text, HasSubstr("micro_batch 4                not done yet"));
+  EXPECT_THAT(text, HasSubstr("2 points meet it so far. The best of those that are done: "));
+  EXPECT_THAT(text, Not(HasSubstr("The answer")));
+  EXPECT_THAT(sweep_text(part.results, ranking_of(part.results), 1), HasSubstr("more (--top)"));
 }
 
 TEST(RunSweep, DoesNotDependOnThreads) {
@@ -202,6 +300,12 @@ TEST(Store, KeepsWhatIsDoneAndComputesNothingTwice) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(json(*read), serial);
   EXPECT_TRUE(remarks.empty());
+  // What is there stays there, however little a further run gets to.
+  {
+    auto store = opened(file, setup, remarks);
+    EXPECT_TRUE(run(setup, {.store = &store, .out_of_time = [] { return true; }}).partial);
+  }
+  EXPECT_EQ(json(*read_results(file)), serial);
   // Another version computes all of it again.
   sweep::Setup other = setup;
   other.version = "other";
@@ -233,11 +337,41 @@ TEST(Store, OfShardsIsMergedToTheSameBytes) {
               HasSubstr("different sweeps"));
 }
 
+TEST(Store, LeavesAloneWhatIsNoDatabase) {
+  const TemporaryFolder folder;
+  const sweep::Setup setup = setup_of(folder, kAxes);
+  const auto fault = [&](const std::filesystem::path& place) {
+    std::vector<std::string> remarks;
+    const auto store = Store::open(place, question_of(setup.sweep), "", remarks);
+    EXPECT_TRUE(remarks.empty());
+    return store ? "opened" : store.error().message;
+  };
+  EXPECT_THAT(fault(folder.path() / "base.yaml"), HasSubstr("is left as it is"));
+  EXPECT_EQ(*foreshard::read_file(folder.path() / "base.yaml", 1_MiB), kStudy);
+  EXPECT_THAT(fault(folder.path()), HasSubstr("is a folder; name a file in it"));
+  EXPECT_THAT(fault(folder.path() / "none" / "r.db"), HasSubstr("make it first"));
+}
+
+TEST(Store, CountsPointsThatRepeatOthersApart) {
+  const TemporaryFolder folder;
+  const sweep::Setup setup =
+      setup_of(folder,
+               "axes: [{name: x, choices: [{name: a, set: {strategy.micro_batch: 1}},"
+               " {name: b, set: {strategy.micro_batch: 1}}]}]\n");
+  std::vector<std::string> remarks;
+  auto store = opened(folder.path() / "r.db", setup, remarks);
+  const RunResult result = run(setup, {.store = &store});
+  EXPECT_EQ(result.computed, 1);
+  EXPECT_EQ(result.repeated, 1);
+  EXPECT_EQ(result.known, 0);
+  EXPECT_FALSE(result.partial);
+}
+
 TEST(Store, SetsForeignAndDamagedFilesAside) {
   const TemporaryFolder folder;
   const sweep::Setup setup = setup_of(folder, kAxes);
   const auto file = folder.path() / "results.db";
-  const std::string foreign(5000, 'x');
+  const std::string foreign = std::string("SQLite format 3", 16) + std::string(5000, 'x');
   folder.write("results.db", foreign);
   EXPECT_THAT(read_results(file).error().message, HasSubstr("is no results file"));
   std::vector<std::string> remarks;
@@ -265,8 +399,8 @@ TEST(Store, IsOneProcessesAtATime) {
   const TemporaryFolder folder;
   const sweep::Setup setup = setup_of(folder, kAxes);
   std::vector<std::string> remarks;
-  const auto first = Store::open(folder.path() / "r.db", question_of(setup.sweep), remarks);
-  const auto second = Store::open(folder.path() / "r.db", question_of(setup.sweep), remarks);
+  const auto first = Store::open(folder.path() / "r.db", question_of(setup.sweep), "", remarks);
+  const auto second = Store::open(folder.path() / "r.db", question_of(setup.sweep), "", remarks);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Error::Code::kIo);
   EXPECT_THAT(second.error().message, HasSubstr("in use by another run"));
@@ -300,7 +434,42 @@ TEST(Team, GivesTheBytesOfOneProcess) {
   EXPECT_TRUE(ended[0].ok() && ended[1].ok());
   ASSERT_FALSE(ended[2].ok());
   EXPECT_THAT(ended[2].error().message, HasSubstr("its sweep, its files or its version differ"));
+  // Whoever comes later learns that all is over, and nobody of another job does.
+  Team late = zero;
+  late.identity.rank = 1;
+  late.patience = 0.2_s;
+  EXPECT_TRUE(help(setup, late, 1).ok());
+  late.identity.token = "other";
+  EXPECT_FALSE(help(setup, late, 1).ok());
+  forget_ranks(zero);
   EXPECT_FALSE(std::filesystem::exists(zero.place));
+}
+
+// A rank that takes a point and says nothing more: time is over, and so is its connection.
+TEST(Team, GivesUpARankThatHangs) {
+  const TemporaryFolder folder;
+  const sweep::Setup setup = setup_of(folder, kAxes);
+  const Team zero{.identity = {.rank = 0, .ranks = 2, .token = "t"},
+                  .one_host = true,
+                  .place = folder.path() / "r.rank-0",
+                  .grace = 0.2_s};
+  std::jthread hung([&] {
+    std::optional<net::RankZero> place;
+    while (!(place = net::rank_zero_in(zero.place)))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto socket = net::connect_to(place->address(), place->port, 5_s);
+    internal::send(socket->get(), {"hello", "1", *common_work(setup), "t"});
+    EXPECT_EQ(internal::receive(socket->get()), internal::Words{"welcome"});
+    internal::send(socket->get(), {"next"});
+    EXPECT_TRUE(internal::receive(socket->get()));
+    EXPECT_FALSE(internal::receive(socket->get()));
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  const RunResult result =
+      run(setup,
+          {.out_of_time = [&] { return std::chrono::steady_clock::now() > end; }, .team = &zero});
+  EXPECT_TRUE(result.partial);
+  EXPECT_EQ(result.computed, 8);
 }
 
 TEST(Shard, IsReadOrRefused) {
