@@ -10,13 +10,13 @@
 
 namespace foreshard::cli {
 
-/// One at a time. The destructor brings back what Ctrl-C did before.
 /// What becomes of that which is done when the first one comes.
 enum class Kept : std::uint8_t {
   kShown,   ///< The command shows it.
   kStored,  ///< It is in a file, too.
 };
 
+/// One at a time. The destructor brings back what Ctrl-C did before.
 class Interruption {
  public:
   explicit Interruption(Kept kept = Kept::kShown);

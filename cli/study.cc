@@ -82,7 +82,15 @@ class StudyCommand final : public Command {
     return {};
   }
 
+  Status refuse_top() const {
+    const auto given = declaration_->given();
+    if (format_ == "text" || std::ranges::find(given, "--top") == given.end()) return {};
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("--top: {} has all points; leave it out", format_)};
+  }
+
   Result<ExitCode> exported() const {
+    FORESHARD_TRY(refuse_top());
     FORESHARD_TRY(refuse_others("export", {"--top", "--format", "--output"}));
     FORESHARD_TRY(refuse_same_place("--output", output_, "study export", results_to_export_));
     FORESHARD_ASSIGN(const sweep::Results results, sweep::read_results(results_to_export_));
@@ -99,9 +107,12 @@ class StudyCommand final : public Command {
   }
 
   Result<ExitCode> swept(const Environment& environment) const {
+    FORESHARD_TRY(refuse_top());
     FORESHARD_TRY(refuse_same_place("--output", output_, "--results", results_));
-    FORESHARD_TRY(refuse_same_place("--output", output_, "the sweep", file_));
-    FORESHARD_TRY(refuse_same_place("--results", results_, "the sweep", file_));
+    if (file_ != "-") {
+      FORESHARD_TRY(refuse_same_place("--output", output_, "the sweep", file_));
+      FORESHARD_TRY(refuse_same_place("--results", results_, "the sweep", file_));
+    }
     sweep::RunOptions options;
     if (!shard_.empty()) {
       const auto shard = sweep::parse_shard(shard_);
@@ -112,7 +123,7 @@ class StudyCommand final : public Command {
     FORESHARD_ASSIGN(const sweep::Team team, sweep::team_of(net::environment(), results_));
     const bool together = team.identity.ranks > 1;
     options.threads = threads(together);
-    FORESHARD_ASSIGN(const sweep::Setup setup, setup_of(environment, options.threads));
+    FORESHARD_ASSIGN(const sweep::Setup setup, setup_of(environment, options.threads, team));
     if (team.identity.rank > 0) return helped(setup, team, options.threads);
     if (together && !results_.empty()) options.team = &team;
     if (!together && !results_.empty()) sweep::forget_ranks(team);
@@ -159,7 +170,8 @@ class StudyCommand final : public Command {
                                             std::chrono::duration<double>(*budget / 1_s)));
   }
 
-  Result<sweep::Setup> setup_of(const Environment& environment, std::int64_t threads) const {
+  Result<sweep::Setup> setup_of(const Environment& environment, std::int64_t threads,
+                                const sweep::Team& team) const {
     FORESHARD_ASSIGN(auto loaded, sweep::load_sweep(file_, {.catalogue = environment.catalogue}));
     // Threads that the points leave over go to their searches.
     const std::int64_t points = sweep::size_of(sweep::names_of(loaded.sweep));
@@ -167,13 +179,14 @@ class StudyCommand final : public Command {
                         .catalogue = environment.catalogue,
                         .version = version_line(),
                         .search_threads = std::max<std::int64_t>(threads / points, 1),
-                        .max_memory = memory_of_one(threads)};
+                        .max_memory = memory_of_one(
+                            std::min(threads * (team.one_host ? team.identity.ranks : 1), points))};
   }
 
   // What is free, shared among the points that are simulated at the same time.
-  static Bytes memory_of_one(std::int64_t threads) {
+  static Bytes memory_of_one(std::int64_t at_once) {
     const auto free = sim::free_memory();
-    return free ? *free / static_cast<double>(threads) : sweep::Setup{}.max_memory;
+    return free ? *free / static_cast<double>(at_once) : sweep::Setup{}.max_memory;
   }
 
   // Launchers start as many ranks as there are processors.

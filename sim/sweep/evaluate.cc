@@ -70,6 +70,18 @@ void replace_all(std::string& text, const std::string& part, const std::string& 
     text.replace(at, part.size(), by);
 }
 
+// Takes `folder` from paths that begin with it.
+void strip_paths(std::string& text, const std::string& folder) {
+  if (folder.empty()) return;
+  constexpr std::string_view kBefore = " '\"\n(=:[{";
+  for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;) {
+    if (at == 0 || kBefore.find(text[at - 1]) != std::string_view::npos)
+      text.erase(at, folder.size());
+    else
+      ++at;
+  }
+}
+
 // A message of a point as the author of the sweep reads it: with the places of its file, and the
 // same wherever it is run from.
 std::string shown(const Setup& setup, std::int64_t index, std::string message) {
@@ -91,7 +103,9 @@ std::string shown(const Setup& setup, std::int64_t index, std::string message) {
     name(key, mapping ? **part : yaml::quoted(**part), key);
   }
   replace_all(message, "command line:", loaded.file + ", its parts:");
-  if (!loaded.folder.empty()) replace_all(message, (loaded.folder / "").string(), "");
+  const std::filesystem::path folder = loaded.folder / "";
+  strip_paths(message, folder.string());
+  strip_paths(message, folder.lexically_normal().string());
   return message;
 }
 

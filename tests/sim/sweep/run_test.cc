@@ -453,21 +453,30 @@ TEST(Team, GivesUpARankThatHangs) {
                   .one_host = true,
                   .place = folder.path() / "r.rank-0",
                   .grace = 0.2_s};
+  const std::string work = *common_work(setup);
+  std::atomic<bool> has_point = false;
   std::jthread hung([&] {
     std::optional<net::RankZero> place;
     while (!(place = net::rank_zero_in(zero.place)))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const auto socket = net::connect_to(place->address(), place->port, 5_s);
-    internal::send(socket->get(), {"hello", "1", *common_work(setup), "t"});
+    internal::send(socket->get(), {"hello", "1", work, "t"});
     EXPECT_EQ(internal::receive(socket->get()), internal::Words{"welcome"});
     internal::send(socket->get(), {"next"});
     EXPECT_TRUE(internal::receive(socket->get()));
+    has_point = true;
     EXPECT_FALSE(internal::receive(socket->get()));
   });
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  std::atomic<int> done = 0;
   const RunResult result =
-      run(setup,
-          {.out_of_time = [&] { return std::chrono::steady_clock::now() > end; }, .team = &zero});
+      run(setup, {.out_of_time = [&] { return done == 8; },
+                  .progress =
+                      [&] {
+                        while (!has_point)
+                          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                        ++done;
+                      },
+                  .team = &zero});
   EXPECT_TRUE(result.partial);
   EXPECT_EQ(result.computed, 8);
 }
