@@ -37,7 +37,7 @@ struct RunOptions {
 };
 
 struct RunResult {
-  Results results;
+  Results results;  ///< Also what the store has of points that this run did not come to.
   std::int64_t computed = 0;
   std::int64_t known = 0;     ///< Were in the store before.
   std::int64_t repeated = 0;  ///< Are the same as another one that was computed.

@@ -135,6 +135,9 @@ constexpr const char* kTables =
     "CREATE TABLE point(id INTEGER PRIMARY KEY, key TEXT NOT NULL);"
     "CREATE TABLE outcome(key TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;";
 
+constexpr const char* kPoints =
+    "SELECT point.id, point.key, outcome.text FROM point JOIN outcome USING (key)";
+
 std::string column(sqlite3_stmt* row, int index) {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(row, index));
   return text == nullptr
@@ -263,11 +266,9 @@ Result<Content> content_of(const fs::path& path) {
                       content.question = column(row, 0);
                       content.work = column(row, 1);
                     }) &&
-      database.each(
-          "SELECT point.id, point.key, outcome.text FROM point JOIN outcome USING (key)", {},
-          [&](sqlite3_stmt* row) {
-            content.points[sqlite3_column_int64(row, 0)] = {column(row, 1), column(row, 2)};
-          });
+      database.each(kPoints, {}, [&](sqlite3_stmt* row) {
+        content.points[sqlite3_column_int64(row, 0)] = {column(row, 1), column(row, 2)};
+      });
   if (!read || content.question.empty())
     return empty || read
                ? Error{Error::Code::kInvalidInput, path.string() + ": has no results of a sweep"}
@@ -342,6 +343,16 @@ Status Store::put(std::int64_t index, const std::string& key, const Outcome& out
   }));
   if (!stored) state_->found[key] = text;
   return {};
+}
+
+Result<std::map<std::int64_t, Outcome>> Store::held() {
+  std::map<std::int64_t, Outcome> points;
+  if (!state_->file.database.each(kPoints, {}, [&](sqlite3_stmt* row) {
+        if (auto outcome = outcome_in(column(row, 2)))
+          points.emplace(sqlite3_column_int64(row, 0), *std::move(outcome));
+      }))
+    return state_->file.system_error();
+  return points;
 }
 
 Result<Results> read_results(const fs::path& path) {

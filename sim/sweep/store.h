@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,8 @@ class Store {
   /// Point `index` has this outcome.
   /// \return kIo where the system refuses (the disk is full); the file then has what it had.
   Status put(std::int64_t index, const std::string& key, const Outcome& outcome);
+  /// All points of the question that the file has, also from earlier runs. \return kIo as find.
+  Result<std::map<std::int64_t, Outcome>> held();
 
  private:
   struct State;

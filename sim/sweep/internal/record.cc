@@ -48,6 +48,15 @@ std::optional<Error> Record::failed() const {
 Result<RunResult> Record::take() {
   const std::lock_guard lock(mutex_);
   if (failed_) return *failed_;
+  auto& outcomes = result_.results.outcomes;
+  if (store_ != nullptr && result_.results.done() < std::ssize(outcomes)) {
+    FORESHARD_ASSIGN(auto held, store_->held());
+    for (auto& [index, outcome] : held)
+      if (index >= 0 && index < std::ssize(outcomes)) {
+        auto& place = outcomes[static_cast<std::size_t>(index)];
+        if (!place) place = std::move(outcome);
+      }
+  }
   return std::move(result_);
 }
 

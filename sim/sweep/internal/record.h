@@ -28,7 +28,8 @@ class Record {
   void fail(Error error);
   std::optional<Error> failed() const;
 
-  /// All of it. \pre nobody else uses the record any more.
+  /// All of it, with what the store has of points that nobody came to. \pre nobody else uses the
+  /// record any more.
   Result<RunResult> take();
 
  private:
