@@ -126,7 +126,6 @@ class StudyCommand final : public Command {
     FORESHARD_ASSIGN(const sweep::Setup setup, setup_of(environment, options.threads, team));
     if (team.identity.rank > 0) return helped(setup, team, options.threads);
     if (together && !results_.empty()) options.team = &team;
-    if (!together && !results_.empty()) sweep::forget_ranks(team);
 
     std::optional<sweep::Store> store;
     if (!results_.empty()) {
@@ -135,6 +134,7 @@ class StudyCommand final : public Command {
       FORESHARD_ASSIGN(
           store, sweep::Store::open(results_, sweep::question_of(setup.sweep), work, remarks));
       for (const std::string& remark : remarks) note(remark);
+      if (!together) sweep::forget_ranks(team);  // The file is locked: no team is at work.
       options.store = &*store;
     }
     const Interruption interruption(results_.empty() ? Kept::kShown : Kept::kStored);
