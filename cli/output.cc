@@ -47,8 +47,10 @@ Status refuse_same_place(std::string_view first_option, const std::string& first
   if (first.empty() || second.empty()) return {};
   std::error_code first_fault;
   std::error_code second_fault;
-  const auto one = std::filesystem::weakly_canonical(first, first_fault);
-  const auto other = std::filesystem::weakly_canonical(second, second_fault);
+  // Absolute before: of a file that is not there yet, only folders can be looked up.
+  const auto one = std::filesystem::weakly_canonical(std::filesystem::absolute(first), first_fault);
+  const auto other =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(second), second_fault);
   const bool known = !first_fault && !second_fault;
   if (known ? one != other : first != second) return {};
   return Error{Error::Code::kInvalidInput,

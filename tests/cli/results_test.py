@@ -114,12 +114,12 @@ class Results(unittest.TestCase):
     def test_sweep(self):
         with tempfile.TemporaryDirectory() as folder:
             sweep = pathlib.Path(folder) / "sweep.yaml"
-            axes = (f"study: {SMALL}\naxes: [{{key: model.layers, values: [24, 480]}},"
-                    " {key: strategy.micro_batch, values: [1, 3]}]\n")
+            layers = f"study: {SMALL}\naxes: [{{key: model.layers, values: [24, 480]}}"
+            axes = layers + ", {key: strategy.micro_batch, values: [1, 3]}]\n"
             sweep.write_text(axes + "goal: {train: 1B tokens, within: 1 h, budget: 1e9 USD}\n")
             run = ("study", sweep, "--format", "json")
             simulated = result(*run, codes=(0, 3))
-            sweep.write_text(axes + "search: {space: {level: 1}, simulate: 1, certify: 0}\n")
+            sweep.write_text(layers + "]\nsearch: {space: {level: 1}, simulate: 1, certify: 0}\n")
             self.hold("foreshard.sweep/1", simulated, result(*run, codes=(0, 3)))
 
     def test_graph_search(self):

@@ -186,6 +186,7 @@ class Study(unittest.TestCase):
                 (("export", "no.db"), "no.db: there is no such file"),
                 (("export", "base.yaml"), "base.yaml: is no results file"),
                 (("export", "f.db", "-o", "./f.db"), "give each its own file"),
+                (("sweep.yaml", "--results", "f.db", "-o", "./f.db"), "give each its own file"),
                 (("sweep.yaml", "--top", "3", "--format", "csv"), "--top: csv has all points"),
                 (("export", "f.db", "--shard", "1/2"), "study export: --shard has no effect there"),
                 (("merge", "f.db", "-o", "g.db", "--format", "csv"), "--format has no effect there"),
