@@ -4,6 +4,7 @@
 #include <array>
 #include <fmt/format.h>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -61,12 +62,18 @@ Status fault_in_axes(std::vector<Axis>& axes, const yaml::Loader& loader) {
   return {};
 }
 
-// Keys of a strategy that a search writes whatever they were; the others it takes over.
-constexpr std::array<std::string_view, 16> kSearched{
-    "tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel",
-    "expert_parallel", "schedule",          "schedule_actions", "expert_tensor_parallel",
-    "schedule_file",   "pass_times",        "virtual_stages",   "layers_per_stage",
-    "micro_batch",     "recompute",         "zero_stage",       "sequence_parallel"};
+// Whether a search writes this key of a strategy whatever it was: its knobs, but for those that it
+// takes over from the study where its space does not name them, and what belongs to a schedule.
+bool is_searched(std::string_view key) {
+  constexpr std::array<std::string_view, 6> kTakenOver{"global_batch",     "rank_order",
+                                                       "token_dispatcher", "overlap_experts",
+                                                       "shard_replicas",   "recompute_layers"};
+  constexpr std::array<std::string_view, 3> kOfSchedule{"schedule_actions", "schedule_file",
+                                                        "pass_times"};
+  const auto is_one = [&](const auto& keys) { return std::ranges::find(keys, key) != keys.end(); };
+  return is_one(kOfSchedule) ||
+         (search::knobs_of({}).contains(std::string(key)) && !is_one(kTakenOver));
+}
 
 // A key that the sweep sets, and who does it.
 struct SetKey {
@@ -95,7 +102,7 @@ class Keys {
     if (searched_ && key.starts_with(kStrategy)) {
       const std::string_view inner = std::string_view(key).substr(kStrategy.size());
       const std::string_view first = inner.substr(0, inner.find('.'));
-      if (std::ranges::find(kSearched, first) != kSearched.end())
+      if (is_searched(first))
         return loader_.error_at(by.at, fmt::format("the search chooses {} itself", key),
                                 fmt::format("give search.space.{}, or leave out search", first));
     }
