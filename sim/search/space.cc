@@ -1,6 +1,7 @@
 #include "sim/search/space.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -380,6 +381,22 @@ std::string fault_of(const SearchSpace& space, std::vector<std::int64_t> SearchS
 }
 
 }  // namespace
+
+std::span<const SpaceSize> sizes_of_space() {
+  static constexpr std::array<SpaceSize, 10> kSizes{{
+      {"tp", &SearchSpace::tensor_parallel, &Strategy::tensor_parallel},
+      {"pp", &SearchSpace::pipeline_parallel, &Strategy::pipeline_parallel},
+      {"dp", &SearchSpace::data_parallel, &Strategy::data_parallel},
+      {"cp", &SearchSpace::context_parallel, &Strategy::context_parallel},
+      {"ep", &SearchSpace::expert_parallel, &Strategy::expert_parallel},
+      {"etp", &SearchSpace::expert_tensor_parallel, &Strategy::expert_tensor_parallel},
+      {"mb", &SearchSpace::micro_batch, &Strategy::micro_batch},
+      {"v", &SearchSpace::virtual_stages, &Strategy::virtual_stages},
+      {"zero", &SearchSpace::zero_stage, &Strategy::zero_stage},
+      {"hsdp", &SearchSpace::shard_replicas, &Strategy::shard_replicas},
+  }};
+  return kSizes;
+}
 
 SizeLimits limits_of(std::vector<std::int64_t> SearchSpace::*list) {
   if (list == &SearchSpace::zero_stage) return {.least = 0, .most = 3};

@@ -61,6 +61,15 @@ struct SearchSpace {
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
 
+/// A size of a strategy: its short word ("tp"), the values of it that a space names, and where a
+/// strategy has it.
+struct SpaceSize {
+  std::string_view word;
+  std::vector<std::int64_t> SearchSpace::*values;
+  std::int64_t Strategy::*value;
+};
+std::span<const SpaceSize> sizes_of_space();
+
 /// Between which numbers the values of a list of sizes lie.
 struct SizeLimits {
   std::int64_t least = 1;

@@ -1,7 +1,6 @@
 #include "sim/search/why_not.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <fmt/format.h>
 #include <optional>
@@ -14,24 +13,6 @@
 
 namespace foreshard::search {
 namespace {
-
-struct Size {
-  std::string_view word;
-  std::vector<std::int64_t> SearchSpace::*values;
-  std::int64_t Strategy::*value;
-};
-constexpr std::array<Size, 10> kSizes{{
-    {"tp", &SearchSpace::tensor_parallel, &Strategy::tensor_parallel},
-    {"pp", &SearchSpace::pipeline_parallel, &Strategy::pipeline_parallel},
-    {"dp", &SearchSpace::data_parallel, &Strategy::data_parallel},
-    {"cp", &SearchSpace::context_parallel, &Strategy::context_parallel},
-    {"ep", &SearchSpace::expert_parallel, &Strategy::expert_parallel},
-    {"etp", &SearchSpace::expert_tensor_parallel, &Strategy::expert_tensor_parallel},
-    {"mb", &SearchSpace::micro_batch, &Strategy::micro_batch},
-    {"v", &SearchSpace::virtual_stages, &Strategy::virtual_stages},
-    {"zero", &SearchSpace::zero_stage, &Strategy::zero_stage},
-    {"hsdp", &SearchSpace::shard_replicas, &Strategy::shard_replicas},
-}};
 
 std::vector<std::string> words_in(std::string_view text) {
   std::vector<std::string> words(1);
@@ -87,9 +68,10 @@ bool narrow(SearchSpace& space, std::string_view word) {
     if (layers) space.layers_per_stage = *layers;
     return layers.has_value();
   }
-  const auto* size = std::ranges::find(kSizes, name, &Size::word);
+  const auto sizes = sizes_of_space();
+  const auto size = std::ranges::find(sizes, name, &SpaceSize::word);
   const auto number = number_in(value);
-  if (size == kSizes.end() || !number) return false;
+  if (size == sizes.end() || !number) return false;
   const SizeLimits limits = limits_of(size->values);
   if (*number < limits.least || *number > limits.most) return false;
   space.*(size->values) = {*number};
@@ -153,7 +135,7 @@ bool is_within(const Strategy& strategy, const SearchSpace& space, const Model& 
   const auto allows = [](const auto& values, const auto& value) {
     return values.empty() || std::ranges::find(values, value) != values.end();
   };
-  const bool has_sizes = std::ranges::all_of(kSizes, [&](const Size& size) {
+  const bool has_sizes = std::ranges::all_of(sizes_of_space(), [&](const SpaceSize& size) {
     return allows(space.*(size.values), strategy.*(size.value));
   });
   const bool has_layers = space.layers_per_stage.empty() ||
