@@ -1,9 +1,11 @@
 #include "validate/compare/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,7 @@ Bytes largest(std::size_t characters) {
 class Compare final : public Command {
  public:
   void declare(Declaration& declaration) override {
+    declaration_ = declaration;
     study_.declare(declaration);
     declaration.argument("OTHER", measurement_,
                          "Measurement of the study's Program by foreshard-replay; or another study "
@@ -57,7 +60,8 @@ class Compare final : public Command {
   }
 
   Result<ExitCode> run(const Environment& environment) override {
-    if (is_predicted(measurement_) || !sets_of_b_.empty()) return put_beside(environment);
+    FORESHARD_ASSIGN(const bool predicted, is_predicted(measurement_));
+    if (predicted || !sets_of_b_.empty()) return put_beside(environment);
     FORESHARD_TRY(only_beside_studies());
     std::optional<double> limit;
     if (!limit_.empty()) {
@@ -81,6 +85,14 @@ class Compare final : public Command {
       if (!value->empty())
         return Error{Error::Code::kInvalidInput,
                      fmt::format("{} is of a study beside a measurement; leave it out", flag)};
+    if (is_given("--residuals"))
+      return Error{Error::Code::kInvalidInput,
+                   "--residuals is of a study beside a measurement; leave it out"};
+    if (break_even_.empty() && is_given("--by"))
+      return Error{
+          Error::Code::kInvalidInput,
+          "--by says what --break-even makes the same; give --break-even KEY=LOW..HIGH, or "
+          "leave it out"};
     const Busy busy("comparing");
     FORESHARD_ASSIGN(const auto sides, side_by_side({.a = study_,
                                                      .b = measurement_,
@@ -93,11 +105,18 @@ class Compare final : public Command {
     return kDone;
   }
 
+  bool is_given(std::string_view option) const {
+    return std::ranges::count(declaration_->given(), option) > 0;
+  }
+
   Status only_beside_studies() const {
     if (measurement_.empty())
       return Error{Error::Code::kInvalidInput,
                    "give what the study is compared with: MEASUREMENT.json of foreshard-replay, "
                    "another study, a prediction as JSON, or --set-b KEY=VALUE"};
+    if (is_given("--by") && break_even_.empty())
+      return Error{Error::Code::kInvalidInput,
+                   "--by is of two studies; " + measurement_ + " is a measurement"};
     if (break_even_.empty()) return {};
     return Error{Error::Code::kInvalidInput,
                  "--break-even is of two studies; " + measurement_ + " is a measurement"};
@@ -149,6 +168,7 @@ class Compare final : public Command {
     return kGateFailed;
   }
 
+  std::optional<Declaration> declaration_;
   StudyOptions study_;
   std::string measurement_;
   std::vector<std::string> sets_of_b_;

@@ -1,8 +1,11 @@
 #include "cli/compare_studies.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -13,11 +16,13 @@
 #include "sim/report/predict.h"
 #include "sim/study/break_even.h"
 #include "sim/study/inputs.h"
+#include "validate/measurement/json.h"
 
 namespace foreshard::cli {
 namespace {
 
 constexpr Bytes kLargestResult = 64_MiB;
+constexpr double kHalf = 0.5;
 constexpr std::size_t kMostEffects = 24;  // keys that are tried alone: a simulation each
 
 bool is_json_file(const std::string& name) {
@@ -41,6 +46,23 @@ Result<Side> side_of_file(const std::string& path) {
   auto outcome = report::read_outcome(text);
   if (!outcome) return Error{outcome.error().code, path + ": " + outcome.error().message};
   return Side{*std::move(outcome), std::nullopt};
+}
+
+// Which of the differences, in the order of their keys, are tried alone: of each part of the study
+// ("cluster", "strategy") the first, then of each the second, and so on, up to kMostEffects.
+std::vector<std::size_t> tried_alone(const std::vector<study::InputDifference>& differences) {
+  std::map<std::string, std::size_t> seen;                    // of each part
+  std::vector<std::pair<std::size_t, std::size_t>> in_turns;  // turn, index
+  for (std::size_t i = 0; i < differences.size(); ++i) {
+    if (differences[i].b.empty()) continue;
+    const std::string& key = differences[i].key;
+    in_turns.emplace_back(seen[key.substr(0, key.find('.'))]++, i);
+  }
+  std::ranges::sort(in_turns);
+  if (in_turns.size() > kMostEffects) in_turns.resize(kMostEffects);
+  std::vector<std::size_t> tried;
+  for (const auto& [turn, index] : in_turns) tried.push_back(index);
+  return tried;
 }
 
 // Makes and simulates the sides. A study is loaded again for each value that is tried.
@@ -112,15 +134,13 @@ class Sides {
     return given_.a.load_other(environment_, given_.b, sets);
   }
 
-  // Each change with the step of A that has it alone, for the first of them.
+  // Each change, some of them with the step of A that has it alone.
   std::vector<report::Change> changes_of(const std::vector<study::InputDifference>& differences) {
     std::vector<report::Change> changes;
-    for (const study::InputDifference& one : differences) {
-      report::Change change{.key = one.key, .a = one.a, .b = one.b, .step = {}};
-      if (!one.b.empty() && changes.size() < kMostEffects)
-        change.step = step_with(one.key + "=" + one.b);
-      changes.push_back(std::move(change));
-    }
+    for (const study::InputDifference& one : differences)
+      changes.push_back({.key = one.key, .a = one.a, .b = one.b, .step = {}});
+    for (const std::size_t tried : tried_alone(differences))
+      changes[tried].step = step_with(changes[tried].key + "=" + changes[tried].b);
     return changes;
   }
 
@@ -170,6 +190,14 @@ class Sides {
                              figure(), who)};
   }
 
+  // Whether B is a study with the whole numbers at the ends, but not with what lies between.
+  bool is_whole(const std::string& key, const study::ValueRange& range) const {
+    const auto whole = [](double value) { return value == std::round(value); };
+    if (!range.unit.empty() || !whole(range.low) || !whole(range.high)) return false;
+    return study_b({key + "=" + range.at(range.low)}) &&
+           !study_b({key + "=" + range.at(range.low + kHalf)});
+  }
+
   Result<report::Crossing> crossing_of(const report::Outcome& a) const {
     const auto equals = given_.break_even.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -180,23 +208,32 @@ class Sides {
     report::Crossing crossing;
     crossing.key = given_.break_even.substr(0, equals);
     crossing.metric = given_.metric;
-    auto range = study::parse_range(given_.break_even.substr(equals + 1));
-    if (!range) return Error{range.error().code, "--break-even: " + range.error().message};
-    crossing.low = range->at(range->low);
-    crossing.high = range->at(range->high);
+    const auto read = study::parse_range(given_.break_even.substr(equals + 1));
+    if (!read) return Error{read.error().code, "--break-even: " + read.error().message};
+    study::ValueRange range = *read;
+    crossing.low = range.at(range.low);
+    crossing.high = range.at(range.high);
     FORESHARD_ASSIGN(const double of_a, metric_of(a, "A"));
     const auto difference = [&](double value) -> Result<double> {
-      FORESHARD_ASSIGN(const auto study, study_b({crossing.key + "=" + range->at(value)}));
+      FORESHARD_ASSIGN(const auto study, study_b({crossing.key + "=" + range.at(value)}));
       FORESHARD_ASSIGN(const auto outcome, outcome_of(study));
       FORESHARD_ASSIGN(const double of_b, metric_of(outcome, "B"));
       return of_b - of_a;
     };
-    FORESHARD_ASSIGN(const auto found, study::break_even(difference, *range));
-    if (found.value)
-      crossing.value =
-          fmt::format("{:.4g}{}", *found.value, range->unit.empty() ? "" : " " + range->unit);
-    else
-      crossing.better = found.at_low > 0 ? "A" : "B";
+    range.whole = is_whole(crossing.key, range);
+    FORESHARD_ASSIGN(const auto found, study::break_even(difference, range));
+    const auto written = [&](double value) {
+      const std::string number =
+          range.whole ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+      return range.unit.empty() ? number : number + " " + range.unit;
+    };
+    if (found.value) {
+      crossing.value = written(*found.value);
+      return crossing;
+    }
+    crossing.better = found.at_low > 0 ? "A" : "B";
+    if (found.between)
+      crossing.between = {range.at(found.between->first), range.at(found.between->second)};
     return crossing;
   }
 
@@ -206,15 +243,24 @@ class Sides {
 
 }  // namespace
 
-bool is_predicted(const std::string& name) {
+Result<bool> is_predicted(const std::string& name) {
   if (name.empty()) return false;
   std::error_code status;
   if (name.ends_with(".yaml") || name.ends_with(".yml")) return true;
   if (!std::filesystem::is_regular_file(name, status)) return !name.ends_with(".json");
   const auto text = read_file(name, kLargestResult);
-  constexpr std::string_view kPrediction = "\"foreshard.prediction/1\"";
-  constexpr std::size_t kHead = 200;
-  return text && std::string_view(*text).substr(0, kHead).find(kPrediction) != std::string::npos;
+  if (!text) return false;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) return false;
+  const auto schema = json["schema"].get<std::string>();
+  if (schema == report::kPredictionSchema) return true;
+  if (schema == measure::kMeasurementSchema) return false;
+  return Error{
+      Error::Code::kInvalidInput,
+      fmt::format("{}: its schema is '{}'; compare takes a prediction ('{}', which foreshard "
+                  "simulate STUDY.yaml --format json makes) or a measurement ('{}', which "
+                  "foreshard-replay makes)",
+                  name, schema, report::kPredictionSchema, measure::kMeasurementSchema)};
 }
 
 Result<report::SideBySide> side_by_side(const SidesGiven& given, const Environment& environment) {

@@ -15,7 +15,8 @@ namespace foreshard::cli {
 
 /// Whether `name` stands for something predicted: a study's file, the name of one in the catalogue,
 /// or a prediction's JSON. Else it is taken for a measurement.
-bool is_predicted(const std::string& name);
+/// \return kInvalidInput for JSON that says it is something else ("foreshard.search/1").
+Result<bool> is_predicted(const std::string& name);
 
 struct SidesGiven {
   const StudyOptions& a;               ///< STUDY.yaml and its options.

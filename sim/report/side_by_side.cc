@@ -10,6 +10,7 @@
 
 #include "sim/report/internal/page.h"
 #include "sim/report/internal/parts.h"
+#include "sim/report/json.h"
 #include "sim/report/numbers.h"
 
 namespace foreshard::report {
@@ -148,6 +149,10 @@ void write_figures(Page& page, const SideBySide& sides) {
 
 void write_crossing(Page& page, const Crossing& crossing) {
   page.heading("Where both are the same", crossing.metric);
+  if (crossing.between)
+    return page.line(fmt::format("  At no value: up to {} = {} {} has less, from {} on {}",
+                                 crossing.key, crossing.between->first, crossing.better,
+                                 crossing.between->second, crossing.better == "A" ? "B" : "A"));
   page.line(crossing.value
                 ? fmt::format("  {} = {} of B", crossing.key, *crossing.value)
                 : fmt::format("  Nowhere: {} has less from {} = {} to {}", crossing.better,
@@ -180,11 +185,11 @@ Result<Outcome> read_outcome(std::string_view text) {
     return Error{Error::Code::kInvalidInput, "no prediction: " + why};
   };
   if (json.is_discarded() || !json.is_object()) return fault("no JSON object");
-  if (text_at(json, "/schema") != "foreshard.prediction/1")
-    return fault(
-        fmt::format("its schema is '{}', not 'foreshard.prediction/1'; foreshard simulate "
-                    "STUDY.yaml --format json makes one",
-                    text_at(json, "/schema")));
+  if (text_at(json, "/schema") != kPredictionSchema)
+    return fault(fmt::format(
+        "its schema is '{}', not '{}'; foreshard simulate STUDY.yaml --format json makes "
+        "one",
+        text_at(json, "/schema"), kPredictionSchema));
   Outcome outcome{.name = text_at(json, "/study/name"),
                   .model = text_at(json, "/study/model"),
                   .cluster = text_at(json, "/study/cluster"),
@@ -260,6 +265,9 @@ std::string to_json(const SideBySide& sides) {
         {"low", sides.crossing->low},
         {"high", sides.crossing->high},
         {"value", if_known(sides.crossing->value)},
+        {"between", sides.crossing->between
+                        ? Json{sides.crossing->between->first, sides.crossing->between->second}
+                        : Json(nullptr)},
         {"better", sides.crossing->better.empty() ? Json(nullptr) : Json(sides.crossing->better)}};
   constexpr int kIndent = 1;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

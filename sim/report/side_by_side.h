@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -59,7 +60,10 @@ struct Crossing {
   std::string low;     ///< The range that was searched, with units.
   std::string high;
   std::optional<std::string> value;
-  std::string better;  ///< Without a value: which side has less of the metric everywhere, "A".
+  /// Instead: two values between which the other side gets less, without their being the same.
+  std::optional<std::pair<std::string, std::string>> between;
+  /// Without a value: which side has less of the metric, "A": everywhere, or up to `between`.
+  std::string better;
 };
 
 struct SideBySide {

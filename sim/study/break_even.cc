@@ -1,5 +1,6 @@
 #include "sim/study/break_even.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -7,7 +8,10 @@
 namespace foreshard::study {
 namespace {
 
-constexpr double kPrecision = 1e-4;
+constexpr double kPrecision = 1e-4;         // of the value
+constexpr double kPrecisionOfRange = 1e-6;  // where the value is about zero
+constexpr double kJump = 1e-2;              // of what f changes over the range
+constexpr int kMostRounds = 200;
 
 struct Value {
   double number = 0;
@@ -30,6 +34,28 @@ std::optional<Value> value_of(std::string_view text) {
   return value;
 }
 
+// f has another sign at one end than at the other.
+struct Bracket {
+  double low = 0;
+  double high = 0;
+  double at_low = 0;
+  double at_high = 0;
+};
+
+double middle_of(const Bracket& bracket, const ValueRange& range) {
+  const double low = bracket.low;
+  const double high = bracket.high;
+  const double middle = low > 0 ? std::sqrt(low * high) : (low + high) / 2;
+  return range.whole ? std::clamp(std::round(middle), low + 1, high - 1) : middle;
+}
+
+bool is_narrow(const Bracket& bracket, const ValueRange& range) {
+  if (range.whole) return bracket.high - bracket.low <= 1;
+  const double largest = std::max(std::abs(bracket.low), std::abs(bracket.high));
+  return bracket.high - bracket.low <=
+         std::max(kPrecision * largest, kPrecisionOfRange * (range.high - range.low));
+}
+
 }  // namespace
 
 std::string ValueRange::at(double value) const {
@@ -47,7 +73,7 @@ Result<ValueRange> parse_range(std::string_view text) {
   const auto high = value_of(text.substr(dots + 2));
   if (!low || !high || !(low->number < high->number)) return fault;
   if (!low->unit.empty() && low->unit != high->unit) return fault;
-  return ValueRange{low->number, high->number, high->unit};
+  return ValueRange{low->number, high->number, high->unit, false};
 }
 
 Result<BreakEven> break_even(const std::function<Result<double>(double)>& difference,
@@ -58,14 +84,23 @@ Result<BreakEven> break_even(const std::function<Result<double>(double)>& differ
   if (found.at_low == 0) found.value = range.low;
   if (found.at_high == 0) found.value = range.high;
   if (found.value || (found.at_low > 0) == (found.at_high > 0)) return found;
-  double low = range.low;
-  double high = range.high;
-  while (high - low > kPrecision * std::abs(high)) {
-    const double middle = low > 0 ? std::sqrt(low * high) : (low + high) / 2;
+  Bracket bracket{range.low, range.high, found.at_low, found.at_high};
+  const double change = std::abs(found.at_high - found.at_low);
+  for (int round = 0; round < kMostRounds && !is_narrow(bracket, range); ++round) {
+    const double middle = middle_of(bracket, range);
     FORESHARD_ASSIGN(const double here, difference(middle));
-    ((here > 0) == (found.at_low > 0) ? low : high) = middle;
+    if (here == 0) {
+      found.value = middle;
+      return found;
+    }
+    const bool is_low = (here > 0) == (found.at_low > 0);
+    (is_low ? bracket.low : bracket.high) = middle;
+    (is_low ? bracket.at_low : bracket.at_high) = here;
   }
-  found.value = low > 0 ? std::sqrt(low * high) : (low + high) / 2;
+  if (range.whole || std::abs(bracket.at_high - bracket.at_low) > kJump * change)
+    found.between = {bracket.low, bracket.high};
+  else
+    found.value = middle_of(bracket, range);
   return found;
 }
 

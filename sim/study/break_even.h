@@ -3,7 +3,10 @@
 ///
 ///     find x in [low, high] with  f(x) = 0,   f(x) = metric of one at x - metric of the other
 ///
-/// by bisection, on the logarithm of x where both ends are positive. One f is one simulation.
+/// by bisection, on the logarithm of x where both ends are positive; of whole numbers at these
+/// alone. One f is one simulation. Where f changes its sign in a jump, by more than a hundredth of
+/// what it changes over the range, or between two whole numbers, nothing is the same: the answer is
+/// between which values the sign changes.
 /// Not modelled: that f may cross zero more than once; the answer is one crossing.
 #pragma once
 
@@ -11,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -20,7 +24,8 @@ namespace foreshard::study {
 struct ValueRange {
   double low = 0;
   double high = 0;
-  std::string unit;  ///< Empty for plain numbers.
+  std::string unit;    ///< Empty for plain numbers.
+  bool whole = false;  ///< Only whole numbers are tried. Then both ends are.
 
   std::string at(double value) const;  ///< "400 Gbit/s"
 };
@@ -28,12 +33,16 @@ struct ValueRange {
 Result<ValueRange> parse_range(std::string_view text);
 
 struct BreakEven {
-  std::optional<double> value;  ///< Where both are the same; empty if one is better everywhere.
-  double at_low = 0;            ///< f at the ends of the range.
+  std::optional<double> value;  ///< Where both are the same.
+  /// Instead: two values between which the one becomes better that was worse, without their being
+  /// the same. Neither: one is better everywhere.
+  std::optional<std::pair<double, double>> between;
+  double at_low = 0;  ///< f at the ends of the range.
   double at_high = 0;
 };
 /// \param difference  f. \pre low < high
-/// \return what `difference` returns; the value is within 1e-4 of the crossing, relative.
+/// \return what `difference` returns; the value is within 1e-4 of the crossing, relative,
+///     or within 1e-6 of the range.
 Result<BreakEven> break_even(const std::function<Result<double>(double)>& difference,
                              const ValueRange& range);
 

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/digest/sha256.h"
 #include "base/text.h"
 #include "base/yaml/describe.h"
 #include "base/yaml/leaves.h"
+
+#include "strategies/graph/operators/build.h"
 
 namespace foreshard::study {
 namespace {
@@ -20,6 +24,10 @@ std::string last_part(const std::string& key) {
   return key.substr(key.rfind('.') + 1);
 }
 
+std::string listed(const std::vector<std::string>& words) {
+  return "[" + join(words) + "]";
+}
+
 void add_leaves(const std::string& part, const std::string& text,
                 std::map<std::string, std::string>& inputs) {
   const auto leaves = yaml::leaves(text, part);
@@ -29,8 +37,56 @@ void add_leaves(const std::string& part, const std::string& text,
     std::string key = part + "." + leaf.path;
     if (std::ranges::find(kForPeople, last_part(key)) != kForPeople.end()) continue;
     if (key.ends_with(kValue)) key.resize(key.size() - kValue.size());
-    inputs[key] = leaf.list ? "[" + join(leaf.words) + "]" : join(leaf.words, " ");
+    inputs[key] = leaf.list ? listed(leaf.words) : join(leaf.words, " ");
   }
+}
+
+// The files that no yaml::Loader read for the study itself: a graph's.
+std::string digest_of_graph(const LoadedStudy& study) {
+  Sha256 digest;
+  for (std::size_t i = study.loader.inputs().size(); i < study.inputs.size(); ++i)
+    digest.update(study.inputs[i].bytes);
+  constexpr std::size_t kShown = 12;
+  return "sha256 " + digest.finish().substr(0, kShown);
+}
+
+void add_probabilities(const Graph& graph, std::map<std::string, std::string>& inputs) {
+  for (const Operator& op : graph.operators)
+    if (op.type == "condition")
+      inputs["graph.probabilities." + op.name] = fmt::format("{}", body_weight(op, 0));
+  for (const Graph& body : graph.bodies) add_probabilities(body, inputs);
+}
+
+// As the study says it (graph_source.h). `dims` are gone once the graph is read: they show in the
+// shapes of its inputs.
+void add_graph(const LoadedStudy& study, std::map<std::string, std::string>& inputs) {
+  const LoadedGraph& graph = *study.graph;
+  inputs["graph"] = study.model.name;
+  inputs["graph.file"] = digest_of_graph(study);
+  for (const MeshAxis& axis : graph.axes)
+    inputs["graph.axes." + axis.name] = std::to_string(axis.size);
+  for (std::size_t i = 0; i < graph.annotations.size(); ++i)
+    add_leaves("graph.annotations." + std::to_string(i), yaml::echo(graph.annotations[i]), inputs);
+  if (!graph.cuts.empty()) inputs["graph.cuts"] = listed(graph.cuts);
+  inputs["graph.seed"] = std::to_string(graph.seed);
+  if (graph.tokens_per_sample > 0)
+    inputs["graph.tokens_per_sample"] = fmt::format("{}", graph.tokens_per_sample);
+  for (const TensorId id : graph.graph.inputs) {
+    const Tensor& input = graph.graph[id];
+    std::vector<std::string> extents;
+    for (const std::int64_t extent : input.shape)
+      extents.push_back(extents.empty() && extent == graph.batch ? "batch"
+                                                                 : std::to_string(extent));
+    inputs["graph.inputs." + input.name] = listed(extents);
+  }
+  add_probabilities(graph.graph, inputs);
+}
+
+// "[0, 1, 2]": devices by their numbers in the cluster, in the order of ranks.
+std::string devices_of_pool(const Pool& pool) {
+  std::vector<std::string> devices;
+  for (const std::int32_t device : pool.devices) devices.push_back(std::to_string(device));
+  return listed(devices);
 }
 
 // What is called by a name, and all that is below it.
@@ -61,11 +117,14 @@ std::map<std::string, std::string> inputs_of(const LoadedStudy& study) {
   std::map<std::string, std::string> inputs;
   add_leaves("cluster", yaml::echo(study.cluster), inputs);
   if (study.graph)
-    inputs["graph"] = study.model.name;
+    add_graph(study, inputs);
   else
     add_leaves("model", yaml::echo(study.model), inputs);
   add_leaves("strategy", yaml::echo(study.strategy), inputs);
   add_leaves("communication", yaml::echo(study.communication), inputs);
+  add_leaves("parameter_errors", yaml::echo(study.errors), inputs);
+  if (study.disturbances) add_leaves("disturbances", yaml::echo(*study.disturbances), inputs);
+  if (study.pool.named) inputs["use"] = devices_of_pool(study.pool);
   if (study.train) inputs["train"] = *study.train;
   return inputs;
 }

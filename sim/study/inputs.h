@@ -11,7 +11,8 @@
 namespace foreshard::study {
 
 /// Key ("cluster.node.nics.bandwidth") -> value as text. Keys with which nothing is computed
-/// (sources, evidence, descriptions, names of files) are left out.
+/// (sources, evidence, descriptions, names of files) are left out. Of a graph's file the digest
+/// stands there; its `dims` show as the shapes of its inputs; `use` as numbers of devices.
 std::map<std::string, std::string> inputs_of(const LoadedStudy& study);
 
 struct InputDifference {
