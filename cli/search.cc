@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/progress.h"
@@ -16,6 +18,7 @@
 #include "sim/search/graph/output.h"
 #include "sim/search/graph/search.h"
 #include "sim/search/output.h"
+#include "strategies/parallelism/graphs.h"
 
 namespace foreshard::cli {
 namespace {
@@ -23,6 +26,7 @@ namespace {
 class Search final : public Command {
  public:
   void declare(Declaration& declaration) override {
+    declaration_ = declaration;
     study_.declare(declaration);
     declaration.option("--space", "FILE", space_, "Which values to try (schema: search).");
     declaration.option("--rules", "FILE", rules_,
@@ -86,6 +90,9 @@ class Search final : public Command {
     if (!budget_.empty())
       return fail("--budget: a search of a graph ends by itself; give --simulate less");
     if (!why_not_.empty()) return fail("--why-not: is for a study with a model, not a graph");
+    for (const std::string& option : declaration_->given())
+      if (option == "--certify" || option == "--front")
+        return fail(option + ": is for a study with a model, not a graph; give --simulate more");
     search::GraphSearchOptions options{.simulate = simulate_, .threads = threads_};
     if (level_ > 3) return fail("--level: 0, 1, 2 or 3");
     if (level_ >= 0) options.level = level_;
@@ -93,10 +100,14 @@ class Search final : public Command {
       yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
       FORESHARD_ASSIGN(auto read, loader.read_file<search::GraphRules>(rules_));
       options.rules = std::move(read.rules);
+      FORESHARD_TRY(search::faults_in(options.rules, study.graph->graph,
+                                      mesh_of(study.strategy, study.graph->axes),
+                                      study.graph->batch, loader));
     }
     Progress progress("simulating", 0);
     options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
     FORESHARD_ASSIGN(const auto result, search::search_graph(study, options));
+    for (const std::string& remark : result.remarks) note(remark);
     FORESHARD_TRY(write_result(output_, format_ == "json" ? graph_search_json(study, result, top_)
                                         : format_ == "csv"
                                             ? graph_search_csv(result, top_)
@@ -119,6 +130,7 @@ class Search final : public Command {
     return search::search_text(study, result, top_);
   }
 
+  std::optional<Declaration> declaration_;
   StudyOptions study_;
   std::string space_;
   std::int64_t level_ = -1;

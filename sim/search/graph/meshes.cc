@@ -1,5 +1,6 @@
 #include "sim/search/graph/meshes.h"
 
+#include <algorithm>
 #include <bit>
 #include <fmt/format.h>
 #include <utility>
@@ -26,6 +27,33 @@ void factor(std::int64_t product, std::size_t count, std::vector<std::int64_t>& 
   }
 }
 
+// What is wrong with groupings, by cause: faults that differ only in their numbers are one, told as
+// the first of them.
+class Refusals {
+ public:
+  void add(const std::string& cause, const std::string& text) {
+    Told& told = by_cause_[cause];
+    if (told.count++ == 0) told.text = text;
+  }
+  void add(const StrategyFault& fault) {
+    std::string cause = fault.key + ": " + fault.message;
+    std::erase_if(cause, [](char c) { return c >= '0' && c <= '9'; });
+    add(cause, fault.key + ": " + fault.message + (fault.help.empty() ? "" : "; " + fault.help));
+  }
+  std::map<std::string, std::int64_t> by_text() const {
+    std::map<std::string, std::int64_t> counts;
+    for (const auto& [cause, told] : by_cause_) counts[told.text] += told.count;
+    return counts;
+  }
+
+ private:
+  struct Told {
+    std::string text;
+    std::int64_t count = 0;
+  };
+  std::map<std::string, Told> by_cause_;
+};
+
 }  // namespace
 
 std::vector<MeshAxis> Grouping::mesh() const {
@@ -34,6 +62,7 @@ std::vector<MeshAxis> Grouping::mesh() const {
 
 Groupings groupings_of(const study::LoadedStudy& study) {
   Groupings found;
+  Refusals refusals;
   const study::LoadedGraph& graph = *study.graph;
   const std::int64_t stages = study.strategy.pipeline_parallel;
   std::vector<std::int64_t> counts{study.pool.size() / stages};
@@ -52,20 +81,23 @@ Groupings groupings_of(const study::LoadedStudy& study) {
       grouping.strategy.tensor_parallel = one[1];
       for (std::size_t a = 0; a < graph.axes.size(); ++a) grouping.axes[a].size = one[kOwnAxes + a];
       if (graph.batch % one[0] != 0) {
-        ++found.refused[fmt::format("the batch of {} does not divide over data_parallel",
-                                    graph.batch)];
+        refusals.add("batch",
+                     fmt::format("the batch of {} in the graph's inputs does not divide over "
+                                 "data_parallel; a multiple of {} would",
+                                 graph.batch, counts.front()));
         continue;
       }
       grouping.strategy.micro_batch = graph.batch / one[0];
       const auto faults = faults_in_graph(grouping.strategy, graph.graph, grouping.axes,
                                           graph.units, graph.batch, study.pool.size());
       if (!faults.empty()) {
-        ++found.refused[faults.front().key + ": " + faults.front().message];
+        refusals.add(faults.front());
         continue;
       }
       found.all.push_back(std::move(grouping));
     }
   }
+  found.refused = refusals.by_text();
   return found;
 }
 

@@ -23,7 +23,8 @@ struct Grouping {
 
 struct Groupings {
   std::vector<Grouping> all{};
-  /// Those that the study's strategy, graph or batch forbid: how many, by what is wrong.
+  /// Those that the study's strategy, graph or batch forbid: how many, by what is wrong and
+  /// what would do.
   std::map<std::string, std::int64_t> refused{};
 };
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/csv.h"
 #include "base/grouped.h"
 #include "base/quantity.h"
 #include "base/text.h"
@@ -42,12 +43,18 @@ std::string sizes_of(const GraphCandidate& one) {
 }
 
 std::string solver_of(const GraphCandidate& one) {
-  if (one.by != "operators") return "rule '" + one.by + "'";
+  if (one.by != "operators")
+    return "rule '" + one.by + "'" + (one.doc.empty() ? "" : " (" + one.doc + ")");
   std::string text = "each operator for itself, by " + one.solver;
   if (one.gap > 0)
     text += fmt::format(" (at most {:.2g} % above the least estimate)", 100 * one.gap);
   if (one.timed_out) text += ", which ran out of time";
   return text;
+}
+
+std::string idle_of(const GraphCandidate& one) {
+  return one.idle == 0 ? ""
+                       : fmt::format("; {} {} idle", grouped(one.idle), plural(one.idle, "device"));
 }
 
 std::string counts_text(const GraphSearchResult& result) {
@@ -123,10 +130,11 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
   for (std::size_t i = 0; i < best.size(); ++i) {
     const GraphCandidate& one = best[i];
     const auto ratio = ratio_of(one);
-    text += fmt::format("  {:>2}  {:>9} {:>9} {:>6} {:>9}  {}; {}{}\n", i + 1, format(one.step),
-                        one.estimate ? format(*one.estimate) : "-",
-                        ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
-                        sizes_of(one), solver_of(one), one.fits ? "" : "; DOES NOT FIT");
+    text +=
+        fmt::format("  {:>2}  {:>9} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1, format(one.step),
+                    one.estimate ? format(*one.estimate) : "-",
+                    ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
+                    sizes_of(one), solver_of(one), idle_of(one), one.fits ? "" : "; DOES NOT FIT");
   }
   text += ratios_text(result);
   if (!best.front().fits) {
@@ -153,6 +161,7 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
                {"without_answer", result.without_answer},
                {"plans", result.plans},
                {"failed", Json::object()},
+               {"remarks", result.remarks},
                {"best", Json::array()}};
   for (const auto& [why, count] : result.refused) json["refused"][why] = count;
   for (const auto& [why, count] : result.failed) json["failed"][why] = count;
@@ -164,8 +173,10 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
     for (const Annotation& annotation : one.annotations)
       annotations.push_back(annotation_json(annotation));
     const auto ratio = ratio_of(one);
+    const auto usd = one.expense.usd();
     json["best"].push_back(
         {{"by", one.by},
+         {"doc", one.doc},
          {"mesh", std::move(mesh)},
          {"micro_batch", one.grouping.strategy.micro_batch},
          {"time_s", one.step.in_base()},
@@ -180,7 +191,7 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
          {"model_tflops_per_gpu", one.tflops_per_device},
          {"fits", one.fits},
          {"idle_devices", one.idle},
-         {"usd_per_step", one.expense.rent ? Json(*one.expense.rent / 1_USD) : Json(nullptr)},
+         {"usd_per_step", usd ? Json(*usd / 1_USD) : Json(nullptr)},
          {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J) : Json(nullptr)},
          {"peak_bytes", whole(one.peak)},
          {"headroom_bytes", whole(one.headroom())},
@@ -191,16 +202,18 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
 
 std::string graph_search_csv(const GraphSearchResult& result, std::int64_t top) {
   std::string text =
-      "rank,by,time_s,low_s,high_s,estimate_s,gap,peak_bytes,headroom_bytes,fits,mesh\n";
+      "rank,by,time_s,low_s,high_s,estimate_s,gap,peak_bytes,headroom_bytes,fits,mesh,idle_"
+      "devices\n";
   std::int64_t rank = 0;
   for (const GraphCandidate& one : top_of(result, top)) {
     std::string mesh;
     for (const MeshAxis& axis : one.grouping.mesh())
       mesh += fmt::format("{}{}={}", mesh.empty() ? "" : " ", axis.name, axis.size);
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", ++rank, one.by, one.step.in_base(),
-                        one.low.in_base(), one.high.in_base(),
-                        one.estimate ? fmt::format("{}", one.estimate->in_base()) : "", one.gap,
-                        whole(one.peak), whole(one.headroom()), one.fits, mesh);
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", ++rank, csv_field(one.by),
+                    one.step.in_base(), one.low.in_base(), one.high.in_base(),
+                    one.estimate ? fmt::format("{}", one.estimate->in_base()) : "", one.gap,
+                    whole(one.peak), whole(one.headroom()), one.fits, csv_field(mesh), one.idle);
   }
   return text;
 }

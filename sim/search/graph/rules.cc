@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <string_view>
 #include <utility>
+
+#include "base/text.h"
 
 #include "sim/search/graph/internal/rules.h"
 
@@ -30,6 +33,18 @@ bool applies(const Annotation& annotation, const Graph& graph) {
                              [&](const Operator& op) { return matches(annotation.op, op.name); });
 }
 
+// Of what plans are called that are of no user's rule.
+std::vector<std::string> names_taken() {
+  std::vector<std::string> names{"operators", "study"};
+  for (const LibraryRule& rule : kRules) names.emplace_back(rule.name);
+  return names;
+}
+
+std::string name_of(const Annotation& annotation) {
+  return annotation.op.empty() ? "tensor '" + annotation.tensor + "'"
+                               : "operator '" + annotation.op + "'";
+}
+
 }  // namespace
 
 const yaml::Table<GraphRule>& yaml_table(const GraphRule*) {
@@ -50,14 +65,52 @@ const yaml::Table<GraphRules>& yaml_table(const GraphRules*) {
   return table;
 }
 
+Status faults_in(const std::vector<GraphRule>& users, const Graph& graph,
+                 const std::vector<MeshAxis>& mesh, std::int64_t batch,
+                 const yaml::Loader& loader) {
+  std::vector<std::string> taken = names_taken();
+  std::vector<MeshAxis> ones = mesh;  // an axis of one rank divides everything
+  for (MeshAxis& axis : ones) axis.size = 1;
+  for (std::size_t r = 0; r < users.size(); ++r) {
+    const std::string at = fmt::format("rules.{}", r);
+    if (std::ranges::find(taken, users[r].name) != taken.end())
+      return loader.error_at(at + ".name", fmt::format("there is another rule '{}'", users[r].name),
+                             "give it a name beside " + join(taken));
+    taken.push_back(users[r].name);
+    for (std::size_t a = 0; a < users[r].annotations.size(); ++a) {
+      const Annotation& annotation = users[r].annotations[a];
+      if (!applies(annotation, graph)) continue;
+      Graph copy = graph;
+      const auto remarks = annotate(copy, ones, {.annotations = {annotation}, .batch = batch});
+      if (!remarks)
+        return loader.error_at(fmt::format("{}.annotations.{}", at, a), remarks.error().message);
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> unmatched(const std::vector<GraphRule>& users, const Graph& graph) {
+  std::vector<std::string> remarks;
+  for (const GraphRule& rule : users) {
+    std::vector<std::string> names;
+    for (const Annotation& annotation : rule.annotations)
+      if (!applies(annotation, graph)) names.push_back(name_of(annotation));
+    if (names.empty()) continue;
+    const bool all = names.size() == rule.annotations.size();
+    remarks.push_back(fmt::format("rule '{}': the graph has no {}; {}", rule.name, join(names),
+                                  all ? "the rule is not tried" : "the rest of it is tried"));
+  }
+  return remarks;
+}
+
 std::vector<AppliedRule> applied(const std::vector<GraphRule>& users, const Graph& graph,
                                  const std::vector<MeshAxis>& mesh, std::int64_t batch) {
   std::vector<AppliedRule> all;
   for (const LibraryRule& rule : kRules)
     if (auto annotations = rule.make(graph, mesh, batch))
-      all.push_back({std::string(rule.name), *std::move(annotations)});
+      all.push_back({.name = std::string(rule.name), .annotations = *std::move(annotations)});
   for (const GraphRule& rule : users) {
-    AppliedRule one{.name = rule.name, .annotations = rule.annotations};
+    AppliedRule one{.name = rule.name, .doc = rule.doc, .annotations = rule.annotations};
     std::erase_if(one.annotations,
                   [&](const Annotation& annotation) { return !applies(annotation, graph); });
     if (!one.annotations.empty()) all.push_back(std::move(one));

@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+#include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
 #include "strategies/graph/annotate.h"
@@ -35,9 +37,21 @@ struct GraphRules {
 const yaml::Table<GraphRule>& yaml_table(const GraphRule*);
 const yaml::Table<GraphRules>& yaml_table(const GraphRules*);
 
+/// What users' rules have that the graph has not, before anything is tried: names that the library,
+/// another rule or a plan by operators has; factors and mesh axes that there are not, whatever size
+/// the axes get.
+/// \param loader  read the rules.
+/// \return kInvalidInput, with the first one's place, and what is legal.
+Status faults_in(const std::vector<GraphRule>& users, const Graph& graph,
+                 const std::vector<MeshAxis>& mesh, std::int64_t batch, const yaml::Loader& loader);
+
+/// For people: the users' rules, and their annotations, that match nothing in the graph.
+std::vector<std::string> unmatched(const std::vector<GraphRule>& users, const Graph& graph);
+
 /// What a rule makes of a graph.
 struct AppliedRule {
   std::string name{};
+  std::string doc{};  ///< Of a user's rule.
   std::vector<Annotation> annotations{};
 };
 

@@ -113,6 +113,7 @@ class OnGrouping {
   GraphCandidate by_rule(AppliedRule rule) const {
     GraphCandidate candidate{.grouping = grouping_,
                              .by = std::move(rule.name),
+                             .doc = std::move(rule.doc),
                              .annotations = std::move(rule.annotations)};
     if (const auto choice = choice_of_annotations(candidate.annotations)) {
       const double cost = tables_.problem.cost_of(*choice);
@@ -231,11 +232,13 @@ Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
   GraphSearchResult result;
   result.groupings = std::ssize(groupings.all);
   result.refused = std::move(groupings.refused);
+  result.remarks = unmatched(options.rules, study.graph->graph);
   if (groupings.all.empty()) {
-    std::string why = "no grouping of the devices suits the graph";
+    std::vector<std::string> why;
     for (const auto& [fault, count] : result.refused)
-      why += fmt::format("; {} of them: {}", count, fault);
-    return study.loader.error_at("graph", why);
+      why.push_back(fmt::format("{} of them: {}", count, fault));
+    return study.loader.error_at("graph", "no grouping of the devices suits the graph",
+                                 fmt::format("{}", fmt::join(why, "; ")));
   }
 
   std::vector<std::vector<GraphCandidate>> found(groupings.all.size());

@@ -6,6 +6,10 @@
 /// Where the least estimate needs more memory than there is, the limit enters the problem; where
 /// the simulation needs more than the estimate, the problem is solved anew with a limit that is
 /// lower in that ratio.
+///
+/// Not modelled: other devices than the first of the study's pool. Where nodes are of several kinds
+/// or have lost devices, those of one kind alone may be faster: give them in the study's `use`.
+/// What a plan leaves idle is shown.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +31,7 @@
 namespace foreshard::search {
 
 struct GraphSearchOptions {
-  std::vector<GraphRule> rules{};  ///< The user's.
+  std::vector<GraphRule> rules{};  ///< The user's; faults_in() finds nothing.
   /// 0, 1: rules alone. 2: operators too, solved by dynamic programming. 3: and by integer
   /// programming, where that leaves a gap.
   std::int64_t level = 3;
@@ -41,6 +45,7 @@ struct GraphSearchOptions {
 struct GraphCandidate {
   Grouping grouping{};
   std::string by{};                       ///< "operators", or the name of a rule.
+  std::string doc{};                      ///< Of a user's rule.
   std::vector<Annotation> annotations{};  ///< For the study.
   std::optional<Seconds> estimate{};      ///< Of a rule, where tables have what it chose.
   double gap = 0;                         ///< How much less the least estimate may be, as a part.
@@ -69,6 +74,7 @@ struct GraphSearchResult {
   std::int64_t without_answer = 0;  ///< Groupings on which no choice of operators fits.
   std::int64_t plans = 0;           ///< That could be ranked.
   std::map<std::string, std::int64_t> failed{};  ///< Plans that cannot run, by why.
+  std::vector<std::string> remarks{};            ///< On users' rules, for people.
   std::vector<GraphCandidate> simulated{};       ///< Those that fit, by time, then the others.
 };
 

@@ -15,7 +15,9 @@
 ///
 /// Not modelled: what runs at the same time (communication beside computation), the host's time,
 /// forward summands that stay so over several operators, one conversion for several readers that
-/// want a tensor alike unless it lies so, transient memory. Simulations of the best count all that.
+/// want a tensor alike unless it lies so, transient memory; that stages of a pipeline are on other
+/// devices than the first one's, whose kinds and links price all. Simulations of the best count all
+/// that.
 #pragma once
 
 #include <cstddef>

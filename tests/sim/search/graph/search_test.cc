@@ -146,6 +146,11 @@ TEST(SearchGraph, SaysWhatItFound) {
   ASSERT_EQ(json["best"].size(), 2U);
   EXPECT_DOUBLE_EQ(json["best"][0]["time_s"], result.simulated[0].step / 1_s);
   EXPECT_THAT(graph_search_csv(result, 1), HasSubstr("\n1,"));
+  const auto usd = result.simulated[0].expense.usd();
+  EXPECT_EQ(json["best"][0]["usd_per_step"].is_null(), !usd.has_value());
+  if (usd) {
+    EXPECT_DOUBLE_EQ(json["best"][0]["usd_per_step"], *usd / 1_USD);
+  }
 }
 
 // What is pasted into the study gives the step that the search simulated.
@@ -199,6 +204,8 @@ TEST(SearchGraph, TriesTheRulesOfUsers) {
   rule.annotations = {{.op = "up", .splits = {{product.factors[columns].name, "tensor"}}},
                       {.op = "no such", .splits = {}}};
   const auto result = searched(study, {.rules = {rule}, .level = 1});
+  EXPECT_THAT(result.remarks, testing::ElementsAre("rule 'mine': the graph has no operator "
+                                                   "'no such'; the rest of it is tried"));
   const auto mine = std::ranges::count(result.simulated, "mine", &GraphCandidate::by);
   EXPECT_EQ(mine, result.groupings);
   EXPECT_EQ(std::ranges::count(result.simulated, "operators", &GraphCandidate::by), 0);
@@ -214,6 +221,13 @@ TEST(SearchGraph, RefusesWhatItDoesNotKnow) {
               HasSubstr("a search of a graph knows no loops and conditions yet"));
   EXPECT_THAT(fault(graph_study("mlp", "{global_batch: 4096, sequence_parallel: true}")),
               HasSubstr("no grouping of the devices suits the graph"));
+}
+
+// The same of every mesh is said once, with what would do.
+TEST(SearchGraph, SaysOnceWhatForbidsAllGroupings) {
+  const std::string text = fault(graph_study("mlp", "{global_batch: 4097}"));
+  EXPECT_THAT(text, HasSubstr("4 of them: global_batch: 4097 samples do not divide into"));
+  EXPECT_THAT(text, HasSubstr("; use 8192"));
 }
 
 }  // namespace
