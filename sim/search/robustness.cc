@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/distribution.h"
 #include "sim/search/estimate.h"
+#include "sim/search/internal/times.h"
 #include "sim/search/place.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
@@ -19,7 +19,6 @@ namespace foreshard::search {
 namespace {
 
 constexpr std::uint64_t kSeed = 20241125;
-constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
 // A factor for each group of parameters, by how sure they are.
 class DrawnCost final : public CostModel {

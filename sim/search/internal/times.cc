@@ -1,7 +1,6 @@
 #include "sim/search/internal/times.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -12,8 +11,6 @@ namespace {
 
 using program::Communication;
 using program::Task;
-
-constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
 bool on_compute(const Task& task) {
   return std::holds_alternative<Kernel>(task.body) ||

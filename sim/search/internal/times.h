@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "strategies/program/lower/block.h"
 
 namespace foreshard::search {
+
+/// What cannot be done takes so long.
+inline constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
 /// A mesh axis: `size` ranks, `stride` apart.
 struct Line {

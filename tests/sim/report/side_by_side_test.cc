@@ -49,9 +49,9 @@ TEST(SideBySide, OrdersByEffect) {
 
 TEST(SideBySide, TellsWhereBothAreTheSame) {
   SideBySide sides{example_outcome(10_s, 3_s), example_outcome(8_s, 1_s), {}, {}};
-  sides.crossing = Crossing{"cluster.rent", "usd", "1 USD/h", "4 USD/h", "2.5 USD/h", ""};
+  sides.crossing = Crossing{"cluster.rent", "usd", "1 USD/h", "4 USD/h", "2.5 USD/h", {}, ""};
   EXPECT_THAT(to_text(sides), HasSubstr("cluster.rent = 2.5 USD/h of B"));
-  sides.crossing = Crossing{"cluster.rent", "usd", "1 USD/h", "4 USD/h", std::nullopt, "A"};
+  sides.crossing = Crossing{"cluster.rent", "usd", "1 USD/h", "4 USD/h", std::nullopt, {}, "A"};
   EXPECT_THAT(to_text(sides), HasSubstr("Nowhere: A has less from cluster.rent = 1 USD/h"));
 }
 
