@@ -46,11 +46,11 @@ constexpr std::array kDollars = std::to_array<Suffix>({{"USD", 1, true}});
 constexpr std::array kDollarsPerSecond = std::to_array<Suffix>({
     {"USD/d", 1.0 / 86400, false}, {"USD/h", 1.0 / 3600, true}, {"USD/s", 1, false}});
 constexpr std::array kDollarsPerJoule = std::to_array<Suffix>({
-    {"USD/MWh", 1 / 3.6e9, false}, {"USD/kWh", 1 / 3.6e6, true}});
+    {"USD/MWh", 1 / 3.6e9, false}, {"USD/kWh", 1 / 3.6e6, true}, {"USD/J", 1, false}});
 constexpr std::array kKilograms = std::to_array<Suffix>({
     {"g", 1e-3, true}, {"kg", 1, true}, {"t", 1e3, true}, {"kt", 1e6, true}});
 constexpr std::array kKilogramsPerJoule = std::to_array<Suffix>({
-    {"g/kWh", 1e-3 / 3.6e6, true}, {"kg/kWh", 1 / 3.6e6, true}});
+    {"g/kWh", 1e-3 / 3.6e6, true}, {"kg/kWh", 1 / 3.6e6, true}, {"kg/J", 1, false}});
 
 constexpr std::array kInfos = std::to_array<DimensionInfo>({  // in the order of Dimension
     {"a size in bytes", "GiB", kBytes, true},

@@ -11,8 +11,9 @@
 ///     }
 ///
 /// Members may be bool, integers, double, std::string, quantities, enums with `yaml_names`,
-/// std::optional, std::vector, std::map from strings, `Sourced`, `Ref`, `Words`, `Written`, and structs with a
-/// `yaml_table`. The default of an optional key is what T's constructor leaves in the member.
+/// std::optional, std::vector, std::map from strings, `Sourced`, `Ref`, `Words`, `Written`, and
+/// structs with a `yaml_table`. The default of an optional key is what T's constructor leaves in
+/// the member.
 #pragma once
 
 #include <memory>

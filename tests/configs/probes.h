@@ -41,8 +41,8 @@ Probes<Hardware> probes_of(const Hardware*, const std::string& name);
 Probes<comm::Parameters> probes_of(const comm::Parameters*, const std::string& name);
 Probes<comm::nccl::Tables> probes_of(const comm::nccl::Tables*, const std::string& name);
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string& name);
-/// What its points set, what it asks of them and how it searches: that a value that is set changes a
-/// study, the probes of studies say.
+/// What its points set, what it asks of them and how it searches: that a value that is set changes
+/// a study, the probes of studies say.
 Probes<sweep::Sweep> probes_of(const sweep::Sweep*, const std::string& name);
 
 /// Of a study: its report and its Program, or the error. `path` and `value` as `--set` takes them;
