@@ -299,9 +299,18 @@ Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, 
   if (found.is_whole || space.level == 0) return found;
   SearchSpace little = space;
   little.level = 0;
-  for (Strategy& one : of(little, {}).candidates) {
-    const auto is_same = [&](const Strategy& other) { return knobs_of(other) == knobs_of(one); };
-    if (std::ranges::none_of(found.candidates, is_same)) found.candidates.push_back(std::move(one));
+  Enumeration few = of(little, {});
+  found.most_devices = std::max(found.most_devices, few.most_devices);
+  for (Strategy& one : few.candidates) {
+    const auto is_same = [&](const Strategy& other) {
+      return other.tensor_parallel == one.tensor_parallel &&
+             other.pipeline_parallel == one.pipeline_parallel &&
+             other.data_parallel == one.data_parallel && other.micro_batch == one.micro_batch &&
+             knobs_of(other) == knobs_of(one);
+    };
+    if (std::ranges::any_of(found.candidates, is_same)) continue;
+    ++found.considered;
+    found.candidates.push_back(std::move(one));
   }
   return found;
 }
