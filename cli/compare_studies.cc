@@ -259,7 +259,7 @@ Result<bool> is_predicted(const std::string& name) {
       Error::Code::kInvalidInput,
       fmt::format("{}: its schema is '{}'; compare takes a prediction ('{}', which foreshard "
                   "simulate STUDY.yaml --format json makes) or a measurement ('{}', which "
-                  "foreshard-replay makes)",
+                  "foreshard replay -o FILE writes)",
                   name, schema, report::kPredictionSchema, measure::kMeasurementSchema)};
 }
 

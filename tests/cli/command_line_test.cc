@@ -101,6 +101,8 @@ TEST(CommandLine, NewcomersAreToldWhatToType) {
       folder.write("result.json", "{\n  \"schema\": \"foreshard.prediction/1\"\n}\n").string();
   const std::string program =
       folder.write("step.json", R"({"schema":"foreshard.program/1"})").string();
+  const std::string measured =
+      folder.write("measured.json", R"({"schema":"foreshard.measurement/1"})").string();
   const std::string untyped =
       folder.write("untyped.json", R"({"architectures": ["LlamaForCausalLM"]})").string();
   const std::string adapter =
@@ -121,12 +123,12 @@ TEST(CommandLine, NewcomersAreToldWhatToType) {
        "--model config.json"},
       {"topology import " + notes, "none of the known formats", "nvidia-smi topo -m > topo.txt"},
       {"compare " + study + " " + result, "no prediction: it has no breakdown_s", result},
-      {"compare " + study + " " + program, "'foreshard.program/1' cannot be read",
+      {"compare " + study + " " + program, "its schema is 'foreshard.program/1'",
        "which foreshard replay -o FILE writes"},
       {"compare " + study, "give what the study is compared with", "--set-b KEY=VALUE"},
       {"compare " + study + " " + study + " --max-error 5%", "--max-error is of a study beside",
        "leave it out"},
-      {"compare " + study + " " + program + " --break-even cluster.rent=1..2",
+      {"compare " + study + " " + measured + " --break-even cluster.rent=1..2",
        "--break-even is of two studies", "is a measurement"},
       {"compare " + study + " " + study + " --break-even cluster.rent=cheap", "'cheap' is no range",
        "1..4 USD/h"},
