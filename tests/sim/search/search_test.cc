@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -400,7 +401,7 @@ TEST(Search, RanksTheBestAgainWithOtherNumbers) {
 // Of what time did not allow to look at, nothing is claimed.
 TEST(Search, ClaimsNothingOfWhatItDidNotLookAt) {
   const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
-  int asked = 0;
+  std::atomic<int> asked = 0;  // from any thread
   const auto result =
       run_search(study, {.simulate = 2, .certify = 0, .stop = [&] { return ++asked > 40; }});
   ASSERT_TRUE(result) << result.error().message;
