@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 17> kCommands{{
+  static constexpr std::array<CommandInfo, 19> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -30,6 +30,15 @@ std::span<const CommandInfo> commands() {
        "foreshard reshard --checkpoint step-8000 --out step-8000-after \\\n"
        "    --to-strategy after.yaml --model gpt3-175b",
        make_reshard},
+      {"replan", "When devices fail, go or come: the new strategy, and what the change takes.",
+       "foreshard replan llama2-70b-h100-128 --down node3 --detection 5min --restart 5min \\\n"
+       "    --storage '100 GB/s'\n"
+       "foreshard replan before.yaml after.yaml --keep",
+       make_replan},
+      {"elastic", "What a run on a machine that fails comes to, by what is done about it.",
+       "foreshard elastic llama2-70b-h100-128\n"
+       "foreshard elastic run.yaml --format json",
+       make_elastic},
       {"check", "Read a file and print what was understood, defaults included.",
        "foreshard check study.yaml\n"
        "foreshard check my-cluster.yaml --kind cluster",

@@ -11,6 +11,7 @@
 
 #include "base/yaml/describe.h"
 
+#include "sim/elastic/timeline.h"
 #include "sim/search/graph/rules.h"
 #include "sim/search/space.h"
 #include "sim/study/study.h"
@@ -144,7 +145,7 @@ const Kind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 19> kKinds{
+  static constexpr std::array<Kind, 21> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -153,6 +154,9 @@ std::span<const Kind> kinds() {
       kind<DeviceDraw>("draw", "devices/draw", "What a device draws while it does what."),
       kind<accuracy::Exclusions>("exclusions", "accuracy",
                                  "Measured rows that the accuracy of collectives leaves out."),
+      kind<elastic::Timeline>("elastic", "elastic",
+                              "A run on a machine that fails (foreshard elastic)."),
+      kind<elastic::FailureRates>("failures", "failures", "How often the parts of a machine fail."),
       kind<study::ParameterErrors>(
           "errors", "intervals", "How far off predictions are, by how sure their parameters are."),
       kind<DeviceEfficiency>("efficiency", "devices/efficiency",

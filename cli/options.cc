@@ -75,11 +75,12 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
 
 Result<study::LoadedStudy> StudyOptions::load_other(const Environment& environment,
                                                     const std::string& other,
-                                                    const std::vector<std::string>& sets) const {
+                                                    const std::vector<std::string>& sets,
+                                                    bool sizes_matter) const {
   StudyOptions changed = *this;
   if (!other.empty()) changed.study_ = other;
   changed.sets_.insert(changed.sets_.end(), sets.begin(), sets.end());
-  return changed.load(environment);
+  return changed.load(environment, sizes_matter);
 }
 
 Status StudyOptions::add_imported(const Environment& environment, study::StudyFiles& files,

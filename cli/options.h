@@ -23,7 +23,8 @@ class StudyOptions {
   /// The same study with `sets` ("KEY=VALUE") behind its own; with another file or catalogue name
   /// in place of STUDY.yaml, unless `other` is empty.
   Result<study::LoadedStudy> load_other(const Environment& environment, const std::string& other,
-                                        const std::vector<std::string>& sets) const;
+                                        const std::vector<std::string>& sets,
+                                        bool sizes_matter = true) const;
   /// STUDY.yaml, as given; empty if it was not.
   const std::string& study() const { return study_; }
   /// The first option beside STUDY.yaml that was given, for example "--set"; empty if none was.

@@ -10,17 +10,15 @@
 #include "cli/phase.h"
 #include "cli/reshard.h"
 
-#include "sim/simulate/cost.h"
+#include "sim/elastic/move.h"
 #include "sim/study/study.h"
 #include "strategies/conversion/explain.h"
-#include "strategies/parallelism/parameters.h"
 #include "topology/cluster_config.h"
 
 namespace foreshard::cli {
 namespace {
 
 using conversion::Explanation;
-using conversion::Phase;
 
 Error invalid(std::string message) {
   return {Error::Code::kInvalidInput, std::move(message)};
@@ -105,24 +103,21 @@ class ReshardStrategy final : public ReshardMode {
     FORESHARD_ASSIGN(const auto changed, to_cluster_.empty()
                                              ? load_cluster(options.cluster, loader, "cluster")
                                              : load_cluster(to_cluster_, loader, "to_cluster"));
-    FORESHARD_TRY(misfit(before, changed));
+    if (const Status same = elastic::same_devices(before.view, changed.view); !same.ok())
+      return invalid("--to-cluster: " + same.error().message);
     // The exchange runs where both sets of devices are.
     const bool grown = changed.view.devices().size() >= before.view.devices().size();
     const LoadedCluster& where = grown ? changed : before;
 
     const auto down = options.down;
-    Phase first{.tensors = parameters_of(model, from)};
-    Phase second{.tensors = parameters_of(model, to)};
-    FORESHARD_TRY(place(from, before, {}, "--from-strategy", first));
-    FORESHARD_TRY(place(to, changed, down, "--to-strategy", second));
-    conversion::Options how{.down = down};
-    for (const Device& device : where.view.devices()) how.node_of_device.push_back(device.node);
-    FORESHARD_ASSIGN(auto plan, conversion::plan_conversion(first, second, how));
+    FORESHARD_ASSIGN(const auto source, placed(from, before, {}, "--from-strategy"));
+    FORESHARD_ASSIGN(const auto target, placed(to, changed, down, "--to-strategy"));
+    FORESHARD_ASSIGN(auto move, elastic::plan_move(model, source, target, down, where.view));
     const auto communication =
         loader.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication");
     if (!communication) return communication.error();
-    const sim::SimulatedCost cost(where.view, *communication);
-    FORESHARD_ASSIGN(Explanation result, conversion::explain(std::move(plan), cost, where.view));
+    FORESHARD_ASSIGN(Explanation result,
+                     elastic::explain_move(std::move(move.plan), where.view, *communication));
     result.model = model.name;
     result.from = text_of(from);
     result.to = text_of(to);
@@ -130,36 +125,20 @@ class ReshardStrategy final : public ReshardMode {
     return result;
   }
 
-  // A device that both clusters have.
-  static Status misfit(const LoadedCluster& before, const LoadedCluster& changed) {
-    const auto both = static_cast<std::int32_t>(
-        std::min(before.view.devices().size(), changed.view.devices().size()));
-    for (std::int32_t device = 0; device < both; ++device) {
-      const std::string& old_type = before.view.type_of(DeviceId{device}).name;
-      const std::string& new_type = changed.view.type_of(DeviceId{device}).name;
-      if (old_type != new_type)
-        return invalid(
-            fmt::format("--to-cluster: device {} is {} in cluster {} and {} in {}, but devices "
-                        "with the same number must be the same: describe both kinds in one cluster "
-                        "(groups), or convert a checkpoint",
-                        device, old_type, before.view.name(), new_type, changed.view.name()));
-    }
-    return {};
-  }
-
   // Ranks in order on the devices that are up.
-  static Status place(const Strategy& strategy, const LoadedCluster& cluster,
-                      const std::vector<std::int32_t>& down, const char* option, Phase& phase) {
+  static Result<elastic::Side> placed(const Strategy& strategy, const LoadedCluster& cluster,
+                                      const std::vector<std::int32_t>& down, const char* option) {
     const auto devices = static_cast<std::int32_t>(cluster.view.devices().size());
     for (const std::int32_t device : down)
       if (device >= devices)
         return invalid(fmt::format("--down {}: cluster {} has devices 0 to {}", device,
                                    cluster.view.name(), devices - 1));
     const std::set<std::int32_t> gone(down.begin(), down.end());
+    elastic::Side side{.strategy = strategy, .devices = {}};
     for (std::int32_t device = 0; device < devices; ++device)
-      if (!gone.contains(device)) phase.device_of_rank.push_back(device);
-    const auto up = static_cast<std::int64_t>(phase.device_of_rank.size());
-    if (strategy.devices() <= up) return {};
+      if (!gone.contains(device)) side.devices.push_back(device);
+    const auto up = static_cast<std::int64_t>(side.devices.size());
+    if (strategy.devices() <= up) return side;
     return invalid(fmt::format(
         "{}: tensor_parallel {} x pipeline_parallel {} x data_parallel {} = {} ranks, but cluster "
         "{} has {} devices{}; use a smaller data_parallel",

@@ -55,6 +55,7 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "sim/search/",
     "sim/search/graph/",
     "sim/sweep/",
+    "sim/elastic/",
     "library/",
     "validate/measurement/",
     "validate/replay/",

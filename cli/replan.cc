@@ -1,0 +1,151 @@
+#include "sim/elastic/replan.h"
+
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/interruption.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+namespace foreshard::cli {
+namespace {
+
+// What --NAME says; nothing where it is not given.
+template <class Q>
+Result<std::optional<Q>> read_option(const char* name, const std::string& text) {
+  if (text.empty()) return std::optional<Q>();
+  const auto value = parse<Q>(text);
+  if (!value) return Error{value.error().code, fmt::format("{}: {}", name, value.error().message)};
+  if (!(*value >= Q())) return Error{Error::Code::kInvalidInput, fmt::format("{}: below 0", name)};
+  return std::optional<Q>(*value);
+}
+
+class Replan final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    study_.declare(declaration);
+    declaration.argument("NEW", changed_,
+                         "The study after the change (file or catalogue name), whose strategy's "
+                         "parallel sizes do not matter; without it, --down or --set-after.");
+    declaration.repeatable("--down", "DEVICES", down_,
+                           "What fails, as `down:` of a cluster names it: node3, node3/gpu5. May "
+                           "be given again.");
+    declaration.repeatable("--set-after", "KEY=VALUE", sets_,
+                           "Set a value of the study after the change alone, for example "
+                           "cluster.nodes=15.");
+    declaration.flag("--keep", keep_, "Keep the old strategy where it still fits.");
+    declaration.option("--detection", "TIME", detection_, "From a failure until somebody acts.");
+    declaration.option("--restart", "TIME", restart_,
+                       "Until processes and communicators are there again.");
+    declaration.option("--storage", "RATE", storage_,
+                       "What checkpoints are read at, by all ranks together.");
+    declaration.option("--space", "FILE", space_, "Which strategies to try (schema: search).");
+    declaration.count("--level", level_, 0, "How much to try: 0 (little) to 3 (everything).");
+    declaration.count("--simulate", simulate_, 1, "Number of the best estimates to simulate.");
+    declaration.count("--certify", certify_, 0,
+                      "Most further simulations, of strategies that might still be faster.");
+    declaration.count("--threads", threads_, 1, "Number of simulations at the same time.");
+    add_format(declaration, format_, {"text", "json"});
+    add_output(declaration, output_);
+  }
+
+  Result<ExitCode> run(const Environment& environment) override {
+    FORESHARD_ASSIGN(auto options, options_of(environment));
+    FORESHARD_ASSIGN(const auto before, study_.load(environment));
+    FORESHARD_ASSIGN(auto after, changed(before, environment));
+    const auto result = replanned(before, std::move(after), std::move(options));
+    if (!result) {
+      fail(result.error());
+      return result.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
+    }
+    FORESHARD_TRY(write_result(output_, format_ == "json" ? elastic::replan_json(*result)
+                                                          : elastic::replan_text(*result)));
+    return result->partial ? kPartial : kDone;
+  }
+
+ private:
+  Result<elastic::ReplanOptions> options_of(const Environment& environment) const {
+    elastic::ReplanOptions options{.search = {}, .keep = keep_, .costs = {}};
+    if (!space_.empty()) {
+      yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
+      FORESHARD_ASSIGN(options.search.space, loader.read_file<search::SearchSpace>(space_));
+    }
+    if (level_ > 3) return Error{Error::Code::kInvalidInput, "--level: 0, 1, 2 or 3"};
+    if (level_ >= 0) options.search.space.level = level_;
+    options.search.simulate = simulate_;
+    options.search.certify = certify_;
+    options.search.front = 0;
+    options.search.threads = threads_;
+    FORESHARD_ASSIGN(options.costs.detection, read_option<Seconds>("--detection", detection_));
+    FORESHARD_ASSIGN(options.costs.restart, read_option<Seconds>("--restart", restart_));
+    FORESHARD_ASSIGN(options.costs.storage, read_option<BytesPerSecond>("--storage", storage_));
+    if (options.costs.storage && !(*options.costs.storage > 0_B_s))
+      return Error{Error::Code::kInvalidInput, "--storage: must be positive"};
+    return options;
+  }
+
+  // The study after the change.
+  Result<study::LoadedStudy> changed(const study::LoadedStudy& before,
+                                     const Environment& environment) const {
+    if (changed_.empty() && down_.empty() && sets_.empty())
+      return Error{Error::Code::kInvalidInput,
+                   "nothing changes\n   help: give the study after the change, or what fails "
+                   "(--down node3), or a value (--set-after cluster.nodes=17)"};
+    if (study_.study() == "-")
+      return Error{Error::Code::kInvalidInput,
+                   "- is given for a study, but it is read twice here: write it to a file"};
+    std::vector<std::string> sets = sets_;
+    if (!down_.empty()) {
+      if (!changed_.empty())
+        return Error{Error::Code::kInvalidInput,
+                     "--down is of the study itself; write `down:` into " + changed_};
+      std::vector<std::string> down = before.cluster.down;
+      down.insert(down.end(), down_.begin(), down_.end());
+      for (std::string& each : down) each = fmt::format("\"{}\"", each);
+      sets.push_back(fmt::format("cluster.down=[{}]", join(down)));
+    }
+    return study_.load_other(environment, changed_, sets, false);
+  }
+
+  static Result<elastic::Replan> replanned(const study::LoadedStudy& before,
+                                           study::LoadedStudy after,
+                                           elastic::ReplanOptions options) {
+    Progress progress("simulating", 0);
+    options.search.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
+    const Interruption interruption;
+    options.search.stop = [] { return Interruption::asked(); };
+    return elastic::replan(before, std::move(after), options);
+  }
+
+  StudyOptions study_;
+  std::string changed_;
+  std::vector<std::string> down_;
+  std::vector<std::string> sets_;
+  bool keep_ = false;
+  std::string detection_;
+  std::string restart_;
+  std::string storage_;
+  std::string space_;
+  std::int64_t level_ = -1;
+  std::int64_t simulate_ = 20;
+  std::int64_t certify_ = 20;
+  std::int64_t threads_ = 2;
+  std::string format_;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_replan() {
+  return std::make_unique<Replan>();
+}
+
+}  // namespace foreshard::cli

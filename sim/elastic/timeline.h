@@ -1,0 +1,105 @@
+/// \file
+/// A run on a machine that fails, as YAML says it (`foreshard elastic`, catalogue folder: elastic):
+///
+///     study: llama2-70b-h100-128     # a catalogue name or a path
+///     train: 2T tokens               # default: the study's
+///     failures: llama3-h100          # drawn; configs/failures/, or written out (failure_rates.h)
+///     repair: 12 h                   # of causes that do not say it themselves
+///     events:                        # given
+///       - {at: 2 d, fails: node3, repaired: 3 d}
+///       - {at: 9 d, adds: 2}
+///     spares: 1
+///     detection: 3 min
+///     restart: 5 min
+///     regroup: 30 s                  # of reroute; default: restart
+///     recovery: replicas             # or checkpoint, the default
+///     checkpoint: {storage: 100 GB/s, optimum: daly, asynchronous: true}
+///     search: {space: {level: 1}, simulate: 4, certify: 0}
+///     policies: [replace, shrink, wait, reroute]
+///     histories: 200
+///     seed: 1
+///
+/// Times of events count from the beginning of the run. Nodes are node0, node1, ...: those of the
+/// study, behind them the spares, behind them those that are added.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "base/yaml/loader.h"
+#include "base/yaml/ref.h"
+#include "base/yaml/sourced.h"
+#include "base/yaml/table.h"
+
+#include "sim/elastic/failure_rates.h"
+#include "sim/elastic/history.h"
+#include "sim/sweep/sweep.h"
+
+namespace foreshard::elastic {
+
+struct Event {
+  Seconds at;
+  std::optional<std::string> fails;  ///< "node3". One of these two.
+  std::optional<std::int64_t> adds;  ///< Nodes.
+  std::optional<Seconds> repaired;   ///< Of what fails; never, if not given.
+};
+
+enum class Optimum : std::uint8_t { kDaly, kYoung };
+
+struct CheckpointRule {
+  BytesPerSecond storage;           ///< Of all ranks together, written and read.
+  std::optional<Seconds> interval;  ///< That is computed between two; or by `optimum`.
+  std::optional<Optimum> optimum;   ///< Default: kDaly.
+  bool asynchronous = false;        ///< The run goes on once the slices are copied to the hosts.
+  std::optional<Seconds> blocks;    ///< What that copy takes; default: by the study's cluster.
+};
+
+struct Timeline {
+  std::string description;
+  std::string study;
+  sweep::Settings set;
+  std::optional<std::string> train;
+  std::optional<yaml::Ref<FailureRates>> failures;
+  std::optional<Seconds> repair;
+  std::vector<Event> events;
+  std::int64_t spares = 0;
+  Seconds detection;
+  Seconds restart;
+  std::optional<Seconds> regroup;
+  Recovery recovery = Recovery::kCheckpoint;
+  CheckpointRule checkpoint;
+  sweep::PointSearch search;
+  std::vector<Policy> policies{Policy::kReplace, Policy::kShrink, Policy::kWait, Policy::kReroute};
+  std::int64_t histories = 200;
+  std::int64_t seed = 1;
+};
+
+const yaml::Names<Optimum>& yaml_names(const Optimum*);
+const yaml::Names<Policy>& yaml_names(const Policy*);
+const yaml::Names<Recovery>& yaml_names(const Recovery*);
+const yaml::Table<Event>& yaml_table(const Event*);
+const yaml::Table<CheckpointRule>& yaml_table(const CheckpointRule*);
+/// Catalogue folder: elastic.
+const yaml::Table<Timeline>& yaml_table(const Timeline*);
+
+struct LoadedTimeline {
+  std::string name;  ///< The file without its suffix.
+  std::filesystem::path folder;
+  Timeline timeline;
+  yaml::Loader loader;  ///< For errors that show a place in the file.
+};
+
+/// \param name  a file, "-", or a catalogue name.
+/// \return kInvalidInput with its place: nothing that happens, policies named twice, an event that
+///     fails no node; kIo if the file cannot be read.
+Result<LoadedTimeline> load_timeline(const std::string& name, const yaml::Options& options);
+
+/// The number of "node3"; nothing for other words.
+std::optional<std::int64_t> node_number(const std::string& name);
+
+}  // namespace foreshard::elastic

@@ -1,0 +1,3 @@
+foreshard_test(elastic_test
+  SOURCES elastic/history_test.cc
+  DEPS foreshard_elastic)
