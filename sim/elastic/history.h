@@ -48,8 +48,8 @@ struct Arrangement {
 
 /// Slices that move, or are read from a checkpoint.
 struct Shift {
-  Seconds time;
-  Bytes bytes;
+  Seconds time{};
+  Bytes bytes{};
   bool from_checkpoint = false;
 };
 
@@ -69,7 +69,7 @@ class Plans {
 
 /// Nodes that come to stay.
 struct Addition {
-  Seconds at;
+  Seconds at{};
   std::int64_t nodes = 0;
 };
 
@@ -79,26 +79,26 @@ struct Rules {
   double steps = 0;        ///< Of the whole run. Invariant: whole, > 0.
   std::int64_t nodes = 0;  ///< That the run begins on.
   std::int64_t spares = 0;
-  Seconds detection;
-  Seconds restart;
-  Seconds regroup;   ///< In place of `restart`, where replicas are left out or come back.
-  Seconds interval;  ///< Between checkpoints; rounded to whole steps, at least one.
-  Seconds blocked;
-  Seconds written;                  ///< Invariant: >= blocked.
-  std::vector<Addition> additions;  ///< Ascending.
-  std::vector<Failure> given;       ///< Ascending.
+  Seconds detection{};
+  Seconds restart{};
+  Seconds regroup{};   ///< In place of `restart`, where replicas are left out or come back.
+  Seconds interval{};  ///< Between checkpoints; rounded to whole steps, at least one.
+  Seconds blocked{};
+  Seconds written{};                  ///< Invariant: >= blocked.
+  std::vector<Addition> additions{};  ///< Ascending.
+  std::vector<Failure> given{};       ///< Ascending.
 };
 
 /// Where the time went. The parts sum to `wall`.
 struct Parts {
-  Seconds useful;    ///< Steps at the speed of the whole run.
-  Seconds slowdown;  ///< What the same steps took longer, on fewer nodes.
-  Seconds lost;      ///< Computed again.
-  Seconds saving;
-  Seconds detection;
-  Seconds restart;
-  Seconds slices;
-  Seconds waiting;
+  Seconds useful{};    ///< Steps at the speed of the whole run.
+  Seconds slowdown{};  ///< What the same steps took longer, on fewer nodes.
+  Seconds lost{};      ///< Computed again.
+  Seconds saving{};
+  Seconds detection{};
+  Seconds restart{};
+  Seconds slices{};
+  Seconds waiting{};
 
   Seconds total() const {
     return useful + slowdown + lost + saving + detection + restart + slices + waiting;
@@ -107,13 +107,13 @@ struct Parts {
 
 struct History {
   bool finished = false;  ///< Else it was given up after kLongest times the run without failures.
-  Seconds wall;
-  Parts parts;
+  Seconds wall{};
+  Parts parts{};
   std::int64_t failures = 0;     ///< Of the machine, until the end.
   std::int64_t interrupted = 0;  ///< Times that the run stood still for one.
   std::int64_t checkpoints = 0;
   std::int64_t moves = 0;  ///< Shifts, those from checkpoints too.
-  Bytes moved;
+  Bytes moved{};
   std::map<std::size_t, std::int64_t> by_cause{};  ///< Interruptions.
   std::int64_t fewest_nodes = 0;                   ///< That the run was on.
 };

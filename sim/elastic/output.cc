@@ -38,6 +38,12 @@ constexpr std::array<PartName, 8> kPartNames{{
     {"waiting_s", "waiting", &Parts::waiting},
 }};
 
+// Runs take days and differ by hours.
+std::string days(Seconds time) {
+  constexpr Seconds kDay = 24_h;
+  return time < kDay ? format(time) : fmt::format("{:.1f} d", time / kDay);
+}
+
 // Nothing is missing: rates of all causes, and what this policy needs.
 bool is_known(const ElasticResult& result, const PolicyFigures& figures) {
   return figures.unknown.empty() && result.without_rate.empty();
@@ -102,7 +108,7 @@ std::string policies_text(const ElasticResult& result) {
   std::string text =
       fmt::format("\n  {:<8} {} {} {} {} {} {} {} {}\n", "policy", right("goodput", 9),
                   right("mean", 8), right("p10", 8), right("median", 8), right("p90", 8),
-                  right("stops", 6), right("moves", 9), right("rent/USD", 9));
+                  right("stops", 6), right("moved", 9), right("rent/USD", 9));
   for (const PolicyFigures& figures : result.policies) {
     text += fmt::format("  {:<8} ", yaml::name_of(figures.policy));
     if (!figures.unknown.empty()) {
@@ -111,8 +117,8 @@ std::string policies_text(const ElasticResult& result) {
     }
     const Spread& time = figures.time;
     text += fmt::format("{} {} {} {} {} {} {} {}\n", right(goodput_text(result, figures), 9),
-                        right(format(time.mean), 8), right(format(time.p10), 8),
-                        right(format(time.median), 8), right(format(time.p90), 8),
+                        right(days(time.mean), 8), right(days(time.p10), 8),
+                        right(days(time.median), 8), right(days(time.p90), 8),
                         right(fmt::format("{:.1f}", figures.interrupted), 6),
                         right(format(figures.moved), 9),
                         right(figures.rent ? report::scaled(*figures.rent / 1_USD) : kUnknown, 9));
@@ -203,7 +209,7 @@ std::string elastic_text(const ElasticResult& result) {
   std::string text = fmt::format(
       "{} on {}: {}\n  {}, {} steps of {}: {} without failures and checkpoints\n  {} {}{}, {} {}\n",
       result.model, result.cluster, result.strategy, result.train,
-      grouped(static_cast<std::int64_t>(result.steps)), format(result.step), format(result.ideal()),
+      grouped(static_cast<std::int64_t>(result.steps)), format(result.step), days(result.ideal()),
       grouped(result.nodes), plural(result.nodes, "node"),
       result.spares > 0
           ? fmt::format(" and {} {}", grouped(result.spares), plural(result.spares, "spare"))

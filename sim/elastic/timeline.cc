@@ -172,6 +172,9 @@ Result<LoadedTimeline> load_timeline(const std::string& name, const yaml::Option
   if (!timeline.failures && timeline.repair)
     return loader.error_at("repair", "events say themselves when a node is repaired",
                            "give repaired: with the event, or failures");
+  if (timeline.set.contains("train"))
+    return loader.error_at("set.train", "the length of the training is a key of the time line",
+                           "write train: 2T tokens beside set");
   std::ranges::stable_sort(timeline.events, {}, &Event::at);
   const fs::path file = is_file ? fs::path(name) : fs::path(loader.inputs().front().path);
   return LoadedTimeline{.name = name == "-" ? "stdin" : file.stem().string(),
