@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <optional>
 #include <random>
-#include <set>
 
 #include "tests/sim/simulate/random_cluster.h"
 #include "tests/strategies/lower/random_strategy.h"
@@ -26,14 +28,21 @@ double step_of(const ScalableStep& step, const std::vector<double>& factors) {
   return times->makespan.in_base();
 }
 
-// The central difference of the step by the logarithm of one factor.
-double difference_of(const ScalableStep& step, std::size_t speed, double by) {
+// Differences of the step by the logarithm of one factor: to more of it, to less, and across both.
+struct Differences {
+  double faster = 0;
+  double slower = 0;
+  double central = 0;
+};
+Differences differences_of(const ScalableStep& step, double base, std::size_t speed, double by) {
   std::vector<double> factors(step.speeds().size(), 1.0);
   factors[speed] = 1 + by;
   const double faster = step_of(step, factors);
   factors[speed] = 1 - by;
   const double slower = step_of(step, factors);
-  return (faster - slower) / (std::log1p(by) - std::log1p(-by));
+  return {.faster = (faster - base) / std::log1p(by),
+          .slower = (slower - base) / std::log1p(-by),
+          .central = (faster - slower) / (std::log1p(by) - std::log1p(-by))};
 }
 
 // Whether a derivative is within 1 % of the difference, or 0.01 % of the step where that is more.
@@ -41,8 +50,10 @@ bool agree(double slope, double difference, double step) {
   return std::abs(slope - difference) <= std::max(0.01 * std::abs(difference), 1e-4 * step);
 }
 
-// The three things that hold of every step. \return of how many speeds the step has a kink within
-// 0.1 %, so that the difference is a mean of two slopes and a smaller one shows the derivative.
+// The three things that hold of every step. Where a derivative is not the difference of 0.1 %, the
+// step must have a kink within that: the slope to more of the speed is another than that to less,
+// so that the difference is a mean of two slopes, and a difference of 0.001 %, on this side of the
+// kink, shows the derivative. \return of how many speeds the step has one.
 int expect_sound(const ScalableStep& step, double simulated) {
   const std::vector<double> ones(step.speeds().size(), 1.0);
   const engine::Workload workload = step.at(ones);
@@ -56,22 +67,23 @@ int expect_sound(const ScalableStep& step, double simulated) {
   int kinks = 0;
   for (std::size_t s = 0; s < slopes.size(); ++s) {
     sum += slopes[s];
-    const double difference = difference_of(step, s, 1e-3);
-    if (agree(slopes[s], difference, base)) continue;
+    const Differences wide = differences_of(step, base, s, 1e-3);
+    if (agree(slopes[s], wide.central, base)) continue;
     ++kinks;
-    const double nearer = difference_of(step, s, 1e-5);
-    EXPECT_TRUE(agree(slopes[s], nearer, base))
-        << key_of(step.speeds()[s].kind) << " " << step.speeds()[s].device << ": "
-        << slopes[s] / base << ", by differences " << difference / base << " and " << nearer / base;
+    const double nearer = differences_of(step, base, s, 1e-5).central;
+    const std::string which =
+        fmt::format("{} {}: {}, by differences {} ({} and {}) and {}",
+                    key_of(step.speeds()[s].kind), step.speeds()[s].device, slopes[s] / base,
+                    wide.central / base, wide.faster / base, wide.slower / base, nearer / base);
+    EXPECT_TRUE(agree(slopes[s], nearer, base)) << which;
+    EXPECT_FALSE(agree(wide.faster, wide.slower, base)) << which << ": no kink";
+    std::printf("a kink: %s\n", which.c_str());
   }
   EXPECT_NEAR(sum, -base, 1e-6 * base) << "everything twice as fast takes half as long";
   const double twice = step_of(step, std::vector<double>(ones.size(), 2.0));
   EXPECT_NEAR(2 * twice, base, 1e-9 * base);
   return kinks;
 }
-
-// Studies with a kink; the others have their derivatives within 1 % of differences of 0.1 %.
-const std::set<std::string> kKinked{"llama2-70b-h100-128"};
 
 std::vector<std::string> shipped_studies() {
   std::vector<std::string> names;
@@ -81,28 +93,33 @@ std::vector<std::string> shipped_studies() {
   return names;
 }
 
-class ShippedStudy : public testing::TestWithParam<std::string> {};
-
-TEST_P(ShippedStudy, HasTheDerivativesThatDifferencesShow) {
-  const auto study = study::load_study({.study = kConfigs + "/studies/" + GetParam() + ".yaml"},
+// Kinks of a shipped study; nothing where its step is disturbed, and has no derivatives.
+std::optional<int> kinks_of(const std::string& name) {
+  const auto study = study::load_study({.study = kConfigs + "/studies/" + name + ".yaml"},
                                        {.catalogue = {kConfigs}, .overrides = {}});
-  ASSERT_TRUE(study) << study.error().message;
-  if (study->disturbances) GTEST_SKIP() << "a step that is disturbed";
+  EXPECT_TRUE(study) << study.error().message;
+  if (!study || study->disturbances) return std::nullopt;
   const auto run = study::run_study(*study, {});
-  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_TRUE(run) << run.error().message;
   const auto step = ScalableStep::of(run->cluster, run->program, study->communication, {});
-  ASSERT_TRUE(step) << step.error().message;
-  const int kinks = expect_sound(*step, run->prediction.step.in_base());
-  EXPECT_LE(kinks, kKinked.contains(GetParam()) ? 1 : 0);
+  EXPECT_TRUE(step) << step.error().message;
+  return expect_sound(*step, run->prediction.step.in_base());
 }
 
-INSTANTIATE_TEST_SUITE_P(Sensitivity, ShippedStudy, testing::ValuesIn(shipped_studies()),
-                         [](const auto& name) {
-                           std::string word = name.param;
-                           std::ranges::replace_if(
-                               word, [](char c) { return !std::isalnum(c); }, '_');
-                           return word;
-                         });
+// Of all shipped studies; those that are not within 1 % of the differences in every speed have
+// been shown to have a kink there.
+TEST(Sensitivity, OfShippedStudiesIsThatOfDifferences) {
+  constexpr int kLeast = 20;
+  int within = 0;
+  for (const std::string& name : shipped_studies()) {
+    SCOPED_TRACE(name);
+    const auto kinks = kinks_of(name);
+    if (kinks && *kinks == 0) ++within;
+    if (kinks && *kinks > 0) std::printf("%s has %d\n", name.c_str(), *kinks);
+  }
+  std::printf("%d studies have all derivatives within 1 %% of differences of 0.1 %%\n", within);
+  EXPECT_GE(within, kLeast);
+}
 
 TEST(Sensitivity, OfRandomTrainingsIsThatOfDifferences) {
   constexpr int kStudies = 20;
