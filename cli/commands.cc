@@ -64,6 +64,7 @@ std::span<const CommandInfo> commands() {
        "Compare a prediction with the measurement of a replay, task by task, or two predictions.",
        "foreshard compare study.yaml measured.json\n"
        "foreshard compare study.yaml other.yaml --break-even 'cluster.rent=1..5 USD/h' --by usd\n"
+       "foreshard compare a100.db h100.db\n"
        "foreshard compare study.yaml measured.json --max-error 15% --trace both.json",
        make_compare},
       {"validate", "Predict, replay, compare, calibrate, predict again, and report.",

@@ -13,6 +13,7 @@
 #include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/compare_studies.h"
+#include "cli/compare_sweeps.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/percentage.h"
@@ -38,7 +39,8 @@ class Compare final : public Command {
     declaration.argument("OTHER", measurement_,
                          "Measurement of the study's Program by foreshard-replay; or another study "
                          "(file or catalogue name), or a prediction as JSON, to put beside the "
-                         "first, which may be a prediction, too.");
+                         "first, which may be a prediction, too. Or both are results of "
+                         "foreshard study: --results files, or JSON.");
     declaration.repeatable("--set-b", "KEY=VALUE", sets_of_b_,
                            "Beside another study: set a value of that one alone; without one, of "
                            "the study itself, which is then put beside what it was.");
@@ -60,6 +62,14 @@ class Compare final : public Command {
   }
 
   Result<ExitCode> run(const Environment& environment) override {
+    if (holds_sweep(study_.study()) || holds_sweep(measurement_)) {
+      FORESHARD_ASSIGN(const std::string text, compared_sweeps({.a = study_.study(),
+                                                                .b = measurement_,
+                                                                .options = declaration_->given(),
+                                                                .format = format_}));
+      FORESHARD_TRY(write_result(output_, text));
+      return kDone;
+    }
     FORESHARD_ASSIGN(const bool predicted, is_predicted(measurement_));
     if (predicted || !sets_of_b_.empty()) return put_beside(environment);
     FORESHARD_TRY(only_beside_studies());

@@ -7,7 +7,7 @@
 
 #include "base/csv.h"
 
-#include "sim/report/internal/parts.h"
+#include "sim/report/parts.h"
 
 namespace foreshard::report {
 namespace {

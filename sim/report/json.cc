@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "sim/report/internal/disturbed.h"
-#include "sim/report/internal/parts.h"
 #include "sim/report/internal/sensitivity.h"
+#include "sim/report/parts.h"
 
 namespace foreshard::report {
 namespace {

@@ -9,9 +9,9 @@
 #include "base/quantity.h"
 
 #include "sim/report/internal/page.h"
-#include "sim/report/internal/parts.h"
 #include "sim/report/json.h"
 #include "sim/report/numbers.h"
+#include "sim/report/parts.h"
 
 namespace foreshard::report {
 namespace {

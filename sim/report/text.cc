@@ -12,9 +12,9 @@
 
 #include "sim/report/internal/disturbed.h"
 #include "sim/report/internal/page.h"
-#include "sim/report/internal/parts.h"
 #include "sim/report/internal/sensitivity.h"
 #include "sim/report/numbers.h"
+#include "sim/report/parts.h"
 
 namespace foreshard::report {
 namespace {

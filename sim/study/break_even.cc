@@ -13,25 +13,10 @@ constexpr double kPrecisionOfRange = 1e-6;  // where the value is about zero
 constexpr double kJump = 1e-2;              // of what f changes over the range
 constexpr int kMostRounds = 200;
 
-struct Value {
-  double number = 0;
-  std::string unit;
-};
-
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
-}
-
-std::optional<Value> value_of(std::string_view text) {
-  text = trimmed(text);
-  Value value;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value.number);
-  if (status != std::errc() || !std::isfinite(value.number)) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  value.unit = trimmed(text);
-  return value;
 }
 
 // f has another sign at one end than at the other.
@@ -58,6 +43,16 @@ bool is_narrow(const Bracket& bracket, const ValueRange& range) {
 
 }  // namespace
 
+std::optional<NumberWithUnit> number_in(std::string_view text) {
+  text = trimmed(text);
+  NumberWithUnit value;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value.number);
+  if (status != std::errc() || !std::isfinite(value.number)) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  value.unit = trimmed(text);
+  return value;
+}
+
 std::string ValueRange::at(double value) const {
   return unit.empty() ? fmt::format("{}", value) : fmt::format("{} {}", value, unit);
 }
@@ -69,8 +64,8 @@ Result<ValueRange> parse_range(std::string_view text) {
                                 text.substr(0, 60))};
   const auto dots = text.find("..");
   if (dots == std::string_view::npos) return fault;
-  const auto low = value_of(text.substr(0, dots));
-  const auto high = value_of(text.substr(dots + 2));
+  const auto low = number_in(text.substr(0, dots));
+  const auto high = number_in(text.substr(dots + 2));
   if (!low || !high || !(low->number < high->number)) return fault;
   if (!low->unit.empty() && low->unit != high->unit) return fault;
   return ValueRange{low->number, high->number, high->unit, false};

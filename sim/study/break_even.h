@@ -32,6 +32,13 @@ struct ValueRange {
 /// \return kInvalidInput, with what to write instead.
 Result<ValueRange> parse_range(std::string_view text);
 
+struct NumberWithUnit {
+  double number = 0;
+  std::string unit;  ///< Empty for plain numbers.
+};
+/// "400 Gbit/s". Nothing where `text` does not begin with a finite number.
+std::optional<NumberWithUnit> number_in(std::string_view text);
+
 struct BreakEven {
   std::optional<double> value;  ///< Where both are the same.
   /// Instead: two values between which the one becomes better that was worse, without their being

@@ -14,8 +14,10 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/quoted.h"
 
+#include "sim/report/parts.h"
 #include "sim/search/output.h"
 #include "sim/search/search.h"
+#include "sim/simulate/sensitivity.h"
 #include "sim/study/run.h"
 #include "sim/sweep/grid.h"
 #include "sim/sweep/results.h"
@@ -55,6 +57,7 @@ std::string digest_of(const Setup& setup, std::int64_t index,
     add(each.value.text);
   }
   add(sweep.search ? yaml::echo(*sweep.search) : "");
+  add(sweep.sensitivities ? "sensitivities" : "");
   for (const yaml::Input& input : inputs) {
     // Its own name, as names of imported models come from it.
     add(std::filesystem::path(input.path).filename().string());
@@ -143,9 +146,32 @@ std::string too_large(Bytes peak, Bytes room) {
                      format(peak - room), format(room));
 }
 
+std::vector<Term> terms_of(const sim::Breakdown& breakdown) {
+  std::vector<Term> terms;
+  for (const report::Part& part : report::kParts)
+    terms.push_back({std::string(part.key), breakdown.*part.time});
+  return terms;
+}
+
+Result<std::vector<Worth>> worth_of(const study::LoadedStudy& study, const study::StudyRun& run,
+                                    const sim::SimulateOptions& options) {
+  if (study.disturbances)
+    return Error{Error::Code::kInvalidInput,
+                 "what faster parts buy is told of steps that nothing disturbs; leave out "
+                 "disturbances here, or sensitivities"};
+  FORESHARD_ASSIGN(const auto found,
+                   sim::sensitivities_of(run.cluster, run.program, study.communication, options));
+  std::vector<Worth> worth;
+  for (const sim::Sensitivity& one : found.of)
+    worth.push_back(
+        {std::string(key_of(one.speed.kind)), one.speed.device, one.elasticity, one.step_at_more});
+  return worth;
+}
+
 Result<Outcome> simulated(const Setup& setup, const study::LoadedStudy& study) {
   Outcome outcome = named(study);
-  auto run = study::run_study(study, {.critical_path = false, .max_memory = setup.max_memory});
+  const sim::SimulateOptions options{.critical_path = false, .max_memory = setup.max_memory};
+  auto run = study::run_study(study, options);
   if (!run) {
     Error error = run.error();
     outcome.refused_here = contains(error.message, kOfMaxMemory);
@@ -185,7 +211,14 @@ Result<Outcome> simulated(const Setup& setup, const study::LoadedStudy& study) {
                      .without_host_power = prediction.expense.without_host_power,
                      .training_steps = prediction.training
                                            ? std::optional(prediction.training->steps)
-                                           : std::nullopt};
+                                           : std::nullopt,
+                     .terms = terms_of(prediction.breakdown),
+                     .worth = {}};
+  if (setup.sweep.sweep.sensitivities) {
+    auto worth = worth_of(study, *run, options);
+    if (!worth) return outcome_of(worth.error(), named(study));
+    outcome.figures->worth = *std::move(worth);
+  }
   return outcome;
 }
 

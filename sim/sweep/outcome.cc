@@ -24,6 +24,23 @@ void read(const Json& json, std::optional<Q>& quantity) {
   if (!json.is_null()) quantity = Q::from_base(json.get<double>());
 }
 
+Json json_of(const std::optional<std::vector<Worth>>& worth) {
+  if (!worth) return nullptr;
+  Json list = Json::array();
+  for (const Worth& one : *worth)
+    list.push_back({{"speed", one.speed},
+                    {"device", one.device.empty() ? Json(nullptr) : Json(one.device)},
+                    {"elasticity", one.elasticity},
+                    {"time_s_at_10_percent_more", one.step.in_base()}});
+  return list;
+}
+
+Json json_of(const std::vector<Term>& terms) {
+  Json json = Json::object();
+  for (const Term& term : terms) json[term.key] = term.time.in_base();
+  return json;
+}
+
 Json json_of(const StepFigures& step) {
   return {{"time_s", step.step.in_base()},
           {"low_s", step.low.in_base()},
@@ -40,7 +57,9 @@ Json json_of(const StepFigures& step) {
           {"joules", known(step.energy)},
           {"co2_kg", known(step.carbon)},
           {"hosts_without_power", step.without_host_power},
-          {"training_steps", internal::or_null(step.training_steps)}};
+          {"training_steps", internal::or_null(step.training_steps)},
+          {"breakdown_s", json_of(step.terms)},
+          {"sensitivities", json_of(step.worth)}};
 }
 
 // Throws, as `at` does, where there is no whole number.
@@ -50,6 +69,18 @@ std::int64_t integer_in(const Json& json) {
 }
 Bytes bytes_in(const Json& json) {
   return static_cast<double>(integer_in(json)) * 1_B;
+}
+
+std::vector<Worth> worth_in(const Json& json) {
+  std::vector<Worth> worth;
+  for (const Json& one : json) {
+    Worth& last = worth.emplace_back();
+    last.speed = one.at("speed");
+    if (const Json& device = one.at("device"); !device.is_null()) last.device = device;
+    last.elasticity = one.at("elasticity");
+    read(one.at("time_s_at_10_percent_more"), last.step);
+  }
+  return worth;
 }
 
 StepFigures figures_in(const Json& json) {
@@ -71,6 +102,9 @@ StepFigures figures_in(const Json& json) {
   step.without_host_power = json.at("hosts_without_power").get<std::vector<std::string>>();
   if (const Json& steps = json.at("training_steps"); !steps.is_null())
     step.training_steps = steps.get<double>();
+  for (const auto& [key, time] : json.at("breakdown_s").items())
+    step.terms.push_back({key, Seconds::from_base(time.get<double>())});
+  if (const Json& worth = json.at("sensitivities"); !worth.is_null()) step.worth = worth_in(worth);
   return step;
 }
 

@@ -30,6 +30,24 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
+/// A part of a step's time, by the key of sim/report/parts.h: "tp_comm".
+struct Term {
+  std::string key;
+  Seconds time;
+
+  bool operator==(const Term&) const = default;
+};
+
+/// What a faster part of the machine is worth (sim/simulate/sensitivity.h).
+struct Worth {
+  std::string speed;   ///< "network_bandwidth", as key_of(SpeedKind) writes it.
+  std::string device;  ///< Name of the type; empty for what is not a device's.
+  double elasticity = 0;
+  Seconds step;  ///< With 10 % more of it alone.
+
+  bool operator==(const Worth&) const = default;
+};
+
 /// Per step; whatever a longer work takes follows from it (ranking.h).
 /// Money is all that is paid: rent or what is written off, and electricity (Expense::usd).
 struct StepFigures {
@@ -50,6 +68,8 @@ struct StepFigures {
   /// Device types whose nodes say no host_power: `energy` is without these hosts.
   std::vector<std::string> without_host_power;
   std::optional<double> training_steps;
+  std::vector<Term> terms;  ///< Of the device that finishes last; they sum to the step.
+  std::optional<std::vector<Worth>> worth;  ///< Most worth first; where the sweep asks for it.
 
   Bytes headroom() const { return capacity - peak; }
   bool operator==(const StepFigures&) const = default;

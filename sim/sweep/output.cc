@@ -3,10 +3,13 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <set>
+#include <utility>
 
 #include "base/csv.h"
 #include "base/text.h"
 
+#include "sim/sweep/crossings.h"
 #include "sim/sweep/internal/json.h"
 #include "sim/sweep/internal/words.h"
 
@@ -75,6 +78,58 @@ Json verdict_of(const Ranking& ranking) {
   return {{"met", ranking.verdict->met}, {"missed", std::move(missed)}};
 }
 
+Json crossings_json(const Results& results, const Ranking& ranking) {
+  Json list = Json::array();
+  for (const Crossing& one : crossings_of(results, ranking)) {
+    const AxisNames& along = results.question.axes[one.along];
+    const AxisNames& between = results.question.axes[one.between];
+    list.push_back({{"along", along.name},
+                    {"between", between.name},
+                    {"first", between.values[one.first]},
+                    {"then", between.values[one.then]},
+                    {"low", along.values[one.low]},
+                    {"high", along.values[one.high]},
+                    {"at", one.at},
+                    {"unit", one.unit},
+                    {"best", one.best}});
+  }
+  return list;
+}
+
+// Speeds that points have, by kind and device, each with the two columns that the CSV has of it.
+using Speeds = std::set<std::pair<std::string, std::string>>;
+Speeds speeds_of(const Results& results) {
+  Speeds speeds;
+  for (const auto& outcome : results.outcomes)
+    if (outcome && outcome->figures && outcome->figures->worth)
+      for (const Worth& one : *outcome->figures->worth) speeds.emplace(one.speed, one.device);
+  return speeds;
+}
+
+std::string speed_columns(const Speeds& speeds) {
+  std::string text;
+  for (const auto& [speed, device] : speeds) {
+    const std::string name = device.empty() ? speed : speed + " " + device;
+    for (const char* what : {"elasticity of ", "step_s at 10 percent more "})
+      text += "," + csv_field(what + name);
+  }
+  return text;
+}
+
+std::string speed_cells(const Speeds& speeds, const Outcome& outcome) {
+  std::string text;
+  for (const auto& [speed, device] : speeds) {
+    const Worth* found = nullptr;
+    if (outcome.figures && outcome.figures->worth)
+      for (const Worth& one : *outcome.figures->worth)
+        if (one.speed == speed && one.device == device) found = &one;
+    text += found == nullptr ? ",,"
+                             : fmt::format(",{},{}", Json(found->elasticity).dump(),
+                                           Json(found->step.in_base()).dump());
+  }
+  return text;
+}
+
 Json best_with(const Results& results, const Ranking& ranking) {
   Json list = Json::array();
   for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
@@ -97,19 +152,22 @@ std::string sweep_json(const Results& results, const Ranking& ranking) {
   Json points = Json::array();
   for (std::size_t i = 0; i < results.outcomes.size(); ++i)
     if (results.outcomes[i]) points.push_back(point_of(results, ranking, i));
-  const Json json = {{"schema", "foreshard.sweep/1"},
+  const Json json = {{"schema", kSweepSchema},
                      {"name", question.name},
                      {"description", question.description},
+                     {"inputs", question.said},
                      {"axes", std::move(axes)},
                      {"searched", question.searched},
                      {"train", or_null(question.train)},
                      {"work", internal::word_of(ranking.work)},
                      {"ranked_by", yaml::name_of(question.rank)},
                      {"goal", goal_of(question)},
+                     {"sensitivities", question.sensitivities},
                      {"points", results.outcomes.size()},
                      {"done", results.done()},
                      {"ranked", ranking.ranked},
                      {"best_with", best_with(results, ranking)},
+                     {"break_even", crossings_json(results, ranking)},
                      {"verdict", verdict_of(ranking)},
                      {"closest", or_null(ranking.closest)},
                      {"results", std::move(points)}};
@@ -122,7 +180,9 @@ std::string sweep_csv(const Results& results, const Ranking& ranking) {
   text +=
       ",status,model,cluster,strategy,devices,step_s,step_low_s,step_high_s,mfu,tokens_per_s,"
       "samples_per_s,peak_bytes,headroom_bytes,work,time_s,low_s,high_s,usd,kwh,co2_kg,"
-      "hosts_without_power,tokens_per_usd,on_front,on_room_front,missing_bytes,why\n";
+      "hosts_without_power,tokens_per_usd,on_front,on_room_front,missing_bytes,why";
+  const Speeds speeds = speeds_of(results);
+  text += speed_columns(speeds) + "\n";
   const auto cell = [&](const Json& value) {
     text += "," + (value.is_null()     ? ""
                    : value.is_string() ? csv_field(value.get<std::string>())
@@ -148,6 +208,7 @@ std::string sweep_csv(const Results& results, const Ranking& ranking) {
     cell(figures ? join(figures->without_host_power, " ") : "");
     cell(of("whole", "tokens_per_usd"));
     for (const char* key : {"on_front", "on_room_front", "missing_bytes", "why"}) cell(point[key]);
+    text += speed_cells(speeds, *results.outcomes[i]);
     text += '\n';
   }
   return text;

@@ -3,16 +3,20 @@
 /// same results give the same bytes, whoever computed them.
 ///
 /// Of the JSON, `work` says what times, USD and kWh of points are of: the whole training, a token
-/// or a sample (ranking.h). What is not known is null.
+/// or a sample (ranking.h). What is not known is null. The CSV has a line for each point, and so no
+/// break-even points (crossings.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "sim/sweep/ranking.h"
 #include "sim/sweep/results.h"
 
 namespace foreshard::sweep {
+
+inline constexpr std::string_view kSweepSchema = "foreshard.sweep/1";
 
 /// The `top` best points, as many of the best ones for each value of each axis, and what the goal
 /// says.

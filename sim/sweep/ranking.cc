@@ -24,18 +24,6 @@ double steps_of(const StepFigures& step, Work work) {
   return 0;
 }
 
-double measure(const WorkFigures& figures, Measure by) {
-  switch (by) {
-    case Measure::kTime:
-      return figures.time.in_base();
-    case Measure::kUsd:
-      return figures.usd ? figures.usd->in_base() : kUnknown;
-    case Measure::kKwh:
-      return figures.energy ? figures.energy->in_base() : kUnknown;
-  }
-  return kUnknown;
-}
-
 struct Place {
   std::size_t point;
   WorkFigures figures;
@@ -75,7 +63,7 @@ Miss miss_of(const Goal& goal, const Place& place) {
     miss.excess = miss.late / *goal.within;
   }
   miss.unknown =
-      measure(place.figures, goal.minimise) == kUnknown || (goal.budget && !place.figures.usd);
+      measure_of(place.figures, goal.minimise) == kUnknown || (goal.budget && !place.figures.usd);
   if (goal.budget && place.figures.usd && *place.figures.usd > *goal.budget) {
     miss.over = *place.figures.usd - *goal.budget;
     miss.excess = std::max(miss.excess, miss.over / *goal.budget);
@@ -136,6 +124,18 @@ WorkFigures figures_of(const Outcome& outcome, Work work) {
   return figures;
 }
 
+double measure_of(const WorkFigures& figures, Measure by) {
+  switch (by) {
+    case Measure::kTime:
+      return figures.time.in_base();
+    case Measure::kUsd:
+      return figures.usd ? figures.usd->in_base() : kUnknown;
+    case Measure::kKwh:
+      return figures.energy ? figures.energy->in_base() : kUnknown;
+  }
+  return kUnknown;
+}
+
 Ranking ranking_of(const Results& results) {
   Ranking ranking;
   ranking.work = work_of(results);
@@ -147,8 +147,8 @@ Ranking ranking_of(const Results& results) {
   }
   const Measure by = results.question.rank;
   std::ranges::stable_sort(places, [&](const Place& a, const Place& b) {
-    const double first = measure(a.figures, by);
-    const double second = measure(b.figures, by);
+    const double first = measure_of(a.figures, by);
+    const double second = measure_of(b.figures, by);
     return first != second ? first < second : a.figures.time < b.figures.time;
   });
   for (const Place& place : places) ranking.ranked.push_back(place.point);

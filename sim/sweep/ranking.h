@@ -45,6 +45,9 @@ Work work_of(const Results& results);
 /// \pre the outcome has figures, and steps of such work.
 WorkFigures figures_of(const Outcome& outcome, Work work);
 
+/// Of the figures, what points are ordered by; infinite where it is not known.
+double measure_of(const WorkFigures& figures, Measure by);
+
 /// A point that runs and does not meet the goal.
 struct Miss {
   std::size_t point = 0;

@@ -1,8 +1,12 @@
 #include "sim/sweep/results.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+
+#include "base/yaml/describe.h"
 
 #include "sim/sweep/internal/json.h"
+#include "sim/sweep/output.h"
 
 namespace foreshard::sweep {
 namespace {
@@ -14,6 +18,27 @@ std::optional<Measure> measure_in(const Json& json) {
   return yaml_names(static_cast<const Measure*>(nullptr)).find(json.get<std::string>());
 }
 
+std::map<std::string, std::string> said_by(const Sweep& sweep) {
+  std::map<std::string, std::string> said;
+  if (!sweep.study.empty()) said["study"] = sweep.study;
+  for (const auto& [key, part] : {std::pair("cluster", &sweep.cluster),
+                                  {"model", &sweep.model},
+                                  {"strategy", &sweep.strategy},
+                                  {"communication", &sweep.communication}})
+    if (*part) said[key] = (*part)->text;
+  for (const auto& [key, value] : sweep.set) said["set." + key] = value.text;
+  if (sweep.search) said["search"] = yaml::echo(*sweep.search);
+  if (sweep.train) said["train"] = *sweep.train;
+  for (const Axis& axis : sweep.axes) {
+    const std::string at = "axes." + axis.name;
+    if (!axis.key.empty()) said[at] = axis.key;
+    for (const Choice& choice : axis.choices)
+      for (const auto& [key, value] : choice.set)
+        said[fmt::format("{}.{}.{}", at, choice.name, key)] = value.text;
+  }
+  return said;
+}
+
 }  // namespace
 
 Question question_of(const LoadedSweep& sweep) {
@@ -23,7 +48,9 @@ Question question_of(const LoadedSweep& sweep) {
                     .searched = sweep.sweep.search.has_value(),
                     .train = sweep.sweep.train,
                     .rank = sweep.sweep.rank.value_or(Measure::kTime),
-                    .goal = sweep.sweep.goal};
+                    .goal = sweep.sweep.goal,
+                    .sensitivities = sweep.sweep.sensitivities,
+                    .said = said_by(sweep.sweep)};
   if (question.goal) question.rank = question.goal->minimise;
   return question;
 }
@@ -38,7 +65,9 @@ std::string text_of(const Question& question) {
                {"searched", question.searched},
                {"train", or_null(question.train)},
                {"rank", yaml::name_of(question.rank)},
-               {"goal", nullptr}};
+               {"goal", nullptr},
+               {"sensitivities", question.sensitivities},
+               {"said", question.said}};
   if (question.goal) {
     const Goal& goal = *question.goal;
     json["goal"] = {{"within_s", internal::known(goal.within)},
@@ -76,9 +105,39 @@ Result<Question> question_in(std::string_view text) {
       if (!goal.at("budget_usd").is_null())
         question.goal->budget = Dollars::from_base(goal.at("budget_usd"));
     }
+    question.sensitivities = json.at("sensitivities");
+    question.said = json.at("said").get<std::map<std::string, std::string>>();
     return question;
   } catch (const Json::exception&) {
     return fault();
+  }
+}
+
+Result<Results> results_in(std::string_view text) {
+  const auto fault = [](const std::string& why) {
+    return Error{Error::Code::kInvalidInput, "no results of a study: " + why};
+  };
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return fault("no JSON object");
+  try {
+    if (json.at("schema") != kSweepSchema)
+      return fault(fmt::format("its schema is {}, not '{}'", json["schema"].dump(), kSweepSchema));
+    Json asked = {{"rank", json.at("ranked_by")},
+                  {"sensitivities", json.at("sensitivities")},
+                  {"said", json.at("inputs")}};
+    for (const char* key : {"name", "description", "axes", "searched", "train", "goal"})
+      asked[key] = json.at(key);
+    FORESHARD_ASSIGN(Question question, question_in(asked.dump()));
+    Results results{.question = std::move(question), .outcomes = {}};
+    results.outcomes.resize(static_cast<std::size_t>(size_of(results.question.axes)));
+    for (const Json& point : json.at("results")) {
+      const auto index = point.at("point").get<std::size_t>();
+      if (index >= results.outcomes.size()) return fault(fmt::format("it has a point {}", index));
+      FORESHARD_ASSIGN(results.outcomes[index], outcome_in(point.dump()));
+    }
+    return results;
+  } catch (const Json::exception& exception) {
+    return fault(exception.what());
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,10 @@ struct Question {
   std::optional<std::string> train;
   Measure rank = Measure::kTime;  ///< Of a goal: what it minimises.
   std::optional<Goal> goal;
+  bool sensitivities = false;
+  /// What the sweep's file says, by key: "study", "set.cluster.rent",
+  /// "axes.adapters.400G.cluster...".
+  std::map<std::string, std::string> said;
 };
 Question question_of(const LoadedSweep& sweep);
 
@@ -39,5 +44,7 @@ struct Results {
 
   std::int64_t done() const;
 };
+/// \return kInvalidInput if `json` is not what sweep_json (output.h) writes.
+Result<Results> results_in(std::string_view json);
 
 }  // namespace foreshard::sweep

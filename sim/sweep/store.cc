@@ -127,7 +127,7 @@ using sqlite::Refusal;
 using sqlite::Writer;
 
 constexpr int kApplication = 0x666f7273;  // "fors", in the header of the file.
-constexpr int kForm = 2;                  // Of the tables.
+constexpr int kForm = 3;                  // Of the tables, and of what stands in them.
 constexpr const char* kTables =
     "CREATE TABLE question(id INTEGER PRIMARY KEY CHECK (id = 1), text TEXT NOT NULL, work TEXT "
     "NOT "

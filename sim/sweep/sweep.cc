@@ -161,6 +161,38 @@ std::optional<std::string> train_of_study(const LoadedSweep& sweep, const yaml::
   return study ? study->train : std::nullopt;
 }
 
+// A base study that is a path, and not there: with its place in the sweep, before any point is
+// made.
+Status fault_in_study(const LoadedSweep& sweep, const yaml::Loader& loader) {
+  const std::string& name = sweep.sweep.study;
+  const bool is_path = yaml::is_file_name(name) || name.find('/') != std::string::npos;
+  if (!is_path) return {};
+  const fs::path path = seen_from_here({name}, sweep.folder);
+  std::error_code status;
+  if (fs::exists(path, status)) return {};
+  const std::string from =
+      yaml::is_file_name(name) ? "the folder of this file" : "the working directory";
+  return loader.error_at("study", fmt::format("there is no file '{}'", path.string()),
+                         fmt::format("a path here is relative to {}; a name without folder and "
+                                     "suffix is one of the catalogue",
+                                     from));
+}
+
+// Where what is given for a sweep is one of the studies that a sweep would name.
+std::optional<Error> fault_of_study(const std::string& name, bool is_file,
+                                    const yaml::Options& options) {
+  if (name == "-") return std::nullopt;
+  yaml::Loader loader({.catalogue = options.catalogue, .overrides = {}});
+  const auto study =
+      is_file ? loader.read_file<study::Study>(name) : loader.read_ref<study::Study>(name);
+  if (!study) return std::nullopt;
+  return Error{
+      Error::Code::kInvalidInput,
+      fmt::format("{0}: is a study, not a grid of them: it has no axes; foreshard simulate "
+                  "{0} predicts it, and a file with 'study: {0}' and 'axes' varies it",
+                  name)};
+}
+
 Status fault_in_goal(const Sweep& sweep, const yaml::Loader& loader) {
   if (!sweep.goal) return {};
   const Goal& goal = *sweep.goal;
@@ -270,7 +302,11 @@ const yaml::Table<Sweep>& yaml_table(const Sweep*) {
                     "(default: the "
                     "study's).")
           .optional("rank", &Sweep::rank, "What points are ordered by (default: time).")
-          .optional("goal", &Sweep::goal, "Which of the points is wanted.");
+          .optional("goal", &Sweep::goal, "Which of the points is wanted.")
+          .optional("sensitivities", &Sweep::sensitivities,
+                    "Whether to tell of each point what a faster part of its machine would buy: "
+                    "arithmetic, memory, links, each 10 % faster alone. Takes a dozen simulations "
+                    "more.");
   return table;
 }
 
@@ -278,8 +314,12 @@ Result<LoadedSweep> load_sweep(const std::string& name, const yaml::Options& opt
   yaml::Loader loader(options);
   std::error_code status;
   const bool is_file = name == "-" || yaml::is_file_name(name) || fs::exists(name, status);
-  FORESHARD_ASSIGN(Sweep sweep,
-                   is_file ? loader.read_file<Sweep>(name) : loader.read_ref<Sweep>(name));
+  auto read = is_file ? loader.read_file<Sweep>(name) : loader.read_ref<Sweep>(name);
+  if (!read) {
+    if (auto fault = fault_of_study(name, is_file, options)) return *std::move(fault);
+    return read.error();
+  }
+  Sweep sweep = *std::move(read);
   if (sweep.study.empty() && !(sweep.cluster && sweep.model && sweep.strategy))
     return loader.error_at("", "the sweep has no study",
                            "give 'study', or all of 'cluster', 'model' and 'strategy'");
@@ -293,6 +333,7 @@ Result<LoadedSweep> load_sweep(const std::string& name, const yaml::Options& opt
                      .folder = name == "-" ? fs::path() : file.parent_path(),
                      .file = name == "-" ? "stdin" : file.filename().string(),
                      .sweep = std::move(sweep)};
+  FORESHARD_TRY(fault_in_study(loaded, loader));
   auto& train = loaded.sweep.train;
   if (!train) train = train_of_study(loaded, options);
   if (loaded.sweep.goal && !train)

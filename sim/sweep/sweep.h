@@ -11,6 +11,7 @@
 ///           - {name: 800G, set: {cluster.node.nics.bandwidth: 800 Gbit/s}}
 ///     search: {space: {level: 1}, simulate: 4, certify: 0}
 ///     goal: {within: 60 d, minimise: usd}
+///     sensitivities: true
 ///
 /// A point is one value of each axis; the points are the product of the axes. What a value sets is
 /// what `--set` takes, so that whatever a study can say can be an axis, and values that belong
@@ -94,6 +95,7 @@ struct Sweep {
   std::optional<std::string> train;  ///< Default: that of the study.
   std::optional<Measure> rank;
   std::optional<Goal> goal;
+  bool sensitivities = false;  ///< What faster parts would buy, of each point.
 };
 
 const yaml::Table<Choice>& yaml_table(const Choice*);
@@ -114,10 +116,10 @@ struct LoadedSweep {
 };
 
 /// \param name  a file, "-", or a catalogue name.
-/// \return kInvalidInput with its place: none of study and parts is given, axes or values that are
-///     named alike, keys that are set twice, undone or without effect, more than kMostPoints,
-///     lengths of a training that contradict each other or are none, a rank beside a goal; kIo if
-///     the file cannot be read.
+/// \return kInvalidInput with its place: none of study and parts is given, a study's file that is
+///     not there, a study in place of a sweep, axes or values that are named alike, keys that are
+///     set twice, undone or without effect, more than kMostPoints, lengths of a training that
+///     contradict each other or are none, a rank beside a goal; kIo if the file cannot be read.
 Result<LoadedSweep> load_sweep(const std::string& name, const yaml::Options& options);
 
 }  // namespace foreshard::sweep

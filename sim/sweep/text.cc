@@ -1,15 +1,18 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <fmt/format.h>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/grouped.h"
 #include "base/quantity.h"
 
 #include "sim/report/numbers.h"
+#include "sim/sweep/crossings.h"
 #include "sim/sweep/internal/words.h"
 #include "sim/sweep/output.h"
 
@@ -155,6 +158,61 @@ std::string best_text(const Results& results, const Ranking& ranking, std::int64
   return text;
 }
 
+std::string with_unit(double number, const std::string& unit) {
+  const bool word = !unit.empty() && std::isalpha(static_cast<unsigned char>(unit.front())) != 0;
+  return fmt::format("{:.3g}{}{}", number, word ? " " : "", unit);
+}
+
+// Those where the best choice changes first.
+std::string crossings_text(const Results& results, const Ranking& ranking, std::int64_t top) {
+  std::vector<Crossing> crossings = crossings_of(results, ranking);
+  if (crossings.empty()) return "";
+  std::ranges::stable_partition(crossings, &Crossing::best);
+  std::string text = fmt::format("\n  Break-even in {}, of the best points of each\n",
+                                 yaml::name_of(results.question.rank));
+  const auto shown =
+      std::min(static_cast<std::size_t>(std::max<std::int64_t>(top, 0)), crossings.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Crossing& one = crossings[i];
+    const AxisNames& along = results.question.axes[one.along];
+    const AxisNames& between = results.question.axes[one.between];
+    text += fmt::format("  {} {} {}: {} is better, {}: {}; the same at about {}\n",
+                        one.best ? "*" : " ", along.name, along.values[one.low],
+                        between.values[one.first], along.values[one.high], between.values[one.then],
+                        with_unit(one.at, one.unit));
+  }
+  if (shown < crossings.size())
+    text += fmt::format("  ... and {} more (--top)\n",
+                        grouped(static_cast<std::int64_t>(crossings.size() - shown)));
+  if (crossings.front().best) text += "  * no other choice is better there\n";
+  return text;
+}
+
+// What the points that are listed would get from 10 % more, most worth first.
+std::string worth_text(const Results& results, const Ranking& ranking, std::int64_t top) {
+  constexpr double kLeast = 5e-4;  // Less would be written as nothing.
+  constexpr std::size_t kMost = 5;
+  if (!results.question.sensitivities) return "";
+  std::string text = "\n  What 10 % more takes off the step, each alone, algorithms held\n";
+  for (std::size_t i = 0; i < ranking.ranked.size(); ++i) {
+    if (std::cmp_greater_equal(i, top)) break;
+    const StepFigures& step = *results.outcomes[ranking.ranked[i]]->figures;
+    std::vector<Worth> worth = step.worth.value_or(std::vector<Worth>());
+    std::ranges::stable_sort(worth, {}, &Worth::step);
+    std::vector<std::string> parts;
+    for (const Worth& one : worth) {
+      const double saved = 1 - one.step / step.step;
+      if (saved < kLeast || parts.size() == kMost) break;
+      std::string name = one.speed;
+      std::ranges::replace(name, '_', ' ');
+      if (!one.device.empty()) name += " of " + one.device;
+      parts.push_back(fmt::format("{} {:.1f} %", name, 100 * saved));
+    }
+    text += fmt::format("  {:>4}  {}\n", i + 1, join(parts, ", "));
+  }
+  return text;
+}
+
 std::string bill(const Results& results, const Ranking& ranking, std::size_t point) {
   const WorkFigures figures = figures_of(*results.outcomes[point], ranking.work);
   std::string text = format(figures.time);
@@ -236,6 +294,8 @@ std::string sweep_text(const Results& results, const Ranking& ranking, std::int6
   text += table_text(results, ranking, top);
   text += hosts_text(results, ranking);
   text += best_text(results, ranking, top);
+  text += crossings_text(results, ranking, top);
+  text += worth_text(results, ranking, top);
   text += verdict_text(results, ranking);
   return text + faults_text(results, ranking);
 }

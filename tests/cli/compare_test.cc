@@ -62,5 +62,38 @@ TEST(Compare, BreaksEvenBetweenWholeNumbers) {
               HasSubstr("At no value: up to cluster.nodes = 2 B has less, from 3 on A"));
 }
 
+// Two grids that differ in a price, one kept in a file and one as JSON.
+TEST(Compare, PutsResultsOfStudiesBesideEachOther) {
+  const TemporaryFolder folder;
+  const auto kept = [&](const std::string& name, const std::string& rent,
+                        const std::string& options) {
+    const auto sweep = folder.write(
+        name + ".yaml", std::string("study: ") + kSmall +
+                            "\naxes: [{key: strategy.micro_batch, values: [1, 2]}]\nrank: usd\n"
+                            "train: 1B tokens\nset: {cluster.rent: " +
+                            rent + " USD/h}\n");
+    const Outcome run = foreshard("study '" + sweep.string() + "' " + options);
+    EXPECT_EQ(run.code, 0) << run.err;
+  };
+  const std::string a = "'" + (folder.path() / "a.db").string() + "'";
+  const std::string b = "'" + (folder.path() / "b.json").string() + "'";
+  kept("one", "2", "--results " + a);
+  kept("two", "3", "--format json -o " + b);
+  const Outcome both = foreshard("compare " + a + " " + b);
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("set.cluster.rent: 2 USD/h -> 3 USD/h"));
+  EXPECT_THAT(both.out, HasSubstr("+50.0 %  micro_batch 1"));
+  for (const auto& [arguments, what] :
+       {std::pair(a, "name the other ones"),
+        std::pair(a + " no.db", "no.db: there is no such file"),
+        std::pair(a + " " + kSmall, "there is no such file"),
+        std::pair(a + " README.md", "README.md does not; foreshard study SWEEP.yaml --results"),
+        std::pair(a + " " + b + " --set x=1", "--set is of studies")}) {
+    const Outcome refused = foreshard("compare " + arguments);
+    EXPECT_EQ(refused.code, 2) << arguments;
+    EXPECT_THAT(refused.err, HasSubstr(what));
+  }
+}
+
 }  // namespace
 }  // namespace foreshard::cli

@@ -120,7 +120,21 @@ class Results(unittest.TestCase):
             run = ("study", sweep, "--format", "json")
             simulated = result(*run, codes=(0, 3))
             sweep.write_text(layers + "]\nsearch: {space: {level: 1}, simulate: 1, certify: 0}\n")
-            self.hold("foreshard.sweep/1", simulated, result(*run, codes=(0, 3)))
+            searched = result(*run, codes=(0, 3))
+            # Where electricity is dear the site that needs less of it is the cheaper one.
+            sweep.write_text(
+                f"study: {SMALL}\nrank: usd\ntrain: 1B tokens\nsensitivities: true\naxes:\n"
+                "  - {key: cluster.electricity, values: [0.01 USD/kWh, 10 USD/kWh]}\n"
+                "  - name: site\n    choices:\n"
+                "      - {name: far, set: {cluster.pue: 3, cluster.rent: 1 USD/h}}\n"
+                "      - {name: near, set: {cluster.pue: 1, cluster.rent: 2 USD/h}}\n")
+            sites = result(*run)
+            self.assertEqual([(one["first"], one["then"]) for one in sites["break_even"]], [("far", "near")])
+            self.hold("foreshard.sweep/1", simulated, searched, sites)
+            paths = [pathlib.Path(folder) / name for name in ("a.json", "b.json")]
+            for path, one in zip(paths, (simulated, searched)):
+                path.write_text(json.dumps(one))
+            self.hold("sweep_comparison", result("compare", *paths, "--format", "json"))
 
     def test_graph_search(self):
         self.hold("graph_search", result("search", "moe-layer-h100-8", "--format", "json",

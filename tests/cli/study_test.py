@@ -5,12 +5,14 @@ happens, nothing that was done is lost, and `study export` has the bytes of an u
     study_test.py PROGRAM SOURCE BUILD [Class.test...]
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -130,6 +132,16 @@ class Study(unittest.TestCase):
         self.assertIn(f"{before} of {POINTS} points", err)
         self.expect_serial("full.db")
 
+    def test_file_of_another_form_is_set_aside(self):
+        self.study("sweep.yaml", "--shard", "1/40", "--results", "old.db", "-o", os.devnull)
+        with contextlib.closing(sqlite3.connect(self.folder / "old.db")) as database:
+            database.execute("PRAGMA user_version = 2")
+        before = (self.folder / "old.db").read_bytes()
+        _, err = self.ended(self.start("sweep.yaml", "--results", "old.db"))
+        self.assertIn("was written in another form, by another version of foreshard: it is now old.db.aside", err)
+        self.assertEqual((self.folder / "old.db.aside").read_bytes(), before)
+        self.expect_serial("old.db")
+
     def test_shards_merge_to_the_whole(self):
         for part in (1, 2, 3):
             self.study("sweep.yaml", "--shard", f"{part}/3", "--results", f"{part}.db", "-o", os.devnull)
@@ -178,8 +190,11 @@ class Study(unittest.TestCase):
         self.assertIn("give --results FILE: ranks meet beside it", process.stderr)
 
     def test_bad_input_is_one_message(self):
+        (self.folder / "astray.yaml").write_text(SWEEP.replace("base.yaml", "sub/base.yaml"))
         for arguments, message in (
-                (("no.yaml",), "no.yaml"),
+                (("no.yaml",), "no.yaml: "),
+                (("base.yaml",), "base.yaml: is a study, not a grid of them"),
+                (("astray.yaml",), "astray.yaml:1:8: error: there is no file 'sub/base.yaml'"),
                 ((), "a sweep is missing"),
                 (("sweep.yaml", "--budget", "0s"), "--budget: must be positive"),
                 (("sweep.yaml", "--shard", "3/2"), "is no part of a sweep"),

@@ -140,5 +140,23 @@ TEST(Sweep, NeedsAStudyOrItsParts) {
   EXPECT_THAT(sweep.error().message, HasSubstr("the sweep has no study"));
 }
 
+TEST(Sweep, SaysWhereAStudyIsNot) {
+  const TemporaryFolder folder;
+  const std::string axes = "axes: [{key: a, values: [1]}]\n";
+  const auto fault_of = [&](const std::string& text) {
+    const auto file = folder.write("s.yaml", text);
+    const auto sweep = load_sweep(file.string(), {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+    return sweep ? "accepted" : sweep.error().message;
+  };
+  EXPECT_THAT(fault_of("study: sub/none.yaml\n" + axes),
+              AllOf(HasSubstr("s.yaml:1:8"), HasSubstr("/sub/none.yaml'"),
+                    HasSubstr("relative to the folder of this file")));
+  EXPECT_THAT(fault_of("study: sub/none\n" + axes), HasSubstr("relative to the working directory"));
+  EXPECT_THAT(fault_of(kStudy), HasSubstr("s.yaml: is a study, not a grid of them"));
+  const auto sweep =
+      load_sweep("gpt-1.7b-a100-8", {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  EXPECT_THAT(sweep.error().message, HasSubstr("foreshard simulate gpt-1.7b-a100-8 predicts it"));
+}
+
 }  // namespace
 }  // namespace foreshard::sweep

@@ -97,6 +97,52 @@ TEST(RunSweep, CountsElectricityAndItsCarbon) {
   EXPECT_NEAR(*with.carbon / 1_kg, *with.energy / 1_J * 1e-7, 1e-12);
 }
 
+// As `simulate --sensitivity` of each point; a step that is disturbed has none.
+TEST(RunSweep, SaysWhatFasterPartsBuy) {
+  const TemporaryFolder folder;
+  const std::string axes =
+      "axes:\n"
+      "  - {key: strategy.micro_batch, values: [1, 2]}\n"
+      "  - name: devices\n"
+      "    choices:\n"
+      "      - {name: well, set: {}}\n"
+      "      - name: slow\n"
+      "        set: {disturbances: {stragglers: [{devices: node0/gpu1, speed: 0.9}]}}\n";
+  const sweep::Setup setup = setup_of(folder, axes + "sensitivities: true\n");
+  const Results results = run(setup).results;
+  for (const std::int64_t point : {0, 2}) {
+    const auto study = study::load_study(
+        {.study = folder.path() / "base.yaml"},
+        {.catalogue = setup.catalogue, .overrides = overrides_of(setup.sweep, point)});
+    const auto report = report::predict(*study, {}, {}, true);
+    ASSERT_TRUE(report) << report.error().message;
+    const StepFigures& step = *results.outcomes[static_cast<std::size_t>(point)]->figures;
+    ASSERT_EQ(step.worth->size(), report->sensitivities->of.size());
+    double sum = 0;
+    for (std::size_t i = 0; i < step.worth->size(); ++i) {
+      const sim::Sensitivity& expected = report->sensitivities->of[i];
+      EXPECT_EQ((*step.worth)[i],
+                (Worth{std::string(key_of(expected.speed.kind)), expected.speed.device,
+                       expected.elasticity, expected.step_at_more}));
+      sum += expected.elasticity;
+    }
+    EXPECT_NEAR(sum, -1, 1e-6);
+    Seconds total;
+    for (const Term& term : step.terms) total += term.time;
+    EXPECT_NEAR(total / step.step, 1, 1e-9);
+    EXPECT_EQ(results.outcomes[static_cast<std::size_t>(point) + 1]->status, PointStatus::kInvalid);
+    EXPECT_THAT(results.outcomes[static_cast<std::size_t>(point) + 1]->why,
+                HasSubstr("leave out disturbances here, or sensitivities"));
+  }
+  const Ranking ranking = ranking_of(results);
+  EXPECT_THAT(sweep_text(results, ranking, 5), HasSubstr("What 10 % more takes off the step"));
+  EXPECT_THAT(sweep_csv(results, ranking), HasSubstr("elasticity of products A100-SXM-80GB,"));
+  // Points that tell them are other ones than those that do not.
+  const sweep::Setup without = setup_of(folder, axes);
+  EXPECT_NE(load_point(without, 0)->key, load_point(setup, 0)->key);
+  EXPECT_FALSE(run(without).results.outcomes[0]->figures->worth);
+}
+
 TEST(RunSweep, SaysWhoseEnergyIsWithoutHosts) {
   const TemporaryFolder folder;
   const sweep::Setup setup =
