@@ -32,5 +32,27 @@ TEST(ShippedSweep, MachinesPerUsd) {
   expect_shipped("h100-b200-mi300x");
 }
 
+TEST(ShippedSweep, DeepSeekV3) {
+  expect_shipped("deepseek-v3-h800-2048");
+}
+TEST(ShippedSweep, SlowGpu) {
+  expect_shipped("slow-gpu-h100-1024");
+}
+TEST(ShippedSweep, Mixtral) {
+  expect_shipped("mixtral-8x22b-h200-64");
+}
+TEST(ShippedSweep, LongSequences) {
+  expect_shipped("llama3-8b-128k-h100-64");
+}
+TEST(ShippedSweep, Precision) {
+  expect_shipped("llama3-405b-h100-16384");
+}
+TEST(ShippedSweep, Adapters70B) {
+  expect_shipped("lora-70b-h100-8");
+}
+TEST(ShippedSweep, LargestModel) {
+  expect_shipped("largest-model-l40s-8");
+}
+
 }  // namespace
 }  // namespace foreshard::sweep
