@@ -37,12 +37,14 @@ class BestOfPairs {
   BestOfPairs(const Results& results, const Ranking& ranking, std::size_t along,
               std::size_t between)
       : choices_(results.question.axes[between].values.size()),
-        best_(results.question.axes[along].values.size() * choices_, kNothing) {
+        best_(results.question.axes[along].values.size() * choices_, kNothing),
+        least_(results.question.axes[along].values.size(), kNothing) {
     for (const std::size_t point : ranking.ranked) {
       const auto position = position_of(static_cast<std::int64_t>(point), results.question.axes);
       double& best = best_[position[along] * choices_ + position[between]];
       best = std::min(best, measure_of(figures_of(*results.outcomes[point], ranking.work),
                                        results.question.rank));
+      least_[position[along]] = std::min(least_[position[along]], best);
     }
   }
 
@@ -51,14 +53,14 @@ class BestOfPairs {
   }
   // Whether no choice is better there.
   bool is_best(std::size_t value, std::size_t choice) const {
-    const auto row = best_.begin() + static_cast<std::ptrdiff_t>(value * choices_);
-    return at(value, choice) <= *std::min_element(row, row + static_cast<std::ptrdiff_t>(choices_));
+    return at(value, choice) <= least_[value];
   }
   std::size_t choices() const { return choices_; }
 
  private:
   std::size_t choices_;
   std::vector<double> best_;
+  std::vector<double> least_;  // Of all choices, by value.
 };
 
 // Where the first choice and the second change places.
