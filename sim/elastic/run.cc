@@ -37,6 +37,19 @@ StudyQuestion question_of(const LoadedTimeline& loaded, const ElasticOptions& op
   return question;
 }
 
+// A message on the study as the author of the time line reads it: with the place there.
+Error shown(Error error, const LoadedTimeline& loaded) {
+  for (const auto& [path, value] : loaded.timeline.set) {
+    const std::string given =
+        fmt::format("--set {}={}", path, sweep::seen_from_here(value, loaded.folder));
+    const std::string place = loaded.loader.place("set." + path);
+    for (std::size_t at = 0; (at = error.message.find(given, at)) != std::string::npos;
+         at += place.size())
+      error.message.replace(at, given.size(), place);
+  }
+  return error;
+}
+
 std::int64_t units_of(const Cause& cause, std::int64_t nodes, std::int64_t devices) {
   switch (cause.of) {
     case Unit::kDevice:
@@ -273,7 +286,9 @@ Result<PolicyFigures> figures_of(Policy policy, const Machine& machine, StudyPla
 
 Result<ElasticResult> run_elastic(const LoadedTimeline& loaded, const ElasticOptions& options) {
   const Timeline& timeline = loaded.timeline;
-  FORESHARD_ASSIGN(const auto plans, StudyPlans::make(question_of(loaded, options)));
+  auto made = StudyPlans::make(question_of(loaded, options));
+  if (!made) return shown(std::move(made).error(), loaded);
+  const auto plans = *std::move(made);
   const sim::Prediction& prediction = plans->prediction();
   if (!prediction.training)
     return loaded.loader.error_at("",

@@ -136,6 +136,23 @@ class Results(unittest.TestCase):
                 path.write_text(json.dumps(one))
             self.hold("sweep_comparison", result("compare", *paths, "--format", "json"))
 
+    def test_replan(self):
+        change = ("replan", SMALL, "--set", "cluster.nodes=2", "--set",
+                  "cluster.fabric={kind: single-switch}", "--level", "0", "--simulate", "1", "--certify", "0",
+                  "--format", "json")
+        self.hold("replan", result(*change, "--down", "node1"),
+                  result(*change, "--set-after", "cluster.nodes=3", "--keep"))
+
+    def test_elastic(self):
+        with tempfile.TemporaryDirectory() as folder:
+            line = pathlib.Path(folder) / "line.yaml"
+            line.write_text(
+                f"study: {SMALL}\nset: {{cluster.nodes: 2, cluster.fabric: {{kind: single-switch}},"
+                " strategy.data_parallel: 4}\ntrain: 1B tokens\ndetection: 1 min\nrestart: 1 min\n"
+                "failures: {causes: [{name: node, of: node, mtbf: 20 min, repair: 10 min}, {name: rack}]}\n"
+                "checkpoint: {storage: 10 GB/s}\npolicies: [wait]\nhistories: 3\n")
+            self.hold("foreshard.elastic/1", result("elastic", line, "--format", "json"))
+
     def test_graph_search(self):
         self.hold("graph_search", result("search", "moe-layer-h100-8", "--format", "json",
                                          "--simulate", "8"))

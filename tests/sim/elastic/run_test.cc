@@ -198,6 +198,10 @@ TEST_F(Elastic, SaysWhatIsWrong) {
   EXPECT_THAT(fault("failures: llama3-a100\n"), HasSubstr("llama3-h100"));
   EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {strategy.data_parallel: 1}\n"),
               HasSubstr("8 devices of the study carry no rank"));
+  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {strategy.data_parallel: 4}\n"),
+              testing::AllOf(HasSubstr("line.yaml:"), HasSubstr("32 ranks, but there are 16")));
+  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {train: 1B tokens}\n"),
+              HasSubstr("write train: 2T tokens beside set"));
   EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {cluster.down: [node0]}\n"),
               HasSubstr("node0"));
   constexpr const char* kNoInterval =
