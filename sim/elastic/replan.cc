@@ -30,10 +30,10 @@ void add_devices(const ClusterView& before, const ClusterView& after, Replan& re
 
 // The old strategy on what is left; why not, where it does not suit.
 Result<std::optional<Running>> kept_on(study::LoadedStudy& after, std::string& why_not) {
-  const Status misfit = study::misfit(after.strategy, after.model, after.pool.size(), after.loader,
-                                      "strategy", after.pool.shortage);
-  if (!misfit.ok()) {
-    why_not = misfit.error().message;
+  const auto faults = faults_in(after.strategy, after.model, after.pool.size());
+  if (!faults.empty()) {
+    why_not = faults.front().message;
+    if (!after.pool.shortage.empty()) why_not += fmt::format(" ({})", after.pool.shortage);
     return std::optional<Running>();
   }
   auto run = study::run_study(after, {.critical_path = false});

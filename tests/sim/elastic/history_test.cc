@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/hash.h"
+
 #include "sim/elastic/interval.h"
 
 namespace foreshard::elastic {
@@ -287,6 +289,75 @@ TEST(History, GoodputIsThatOfTheClosedFormExponential) {
     const Seconds expected =
         expected_time(work, each.interval, each.checkpoint, each.restart, each.between);
     EXPECT_NEAR((work / mean) / (work / expected), 1, 0.02) << each.between / 1_h << " h";
+  }
+}
+
+// One node alone fails, once in M while it works, and takes r to be repaired; R is the restart,
+// which it may interrupt by failing again. A failure costs r, and the restart in the mean M
+// (exp(R/M) - 1) + r (exp(R/M) - 1); a segment of L has exp(L/M) - 1 of them. Together (M + r)
+// exp(R/M) (exp(L/M) - 1), instead of Daly's M exp(R/M) (exp(L/M) - 1).
+TEST(History, WaitingForRepairsIsAsLongAsInTheClosedForm) {
+  struct Case {
+    Seconds between;
+    Seconds repair;
+  };
+  for (const Case& each : {Case{24_h, 6_h}, Case{6_h, 24_h}, Case{1_h, 5_min}, Case{30_min, 1_h}}) {
+    const std::vector<Hazard> hazards{
+        {.between = each.between, .group = 4, .taken = 1, .repair = each.repair}};
+    Rules rules = small(Policy::kWait);
+    rules.steps = 300 * 3600.0;
+    rules.detection = {};
+    rules.restart = 13_min - 7_s;
+    rules.interval = 20_min;
+    rules.blocked = rules.written = 2_min;
+    Proportional plans(4);
+    Seconds sum;
+    constexpr int kHistories = 400;
+    for (int i = 0; i < kHistories; ++i)
+      sum += history_of(rules, plans, Failures(hazards, 4, static_cast<std::uint64_t>(i)))->wall;
+    const double slower = (each.between + each.repair) / each.between;
+    const Seconds expected =
+        slower * expected_time(300_h, rules.interval, rules.blocked, 13_min, each.between);
+    EXPECT_NEAR(expected / (sum / kHistories), 1, 0.02) << each.between / 1_h << " h";
+  }
+}
+
+// Whatever happens: the parts are the whole, nothing is counted that is not there, and what fails
+// costs.
+TEST(History, TimeIsConservedWhateverHappens) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const auto pick = [&](std::uint64_t what, std::uint64_t most) {
+      return mixed(seed * 64 + what) % most;
+    };
+    const std::vector<Hazard> hazards{
+        {.between = static_cast<double>(10 + pick(1, 200)) * 1_s,
+         .taken = 1,
+         .repair = static_cast<double>(pick(2, 300)) * 1_s},
+        {.between = 500_s, .group = 2, .taken = 2, .repair = 40_s},
+        {.between = static_cast<double>(50 + pick(3, 500)) * 1_s, .of_job = true, .repair = {}},
+        {.between = 300_s, .repair = {}}};
+    Rules rules = small(static_cast<Policy>(pick(4, 4)));
+    rules.recovery = static_cast<Recovery>(pick(5, 2));
+    rules.steps = 500;
+    rules.spares = rules.policy == Policy::kReplace ? static_cast<std::int64_t>(pick(6, 4)) : 0;
+    rules.blocked = static_cast<double>(pick(7, 3)) * 1_s;
+    rules.written = rules.blocked + static_cast<double>(pick(8, 10)) * 1_s;
+    rules.restart = static_cast<double>(pick(9, 20)) * 1_s;
+    Proportional plans(4, static_cast<std::int64_t>(1 + pick(10, 4)));
+    const auto run = history_of(rules, plans, Failures(hazards, 4 + rules.spares, seed));
+    ASSERT_TRUE(run);
+    EXPECT_NEAR(run->parts.total() / run->wall, 1, 1e-9) << seed;
+    for (const Seconds part :
+         {run->parts.useful, run->parts.slowdown, run->parts.lost, run->parts.saving,
+          run->parts.detection, run->parts.restart, run->parts.slices, run->parts.waiting})
+      EXPECT_GE(part, -1e-6 * 1_s) << seed;
+    if (run->finished) {
+      EXPECT_NEAR(run->parts.useful / 1_s, 500, 1e-6) << seed;
+    }
+    EXPECT_LE(run->interrupted, run->failures) << seed;
+    std::int64_t by_cause = 0;
+    for (const auto& [cause, count] : run->by_cause) by_cause += count;
+    EXPECT_EQ(by_cause, run->interrupted) << seed;
   }
 }
 
