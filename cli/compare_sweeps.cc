@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -21,15 +20,8 @@ namespace {
 constexpr Bytes kLargestSweep = 512_MiB;
 constexpr std::int64_t kMostPairs = 20;  // Of the text.
 
-bool is_sqlite(const std::string& path) {
-  constexpr std::string_view kMagic("SQLite format 3", 16);  // With its zero.
-  std::string head(kMagic.size(), ' ');
-  std::ifstream file(path, std::ios::binary);
-  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kMagic;
-}
-
 Result<sweep::Results> sweep_in(const std::string& path) {
-  if (is_sqlite(path)) return sweep::read_results(path);
+  if (sweep::is_database(path)) return sweep::read_results(path);
   FORESHARD_ASSIGN(const std::string text, read_file(path, kLargestSweep));
   auto results = sweep::results_in(text);
   if (!results) return Error{results.error().code, path + ": " + results.error().message};
@@ -67,7 +59,7 @@ Status fault_in(const SweepsGiven& given) {
 bool holds_sweep(const std::string& path) {
   std::error_code status;
   if (!std::filesystem::is_regular_file(path, status)) return false;
-  if (is_sqlite(path)) return true;
+  if (sweep::is_database(path)) return true;
   if (!path.ends_with(".json")) return false;
   const auto text = read_file(path, kLargestSweep);
   if (!text) return false;

@@ -51,6 +51,7 @@ BestPoints best_points(const Results& results, const std::vector<std::size_t>& a
   const auto add = [&](std::size_t point) {
     const auto position = position_of(static_cast<std::int64_t>(point), results.question.axes);
     std::vector<std::string> values;
+    values.reserve(axes.size());
     for (const std::size_t axis : axes)
       values.push_back(results.question.axes[axis].values[position[axis]]);
     best.emplace(std::move(values), point);

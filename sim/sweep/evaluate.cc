@@ -148,6 +148,7 @@ std::string too_large(Bytes peak, Bytes room) {
 
 std::vector<Term> terms_of(const sim::Breakdown& breakdown) {
   std::vector<Term> terms;
+  terms.reserve(report::kParts.size());
   for (const report::Part& part : report::kParts)
     terms.push_back({std::string(part.key), breakdown.*part.time});
   return terms;
@@ -162,6 +163,7 @@ Result<std::vector<Worth>> worth_of(const study::LoadedStudy& study, const study
   FORESHARD_ASSIGN(const auto found,
                    sim::sensitivities_of(run.cluster, run.program, study.communication, options));
   std::vector<Worth> worth;
+  worth.reserve(found.of.size());
   for (const sim::Sensitivity& one : found.of)
     worth.push_back(
         {std::string(key_of(one.speed.kind)), one.speed.device, one.elasticity, one.step_at_more});

@@ -109,7 +109,7 @@ Speeds speeds_of(const Results& results) {
 std::string speed_columns(const Speeds& speeds) {
   std::string text;
   for (const auto& [speed, device] : speeds) {
-    const std::string name = device.empty() ? speed : speed + " " + device;
+    const std::string name = device.empty() ? speed : fmt::format("{} {}", speed, device);
     for (const char* what : {"elasticity of ", "step_s at 10 percent more "})
       text += "," + csv_field(what + name);
   }

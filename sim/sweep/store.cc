@@ -187,14 +187,6 @@ Result<fs::path> set_aside(const fs::path& path) {
   }
 }
 
-// Whether a file is SQLite's by its first bytes, be it sound or not.
-bool is_database(const fs::path& path) {
-  constexpr std::string_view kMagic("SQLite format 3", 16);  // With its zero.
-  std::string head(kMagic.size(), ' ');
-  std::ifstream file(path, std::ios::binary);
-  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kMagic;
-}
-
 // Why no file can be at `path`, in more words than the database has.
 Status fault_in_place(const fs::path& path) {
   const auto fault = [&](const std::string& why) {
@@ -353,6 +345,14 @@ Result<std::map<std::int64_t, Outcome>> Store::held() {
       }))
     return state_->file.system_error();
   return points;
+}
+
+bool is_database(const fs::path& path) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kMagic = "SQLite format 3\0"sv;
+  std::string head(kMagic.size(), ' ');
+  std::ifstream file(path, std::ios::binary);
+  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kMagic;
 }
 
 Result<Results> read_results(const fs::path& path) {

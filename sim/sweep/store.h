@@ -62,6 +62,9 @@ class Store {
   std::unique_ptr<State> state_;
 };
 
+/// Whether a file is SQLite's by its first bytes, be it sound or not.
+bool is_database(const std::filesystem::path& path);
+
 /// \return kInvalidInput for what is no results file, is damaged, or was written in another form;
 ///     kIo as of open.
 Result<Results> read_results(const std::filesystem::path& path);

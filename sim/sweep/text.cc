@@ -167,7 +167,8 @@ std::string with_unit(double number, const std::string& unit) {
 std::string crossings_text(const Results& results, const Ranking& ranking, std::int64_t top) {
   std::vector<Crossing> crossings = crossings_of(results, ranking);
   if (crossings.empty()) return "";
-  std::ranges::stable_partition(crossings, &Crossing::best);
+  std::stable_partition(crossings.begin(), crossings.end(),
+                        [](const Crossing& one) { return one.best; });
   std::string text = fmt::format("\n  Break-even in {}, of the best points of each\n",
                                  yaml::name_of(results.question.rank));
   const auto shown =
