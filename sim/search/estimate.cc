@@ -9,22 +9,17 @@
 
 #include "base/check.h"
 
+#include "sim/search/internal/forms.h"
 #include "sim/search/internal/layout.h"
 #include "sim/search/internal/numbers.h"
-#include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/pipeline.h"
 
 namespace foreshard::search {
 namespace {
 
-// A pipeline runs full after so many micro-batches for each of its stages.
-constexpr std::int64_t kFullPipeline = 2;
-constexpr std::int64_t kFullOtherPipeline = 4;
-
 // More than these are not remembered.
 constexpr std::size_t kRememberedSplits = 4096;
 constexpr std::size_t kRememberedLayouts = 16384;
-constexpr std::size_t kRememberedNodes = 50'000'000;  // of shapes
 
 std::int64_t number_of(const StateSharding& states) {
   const auto bit = [](bool value) { return std::int64_t{value ? 1 : 0}; };
@@ -37,10 +32,11 @@ std::int64_t number_of(const StateSharding& states) {
 // 0. Of equal stages the last one has the most before it.
 class Bound {
  public:
-  Bound(const Strategy& strategy, const std::vector<StageClass>& classes,
+  Bound(const Strategy& strategy, const FilledForms& forms,
         const std::vector<const ModelTimes*>& passes)
       : strategy_(strategy),
-        classes_(classes),
+        classes_(forms.classes()),
+        units_(forms.of_classes),
         passes_(passes),
         splits_(splits_backward(strategy)) {
     if (!strategy.overlap_experts) return;
@@ -54,7 +50,7 @@ class Bound {
     const auto m = static_cast<double>(strategy_.micro_batches());
     std::vector<Seconds> ahead;  // what a stage of each class does before those behind it
     for (std::size_t c = 0; c < classes_.size(); ++c)
-      ahead.push_back(of_chunk(c, classes_[c].chunks.front(), [&](const PassTimes& of) {
+      ahead.push_back(of_chunk(c, units_[c].first_chunk, [&](const PassTimes& of) {
         return splits_ ? of.forward.*least_ : both(of, least_);
       }));
     Seconds most;
@@ -63,7 +59,7 @@ class Bound {
       for (std::size_t other = 0; other < ahead.size(); ++other)
         before += static_cast<double>(classes_[c].before[other]) * ahead[other];
       const Seconds own = of_chunk(
-          c, classes_[c].units, [&](const PassTimes& of) { return both(of, least_on_slowest_); });
+          c, units_[c].all, [&](const PassTimes& of) { return both(of, least_on_slowest_); });
       most = std::max(most, before + m * own + (splits_ ? optimizer(c) : Seconds{}));
     }
     return splits_ ? most : most + optimizer(0);
@@ -88,6 +84,7 @@ class Bound {
 
   const Strategy& strategy_;
   const std::vector<StageClass>& classes_;
+  const std::vector<FilledForms::Units>& units_;  // by class
   const std::vector<const ModelTimes*>& passes_;  // by class
   bool splits_;
   Seconds PassTime::*least_ = &PassTime::least;
@@ -102,6 +99,7 @@ class Estimator::Tables {
          const CostModel& cost, Seconds launch_time)
       : model_(model),
         launch_time_(launch_time),
+        forms_(model),
         places_(cluster, std::move(devices)),
         times_(cost, places_) {}
 
@@ -113,11 +111,12 @@ class Estimator::Tables {
   Result<std::vector<StageMemory>> memory_of_stages(const Strategy& strategy) {
     FORESHARD_ASSIGN(const Found found, find(strategy));
     std::vector<StageMemory> result;
-    for (std::size_t stage = 0; stage < found.forms->classes.of_stage.size(); ++stage) {
-      const auto of_class = static_cast<std::size_t>(found.forms->classes.of_stage[stage]);
+    const std::vector<std::int32_t>& of_stage = found.forms->shared->classes.of_stage;
+    for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
+      const auto of_class = static_cast<std::size_t>(of_stage[stage]);
       std::vector<Bytes> peaks;
-      for (const PlanForm& form : found.forms->forms)
-        peaks.push_back(search::peak(form.loads_of_stages[stage], found.layout->bytes()));
+      for (const FilledForm& form : found.forms->forms)
+        peaks.push_back(search::peak(form.loads_of_stage(stage), found.layout->bytes()));
       result.push_back(
           {.peak = found.forms->of(strategy.micro_batches(), peaks) + stages_[of_class]->resident(),
            .memory = stages_[of_class]->memory()});
@@ -147,16 +146,16 @@ class Estimator::Tables {
     Estimate estimate = memory(strategy, found);
     Layout& layout = *found.layout;
     const Framework& framework = *strategy.framework;
-    const std::vector<StageClass>& classes = found.forms->classes.all;
+    const std::vector<StageClass>& classes = found.forms->classes();
     std::vector<const ModelTimes*> passes;
     for (const StageClass& one : classes) {
       FORESHARD_ASSIGN(const ModelTimes* of_class, layout.passes(one.devices));
       passes.push_back(of_class);
     }
     std::vector<Seconds> steps;
-    for (PlanForm& form : found.forms->forms) {
+    for (FilledForm& form : found.forms->forms) {
       durations_.clear();
-      for (const Symbol& symbol : form.shape.symbols()) {
+      for (const Symbol& symbol : form.symbols()) {
         const auto of_class = static_cast<std::size_t>(symbol.role);
         if (symbol.kind == Symbol::Kind::kPass) {
           durations_.push_back(
@@ -168,11 +167,11 @@ class Estimator::Tables {
                          layout.time_of(symbol, symbol.role < 0 ? nullptr : stages_[of_class]));
         durations_.push_back(time.in_base());
       }
-      const bool is_known = !walks && form.shape.is_settled();
-      steps.push_back(is_known ? form.shape.longest_path(durations_) : form.shape.walk(durations_));
+      const bool is_known = !walks && form.is_settled(layout);
+      steps.push_back(is_known ? form.longest_path(durations_) : form.walk(durations_, layout));
     }
     estimate.step = found.forms->of(strategy.micro_batches(), steps);
-    estimate.bound = Bound(strategy, classes, passes).run([&](std::size_t c) {
+    estimate.bound = Bound(strategy, *found.forms, passes).run([&](std::size_t c) {
       return layout.optimizer_kernels(*stages_[c]).fastest;
     });
     return estimate;
@@ -181,7 +180,7 @@ class Estimator::Tables {
  private:
   struct Found {
     Layout* layout;
-    PlanForms* forms;
+    FilledForms* forms;
   };
   // What strategies agree in whose plans have the same form, but for what their order is.
   struct Pattern {
@@ -207,16 +206,18 @@ class Estimator::Tables {
   Result<Found> find(const Strategy& strategy) {
     FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
     Layout& layout = *known->layout;
-    FORESHARD_ASSIGN(PlanForms* const forms, forms_of(strategy, layout, known->pattern));
+    FORESHARD_ASSIGN(FilledForms* const forms, forms_.of(strategy, layout, known->pattern));
     const bool repeats = strategy.micro_batches() > 1;
     stages_.clear();
-    for (const StageClass& one : forms->classes.all)
+    for (std::size_t c = 0; c < forms->classes().size(); ++c) {
+      const StageClass& one = forms->classes()[c];
       stages_.push_back(
-          &layout.stage({.units = one.units,
+          &layout.stage({.units = forms->of_classes[c].all,
                          .devices = one.devices,
                          .sends_gradients = one.first > 0 || strategy.virtual_stages > 1,
                          .repeats = repeats},
                         strategy, one.first));
+    }
     return Found{&layout, forms};
   }
 
@@ -224,14 +225,14 @@ class Estimator::Tables {
     Estimate estimate;
     for (std::size_t c = 0; c < stages_.size(); ++c) {
       std::vector<Bytes> peaks;
-      for (const PlanForm& form : found.forms->forms)
-        peaks.push_back(search::peak(form.loads[c], found.layout->bytes()));
+      for (const FilledForm& form : found.forms->forms)
+        peaks.push_back(search::peak(form.loads(c), found.layout->bytes()));
       const Bytes peak = found.forms->of(strategy.micro_batches(), peaks) + stages_[c]->resident();
       const Bytes memory = stages_[c]->memory();
       if (c == 0 || memory - peak < estimate.memory - estimate.peak) {
         estimate.peak = peak;
         estimate.memory = memory;
-        estimate.stage = found.forms->classes.all[c].first;
+        estimate.stage = found.forms->classes()[c].first;
       }
     }
     return estimate;
@@ -240,7 +241,6 @@ class Estimator::Tables {
   // What the blocks of a layout depend on, and the states of its stages: numbers that are the same.
   static constexpr std::size_t kOfSplit = 16;
   static constexpr std::size_t kOfLayout = kOfSplit + 4;
-  static constexpr std::size_t kOfForm = 8;
 
   // Those of the split first.
   std::array<std::int64_t, kOfLayout> layout_numbers(const Strategy& strategy) {
@@ -254,7 +254,7 @@ class Estimator::Tables {
             strategy.micro_batch,
             static_cast<std::int64_t>(strategy.recompute),
             parts_.of(strategy.recompute_parts),
-            variants_of(strategy),
+            forms_.variants_of(strategy),
             strategy.shard_replicas,
             splits_backward(strategy) ? 1 : 0,
             static_cast<std::int64_t>(strategy.mode),
@@ -264,23 +264,6 @@ class Estimator::Tables {
             strategy.data_parallel,
             number_of(state_sharding(strategy)),
             last_stage(strategy) == 0 ? 1 : 0};
-  }
-
-  // Which blocks there are: where only some layers of a stage are recomputed, this depends on where
-  // it begins.
-  std::int64_t variants_of(const Strategy& strategy) {
-    if (strategy.recompute_layers == 0) return -1;
-    const auto [known, added] = variants_by_cut_.try_emplace(
-        {layers_.of(strategy.layers_per_stage), strategy.stages(), strategy.recompute_layers});
-    if (added) {
-      std::vector<std::int64_t> numbers;
-      for (const LayerVariant& one : layers_of(model_, strategy).variants)
-        numbers.insert(numbers.end(), {static_cast<std::int64_t>(one.kind),
-                                       static_cast<std::int64_t>(one.recomputation.how),
-                                       one.trained_before ? 1 : 0});
-      known->second = variants_.of(numbers);
-    }
-    return known->second;
   }
 
   // Blocks are lowered once for strategies that split a layer alike, whatever their replicas and
@@ -346,80 +329,16 @@ class Estimator::Tables {
     return patterns_.try_emplace(std::move(pattern), std::ssize(patterns_)).first->second;
   }
 
-  // The plans of a few micro-batches tell the rest: once a pipeline runs full, each further period
-  // adds the same.
-  Result<PlanForms*> forms_of(const Strategy& strategy, Layout& layout, std::int64_t pattern) {
-    const std::int64_t schedule = schedules_.of(strategy.schedule);
-    const bool is_usual = schedule::find_schedule(strategy.schedule)->may_block;
-    const std::int64_t stages = strategy.pipeline_parallel;
-    const std::int64_t period = strategy.virtual_stages > 1 || !is_usual ? stages : 1;
-    const std::int64_t fewer = (is_usual ? kFullPipeline : kFullOtherPipeline) * stages;
-    const std::int64_t micro_batches = strategy.micro_batches();
-    const bool all = strategy.schedule == schedule::kCustom || micro_batches <= fewer + period;
-    const std::array<std::int64_t, kOfForm> key{
-        pattern,
-        schedule,
-        actions_.of(strategy.schedule_actions),
-        pass_times_.of(strategy.pass_times),
-        strategy.virtual_stages,
-        all ? micro_batches : 0,
-        layers_.of(strategy.layers_per_stage),
-        2 * strategy.recompute_layers + (strategy.overlap_experts ? 1 : 0)};
-    if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
-    PlanForms forms{.micro_batches = fewer, .period = period};
-    FORESHARD_TRY(add_form(strategy, layout, all ? micro_batches : fewer, forms));
-    if (!all) FORESHARD_TRY(add_form(strategy, layout, fewer + period, forms));
-    if (nodes_ > kRememberedNodes) {
-      forms_.clear();
-      nodes_ = 0;
-    }
-    for (const PlanForm& form : forms.forms) nodes_ += form.shape.nodes();
-    return &forms_.emplace(key, std::move(forms)).first->second;
-  }
-
-  Status add_form(const Strategy& strategy, Layout& layout, std::int64_t micro_batches,
-                  PlanForms& forms) {
-    Strategy shorter = strategy;
-    shorter.global_batch = micro_batches * strategy.data_parallel * strategy.micro_batch;
-    const lower::LoweredModel& blocks = layout.blocks();
-    FORESHARD_ASSIGN(const auto plan, lower::plan_of(model_, shorter, blocks));
-    const Framework& framework = *strategy.framework;
-    StageClasses classes = classes_of(plan, layout.devices_of_stages());
-    const auto transfer_kind = [&](std::int32_t from, std::int32_t to) {
-      return layout.transfer_kind(from, to);
-    };
-    PlanForm form{.shape = {plan, classes, transfer_kind, framework.blocking_launches,
-                            framework.gradient_clipping},
-                  .loads = std::vector<std::vector<Load>>(classes.all.size())};
-    for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
-      auto& loads = form.loads[static_cast<std::size_t>(classes.of_stage[stage])];
-      const auto& own = form.loads_of_stages.emplace_back(loads_of(
-          plan, plan.roles[stage], framework.blocking_launches, !blocks.predictions.empty()));
-      loads.insert(loads.end(), own.begin(), own.end());
-    }
-    for (auto& loads : form.loads) loads = largest(loads);
-    forms.forms.push_back(std::move(form));
-    forms.classes = std::move(classes);
-    return {};
-  }
-
   const Model& model_;
   Seconds launch_time_;
+  Forms forms_;
   Places places_;
   Times times_;
-  Numbers<std::string> schedules_;
-  Numbers<std::vector<std::string>> actions_;
-  Numbers<std::vector<double>> pass_times_;
-  Numbers<std::vector<std::int64_t>> layers_;
   Numbers<std::vector<Part>> parts_;
-  Numbers<std::vector<std::int64_t>> variants_;
-  ByNumbers<3, std::int64_t> variants_by_cut_;
   Numbers<std::vector<std::string>> orders_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Split>> splits_;
   ByNumbers<kOfLayout, Known> layouts_;
   std::map<Pattern, std::int64_t> patterns_;
-  ByNumbers<kOfForm, PlanForms> forms_;
-  std::size_t nodes_ = 0;
   std::vector<Layout::Stage*> stages_;  // of the strategy at hand, by class
   std::vector<double> durations_;
 };

@@ -93,7 +93,26 @@ Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Place
       mesh_(mesh_of(strategy)),
       states_(state_sharding(strategy)),
       devices_of_stages_(places.of_stages(mesh_)),
-      bytes_(bytes_of(strategy, model, blocks())) {}
+      bytes_(bytes_of(strategy, model, blocks())) {
+  find_like_blocks();
+}
+
+// Layers that differ in their recomputation alone.
+void Layout::find_like_blocks() {
+  const auto all = blocks().all();
+  const std::size_t behind = 1 + split_.blocks.layers.size();
+  for (std::size_t block = 0; block < all.size(); ++block) {
+    first_like_[block] = block;
+    for (std::size_t other = 1; other < block && block < behind; ++other) {
+      if (all[other]->parameters != all[block]->parameters ||
+          all[other]->parameter_sizes != all[block]->parameter_sizes ||
+          all[other]->placeholders != all[block]->placeholders)
+        continue;
+      first_like_[block] = other;
+      break;
+    }
+  }
+}
 
 // The local shapes of a split do not depend on the number of replicas and stages.
 lower::LoweredModel& Layout::blocks() {
@@ -121,8 +140,10 @@ Result<const ModelTimes*> Layout::passes(std::int32_t devices) {
   return passes_[devices] = &known->second;
 }
 
-Layout::Stage& Layout::stage(const StageHolds& holds, const Strategy& strategy,
-                             std::int64_t first) {
+Layout::Stage& Layout::stage(StageHolds holds, const Strategy& strategy, std::int64_t first) {
+  for (std::size_t block = 0; block < kBlocks; ++block)
+    if (const std::size_t other = first_like_[block]; other < block)
+      holds.units[other] += std::exchange(holds.units[block], 0);
   for (Stage& known : stages_)
     if (known.holds_ == holds) return known;
   const lower::LoweredModel& all = blocks();

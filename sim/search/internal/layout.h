@@ -32,7 +32,7 @@ struct Split {
 
 /// What a stage holds, as far as its state in memory and the end of its step depend on it.
 struct StageHolds {
-  BlockCounts units{};
+  BlockCounts units{};       ///< Blocks of like parameters as the first of them.
   std::int32_t devices = 0;  ///< Places::set.
   /// Whether it sends gradients to another chunk, and has several micro-batches.
   bool sends_gradients = false;
@@ -76,7 +76,8 @@ class Layout {
     std::vector<std::pair<std::array<std::int32_t, 3>, Seconds>> times_{};
     std::optional<Spread> optimizer_{};  // its kernels alone
   };
-  Stage& stage(const StageHolds& holds, const Strategy& strategy, std::int64_t first);
+  /// \param holds  its units by block.
+  Stage& stage(StageHolds holds, const Strategy& strategy, std::int64_t first);
 
   /// The duration of all symbols but passes. `stage` is that of the symbol's class, if it has one.
   Result<Seconds> time_of(const Symbol& symbol, Stage* stage);
@@ -86,6 +87,7 @@ class Layout {
  private:
   using Groups = std::vector<plan::ParameterGroup>;
 
+  void find_like_blocks();
   Result<Seconds> found(const Symbol& symbol, Stage* stage);
   Result<Seconds> conversion(std::int64_t count, DType dtype, const Attribute& from,
                              const Attribute& to);
@@ -118,6 +120,7 @@ class Layout {
   StateSharding states_;
   std::vector<std::int32_t> devices_of_stages_;
   std::array<BlockBytes, kBlocks> bytes_;
+  std::array<std::size_t, kBlocks> first_like_{};  // the first block with the same parameters
   std::map<std::int32_t, const ModelTimes*> passes_;  // by set of devices
   std::deque<Stage> stages_;
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;  // of symbols of no stage

@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "base/check.h"
+
 #include "strategies/plan/order.h"
 
 namespace foreshard::search {
@@ -29,12 +31,79 @@ bool covers(const Load& more, const Load& less) {
   return more.pass == less.pass && (more.trailing == less.trailing || less.trailing.block < 0);
 }
 
-class Loads {
+bool has_as_many(const std::vector<LiveUnits>& more, const std::vector<LiveUnits>& less) {
+  return std::ranges::all_of(less, [&](const LiveUnits& of) {
+    // Units of a run of `less` that `more` has as many of.
+    std::int32_t covered = 0;
+    for (const LiveUnits& other : more) {
+      if (other.count < of.count) continue;
+      const std::int32_t begin = std::max(other.units.first, of.units.first);
+      const std::int32_t end = std::min(other.units.first + other.units.count,
+                                        of.units.first + of.units.count);
+      covered += std::max(0, end - begin);
+    }
+    return covered == of.units.count;
+  });
+}
+
+// Whether `more` is the same pass with at least as much of everything.
+bool covers(const PassForm& more, const PassForm& less) {
+  const bool trails_alike = more.trailing == less.trailing &&
+                            more.trailing_direction == less.trailing_direction &&
+                            more.trailing_part == less.trailing_part;
+  return more.units == less.units && more.direction == less.direction && more.part == less.part &&
+         more.takes == less.takes && more.gives_back == less.gives_back &&
+         (trails_alike || less.trailing < 0) && more.beside == less.beside &&
+         has_as_many(more.kept, less.kept) && has_as_many(more.held, less.held);
+}
+
+// Keeps those that no other covers.
+template <class T>
+void keep_largest(std::vector<T>& largest, const T& one) {
+  if (std::ranges::any_of(largest, [&](const T& other) { return covers(other, one); })) return;
+  std::erase_if(largest, [&](const T& other) { return covers(one, other); });
+  largest.push_back(one);
+}
+
+// How often something of each unit is live.
+class Live {
  public:
-  Loads(const plan::StepPlan& plan, const plan::Role& role, bool blocking_launches,
-        bool waits_for_conversions)
+  void add(const plan::Run& units, std::int32_t count) {
+    if (units.first < first_ || times_.empty()) {
+      if (times_.empty()) first_ = units.first;
+      times_.insert(times_.begin(), static_cast<std::size_t>(first_ - units.first), 0);
+      first_ = units.first;
+    }
+    const auto begin = static_cast<std::size_t>(units.first - first_);
+    const auto end = begin + static_cast<std::size_t>(units.count);
+    if (times_.size() < end) times_.resize(end, 0);
+    for (std::size_t i = begin; i < end; ++i) times_[i] += count;
+  }
+  std::vector<LiveUnits> runs() const {
+    std::vector<LiveUnits> runs;
+    for (std::size_t i = 0; i < times_.size(); ++i) {
+      if (times_[i] == 0) continue;
+      if (i > 0 && times_[i] == times_[i - 1])
+        ++runs.back().units.count;
+      else
+        runs.push_back({{first_ + static_cast<std::int32_t>(i), 1}, times_[i]});
+    }
+    return runs;
+  }
+
+ private:
+  std::int32_t first_ = 0;
+  std::vector<std::int32_t> times_;
+};
+
+class Passes {
+ public:
+  Passes(const plan::StepPlan& plan, const plan::Role& role,
+         const std::vector<std::int32_t>& first_like, bool blocking_launches,
+         bool waits_for_conversions)
       : plan_(plan),
         role_(role),
+        first_like_(first_like),
         blocking_launches_(blocking_launches),
         waits_for_conversions_(waits_for_conversions) {
     constexpr int kOfBuckets = plan::kGradient | plan::kWhole;
@@ -47,7 +116,7 @@ class Loads {
     if (has_buckets) order_.emplace(role, blocking_launches);
   }
 
-  std::vector<Load> all() {
+  std::vector<PassForm> all() {
     for (ActionId id = 0; id < static_cast<ActionId>(role_.actions.size()); ++id) {
       const Action& it = action(id);
       if (it.kind == ActionKind::kPass) {
@@ -58,23 +127,34 @@ class Loads {
         pass_before_ = {};
       }
     }
-    return largest({loads_.begin(), loads_.end()});
+    return std::move(passes_);
   }
 
  private:
+  // The unit that a pass ends with.
+  struct LastUnit {
+    std::int32_t unit = -1;
+    Direction direction = Direction::kForward;
+    plan::Part part = plan::Part::kWhole;
+  };
+
   const Action& action(ActionId id) const { return role_.actions[static_cast<std::size_t>(id)]; }
-  const plan::Bucket& bucket(const Action& of) const {
-    return plan_.buckets[static_cast<std::size_t>(of.what)];
+  const plan::Bucket& bucket(const Action& of) const { return bucket(of.what); }
+  const plan::Bucket& bucket(std::int32_t index) const {
+    return plan_.buckets[static_cast<std::size_t>(index)];
   }
-  std::size_t block_of(std::int32_t unit) const {
-    return static_cast<std::size_t>(plan_.parts.units[static_cast<std::size_t>(unit)].block);
+  // The unit that stands for this one, which is of the role.
+  std::int32_t like(std::int32_t unit) const {
+    for (std::size_t chunk = 0; chunk < role_.chunks.size(); ++chunk)
+      if (role_.chunks[chunk].units.contains(unit))
+        return first_like_[chunk] + unit - role_.chunks[chunk].units.first;
+    FORESHARD_CHECK(false && "a pass of the role's own units");
+    return -1;
   }
-  std::int32_t& gradients(Load& load, std::int32_t index) const {
-    const plan::Bucket& bucket = plan_.buckets[static_cast<std::size_t>(index)];
-    const std::size_t block = block_of(bucket.units.front().first);
-    const auto over = reduced_over(plan_.parts.blocks[block].groups);
-    const auto place = std::ranges::find(over, bucket.over) - over.begin();
-    return load.gradient.at(static_cast<std::size_t>(place)).at(block);
+  plan::Run like(const Action& pass) const {
+    const auto chunk = static_cast<std::size_t>(pass.chunk);
+    return {first_like_[chunk] + pass.units.first - role_.chunks[chunk].units.first,
+            pass.units.count};
   }
 
   // A pass takes gradients that have yet to be reduced; those that it knows to be reduced, go.
@@ -107,25 +187,30 @@ class Loads {
     return gathers;
   }
 
+  void add_gradient(PassForm::Beside& beside, std::int32_t what, std::int32_t times) const {
+    const std::int32_t unit = bucket(what).units.front().first;
+    const auto over = reduced_over(plan_.parts.block_of(unit).groups);
+    const auto place = std::ranges::find(over, bucket(what).over) - over.begin();
+    FORESHARD_CHECK(place < static_cast<std::ptrdiff_t>(kBucketsOfUnit));
+    beside.gradient.push_back({like(unit), static_cast<std::int32_t>(place), times});
+  }
+
   // What is whole while the pass runs, before the gathers beside it begin and then. On the lane of
   // the reductions, a gather begins when those before it are done: their gradients have gone.
-  const std::vector<Load>& beside(ActionId id) {
-    beside_.clear();
-    Load before;
-    for (const auto& [what, times] : open_) gradients(before, what) += times;
+  std::vector<PassForm::Beside> beside(ActionId id) const {
+    PassForm::Beside before;
+    for (const auto& [what, times] : open_) add_gradient(before, what, times);
     if ((action(id).gives_back & plan::kWhole) != 0)
-      ++before.whole.at(block_of(action(id).units.first));
+      before.whole.push_back(like(action(id).units.first));
     const std::vector<ActionId> gathers = gathers_beside(id);
-    beside_.push_back(before);
-    if (gathers.empty()) return beside_;
-    Load then = before;
+    if (gathers.empty()) return {before};
+    PassForm::Beside then = before;
     std::set<std::int32_t> units;  // each is gathered in one bucket or several
     for (const ActionId gather : gathers) units.insert(bucket(action(gather)).units.front().first);
-    for (const std::int32_t unit : units) ++then.whole.at(block_of(unit));
+    for (const std::int32_t unit : units) then.whole.push_back(like(unit));
     for (const auto& [what, by] : reduced_)
-      if (order_->waits(gathers.front(), by)) --gradients(then, what);
-    beside_.push_back(then);
-    return beside_;
+      if (order_->waits(gathers.front(), by)) add_gradient(then, what, -1);
+    return {before, then};
   }
 
   // Whether the pass waits for the conversion that ends the one before it.
@@ -135,30 +220,84 @@ class Loads {
     return earlier.chunk == pass.chunk && earlier.micro_batch == pass.micro_batch;
   }
 
-  // What is live in the pass at hand, behind the pass `trailing`.
-  void keep(const std::vector<Load>& loads, const PassOf& trailing) {
-    for (Load load : loads) {
-      load.pass = pass_before_;
-      load.trailing = trailing;
-      load.kept = kept_;
-      load.held = held_;
-      // In a pipeline that runs full, mostly that of some pass not far before.
-      if (std::ranges::find(recent_, load) != recent_.end()) continue;
-      recent_[next_recent_++ % recent_.size()] = load;
-      loads_.insert(load);
-    }
-  }
-
   void add(ActionId id) {
     const Action& pass = action(id);
-    const bool is_forward = pass.direction == Direction::kForward;
     const bool receives = std::ranges::any_of(
         pass.after, [&](ActionId of) { return action(of).kind == ActionKind::kReceive; });
     const bool waits_for_pass = receives || blocking_launches_ || follows_on(pass) ||
                                 std::ranges::find(pass.after, pass_before_id_) != pass.after.end();
     update_gradients(id);
-    PassOf before = waits_for_pass ? PassOf{} : pass_before_;
-    const std::vector<Load>& loads = beside(id);
+    const plan::Run units = like(pass);
+    PassForm form{.units = units,
+                  .direction = pass.direction,
+                  .part = pass.part,
+                  .takes = pass.takes,
+                  .gives_back = pass.gives_back,
+                  .beside = beside(id),
+                  .kept = kept_.runs(),
+                  .held = held_.runs()};
+    if (!waits_for_pass) {
+      form.trailing = pass_before_.unit;
+      form.trailing_direction = pass_before_.direction;
+      form.trailing_part = pass_before_.part;
+    }
+    keep_largest(passes_, form);
+    if (pass.direction == Direction::kForward && (pass.takes & plan::kKept) != 0)
+      kept_.add(units, 1);
+    if ((pass.gives_back & plan::kKept) != 0) kept_.add(units, -1);
+    if ((pass.takes & plan::kHeld) != 0) held_.add(units, 1);
+    if ((pass.gives_back & plan::kHeld) != 0) held_.add(units, -1);
+    if (units.count > 0)
+      pass_before_ = {pass.direction == Direction::kForward ? units.first + units.count - 1
+                                                            : units.first,
+                      pass.direction, pass.part};
+    pass_before_id_ = id;
+  }
+
+  const plan::StepPlan& plan_;
+  const plan::Role& role_;
+  const std::vector<std::int32_t>& first_like_;
+  bool blocking_launches_;
+  bool waits_for_conversions_;
+  std::optional<plan::Order> order_;  // where buffers come and go on other lanes
+  std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // buckets by unit
+  std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
+  std::map<std::int32_t, ActionId> reduced_;                  // their reductions, perhaps not done
+  Live kept_;
+  Live held_;
+  LastUnit pass_before_{};
+  ActionId pass_before_id_ = -1;
+  std::vector<PassForm> passes_;
+};
+
+// What is live in each unit of passes.
+class Loads {
+ public:
+  Loads(const StagePasses& passes, const Labels& labels) : passes_(passes), labels_(labels) {}
+
+  std::vector<Load> all() {
+    for (const PassForm& pass : passes_.all) add(pass);
+    return std::move(loads_);
+  }
+
+ private:
+  std::size_t block_of(std::int32_t unit) const {
+    return static_cast<std::size_t>(labels_.block(unit));
+  }
+  BlockCounts counts(const std::vector<LiveUnits>& live) const {
+    BlockCounts sum{};
+    for (const LiveUnits& one : live) {
+      const BlockCounts own = labels_.counts(one.units);
+      for (std::size_t b = 0; b < kBlocks; ++b) sum[b] += one.count * own[b];
+    }
+    return sum;
+  }
+
+  void add(const PassForm& pass) {
+    const bool is_forward = pass.direction == Direction::kForward;
+    Load load{.kept = counts(pass.kept), .held = counts(pass.held)};
+    if (pass.trailing >= 0)
+      load.trailing = {labels_.block(pass.trailing), pass.trailing_direction, pass.trailing_part};
     const auto unit_at = [&](std::int32_t i) {
       return is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
     };
@@ -168,33 +307,27 @@ class Loads {
       const auto is_like = [&](std::int32_t other) { return block_of(unit_at(other)) == block; };
       const bool is_inner = i >= 2 && i + 1 < pass.units.count && (pass.takes & plan::kHeld) == 0 &&
                             is_like(i - 2) && is_like(i - 1) && is_like(i + 1);
-      pass_before_ = {static_cast<std::int32_t>(block), pass.direction, pass.part};
-      if (is_forward && (pass.takes & plan::kKept) != 0) ++kept_.at(block);
-      if (!is_inner) keep(loads, before);
-      if ((pass.gives_back & plan::kKept) != 0) --kept_.at(block);
-      if ((pass.takes & plan::kHeld) != 0) ++held_.at(block);
-      if ((pass.gives_back & plan::kHeld) != 0) --held_.at(block);
-      before = blocking_launches_ || waits_for_conversions_ ? PassOf{} : pass_before_;
+      load.pass = {static_cast<std::int32_t>(block), pass.direction, pass.part};
+      if (is_forward && (pass.takes & plan::kKept) != 0) ++load.kept[block];
+      if (!is_inner)
+        for (const PassForm::Beside& beside : pass.beside) keep(load, beside);
+      if ((pass.gives_back & plan::kKept) != 0) --load.kept[block];
+      if ((pass.takes & plan::kHeld) != 0) ++load.held[block];
+      if ((pass.gives_back & plan::kHeld) != 0) --load.held[block];
+      load.trailing = passes_.waits_inside ? PassOf{} : load.pass;
     }
-    pass_before_id_ = id;
   }
 
-  const plan::StepPlan& plan_;
-  const plan::Role& role_;
-  bool blocking_launches_;
-  bool waits_for_conversions_;
-  std::optional<plan::Order> order_;  // where buffers come and go on other lanes
-  std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // buckets by unit
-  std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
-  std::map<std::int32_t, ActionId> reduced_;                  // their reductions, perhaps not done
-  BlockCounts kept_{};
-  BlockCounts held_{};
-  PassOf pass_before_{};
-  ActionId pass_before_id_ = -1;
-  std::vector<Load> beside_;
-  std::set<Load> loads_;
-  std::array<Load, 16> recent_{};
-  std::size_t next_recent_ = 0;
+  void keep(Load load, const PassForm::Beside& beside) {
+    for (const std::int32_t unit : beside.whole) ++load.whole[block_of(unit)];
+    for (const auto& [unit, place, times] : beside.gradient)
+      load.gradient[static_cast<std::size_t>(place)][block_of(unit)] += times;
+    keep_largest(loads_, load);
+  }
+
+  const StagePasses& passes_;
+  const Labels& labels_;
+  std::vector<Load> loads_;
 };
 
 }  // namespace
@@ -205,20 +338,40 @@ std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGro
   return {over.begin(), over.end()};
 }
 
-std::vector<Load> largest(const std::vector<Load>& loads) {
-  std::vector<Load> result;
-  for (const Load& load : loads) {
-    if (std::ranges::any_of(result, [&](const Load& other) { return covers(other, load); }))
-      continue;
-    std::erase_if(result, [&](const Load& other) { return covers(load, other); });
-    result.push_back(load);
-  }
-  return result;
+void Labels::add(std::int32_t block) {
+  if (before.empty()) before.emplace_back();
+  block_of.push_back(block);
+  before.push_back(before.back());
+  ++before.back().at(static_cast<std::size_t>(block));
 }
 
-std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
-                           bool blocking_launches, bool waits_for_conversions) {
-  return Loads(plan, role, blocking_launches, waits_for_conversions).all();
+BlockCounts Labels::counts(const plan::Run& units) const {
+  const BlockCounts& first = before[static_cast<std::size_t>(units.first)];
+  BlockCounts counts = before[static_cast<std::size_t>(units.first + units.count)];
+  for (std::size_t b = 0; b < kBlocks; ++b) counts[b] -= first[b];
+  return counts;
+}
+
+Labels labels_of(const plan::Parts& parts) {
+  Labels labels;
+  for (const plan::Unit& unit : parts.units) labels.add(unit.block);
+  return labels;
+}
+
+void StagePasses::add(const StagePasses& others) {
+  waits_inside = others.waits_inside;
+  for (const PassForm& pass : others.all) keep_largest(all, pass);
+}
+
+StagePasses passes_of(const plan::StepPlan& plan, const plan::Role& role,
+                      const std::vector<std::int32_t>& first_like, bool blocking_launches,
+                      bool waits_for_conversions) {
+  return {.all = Passes(plan, role, first_like, blocking_launches, waits_for_conversions).all(),
+          .waits_inside = blocking_launches || waits_for_conversions};
+}
+
+std::vector<Load> loads_of(const StagePasses& passes, const Labels& labels) {
+  return Loads(passes, labels).all();
 }
 
 Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes) {

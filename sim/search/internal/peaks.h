@@ -1,7 +1,8 @@
 /// \file
-/// What lives in memory at once on a rank of a pipeline stage, from its step plan: counts of blocks
-/// whose activations, gathered parameters and whole gradients are there while a pass runs. The
-/// sizes come later, so that all strategies whose plans have the same form share the counts.
+/// What lives in memory at once on a rank of a pipeline stage, from its step plan: units whose
+/// activations, gathered parameters and whole gradients are there while a pass runs (passes_of),
+/// and how many of each block they are (loads_of). Blocks and sizes come later, so that all
+/// strategies whose plans have the same form share what is found of it.
 ///
 /// A buffer that another lane gives back (a gradient that is being reduced) counts until something
 /// that the pass waits for says that it is gone (plan::Order).
@@ -36,6 +37,20 @@ struct PassOf {
 };
 inline constexpr std::size_t kForms = 4;  ///< Of a pass.
 
+/// How many units of each block there are before each unit of a model, and the block of each: what
+/// tells strategies apart that recompute other layers.
+struct Labels {
+  std::vector<std::int32_t> block_of{};
+  std::vector<BlockCounts> before{};  ///< One more than there are units.
+
+  void add(std::int32_t block);
+  BlockCounts counts(const plan::Run& units) const;
+  std::int32_t block(std::int32_t unit) const {
+    return block_of[static_cast<std::size_t>(unit)];
+  }
+};
+Labels labels_of(const plan::Parts& parts);
+
 /// The axes over which gradients of a block are reduced, one bucket of a unit each; ascending.
 std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGroup>& groups);
 
@@ -53,15 +68,58 @@ struct Load {
   auto operator<=>(const Load&) const = default;
 };
 
-/// The loads of a role of which no other has more of everything.
+/// Neighbouring units of which something is live so many times.
+struct LiveUnits {
+  plan::Run units{};
+  std::int32_t count = 0;
+  auto operator<=>(const LiveUnits&) const = default;
+};
+
+/// A pass, and what is live as it begins, in units.
+struct PassForm {
+  plan::Run units{};
+  Direction direction = Direction::kForward;
+  plan::Part part = plan::Part::kWhole;
+  std::uint8_t takes = 0;
+  std::uint8_t gives_back = 0;
+  /// The last unit of the pass before it, if its last tasks may still run; -1: none.
+  std::int32_t trailing = -1;
+  Direction trailing_direction = Direction::kForward;
+  plan::Part trailing_part = plan::Part::kWhole;
+  /// Gathered parameters and whole gradients, by the first unit of their bucket and the latter's
+  /// place in reduced_over(): before the gathers beside the pass begin and, if there are any, then.
+  struct Beside {
+    std::vector<std::int32_t> whole{};
+    std::vector<std::array<std::int32_t, 3>> gradient{};  ///< Unit, place, how many.
+    auto operator<=>(const Beside&) const = default;
+  };
+  std::vector<Beside> beside{};
+  std::vector<LiveUnits> kept{};
+  std::vector<LiveUnits> held{};
+  auto operator<=>(const PassForm&) const = default;
+};
+
+/// The passes of stages that hold like units.
+struct StagePasses {
+  std::vector<PassForm> all{};  ///< Distinct; none of which another has as much of everything.
+  /// A unit waits for what the one before it, of the same pass, does off the compute stream.
+  bool waits_inside = false;
+
+  void add(const StagePasses& others);
+};
+
+/// Those of a role.
 /// Not modelled: room that the optimizer's exchanges take behind all passes.
+/// \param first_like  of each chunk the first unit of one that holds like units: its units stand for
+///     those of the chunk.
 /// \param waits_for_conversions  units wait for the conversion that ends the unit before, of the same
 ///     chunk and micro-batch (lower::PlannedBlocks).
-std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
-                           bool blocking_launches, bool waits_for_conversions = false);
+StagePasses passes_of(const plan::StepPlan& plan, const plan::Role& role,
+                      const std::vector<std::int32_t>& first_like, bool blocking_launches,
+                      bool waits_for_conversions = false);
 
-/// Those of which no other has more of everything.
-std::vector<Load> largest(const std::vector<Load>& loads);
+/// The loads of such stages of which no other has more of everything.
+std::vector<Load> loads_of(const StagePasses& passes, const Labels& labels);
 
 /// Of one unit of each block, on one rank.
 struct BlockBytes {

@@ -17,6 +17,8 @@ using plan::StepPlan;
 
 using plan::kLanes;
 
+using Kind = Symbol::Kind;
+
 // Nodes as they are found, role by role; later put in an order in which they can be walked.
 class Compiler {
  public:
@@ -35,12 +37,6 @@ class Compiler {
       for (const plan::Slot& slot : role.slots)
         micro_batches_ = std::max(micro_batches_, index(slot.micro_batch) + 1);
     transfers_.assign(of_crossing_.size() * micro_batches_, -1);
-    // Units of each block before each unit.
-    units_before_.emplace_back();
-    for (const plan::Unit& unit : plan.parts.units) {
-      units_before_.push_back(units_before_.back());
-      ++units_before_.back().at(index(unit.block));
-    }
   }
 
   void run() {
@@ -48,14 +44,14 @@ class Compiler {
       bool trains = false;
       for (const plan::Role& role : plan_.roles)
         trains = trains || std::ranges::any_of(role.actions, is_optimizer);
-      if (trains) norm_node_ = add(number_of({.kind = Symbol::Kind::kNorm}));
+      if (trains) norm_node_ = add(number_of({.kind = Kind::kNorm}));
     }
     for (std::size_t role = 0; role < plan_.roles.size(); ++role) compile(role);
   }
 
-  std::vector<Symbol>& symbols() { return symbols_; }
+  std::vector<Work>& works() { return works_; }
   std::size_t nodes() const { return nodes_.size(); }
-  std::int32_t symbol_of(std::size_t node) const { return nodes_[node].symbol; }
+  std::int32_t work_of(std::size_t node) const { return nodes_[node].work; }
   template <class Visit>
   void for_each_before(std::size_t node, Visit visit) const {
     for (std::int32_t edge = nodes_[node].edge; edge >= 0; edge = edges_[index(edge)].next)
@@ -64,7 +60,7 @@ class Compiler {
 
  private:
   struct Node {
-    std::int32_t symbol;
+    std::int32_t work;
     std::int32_t edge = -1;  // the first of a list
   };
   struct Edge {
@@ -77,8 +73,8 @@ class Compiler {
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   static bool is_optimizer(const Action& action) { return action.kind == ActionKind::kOptimizer; }
 
-  std::int32_t add(std::int32_t symbol) {
-    nodes_.push_back({symbol});
+  std::int32_t add(std::int32_t work) {
+    nodes_.push_back({work});
     return static_cast<std::int32_t>(nodes_.size()) - 1;
   }
   void wait(std::int32_t node, std::int32_t earlier) {
@@ -95,15 +91,28 @@ class Compiler {
     return plan_.buckets[index(action.what)];
   }
 
-  std::int32_t number_of(const Symbol& symbol) {
-    const auto [known, added] =
-        known_.try_emplace(symbol, static_cast<std::int32_t>(symbols_.size()));
-    if (added) symbols_.push_back(symbol);
+  // The units that stand for these, of a chunk of the role.
+  plan::Run like(std::int32_t role, std::int32_t chunk, const plan::Run& units) const {
+    const StageClass& one = classes_.all[index(classes_.of_stage[index(role)])];
+    const plan::Run& own = plan_.roles[index(role)].chunks[index(chunk)].units;
+    return {one.first_like[index(chunk)] + units.first - own.first, units.count};
+  }
+  plan::Run like(std::int32_t role, const plan::Run& units) const {
+    const auto& chunks = plan_.roles[index(role)].chunks;
+    const auto holds = [&](const plan::Chunk& chunk) { return chunk.units.contains(units.first); };
+    const auto chunk = std::ranges::find_if(chunks, holds);
+    FORESHARD_CHECK(chunk != chunks.end());
+    return like(role, static_cast<std::int32_t>(chunk - chunks.begin()), units);
+  }
+
+  std::int32_t number_of(const Work& work) {
+    const auto [known, added] = known_.try_emplace(work, static_cast<std::int32_t>(works_.size()));
+    if (added) works_.push_back(work);
     return known->second;
   }
 
-  std::int32_t symbol_of(const Action& action, std::int32_t role, bool follows, bool beside) {
-    using Kind = Symbol::Kind;
+  // `behind`: the unit that ran before, of a pass of one unit.
+  std::int32_t work_of(const Action& action, std::int32_t role, std::int32_t behind, bool beside) {
     const std::int32_t of_class = classes_.of_stage[index(role)];
     const auto form = static_cast<std::size_t>(action.direction);
     const auto remembered = [&](std::int32_t& number, auto make) {
@@ -112,19 +121,17 @@ class Compiler {
     };
     switch (action.kind) {
       case ActionKind::kPass: {
-        Symbol symbol{.kind = Kind::kPass,
-                      .direction = action.direction,
-                      .part = action.part,
-                      .role = of_class,
-                      .follows = follows,
-                      .beside = beside};
-        const BlockCounts& before = units_before_[index(action.units.first)];
-        const BlockCounts& behind = units_before_[index(action.units.first + action.units.count)];
-        for (std::size_t b = 0; b < kBlocks; ++b) symbol.units[b] = behind[b] - before[b];
+        const Work work{.kind = Kind::kPass,
+                        .direction = action.direction,
+                        .part = action.part,
+                        .role = of_class,
+                        .units = like(role, action.chunk, action.units),
+                        .behind = behind,
+                        .beside = beside};
         // Mostly that of some action not far before.
         for (std::int32_t& recent : recent_)
-          if (recent >= 0 && symbols_[index(recent)] == symbol) return recent;
-        return recent_[next_recent_++ % recent_.size()] = number_of(symbol);
+          if (recent >= 0 && works_[index(recent)] == work) return recent;
+        return recent_[next_recent_++ % recent_.size()] = number_of(work);
       }
       case ActionKind::kGather:
         return remembered(of_bucket_[index(action.what) * kForms + form], [&] {
@@ -152,19 +159,20 @@ class Compiler {
       case ActionKind::kSync:
         break;
     }
-    return remembered(sync_, [] { return Symbol{.kind = Symbol::Kind::kSync}; });
+    return remembered(sync_, [] { return Work{.kind = Kind::kSync}; });
   }
 
-  Symbol of_bucket(const Action& action, std::int32_t role, Symbol::Kind one, Symbol::Kind all,
-                   bool at_end) const {
-    Symbol symbol{.kind = at_end ? all : one, .direction = action.direction};
-    (at_end ? symbol.role : symbol.block) =
-        at_end ? classes_.of_stage[index(role)] : block_of(bucket(action).units.front().first);
-    symbol.other = group_of(action, at_end ? role : -1);
-    return symbol;
+  Work of_bucket(const Action& action, std::int32_t role, Kind one, Kind all, bool at_end) const {
+    Work work{.kind = at_end ? all : one, .direction = action.direction};
+    if (at_end)
+      work.role = classes_.of_stage[index(role)];
+    else
+      work.units = like(role, {bucket(action).units.front().first, 1});
+    work.other = group_of(action, at_end ? role : -1);
+    return work;
   }
 
-  Symbol of_copies(const Action& action, std::int32_t of_class) const {
+  Work of_copies(const Action& action, std::int32_t of_class) const {
     const plan::Copies& copies = plan_.copies[index(action.what)];
     if (copies.roles.size() > 1) return {.kind = Symbol::Kind::kTie};
     const auto is_earlier = [&](const plan::Copies& other) { return other.roles == copies.roles; };
@@ -174,10 +182,10 @@ class Compiler {
                 plan_.copies.begin(), plan_.copies.begin() + action.what, is_earlier))};
   }
 
-  Symbol of_transfer(const Action& action) const {
+  Work of_transfer(const Action& action) const {
     const plan::Crossing& crossing = plan_.crossings[index(action.what)];
     const bool is_forward = action.direction == Direction::kForward;
-    return {.kind = Symbol::Kind::kTransfer,
+    return {.kind = Kind::kTransfer,
             .other = transfer_kind_(is_forward ? crossing.from_role : crossing.to_role,
                                     is_forward ? crossing.to_role : crossing.from_role)};
   }
@@ -205,21 +213,21 @@ class Compiler {
   }
 
   // The node of an action in which roles meet is made by the first of them.
-  std::int32_t node_of(const Action& action, std::int32_t symbol) {
+  std::int32_t node_of(const Action& action, std::int32_t work) {
     if (is_transfer(action)) {
       std::int32_t& node = transfers_[(index(action.what) * kDirections +
                                        static_cast<std::size_t>(action.direction)) *
                                           micro_batches_ +
                                       index(action.micro_batch)];
-      if (node < 0) node = add(symbol);
+      if (node < 0) node = add(work);
       return node;
     }
     const bool is_tie = action.kind == ActionKind::kReduceCopies &&
                         plan_.copies[index(action.what)].roles.size() > 1;
-    if (!is_tie) return add(symbol);
+    if (!is_tie) return add(work);
     const std::pair key{action.what, action.micro_batch};
     if (const auto it = ties_.find(key); it != ties_.end()) return it->second;
-    return ties_[key] = add(symbol);
+    return ties_[key] = add(work);
   }
 
   // Of each action: whether it takes turns with those of another slot.
@@ -245,18 +253,20 @@ class Compiler {
     const Action* pass_before = nullptr;
     for (std::size_t id = 0; id < role.actions.size(); ++id) {
       const Action& action = role.actions[id];
-      bool follows = false;
+      const auto role_number = static_cast<std::int32_t>(number);
+      std::int32_t behind = -1;
       if (action.kind == ActionKind::kPass) {
-        follows = action.units.count == 1 && pass_before != nullptr &&
-                  pass_before->direction == action.direction && pass_before->part == action.part &&
-                  pass_before->micro_batch == action.micro_batch &&
-                  pass_before->chunk == action.chunk &&
-                  block_of(pass_before->units.first) == block_of(action.units.first);
+        const bool follows =
+            action.units.count == 1 && pass_before != nullptr &&
+            pass_before->direction == action.direction && pass_before->part == action.part &&
+            pass_before->micro_batch == action.micro_batch && pass_before->chunk == action.chunk;
+        if (follows)
+          behind = like(role_number, action.chunk, {pass_before->units.first, 1}).first;
         pass_before = &action;
       }
       const std::int32_t own = node_of_[id] =
-          node_of(action, symbol_of(action, static_cast<std::int32_t>(number), follows,
-                                    action.kind == ActionKind::kPass && beside[id]));
+          node_of(action, work_of(action, role_number, behind,
+                                  action.kind == ActionKind::kPass && beside[id]));
       const std::size_t lane = lane_index(action);
       wait(own, last[lane]);
       if (std::exchange(host[lane], synced) != synced) wait(own, synced);
@@ -282,14 +292,13 @@ class Compiler {
   bool blocking_launches_;
   bool norm_;
   std::size_t micro_batches_ = 1;
-  std::vector<BlockCounts> units_before_;
   std::int32_t norm_node_ = -1;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   std::vector<std::int32_t> node_of_;  // of the actions of the role at hand
-  std::vector<Symbol> symbols_;
-  std::map<Symbol, std::int32_t> known_;
-  // Symbols of what was met before, by bucket, entry of `copies`, crossing; -1: none.
+  std::vector<Work> works_;
+  std::map<Work, std::int32_t> known_;
+  // Works of what was met before, by bucket, entry of `copies`, crossing; -1: none.
   std::vector<std::int32_t> of_bucket_;
   std::vector<std::int32_t> of_copies_;
   std::vector<std::int32_t> of_crossing_;
@@ -303,23 +312,31 @@ class Compiler {
 }  // namespace
 
 StageClasses classes_of(const StepPlan& plan, const std::vector<std::int32_t>& devices) {
+  const auto are_alike = [&](const plan::Run& a, const plan::Run& b) {
+    const auto block_at = [&](std::int32_t unit) {
+      return plan.parts.units[static_cast<std::size_t>(unit)].block;
+    };
+    if (a.count != b.count) return false;
+    for (std::int32_t i = 0; i < a.count; ++i)
+      if (block_at(a.first + i) != block_at(b.first + i)) return false;
+    return true;
+  };
   StageClasses classes;
   for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
     const auto number = static_cast<std::int32_t>(stage);
     StageClass own{.first = number, .last = number, .devices = devices.at(stage)};
-    for (const plan::Chunk& chunk : plan.roles[stage].chunks) {
-      BlockCounts& units = own.chunks.emplace_back();
-      for (std::int32_t unit = chunk.units.first; unit < chunk.units.first + chunk.units.count;
-           ++unit) {
-        const auto block = plan.parts.units[static_cast<std::size_t>(unit)].block;
-        ++units.at(static_cast<std::size_t>(block));
-        ++own.units.at(static_cast<std::size_t>(block));
-      }
-    }
+    for (const plan::Chunk& chunk : plan.roles[stage].chunks) own.chunks.push_back(chunk.units);
     auto known = std::ranges::find_if(classes.all, [&](const StageClass& one) {
-      return one.chunks == own.chunks && one.devices == own.devices;
+      return one.devices == own.devices && std::ranges::equal(one.chunks, own.chunks, are_alike);
     });
-    if (known == classes.all.end()) known = classes.all.insert(known, std::move(own));
+    if (known == classes.all.end()) {
+      for (const plan::Run& chunk : own.chunks)
+        own.first_like.push_back(
+            std::ranges::find_if(own.chunks,
+                                 [&](const plan::Run& other) { return are_alike(other, chunk); })
+                ->first);
+      known = classes.all.insert(known, std::move(own));
+    }
     known->last = number;
     classes.of_stage.push_back(static_cast<std::int32_t>(known - classes.all.begin()));
   }
@@ -329,6 +346,32 @@ StageClasses classes_of(const StepPlan& plan, const std::vector<std::int32_t>& d
       ++one.before[static_cast<std::size_t>(classes.of_stage[static_cast<std::size_t>(stage)])];
   }
   return classes;
+}
+
+BlockCounts StageClass::units(const Labels& labels) const {
+  BlockCounts sum{};
+  for (const plan::Run& chunk : chunks) {
+    const BlockCounts own = labels.counts(chunk);
+    for (std::size_t b = 0; b < kBlocks; ++b) sum[b] += own[b];
+  }
+  return sum;
+}
+
+Symbol symbol_of(const Work& work, const Labels& labels) {
+  Symbol symbol{.kind = work.kind,
+                .direction = work.direction,
+                .part = work.part,
+                .role = work.role,
+                .other = work.other,
+                .beside = work.beside};
+  if (work.kind == Symbol::Kind::kPass) {
+    symbol.units = labels.counts(work.units);
+    symbol.follows =
+        work.behind >= 0 && labels.block(work.behind) == labels.block(work.units.first);
+  } else if (work.units.count > 0) {
+    symbol.block = labels.block(work.units.first);
+  }
+  return symbol;
 }
 
 PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes,
@@ -358,7 +401,7 @@ PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes,
     if (waits[node] == 0) ready.push_back(static_cast<std::int32_t>(node));
   }
   std::vector<std::int32_t> place(count);
-  symbol_of_.reserve(count);
+  work_of_.reserve(count);
   first_before_.reserve(count + 1);
   before_.reserve(behind.size());
   for (std::size_t next = 0; next < ready.size(); ++next) {
@@ -368,7 +411,7 @@ PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes,
       const std::int32_t later = behind[static_cast<std::size_t>(i)];
       if (--waits[static_cast<std::size_t>(later)] == 0) ready.push_back(later);
     }
-    symbol_of_.push_back(compiler.symbol_of(node));
+    work_of_.push_back(compiler.work_of(node));
     first_before_.push_back(static_cast<std::int32_t>(before_.size()));
     compiler.for_each_before(node, [&](std::int32_t earlier) {
       before_.push_back(place[static_cast<std::size_t>(earlier)]);
@@ -377,19 +420,19 @@ PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes,
   FORESHARD_CHECK(ready.size() == count);  // verify(plan), invariant 9
   first_before_.push_back(static_cast<std::int32_t>(before_.size()));
   end_.resize(count);
-  symbols_ = std::move(compiler.symbols());
+  works_ = std::move(compiler.works());
 }
 
 Seconds PlanShape::walk(std::span<const double> times) {
   double most = 0;
   std::size_t last = 0;
   const std::int32_t* earlier = before_.data();
-  for (std::size_t node = 0; node < symbol_of_.size(); ++node) {
+  for (std::size_t node = 0; node < work_of_.size(); ++node) {
     double begin = 0;
     for (const std::int32_t* end = before_.data() + first_before_[node + 1]; earlier != end;
          ++earlier)
       begin = std::max(begin, end_[static_cast<std::size_t>(*earlier)]);
-    end_[node] = begin + times[static_cast<std::size_t>(symbol_of_[node])];
+    end_[node] = begin + times[static_cast<std::size_t>(work_of_[node])];
     if (end_[node] > most) {
       most = end_[node];
       last = node;
@@ -397,21 +440,16 @@ Seconds PlanShape::walk(std::span<const double> times) {
   }
   // Sums in another order differ in their last bits.
   constexpr double kRounding = 1e-9;
-  if (most > longest_path(times).in_base() * (1 + kRounding)) {
-    remember_path(last);
-    known_again_ = 0;
-  } else {
-    ++known_again_;
-  }
+  if (most > longest_path(times).in_base() * (1 + kRounding)) remember_path(last);
   return Seconds::from_base(most);
 }
 
 void PlanShape::remember_path(std::size_t last) {
   const std::size_t path = paths_.size();
-  paths_.resize(path + symbols_.size(), 0);
+  paths_.resize(path + works_.size(), 0);
   for (std::size_t node = last;;) {
-    const auto symbol = static_cast<std::size_t>(symbol_of_[node]);
-    ++paths_[path + symbol];
+    const auto work = static_cast<std::size_t>(work_of_[node]);
+    ++paths_[path + work];
     std::int32_t latest = -1;
     for (std::int32_t i = first_before_[node]; i < first_before_[node + 1]; ++i) {
       const std::int32_t earlier = before_[static_cast<std::size_t>(i)];
@@ -426,9 +464,9 @@ void PlanShape::remember_path(std::size_t last) {
 
 Seconds PlanShape::longest_path(std::span<const double> times) const {
   double most = 0;
-  for (std::size_t path = 0; path < paths_.size(); path += symbols_.size()) {
+  for (std::size_t path = 0; path < paths_.size(); path += works_.size()) {
     double length = 0;
-    for (std::size_t i = 0; i < symbols_.size(); ++i) length += paths_[path + i] * times[i];
+    for (std::size_t i = 0; i < works_.size(); ++i) length += paths_[path + i] * times[i];
     most = std::max(most, length);
   }
   return Seconds::from_base(most);

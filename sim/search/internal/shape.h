@@ -1,15 +1,16 @@
 /// \file
 /// A step plan compiled for the search: nodes with durations still to come. All strategies whose
 /// plans have the same form share a shape (schedule, stages, chunks, micro-batches, what happens to
-/// parameters and gradients): made once, it serves each way to split a layer.
+/// parameters and gradients): made once, it serves each way to split a layer, and any number of
+/// layers that are recomputed.
 ///
 ///     shape = PlanShape(plan, classes, ...)
-///     step  = shape.walk({time of each shape.symbols()})
+///     step  = shape.walk({time of each shape.works()})
 ///
 /// A walk starts every node when all that it waits for is done: the nodes before it on its lane,
 /// the plan's dependencies, and where two roles meet (a transfer, a tied parameter, the gradient
 /// norm), what both of them wait for. The chain of nodes that ends last is the **critical path**;
-/// it is remembered as how often it has each symbol. The longest of the paths met so far is no more
+/// it is remembered as how often it has each work. The longest of the paths met so far is no more
 /// than what a walk would find, at a small part of its cost.
 ///
 /// Not modelled: contention between nodes that run at the same time.
@@ -29,20 +30,25 @@
 
 namespace foreshard::search {
 
-/// Stages that hold the same units, chunk by chunk, on the same kinds of device: what one of them
-/// does takes the others the same time and room.
+/// Stages that hold like units in the same order, chunk by chunk, on the same kinds of device: what
+/// one of them does takes the others the same time and room.
 struct StageClass {
   std::int32_t first = 0;  ///< The first stage of the class, and the last one.
   std::int32_t last = 0;
-  std::vector<BlockCounts> chunks{};   ///< Units of each chunk, by block.
-  BlockCounts units{};                 ///< Of all chunks.
+  std::vector<plan::Run> chunks{};  ///< The units of each, of the first stage.
+  /// Of each chunk, the first unit of the first one of that stage that holds like units in the same
+  /// order: they stand for those of all such chunks of the class.
+  std::vector<std::int32_t> first_like{};
   std::int32_t devices = 0;            ///< Places::set.
   std::vector<std::int64_t> before{};  ///< Of each class, the stages before the last one of this.
+
+  BlockCounts units(const Labels& labels) const;
 };
 struct StageClasses {
   std::vector<StageClass> all{};
   std::vector<std::int32_t> of_stage{};  ///< Index into `all`.
 };
+/// Units are alike if they are of the same block of the plan.
 /// \param devices  of each stage.
 StageClasses classes_of(const plan::StepPlan& plan, const std::vector<std::int32_t>& devices);
 
@@ -68,12 +74,27 @@ struct Symbol {
   std::int32_t role = -1;
   std::int32_t block = -1;
   std::int32_t other = -1;
-  BlockCounts units{};  ///< Of each block of the plan.
+  BlockCounts units{};  ///< Of each block.
   /// Of a pass of one unit: one of the same block ran before it.
   bool follows = false;
   bool beside = false;  ///< Of a pass: it takes turns with one of another micro-batch.
-  auto operator<=>(const Symbol&) const = default;
+  bool operator==(const Symbol&) const = default;
 };
+
+/// What a node does, whatever the blocks of its units are.
+struct Work {
+  Symbol::Kind kind = Symbol::Kind::kPass;
+  Direction direction = Direction::kForward;
+  plan::Part part = plan::Part::kWhole;
+  std::int32_t role = -1;
+  std::int32_t other = -1;
+  plan::Run units{};  ///< Of passes, and of the bucket of one unit: those that stand for its own.
+  /// Of a pass of one unit, the one that ran before it, alone and likewise; -1: none.
+  std::int32_t behind = -1;
+  bool beside = false;
+  auto operator<=>(const Work&) const = default;
+};
+Symbol symbol_of(const Work& work, const Labels& labels);
 
 class PlanShape {
  public:
@@ -84,56 +105,31 @@ class PlanShape {
             const std::function<std::int32_t(std::int32_t, std::int32_t)>& transfer_kind,
             bool blocking_launches, bool norm);
 
-  std::span<const Symbol> symbols() const { return symbols_; }
-  std::size_t nodes() const { return symbol_of_.size(); }
+  std::span<const Work> works() const { return works_; }
+  std::size_t nodes() const { return work_of_.size(); }
+  std::size_t paths() const { return paths_.size() / works_.size(); }
+  /// How often path `i` has each work.
+  std::span<const double> path(std::size_t i) const {
+    return std::span(paths_).subspan(i * works_.size(), works_.size());
+  }
 
-  /// The end of the last node. `times` has the duration of each symbol. The critical path is
+  /// The end of the last node. `times` has the duration of each work. The critical path is
   /// remembered, if it is longer than those known.
   /// Cost: O(nodes), some nanoseconds each.
   Seconds walk(std::span<const double> times);
-  /// The longest of the paths known: at most as long as a walk. Cost: O(symbols x paths).
+  /// The longest of the paths known: at most as long as a walk. Cost: O(works x paths).
   Seconds longest_path(std::span<const double> times) const;
-  /// Whether the last walks found no path that was longer than those known.
-  bool is_settled() const { return known_again_ >= kSettled; }
 
  private:
-  static constexpr std::int32_t kSettled = 8;
-
   void remember_path(std::size_t last);
 
-  std::vector<Symbol> symbols_;
+  std::vector<Work> works_;
   // Nodes, those that they wait for before them.
-  std::vector<std::int32_t> symbol_of_;
+  std::vector<std::int32_t> work_of_;
   std::vector<std::int32_t> first_before_;  // into before_; one more entry than there are nodes
   std::vector<std::int32_t> before_;
   std::vector<double> end_;
-  std::vector<double> paths_;     // how often each has each symbol, path by path
-  std::int32_t known_again_ = 0;  // walks since the last new path
-};
-
-/// What a search needs to know of a plan.
-struct PlanForm {
-  PlanShape shape;
-  std::vector<std::vector<Load>> loads_of_stages{};
-  std::vector<std::vector<Load>> loads{};  ///< Per class of stages: of all its stages.
-};
-
-/// Those of all plans that differ in the number of micro-batches alone.
-struct PlanForms {
-  /// One; or that of `micro_batches` and that of a period more, which tell those of any number
-  /// above: once a pipeline runs full, each further period adds the same.
-  std::vector<PlanForm> forms{};
-  std::int64_t micro_batches = 0;
-  std::int64_t period = 1;
-  StageClasses classes{};  ///< Of the stages of each.
-
-  /// A quantity of `count` micro-batches, from that of each form.
-  template <class Quantity>
-  Quantity of(std::int64_t count, const std::vector<Quantity>& of_forms) const {
-    if (of_forms.size() == 1) return of_forms.front();
-    const auto periods = static_cast<double>(count - micro_batches) / static_cast<double>(period);
-    return of_forms.front() + periods * (of_forms.back() - of_forms.front());
-  }
+  std::vector<double> paths_;  // how often each has each work, path by path
 };
 
 }  // namespace foreshard::search

@@ -1,0 +1,205 @@
+#include "sim/search/internal/forms.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+
+#include "strategies/parallelism/layers.h"
+#include "strategies/plan/planner.h"
+#include "strategies/schedule/schedule.h"
+
+namespace foreshard::search {
+namespace {
+
+// A pipeline runs full after so many micro-batches for each of its stages.
+constexpr std::int64_t kFullPipeline = 2;
+constexpr std::int64_t kFullOtherPipeline = 4;
+
+// More than these are not remembered.
+constexpr std::size_t kRememberedNodes = 50'000'000;  // of shapes
+constexpr std::size_t kRememberedFilled = 50'000;
+
+// Walks in a row, and likewise walks of other layouts, that find no new path.
+constexpr std::int32_t kSettled = 8;
+
+// The same block for all layers that differ in their recomputation alone.
+void forget_recomputation(plan::Parts& parts, const std::vector<LayerVariant>& variants) {
+  for (plan::Unit& unit : parts.units) {
+    if (!unit.is_layer) continue;
+    const LayerVariant& own = variants[static_cast<std::size_t>(unit.block - 1)];
+    const auto first = std::ranges::find_if(variants, [&](const LayerVariant& other) {
+      return other.kind == own.kind && other.trained_before == own.trained_before;
+    });
+    unit.block = 1 + static_cast<std::int32_t>(first - variants.begin());
+  }
+}
+
+}  // namespace
+
+FilledForm::FilledForm(PlanForm& form, const Labels& labels) : form_(&form), labels_(&labels) {
+  for (const StagePasses& passes : form.passes) loads_.push_back(search::loads_of(passes, labels));
+}
+
+std::vector<Load> FilledForm::loads_of_stage(std::size_t stage) const {
+  return search::loads_of(form_->passes_of_stages[stage], *labels_);
+}
+
+std::span<const Symbol> FilledForm::symbols() {
+  if (!symbols_.empty()) return symbols_;
+  const auto works = form_->shape.works();
+  symbol_of_.reserve(works.size());
+  for (const Work& work : works) {
+    const Symbol symbol = symbol_of(work, *labels_);
+    auto known = std::ranges::find(symbols_, symbol);
+    if (known == symbols_.end()) known = symbols_.insert(known, symbol);
+    symbol_of_.push_back(static_cast<std::int32_t>(known - symbols_.begin()));
+  }
+  return symbols_;
+}
+
+Seconds FilledForm::walk(std::span<const double> times, const Layout& layout) {
+  times_.clear();
+  for (const std::int32_t symbol : symbol_of_)
+    times_.push_back(times[static_cast<std::size_t>(symbol)]);
+  PlanForm& form = *form_;
+  const std::size_t known = form.shape.paths();
+  const Seconds step = form.shape.walk(times_);
+  was_walked_ = true;
+  if (form.shape.paths() > known) {
+    form.known_again = 0;
+    form.known_elsewhere = 0;
+  } else {
+    ++form.known_again;
+    if (form.walked_last != &layout) ++form.known_elsewhere;
+  }
+  form.walked_last = &layout;
+  return step;
+}
+
+bool FilledForm::is_settled(const Layout& layout) const {
+  return was_walked_ && form_->known_again >= kSettled &&
+         (form_->walked_last == &layout || form_->known_elsewhere >= kSettled);
+}
+
+Seconds FilledForm::longest_path(std::span<const double> times) {
+  const std::size_t size = symbols_.size();
+  for (; known_paths_ < form_->shape.paths(); ++known_paths_) {
+    const auto path = form_->shape.path(known_paths_);
+    paths_.resize(paths_.size() + size, 0);
+    for (std::size_t work = 0; work < path.size(); ++work)
+      paths_[known_paths_ * size + static_cast<std::size_t>(symbol_of_[work])] += path[work];
+  }
+  double most = 0;
+  for (std::size_t path = 0; path < paths_.size(); path += size) {
+    double length = 0;
+    for (std::size_t i = 0; i < size; ++i) length += paths_[path + i] * times[i];
+    most = std::max(most, length);
+  }
+  return Seconds::from_base(most);
+}
+
+Result<FilledForms*> Forms::of(const Strategy& strategy, Layout& layout, std::int64_t pattern) {
+  FORESHARD_ASSIGN(Known* const known, form_of(strategy, layout, pattern));
+  const std::array<std::int64_t, 4> key{known->number, cuts_.of(strategy.layers_per_stage),
+                                        strategy.stages(), strategy.recompute_layers};
+  if (const auto it = filled_.find(key); it != filled_.end()) return &it->second;
+  if (filled_.size() > kRememberedFilled || labels_.size() > kRememberedFilled) {
+    filled_.clear();
+    labels_.clear();
+  }
+  const Labels& labels = labels_of(strategy).labels;
+  FilledForms filled{.shared = &known->forms};
+  for (PlanForm& form : known->forms.forms) filled.forms.emplace_back(form, labels);
+  for (const StageClass& one : known->forms.classes.all)
+    filled.of_classes.push_back({.first_chunk = labels.counts(one.chunks.front()),
+                                 .all = one.units(labels)});
+  return &filled_.emplace(key, std::move(filled)).first->second;
+}
+
+std::int64_t Forms::variants_of(const Strategy& strategy) {
+  return strategy.recompute_layers == 0 ? -1 : labels_of(strategy).variants;
+}
+
+Forms::KnownLabels& Forms::labels_of(const Strategy& strategy) {
+  const auto [it, added] = labels_.try_emplace(
+      {cuts_.of(strategy.layers_per_stage), strategy.stages(), strategy.recompute_layers});
+  KnownLabels& known = it->second;
+  if (!added) return known;
+  const Layers layers = layers_of(model_, strategy);
+  known.labels.add(0);
+  for (const std::int32_t variant : layers.of_layer) known.labels.add(1 + variant);
+  auto block = static_cast<std::int32_t>(layers.variants.size()) + 1;
+  for (std::int64_t behind = 0; behind <= model_.multi_token_prediction; ++behind)
+    known.labels.add(block++);
+  std::vector<std::int64_t> numbers;
+  for (const LayerVariant& one : layers.variants)
+    numbers.insert(numbers.end(), {static_cast<std::int64_t>(one.kind),
+                                   static_cast<std::int64_t>(one.recomputation.how),
+                                   one.trained_before ? 1 : 0});
+  known.variants = variants_.of(numbers);
+  return known;
+}
+
+// The plans of a few micro-batches tell the rest: once a pipeline runs full, each further period
+// adds the same.
+Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
+                                     std::int64_t pattern) {
+  const std::int64_t schedule = schedules_.of(strategy.schedule);
+  const bool is_usual = schedule::find_schedule(strategy.schedule)->may_block;
+  const std::int64_t stages = strategy.pipeline_parallel;
+  const std::int64_t period = strategy.virtual_stages > 1 || !is_usual ? stages : 1;
+  const std::int64_t fewer = (is_usual ? kFullPipeline : kFullOtherPipeline) * stages;
+  const std::int64_t micro_batches = strategy.micro_batches();
+  const bool all = strategy.schedule == schedule::kCustom || micro_batches <= fewer + period;
+  const std::array<std::int64_t, kOfForm> key{pattern,
+                                              schedule,
+                                              actions_.of(strategy.schedule_actions),
+                                              pass_times_.of(strategy.pass_times),
+                                              strategy.virtual_stages,
+                                              all ? micro_batches : 0,
+                                              cuts_.of(strategy.layers_per_stage),
+                                              strategy.overlap_experts ? 1 : 0};
+  if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
+  PlanForms forms{.micro_batches = fewer, .period = period};
+  FORESHARD_TRY(add_form(strategy, layout, all ? micro_batches : fewer, forms));
+  if (!all) FORESHARD_TRY(add_form(strategy, layout, fewer + period, forms));
+  if (nodes_ > kRememberedNodes) {
+    filled_.clear();
+    forms_.clear();
+    nodes_ = 0;
+  }
+  for (const PlanForm& form : forms.forms) nodes_ += form.shape.nodes();
+  return &forms_.emplace(key, Known{.forms = std::move(forms), .number = next_form_++})
+              .first->second;
+}
+
+Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t micro_batches,
+                       PlanForms& forms) const {
+  Strategy shorter = strategy;
+  shorter.global_batch = micro_batches * strategy.data_parallel * strategy.micro_batch;
+  const lower::LoweredModel& blocks = layout.blocks();
+  plan::Parts parts = lower::parts_of(model_, shorter, blocks);
+  if (strategy.recompute_layers > 0)
+    forget_recomputation(parts, layers_of(model_, strategy).variants);
+  FORESHARD_ASSIGN(const auto plan, plan::make_plan(std::move(parts), shorter));
+  const Framework& framework = *strategy.framework;
+  StageClasses classes = classes_of(plan, layout.devices_of_stages());
+  const auto transfer_kind = [&](std::int32_t from, std::int32_t to) {
+    return layout.transfer_kind(from, to);
+  };
+  PlanForm form{.shape = {plan, classes, transfer_kind, framework.blocking_launches,
+                          framework.gradient_clipping},
+                .passes = std::vector<StagePasses>(classes.all.size())};
+  for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
+    const auto of_class = static_cast<std::size_t>(classes.of_stage[stage]);
+    form.passes[of_class].add(form.passes_of_stages.emplace_back(
+        passes_of(plan, plan.roles[stage], classes.all[of_class].first_like,
+                  framework.blocking_launches, !blocks.predictions.empty())));
+  }
+  forms.forms.push_back(std::move(form));
+  forms.classes = std::move(classes);
+  return {};
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,143 @@
+/// \file
+/// The plans of strategies, compiled once for all that share their form: the same pattern of
+/// parameters and devices, schedule, cut and number of micro-batches. Strategies that differ in how
+/// many layers they recompute share a form too; which blocks its units are is filled in for each.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+#include "sim/search/internal/layout.h"
+#include "sim/search/internal/numbers.h"
+#include "sim/search/internal/peaks.h"
+#include "sim/search/internal/shape.h"
+#include "strategies/graph/model.h"
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard::search {
+
+/// What a search needs to know of a plan.
+struct PlanForm {
+  PlanShape shape;
+  std::vector<StagePasses> passes_of_stages{};
+  std::vector<StagePasses> passes{};  ///< Per class of stages: of all its stages.
+
+  // Walks since the last new critical path, and those of them of another layout than the one before.
+  std::int32_t known_again = 0;
+  std::int32_t known_elsewhere = 0;
+  const Layout* walked_last = nullptr;
+};
+
+/// Those of all plans that differ in the number of micro-batches alone.
+struct PlanForms {
+  /// One; or that of `micro_batches` and that of a period more, which tell those of any number
+  /// above: once a pipeline runs full, each further period adds the same.
+  std::vector<PlanForm> forms{};
+  std::int64_t micro_batches = 0;
+  std::int64_t period = 1;
+  StageClasses classes{};  ///< Of the stages of each.
+};
+
+/// A form whose units have blocks.
+class FilledForm {
+ public:
+  /// Both must outlive it.
+  FilledForm(PlanForm& form, const Labels& labels);
+
+  const std::vector<Load>& loads(std::size_t of_class) const { return loads_[of_class]; }
+  std::vector<Load> loads_of_stage(std::size_t stage) const;
+  /// Cost: O(works), once.
+  std::span<const Symbol> symbols();
+
+  /// The end of the last node. `times`: of each of symbols().
+  Seconds walk(std::span<const double> times, const Layout& layout);
+  /// The longest of the paths that walks of this form have met. Cost: O(symbols x paths).
+  Seconds longest_path(std::span<const double> times);
+  /// Whether a walk would hardly find another path: the last ones, of several layouts or of this
+  /// one, found none that was longer than those known.
+  bool is_settled(const Layout& layout) const;
+
+ private:
+  PlanForm* form_;
+  const Labels* labels_;
+  std::vector<std::vector<Load>> loads_;
+  std::vector<Symbol> symbols_;
+  std::vector<std::int32_t> symbol_of_;  // by work of the shape
+  std::vector<double> paths_;            // of the shape, how often each has each symbol
+  std::vector<double> times_;            // of works
+  std::size_t known_paths_ = 0;
+  bool was_walked_ = false;
+};
+
+/// The forms of a strategy with the blocks of its units.
+struct FilledForms {
+  PlanForms* shared = nullptr;
+  std::vector<FilledForm> forms{};  ///< As those shared.
+  struct Units {
+    BlockCounts first_chunk{};
+    BlockCounts all{};
+  };
+  std::vector<Units> of_classes{};
+
+  const std::vector<StageClass>& classes() const { return shared->classes.all; }
+  /// A quantity of `count` micro-batches, from that of each form.
+  template <class Quantity>
+  Quantity of(std::int64_t count, const std::vector<Quantity>& of_forms) const {
+    if (of_forms.size() == 1) return of_forms.front();
+    const auto periods =
+        static_cast<double>(count - shared->micro_batches) / static_cast<double>(shared->period);
+    return of_forms.front() + periods * (of_forms.back() - of_forms.front());
+  }
+};
+
+/// All forms that a search has met. Those that were made for thousands of others before are made
+/// again.
+class Forms {
+ public:
+  explicit Forms(const Model& model) : model_(model) {}
+
+  /// \param pattern  a number of what else the form of a plan depends on: equal for layouts that do
+  ///     the same with parameters and devices.
+  /// \return kInvalidInput where the schedule cannot be planned. Valid until the next call.
+  Result<FilledForms*> of(const Strategy& strategy, Layout& layout, std::int64_t pattern);
+  /// Which blocks there are: where only some layers of a stage are recomputed, this depends on where
+  /// it begins.
+  std::int64_t variants_of(const Strategy& strategy);
+
+ private:
+  struct KnownLabels {
+    Labels labels{};
+    std::int64_t variants = -1;
+  };
+  struct Known {
+    PlanForms forms{};
+    std::int64_t number = 0;
+  };
+  static constexpr std::size_t kOfForm = 8;
+
+  KnownLabels& labels_of(const Strategy& strategy);
+  Result<Known*> form_of(const Strategy& strategy, Layout& layout, std::int64_t pattern);
+  Status add_form(const Strategy& strategy, Layout& layout, std::int64_t micro_batches,
+                  PlanForms& forms) const;
+
+  const Model& model_;
+  Numbers<std::string> schedules_;
+  Numbers<std::vector<std::string>> actions_;
+  Numbers<std::vector<double>> pass_times_;
+  Numbers<std::vector<std::int64_t>> cuts_;
+  Numbers<std::vector<std::int64_t>> variants_;
+  ByNumbers<3, KnownLabels> labels_;
+  ByNumbers<kOfForm, Known> forms_;
+  ByNumbers<4, FilledForms> filled_;
+  std::int64_t next_form_ = 0;
+  std::size_t nodes_ = 0;
+};
+
+}  // namespace foreshard::search
