@@ -112,8 +112,8 @@ Result<FilledForms*> Forms::of(const Strategy& strategy, Layout& layout, std::in
   FilledForms filled{.shared = &known->forms};
   for (PlanForm& form : known->forms.forms) filled.forms.emplace_back(form, labels);
   for (const StageClass& one : known->forms.classes.all)
-    filled.of_classes.push_back({.first_chunk = labels.counts(one.chunks.front()),
-                                 .all = one.units(labels)});
+    filled.of_classes.push_back(
+        {.first_chunk = labels.counts(one.chunks.front()), .all = one.units(labels)});
   return &filled_.emplace(key, std::move(filled)).first->second;
 }
 
@@ -134,9 +134,9 @@ Forms::KnownLabels& Forms::labels_of(const Strategy& strategy) {
     known.labels.add(block++);
   std::vector<std::int64_t> numbers;
   for (const LayerVariant& one : layers.variants)
-    numbers.insert(numbers.end(), {static_cast<std::int64_t>(one.kind),
-                                   static_cast<std::int64_t>(one.recomputation.how),
-                                   one.trained_before ? 1 : 0});
+    numbers.insert(numbers.end(),
+                   {static_cast<std::int64_t>(one.kind),
+                    static_cast<std::int64_t>(one.recomputation.how), one.trained_before ? 1 : 0});
   known.variants = variants_.of(numbers);
   return known;
 }

@@ -29,7 +29,8 @@ struct PlanForm {
   std::vector<StagePasses> passes_of_stages{};
   std::vector<StagePasses> passes{};  ///< Per class of stages: of all its stages.
 
-  // Walks since the last new critical path, and those of them of another layout than the one before.
+  // Walks since the last new critical path, and those of them of another layout than the one
+  // before.
   std::int32_t known_again = 0;
   std::int32_t known_elsewhere = 0;
   const Layout* walked_last = nullptr;
@@ -107,8 +108,8 @@ class Forms {
   ///     the same with parameters and devices.
   /// \return kInvalidInput where the schedule cannot be planned. Valid until the next call.
   Result<FilledForms*> of(const Strategy& strategy, Layout& layout, std::int64_t pattern);
-  /// Which blocks there are: where only some layers of a stage are recomputed, this depends on where
-  /// it begins.
+  /// Which blocks there are: where only some layers of a stage are recomputed, this depends on
+  /// where it begins.
   std::int64_t variants_of(const Strategy& strategy);
 
  private:

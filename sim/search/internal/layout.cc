@@ -123,7 +123,11 @@ lower::LoweredModel& Layout::blocks() {
 }
 
 std::int32_t Layout::transfer_kind(std::int32_t from, std::int32_t to) {
-  return times_.transfer_kind(line_of(mesh_, axis_of(mesh_, "pipeline")), from, to);
+  const std::int32_t kind =
+      times_.transfer_kind(line_of(mesh_, axis_of(mesh_, "pipeline")), from, to);
+  auto known = std::ranges::find(transfer_kinds_, kind);
+  if (known == transfer_kinds_.end()) known = transfer_kinds_.insert(known, kind);
+  return static_cast<std::int32_t>(known - transfer_kinds_.begin());
 }
 
 Result<const ModelTimes*> Layout::passes(std::int32_t devices) {
@@ -336,7 +340,9 @@ Result<Seconds> Layout::transfer_time(std::int32_t kind) {
   double count = 1;
   for (const auto extent : local_shape(all.boundary_shape, all.boundary_sent, mesh_))
     count *= static_cast<double>(extent);
-  FORESHARD_ASSIGN(const auto time, times_.transfer(size_of(strategy_.precision) * count, kind));
+  FORESHARD_ASSIGN(const auto time,
+                   times_.transfer(size_of(strategy_.precision) * count,
+                                   transfer_kinds_.at(static_cast<std::size_t>(kind))));
   Block block;
   lower::append_reshard(block, "", all.boundary_shape, strategy_.precision, all.boundary_sent,
                         all.boundary, mesh_, lower::stream(lower::kTensorStream), {});

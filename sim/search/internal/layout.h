@@ -53,7 +53,8 @@ class Layout {
   const StateSharding& states() const { return states_; }
   /// Of each stage, as what Places::set takes.
   const std::vector<std::int32_t>& devices_of_stages() const { return devices_of_stages_; }
-  /// As Times::transfer_kind, between stages.
+  /// Of transfers between stages that take the same time: numbered in the order in which they were
+  /// first asked for, so that layouts whose transfers differ in the same places have like kinds.
   std::int32_t transfer_kind(std::int32_t from, std::int32_t to);
   /// Of a unit of each block.
   const std::array<BlockBytes, kBlocks>& bytes() const { return bytes_; }
@@ -120,7 +121,8 @@ class Layout {
   StateSharding states_;
   std::vector<std::int32_t> devices_of_stages_;
   std::array<BlockBytes, kBlocks> bytes_;
-  std::array<std::size_t, kBlocks> first_like_{};  // the first block with the same parameters
+  std::array<std::size_t, kBlocks> first_like_{};     // the first block with the same parameters
+  std::vector<std::int32_t> transfer_kinds_;  // as Times::transfer_kind
   std::map<std::int32_t, const ModelTimes*> passes_;  // by set of devices
   std::deque<Stage> stages_;
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;  // of symbols of no stage

@@ -38,8 +38,8 @@ bool has_as_many(const std::vector<LiveUnits>& more, const std::vector<LiveUnits
     for (const LiveUnits& other : more) {
       if (other.count < of.count) continue;
       const std::int32_t begin = std::max(other.units.first, of.units.first);
-      const std::int32_t end = std::min(other.units.first + other.units.count,
-                                        of.units.first + of.units.count);
+      const std::int32_t end =
+          std::min(other.units.first + other.units.count, of.units.first + of.units.count);
       covered += std::max(0, end - begin);
     }
     return covered == of.units.count;
@@ -248,9 +248,9 @@ class Passes {
     if ((pass.takes & plan::kHeld) != 0) held_.add(units, 1);
     if ((pass.gives_back & plan::kHeld) != 0) held_.add(units, -1);
     if (units.count > 0)
-      pass_before_ = {pass.direction == Direction::kForward ? units.first + units.count - 1
-                                                            : units.first,
-                      pass.direction, pass.part};
+      pass_before_ = {
+          pass.direction == Direction::kForward ? units.first + units.count - 1 : units.first,
+          pass.direction, pass.part};
     pass_before_id_ = id;
   }
 

@@ -45,9 +45,7 @@ struct Labels {
 
   void add(std::int32_t block);
   BlockCounts counts(const plan::Run& units) const;
-  std::int32_t block(std::int32_t unit) const {
-    return block_of[static_cast<std::size_t>(unit)];
-  }
+  std::int32_t block(std::int32_t unit) const { return block_of[static_cast<std::size_t>(unit)]; }
 };
 Labels labels_of(const plan::Parts& parts);
 

@@ -260,13 +260,12 @@ class Compiler {
             action.units.count == 1 && pass_before != nullptr &&
             pass_before->direction == action.direction && pass_before->part == action.part &&
             pass_before->micro_batch == action.micro_batch && pass_before->chunk == action.chunk;
-        if (follows)
-          behind = like(role_number, action.chunk, {pass_before->units.first, 1}).first;
+        if (follows) behind = like(role_number, action.chunk, {pass_before->units.first, 1}).first;
         pass_before = &action;
       }
-      const std::int32_t own = node_of_[id] =
-          node_of(action, work_of(action, role_number, behind,
-                                  action.kind == ActionKind::kPass && beside[id]));
+      const std::int32_t own = node_of_[id] = node_of(
+          action,
+          work_of(action, role_number, behind, action.kind == ActionKind::kPass && beside[id]));
       const std::size_t lane = lane_index(action);
       wait(own, last[lane]);
       if (std::exchange(host[lane], synced) != synced) wait(own, synced);
@@ -331,10 +330,9 @@ StageClasses classes_of(const StepPlan& plan, const std::vector<std::int32_t>& d
     });
     if (known == classes.all.end()) {
       for (const plan::Run& chunk : own.chunks)
-        own.first_like.push_back(
-            std::ranges::find_if(own.chunks,
-                                 [&](const plan::Run& other) { return are_alike(other, chunk); })
-                ->first);
+        own.first_like.push_back(std::ranges::find_if(own.chunks, [&](const plan::Run& other) {
+                                   return are_alike(other, chunk);
+                                 })->first);
       known = classes.all.insert(known, std::move(own));
     }
     known->last = number;

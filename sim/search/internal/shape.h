@@ -63,7 +63,7 @@ struct Symbol {
     kReduceAll,
     kCopies,  ///< Of the replicated parameters of class `role`: the `other`-th of their groups.
     kTie,
-    kTransfer,  ///< Of kind `other` (Times::transfer_kind).
+    kTransfer,  ///< Of kind `other` (Layout::transfer_kind).
     kSync,
     kNorm,
     kOptimizer,  ///< Of class `role`.

@@ -5,8 +5,16 @@
 
 #include "tests/strategies/plan/tiny_parts.h"
 
+#include "sim/search/internal/shape.h"
+
 namespace foreshard::search {
 namespace {
+
+std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role) {
+  std::vector<std::int32_t> own;  // each unit stands for itself
+  for (const plan::Chunk& chunk : role.chunks) own.push_back(chunk.units.first);
+  return loads_of(passes_of(plan, role, own, false), labels_of(plan.parts));
+}
 
 // Per stage: the passes through layers whose activations are kept at once.
 std::vector<std::int32_t> kept(const char* schedule, std::int64_t stages, std::int64_t chunks,
@@ -19,8 +27,7 @@ std::vector<std::int32_t> kept(const char* schedule, std::int64_t stages, std::i
   std::vector<std::int32_t> most;
   for (const plan::Role& role : plan.roles) {
     most.push_back(0);
-    for (const Load& load : loads_of(plan, role, false))
-      most.back() = std::max(most.back(), load.kept[1]);
+    for (const Load& load : loads_of(plan, role)) most.back() = std::max(most.back(), load.kept[1]);
   }
   return most;
 }
@@ -50,7 +57,7 @@ TEST(Loads, OfZeroBubbleCountWhatWaitsForWeightGradients) {
   for (const plan::Role& role : plan.roles) {
     std::int32_t both = 0;
     std::int32_t held = 0;
-    for (const Load& load : loads_of(plan, role, false)) {
+    for (const Load& load : loads_of(plan, role)) {
       both = std::max(both, load.kept[1] + load.held[1]);
       held = std::max(held, load.held[1]);
     }
@@ -67,7 +74,7 @@ TEST(Loads, OfFullyShardedParametersHaveTwoWholeLayers) {
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 4), strategy);
   BlockCounts whole{};
   BlockCounts gradient{};  // of the one bucket that each unit has
-  for (const Load& load : loads_of(plan, plan.roles.front(), false)) {
+  for (const Load& load : loads_of(plan, plan.roles.front())) {
     for (std::size_t b = 0; b < kBlocks; ++b) {
       whole[b] = std::max(whole[b], load.whole[b]);
       gradient[b] = std::max(gradient[b], load.gradient[0][b]);
@@ -77,11 +84,54 @@ TEST(Loads, OfFullyShardedParametersHaveTwoWholeLayers) {
   EXPECT_EQ(gradient, (BlockCounts{1, 2, 1}));
 }
 
+// Four chunks of a layer stand for one another: what is kept of each counts as that of the first.
+TEST(Passes, OfLikeChunksAreThoseOfOne) {
+  Strategy strategy = plan::tiny_strategy(2, 4);
+  strategy.schedule = "interleaved";
+  strategy.virtual_stages = 4;
+  const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 16), strategy);
+  const StageClasses classes = classes_of(plan, {0, 0});
+  const Labels labels = labels_of(plan.parts);
+  for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
+    const auto& first_like =
+        classes.all[static_cast<std::size_t>(classes.of_stage[stage])].first_like;
+    const StagePasses passes = passes_of(plan, plan.roles[stage], first_like, false);
+    const auto most = [](const std::vector<Load>& loads) {
+      std::int32_t kept = 0;
+      for (const Load& load : loads) kept = std::max(kept, load.kept[1]);
+      return kept;
+    };
+    EXPECT_EQ(most(loads_of(passes, labels)), most(loads_of(plan, plan.roles[stage])));
+    for (const PassForm& pass : passes.all)
+      EXPECT_NE(std::ranges::find(first_like, pass.units.first), first_like.end());
+  }
+}
+
+// A shared form with other labels has the loads of a plan whose units have those blocks.
+TEST(Passes, AreThoseOfAnyLabels) {
+  Strategy strategy = plan::tiny_strategy(2, 4);
+  plan::set_data(strategy, 2, 1);
+  const plan::Parts parts = plan::tiny_parts(strategy, 8);
+  plan::Parts other = parts;  // every second layer is of a block of its own
+  other.blocks.push_back(other.blocks[1]);
+  const auto last = static_cast<std::int32_t>(other.blocks.size()) - 1;
+  for (std::size_t unit = 1; unit + 1 < other.units.size(); unit += 2)
+    other.units[unit].block = last;
+  const plan::StepPlan shared = plan::planned(parts, strategy);
+  const plan::StepPlan plain = plan::planned(other, strategy);
+  for (std::size_t stage = 0; stage < shared.roles.size(); ++stage) {
+    const plan::Role& role = shared.roles[stage];
+    const std::vector<std::int32_t> own{role.chunks.front().units.first};
+    EXPECT_EQ(loads_of(passes_of(shared, role, own, false), labels_of(other)),
+              loads_of(plain, plain.roles[stage]));
+  }
+}
+
 // 3 layers of 10 bytes each are kept; a pass works with 5 forward, 7 backward.
 TEST(Peak, IsThatOfTheFirstBackwardPass) {
   const Strategy strategy = plan::tiny_strategy(1, 1);
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 3), strategy);
-  const auto loads = loads_of(plan, plan.roles.front(), false);
+  const auto loads = loads_of(plan, plan.roles.front());
   std::array<BlockBytes, kBlocks> bytes{};
   bytes[1] = {.kept = 10_B, .work = {5_B, 7_B}};
   EXPECT_EQ(peak(loads, bytes), 37_B);

@@ -10,6 +10,7 @@ namespace foreshard::search {
 namespace {
 
 struct Compiled {
+  Labels labels;
   StageClasses classes;
   PlanShape shape;
 };
@@ -20,29 +21,29 @@ Compiled compiled(const Strategy& strategy, std::int32_t layers) {
   StageClasses classes = classes_of(plan, devices);
   const auto transfer_kind = [](std::int32_t, std::int32_t) { return 0; };
   PlanShape shape(plan, classes, transfer_kind, false, false);
-  return {std::move(classes), std::move(shape)};
+  return {labels_of(plan.parts), std::move(classes), std::move(shape)};
 }
 
 // Forward passes take `forward`, backward ones twice that, all else nothing.
 std::vector<double> times_of(const PlanShape& shape, double forward) {
   std::vector<double> times;
-  for (const Symbol& symbol : shape.symbols())
-    times.push_back(symbol.kind != Symbol::Kind::kPass        ? 0
-                    : symbol.direction == Direction::kForward ? forward
-                                                              : 2 * forward);
+  for (const Work& work : shape.works())
+    times.push_back(work.kind != Symbol::Kind::kPass        ? 0
+                    : work.direction == Direction::kForward ? forward
+                                                            : 2 * forward);
   return times;
 }
 
 // Embedding and two layers, four stages of two, two and the head.
 TEST(StageClasses, AreTheFirstTheMiddleAndTheLastStages) {
-  const auto [classes, shape] = compiled(plan::tiny_strategy(6, 8), 12);
+  const auto [labels, classes, shape] = compiled(plan::tiny_strategy(6, 8), 12);
   EXPECT_EQ(classes.of_stage, (std::vector<std::int32_t>{0, 1, 1, 1, 1, 2}));
   ASSERT_EQ(classes.all.size(), 3U);
   EXPECT_EQ(classes.all[1].first, 1);
   EXPECT_EQ(classes.all[1].last, 4);
   EXPECT_EQ(classes.all[1].before, (std::vector<std::int64_t>{1, 3, 0}));
-  EXPECT_EQ(classes.all[0].units, (BlockCounts{1, 2, 0}));
-  EXPECT_EQ(classes.all[2].units, (BlockCounts{0, 2, 1}));
+  EXPECT_EQ(classes.all[0].units(labels), (BlockCounts{1, 2, 0}));
+  EXPECT_EQ(classes.all[2].units(labels), (BlockCounts{0, 2, 1}));
 }
 
 // Stages on other devices are others.
@@ -54,21 +55,21 @@ TEST(StageClasses, HaveDevicesOfOneKind) {
 
 // 1F1B of equal passes: (m + p - 1) (F + B).
 TEST(PlanShape, WalksOneForwardOneBackward) {
-  auto [classes, shape] = compiled(plan::tiny_strategy(4, 8), 8);
+  auto [labels, classes, shape] = compiled(plan::tiny_strategy(4, 8), 8);
   EXPECT_DOUBLE_EQ(shape.walk(times_of(shape, 1)) / 1_s, (8 + 3) * 3);
-  // Its symbols are those of classes: a forward and a backward pass of each.
-  EXPECT_EQ(std::ranges::count(shape.symbols(), Symbol::Kind::kPass, &Symbol::kind), 3 * 2);
+  // Its works are those of classes: a forward and a backward pass of each.
+  EXPECT_EQ(std::ranges::count(shape.works(), Symbol::Kind::kPass, &Work::kind), 3 * 2);
 }
 
 TEST(PlanShape, KnowsThePathThatItWalked) {
-  auto [classes, shape] = compiled(plan::tiny_strategy(4, 8), 8);
+  auto [labels, classes, shape] = compiled(plan::tiny_strategy(4, 8), 8);
   EXPECT_EQ(shape.longest_path(times_of(shape, 1)), Seconds{});
   shape.walk(times_of(shape, 1));
   EXPECT_DOUBLE_EQ(shape.longest_path(times_of(shape, 1)) / 1_s, 33);
   EXPECT_DOUBLE_EQ(shape.longest_path(times_of(shape, 5)) / 1_s, 165);
-  EXPECT_FALSE(shape.is_settled());
-  for (int i = 0; i < 8; ++i) shape.walk(times_of(shape, 1));
-  EXPECT_TRUE(shape.is_settled());
+  EXPECT_EQ(shape.paths(), 1U);
+  shape.walk(times_of(shape, 2));
+  EXPECT_EQ(shape.paths(), 1U);
 }
 
 // Whatever the times: a path is no longer than the walk, and after it equals it.
@@ -76,10 +77,10 @@ RC_GTEST_PROP(PlanShape, ItsPathsAreBoundsOfWalks, ()) {
   Strategy strategy = plan::tiny_strategy(*rc::gen::inRange(1, 6), *rc::gen::inRange(1, 12));
   strategy.schedule = *rc::gen::element<std::string>("1f1b", "gpipe");
   plan::set_data(strategy, *rc::gen::element(1, 2), *rc::gen::element(0, 1));
-  auto [classes, shape] = compiled(strategy, *rc::gen::inRange(5, 9));
+  auto [labels, classes, shape] = compiled(strategy, *rc::gen::inRange(5, 9));
   for (int round = 0; round < 6; ++round) {
     std::vector<double> times;
-    for (std::size_t i = 0; i < shape.symbols().size(); ++i)
+    for (std::size_t i = 0; i < shape.works().size(); ++i)
       times.push_back(*rc::gen::inRange(0, 100));
     const Seconds before = shape.longest_path(times);
     const Seconds walked = shape.walk(times);
