@@ -28,10 +28,14 @@ struct Seen {
   Seconds best;
   std::string which;
 
-  void add(const Strategy& strategy, const Result<search::Estimate>& estimate) {
+  // What would be the best is estimated without what is known of others, as a search does.
+  void add(const Strategy& strategy, search::Estimator& estimator) {
     ++strategies;
+    Result<search::Estimate> estimate = estimator.rank(strategy);
     if (!estimate || estimate->peak > estimate->memory) return;
     ++fit;
+    if (best != Seconds{} && estimate->step >= best) return;
+    estimate = estimator.estimate(strategy);
     if (best != Seconds{} && estimate->step >= best) return;
     best = estimate->step;
     which = describe(strategy);
@@ -51,7 +55,7 @@ void visit(const study::LoadedStudy& study, search::Estimator& estimator, Seen& 
         const std::int64_t layers = study.model.layers / strategy.stages();
         for (std::int64_t count = 0; count < (recomputes ? layers : 1); ++count) {
           strategy.recompute_layers = count;
-          seen.add(strategy, estimator.rank(strategy));
+          seen.add(strategy, estimator);
         }
       }
     }

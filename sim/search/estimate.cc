@@ -174,6 +174,7 @@ class Estimator::Tables {
     estimate.bound = Bound(strategy, *found.forms, passes).run([&](std::size_t c) {
       return layout.optimizer_kernels(*stages_[c]).fastest;
     });
+    if (!walks) estimate.step = std::max(estimate.step, estimate.bound);
     return estimate;
   }
 
@@ -191,7 +192,8 @@ class Estimator::Tables {
     bool cuts_optimizer = false;
     bool reduces = false;
     std::vector<std::pair<std::string, bool>> mesh{};  // axes, and whether they have ranks
-    // Of each block: over which axes its parameters are reduced, and also partial.
+    // Of each block of other parameters than those before it: over which axes they are reduced, and
+    // also partial.
     std::vector<std::vector<std::pair<std::vector<Axis>, std::vector<Axis>>>> groups{};
     std::vector<std::int32_t> devices{};    // of stages
     std::vector<std::int32_t> transfers{};  // between neighbours
@@ -315,9 +317,11 @@ class Estimator::Tables {
                     .reduces = states.reduce != StateSharding::Reduce::kNever,
                     .devices = layout.devices_of_stages()};
     for (const MeshAxis& axis : layout.mesh()) pattern.mesh.emplace_back(axis.name, axis.size > 1);
-    for (const lower::LoweredBlock* block : layout.blocks().all()) {
+    const auto blocks = layout.blocks().all();
+    for (std::size_t block = 0; block < blocks.size(); ++block) {
+      if (layout.first_like(block) != block) continue;
       auto& groups = pattern.groups.emplace_back();
-      for (const plan::ParameterGroup& group : block->parameters)
+      for (const plan::ParameterGroup& group : blocks[block]->parameters)
         groups.emplace_back(group.over, group.also_partial);
     }
     const auto stages = static_cast<std::int32_t>(strategy.pipeline_parallel);

@@ -22,6 +22,8 @@ constexpr std::size_t kRememberedFilled = 50'000;
 
 // Walks in a row, and likewise walks of other layouts, that find no new path.
 constexpr std::int32_t kSettled = 8;
+// Steps between two walks, at most.
+constexpr std::int32_t kNotWalked = 16;
 
 // The same block for all layers that differ in their recomputation alone.
 void forget_recomputation(plan::Parts& parts, const std::vector<LayerVariant>& variants) {
@@ -74,16 +76,18 @@ Seconds FilledForm::walk(std::span<const double> times, const Layout& layout) {
     if (form.walked_last != &layout) ++form.known_elsewhere;
   }
   form.walked_last = &layout;
+  form.not_walked = 0;
   return step;
 }
 
 bool FilledForm::is_settled(const Layout& layout) const {
-  return was_walked_ && form_->known_again >= kSettled &&
+  return was_walked_ && form_->known_again >= kSettled && form_->not_walked < kNotWalked &&
          (form_->walked_last == &layout || form_->known_elsewhere >= kSettled);
 }
 
 Seconds FilledForm::longest_path(std::span<const double> times) {
   const std::size_t size = symbols_.size();
+  ++form_->not_walked;
   for (; known_paths_ < form_->shape.paths(); ++known_paths_) {
     const auto path = form_->shape.path(known_paths_);
     paths_.resize(paths_.size() + size, 0);
@@ -180,8 +184,7 @@ Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t mi
   shorter.global_batch = micro_batches * strategy.data_parallel * strategy.micro_batch;
   const lower::LoweredModel& blocks = layout.blocks();
   plan::Parts parts = lower::parts_of(model_, shorter, blocks);
-  if (strategy.recompute_layers > 0)
-    forget_recomputation(parts, layers_of(model_, strategy).variants);
+  forget_recomputation(parts, layers_of(model_, strategy).variants);
   FORESHARD_ASSIGN(const auto plan, plan::make_plan(std::move(parts), shorter));
   const Framework& framework = *strategy.framework;
   StageClasses classes = classes_of(plan, layout.devices_of_stages());

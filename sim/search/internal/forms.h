@@ -29,10 +29,11 @@ struct PlanForm {
   std::vector<StagePasses> passes_of_stages{};
   std::vector<StagePasses> passes{};  ///< Per class of stages: of all its stages.
 
-  // Walks since the last new critical path, and those of them of another layout than the one
-  // before.
+  // Walks since the last new critical path, those of them of another layout than the one before,
+  // and steps since the last walk that were told from paths.
   std::int32_t known_again = 0;
   std::int32_t known_elsewhere = 0;
+  std::int32_t not_walked = 0;
   const Layout* walked_last = nullptr;
 };
 
@@ -62,7 +63,7 @@ class FilledForm {
   /// The longest of the paths that walks of this form have met. Cost: O(symbols x paths).
   Seconds longest_path(std::span<const double> times);
   /// Whether a walk would hardly find another path: the last ones, of several layouts or of this
-  /// one, found none that was longer than those known.
+  /// one, found none that was longer than those known. Now and then it is not, to find out.
   bool is_settled(const Layout& layout) const;
 
  private:

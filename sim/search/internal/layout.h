@@ -58,6 +58,9 @@ class Layout {
   std::int32_t transfer_kind(std::int32_t from, std::int32_t to);
   /// Of a unit of each block.
   const std::array<BlockBytes, kBlocks>& bytes() const { return bytes_; }
+  /// The first layer's block that has the same parameters as this one: itself, or one that is
+  /// computed again otherwise.
+  std::size_t first_like(std::size_t block) const { return first_like_[block]; }
   /// Passes on devices of that set.
   /// \return kInfeasible where devices that communicate have no route; so do all below.
   Result<const ModelTimes*> passes(std::int32_t devices);
@@ -122,7 +125,7 @@ class Layout {
   std::vector<std::int32_t> devices_of_stages_;
   std::array<BlockBytes, kBlocks> bytes_;
   std::array<std::size_t, kBlocks> first_like_{};     // the first block with the same parameters
-  std::vector<std::int32_t> transfer_kinds_;  // as Times::transfer_kind
+  std::vector<std::int32_t> transfer_kinds_;          // as Times::transfer_kind
   std::map<std::int32_t, const ModelTimes*> passes_;  // by set of devices
   std::deque<Stage> stages_;
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;  // of symbols of no stage
