@@ -37,6 +37,9 @@ class Accuracy final : public Command {
                        "Cluster on which collectives were measured: a file or a catalogue name. "
                        "Default: the usual machine of the rows' devices.");
     add_operation(declaration, operation_);
+    declaration.flag("--regret", regret_,
+                     "Also search each group of five or more measured strategies of one model: how "
+                     "much slower than the fastest the search's choice was measured (text, JSON).");
     declaration.flag("--summary", summary_, "Summaries alone, without the rows (text, JSON).");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
@@ -52,10 +55,14 @@ class Accuracy final : public Command {
         return fail(table + " is no table of measurements (CSV)",
                     "foreshard accuracy TABLE.csv; foreshard compare STUDY.yaml MEASUREMENT.json "
                     "compares one step");
-    FORESHARD_ASSIGN(const auto report, scored(environment));
     if (summary_ && format_ == "csv")
       return fail({Error::Code::kInvalidInput,
                    "--summary leaves out the rows, which are all that CSV has; use --format json"});
+    if (regret_ && format_ == "csv")
+      return fail({Error::Code::kInvalidInput,
+                   "--regret is told of groups, not of rows, which are all that CSV has; use "
+                   "--format json"});
+    FORESHARD_ASSIGN(const auto report, scored(environment));
     FORESHARD_TRY(write_result(output_, written(report)));
     return limit ? gate(report, *limit) : kDone;
   }
@@ -76,6 +83,7 @@ class Accuracy final : public Command {
     options.threads = static_cast<int>(
         threads_ > 0 ? threads_ : std::max(1U, std::thread::hardware_concurrency()));
     options.progress = true;
+    options.regret = regret_;
     return accuracy::score({tables_.begin(), tables_.end()}, options);
   }
 
@@ -101,6 +109,7 @@ class Accuracy final : public Command {
   std::string machine_;
   std::string operation_;
   std::int64_t threads_ = 0;
+  bool regret_ = false;
   bool summary_ = false;
   std::string format_;
   std::string output_;

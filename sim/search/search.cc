@@ -43,9 +43,11 @@ bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks
 // as the nearest to fitting could run but for its memory.
 class Ranking {
  public:
-  Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place)
+  Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
+          bool all_fit = false)
       : model_(study.model),
         place_(place),
+        all_fit_(all_fit),
         cost_(cluster, study.communication, lower::routing_of(study.model)),
         estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster)),
         cutter_(study.model, estimator_) {}
@@ -99,7 +101,7 @@ class Ranking {
       ++counts_.misfits["sharding"];
       return;
     }
-    const bool too_large = memory->peak * (1 - kMemoryError) > memory->memory;
+    const bool too_large = !all_fit_ && memory->peak * (1 - kMemoryError) > memory->memory;
     if (too_large && !is_nearer(*memory, counts_.nearest)) {
       ++counts_.too_large;
       return;
@@ -117,6 +119,7 @@ class Ranking {
 
   const Model& model_;
   const Place& place_;
+  bool all_fit_;            // whether memory does not matter
   std::int64_t order_ = 0;  // of the strategy that is added
   sim::SimulatedCost cost_;
   Estimator estimator_;
@@ -524,6 +527,35 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     }
     result.why_not = std::move(why);
   }
+  return result;
+}
+
+Result<SearchResult> search_among(const study::LoadedStudy& study,
+                                  const std::vector<Strategy>& strategies,
+                                  const SearchOptions& options) {
+  const Deadline deadline(options);
+  FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
+  const Place place{.pool = study.pool, .use = {}};
+  SearchResult result;
+  result.considered = std::ssize(strategies);
+  result.devices = study.pool.size();
+  result.shortage = study.pool.shortage;
+  Ranking ranking(study, cluster, place, options.all_fit);
+  for (std::int64_t i = 0; i < std::ssize(strategies); ++i) {
+    const Strategy& one = strategies[static_cast<std::size_t>(i)];
+    const auto faults = faults_in(one, study.model, study.pool.size());
+    if (!faults.empty()) {
+      ++result.misfits[faults.front().key];
+      continue;
+    }
+    result.most_devices = std::max(result.most_devices, one.devices());
+    ranking.add(one, i, false);
+  }
+  ranking.refine();
+  add_counts(ranking.counts(), result);
+  std::vector<Candidate> candidates = std::move(ranking.candidates());
+  std::ranges::stable_sort(candidates, {}, [](const Candidate& one) { return one.estimate.step; });
+  race(study, cluster, options, candidates, deadline, result);
   return result;
 }
 

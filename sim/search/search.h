@@ -39,6 +39,8 @@ struct SearchOptions {
   /// Asked between strategies, from any thread: whether to end now. May be empty.
   std::function<bool()> stop = {};
   std::string why_not = {};  ///< A strategy in words (why_not.h) whose absence is explained.
+  /// Every candidate counts as one that fits, whatever it needs: it is known to run.
+  bool all_fit = false;
   /// Called from any thread as work ends: how much is done of how much. May be empty.
   std::function<void(std::int64_t done, std::int64_t all)> progress = {};
 };
@@ -47,6 +49,7 @@ struct Simulated {
   Strategy strategy;
   Estimate estimate;
   std::vector<std::string> use;  ///< Nodes to name in the study's `use`; empty: as the study does.
+  std::int64_t order = 0;        ///< In search_among: which of those given.
   Seconds step;
   Seconds low;  ///< Interval of the step, as of a Prediction.
   Seconds high;
@@ -126,5 +129,14 @@ inline constexpr std::int64_t kContenders = 4;
 /// \return kInvalidInput for a strategy of mode: forward, where the cluster cannot be built, or
 ///     where no candidate is left to try.
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options);
+
+/// The same among given strategies alone, instead of a space: ranked by estimate, dropped by bound,
+/// simulated until certified as `options` allow.
+/// \param strategies  of the study's framework, precision, batch and optimizer. One that its model
+///     or pool forbids counts among the misfits.
+/// \return kInvalidInput where the cluster cannot be built.
+Result<SearchResult> search_among(const study::LoadedStudy& study,
+                                  const std::vector<Strategy>& strategies,
+                                  const SearchOptions& options);
 
 }  // namespace foreshard::search

@@ -242,7 +242,13 @@ class Results(unittest.TestCase):
             paths = [pathlib.Path(folder) / f"{name}.csv" for name in tables]
             for path in paths:
                 path.write_text(tables[path.stem])
-            self.hold("accuracy", result("accuracy", *paths, "--format", "json"))
+            whole = result("accuracy", *paths, "--format", "json")
+            header, row = tables["training"].splitlines()
+            group = pathlib.Path(folder) / "group.csv"
+            group.write_text("\n".join([header] + [
+                row.replace("1,1,1,1,8,1,0,1,8", f"{t},1,1,1,{8 // t},1,{zero},1,8")
+                for t, zero in ((1, 0), (1, 1), (2, 0), (2, 1), (4, 1))]) + "\n")
+            self.hold("accuracy", whole, result("accuracy", group, "--regret", "--format", "json"))
 
     def test_every_result_has_a_test(self):
         names = {path.stem for path in (SOURCE / "cli/results").glob("*.json")}

@@ -192,7 +192,11 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
     const auto tier = tiers[file].find(outcomes[i].id);
     if (tier != tiers[file].end()) outcomes[i].tier = tier->second;
   }
-  return report_of(std::move(outcomes));
+  Report report = report_of(std::move(outcomes));
+  if (options.regret) {
+    FORESHARD_ASSIGN(report.regret, regret_of(report.rows, context, options.threads));
+  }
+  return report;
 }
 
 }  // namespace foreshard::accuracy

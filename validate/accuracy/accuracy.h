@@ -28,6 +28,7 @@
 #include "strategies/comm/parameters.h"
 #include "topology/cluster_config.h"
 #include "validate/accuracy/outcome.h"
+#include "validate/accuracy/regret.h"
 
 namespace foreshard::accuracy {
 
@@ -39,6 +40,7 @@ struct Options {
   std::optional<ClusterConfig> machine{};
   /// Of what nccl-tests printed, where neither the text nor the file's name tells it.
   std::string operation{};
+  bool regret = false;    ///< Also search each group of measured strategies (regret.h).
   int threads = 1;        ///< Rows at a time; the report does not depend on it.
   bool progress = false;  ///< A line on stderr where that is a terminal (base/progress.h).
 };
@@ -61,6 +63,7 @@ struct Report {
   std::map<std::string, Summary> families;
   std::map<std::string, Summary> tiers;    ///< Empty without TIERS.csv.
   std::map<std::string, Summary> kernels;  ///< By operation and device; empty without kernels.
+  std::optional<Regret> regret{};          ///< Of Options::regret.
 
   /// What a limit is held against: tier "core" if rows have tiers and some are core, else all.
   const Summary& score() const;

@@ -10,6 +10,7 @@
 
 #include "sim/simulate/prediction.h"
 #include "sim/study/interval.h"
+#include "validate/accuracy/setting.h"
 #include "validate/accuracy/statistics.h"
 
 namespace foreshard::accuracy {
@@ -37,7 +38,8 @@ struct Outcome {
   std::optional<double> predicted;
   std::optional<double> low, high;          ///< 8 of 10 measurements are expected within.
   std::optional<sim::Breakdown> breakdown;  ///< Of training steps.
-  std::string kernel{};                     ///< Of kernels: "gemm on H100-SXM".
+  std::optional<Setting> setting{};  ///< Likewise: its strategy is the one that was simulated.
+  std::string kernel{};              ///< Of kernels: "gemm on H100-SXM".
   /// Of collectives.
   std::string machine{}, operation{}, size_class{};
   std::optional<double> nccl{};  ///< What NCCL's own tuner expects, in seconds, where it applies.

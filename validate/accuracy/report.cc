@@ -185,6 +185,56 @@ std::string reasons(const Report& report) {
   return text;
 }
 
+Json json_of(const MeanRegret& mean) {
+  return {{"groups", mean.groups}, {"mean_pct", mean.mean_pct}, {"worst_pct", mean.worst_pct}};
+}
+
+Json json_of(const Regret& regret) {
+  Json groups = Json::array();
+  for (const RegretGroup& one : regret.groups)
+    groups.push_back({{"file", one.file},
+                      {"model", one.model},
+                      {"device", one.device},
+                      {"devices", one.devices},
+                      {"global_batch", one.batch},
+                      {"sequence", one.sequence},
+                      {"precision", one.precision},
+                      {"strategies", one.strategies},
+                      {"simulated", one.simulated},
+                      {"certified", one.certified},
+                      {"chosen", one.chosen},
+                      {"fastest_measured", one.fastest},
+                      {"fastest_simulated", one.simulates},
+                      {"regret_pct", one.regret_pct},
+                      {"slower_than_fastest_simulated_pct", one.slower_pct}});
+  Json files = Json::object();
+  for (const auto& [name, mean] : regret.files) files[name] = json_of(mean);
+  return {{"overall", json_of(regret.overall)},
+          {"files", std::move(files)},
+          {"groups", std::move(groups)}};
+}
+
+std::string line_of(const std::string& name, const MeanRegret& mean) {
+  return fmt::format("{:<{}} {:>6} {:>7.1f} {:>7.1f}\n", shortened(name), kNameWidth, mean.groups,
+                     mean.mean_pct, mean.worst_pct);
+}
+
+std::string text_of(const Regret& regret) {
+  if (regret.groups.empty())
+    return fmt::format("\nno {} strategies of one model were measured on the same devices\n",
+                       kFewestStrategies);
+  std::string text = fmt::format("\n{:<{}} {:>6} {:>7} {:>7}\n", "regret of a search, in percent",
+                                 kNameWidth, "groups", "mean", "worst");
+  text += line_of("all", regret.overall);
+  for (const auto& [name, mean] : regret.files) text += line_of(name, mean);
+  const auto worst = std::ranges::max_element(regret.groups, {}, &RegretGroup::regret_pct);
+  if (worst->regret_pct > 0)
+    text += fmt::format("worst: of {} strategies of {} on {} {}, {} is taken, {} was the fastest\n",
+                        worst->strategies, worst->model, worst->devices, worst->device,
+                        worst->chosen, worst->fastest);
+  return text;
+}
+
 std::string field(const std::optional<double>& number) {
   return number ? fmt::format("{}", *number) : "";
 }
@@ -202,6 +252,7 @@ std::string to_text(const Report& report) {
   text += section("by source", report.families);
   text += section("by kernel", report.kernels);
   text += to_text(collective_summary(report.rows));
+  if (report.regret) text += text_of(*report.regret);
   return text + worst_rows(report) + reasons(report);
 }
 
@@ -219,6 +270,7 @@ std::string to_json(const Report& report, bool with_rows) {
                  {"kernels", json_of(report.kernels)}}}};
   const CollectiveSummary collectives = collective_summary(report.rows);
   if (!collectives.operations.empty()) json["collectives"] = json_of(collectives);
+  if (report.regret) json["regret"] = json_of(*report.regret);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

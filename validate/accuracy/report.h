@@ -9,7 +9,7 @@
 namespace foreshard::accuracy {
 
 /// A table of summaries (tiers, files, families, kernels, all) with the share of measurements
-/// within their intervals, and the five rows that are farthest off.
+/// within their intervals, the regret of searches, and the five rows that are farthest off.
 std::string to_text(const Report& report);
 
 /// Schema foreshard.accuracy/1:
@@ -23,7 +23,8 @@ std::string to_text(const Report& report);
 ///
 /// A summary is {"rows", "ok", "assumed", "unsupported", "infeasible", "mape_pct",
 /// "median_ape_pct", "p90_ape_pct", "bias_pct", "kendall_tau", "interval_coverage_pct",
-/// "memory_rows", "memory_mape_pct", "memory_bias_pct"}. What there is not is null.
+/// "memory_rows", "memory_mape_pct", "memory_bias_pct"}. What there is not is null. "regret" is
+/// there where it was asked for.
 /// \param with_rows  else the rows stay out.
 std::string to_json(const Report& report, bool with_rows = true);
 

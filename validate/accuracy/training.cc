@@ -23,6 +23,11 @@ struct Trial {
   Bytes excess;  ///< Of the fullest role over its device's memory; <= 0 if it fits.
 };
 
+struct Predicted {
+  Strategy strategy;
+  sim::Prediction prediction;
+};
+
 class Row {
  public:
   Row(const Setting& setting, const ClusterView& cluster, const comm::Parameters& communication,
@@ -31,8 +36,8 @@ class Row {
 
   // The fastest of the choices that fit; where none does, the one with the least excess. A choice
   // that cannot be run is none.
-  Result<sim::Prediction> predict() const {
-    std::optional<sim::Prediction> best;
+  Result<Predicted> predict() const {
+    std::optional<Predicted> best;
     std::optional<Trial> closest;
     Status error;
     const auto choices = choices_of(setting_);
@@ -52,7 +57,8 @@ class Row {
           if (error.ok()) error = prediction.error();
           break;
         }
-        if (!best || prediction->step < best->step) best = *std::move(prediction);
+        if (!best || prediction->prediction.step < best->prediction.step)
+          best = *std::move(prediction);
         break;
       }
     }
@@ -82,16 +88,16 @@ class Row {
     return Trial{strategy, std::move(program), excess};
   }
 
-  Result<sim::Prediction> simulated(const Trial& trial) const {
+  Result<Predicted> simulated(const Trial& trial) const {
     auto prediction =
         sim::simulate(cluster_, trial.program, communication_,
                       {.critical_path = false, .reserve = reserve_of(trial.strategy)});
     if (prediction) {
       sim::Prediction known = *std::move(prediction);
       study::set_interval(known, *setting_.strategy.framework, errors_);
-      return known;
+      return Predicted{trial.strategy, std::move(known)};
     }
-    return prediction;
+    return prediction.error();
   }
 
   const Setting& setting_;
@@ -119,7 +125,7 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   const bool memory = row.metric == "peak_memory";
   if (memory) outcome.quantity = Quantity::kMemory;
 
-  const auto setting = setting_of(row, loader);
+  auto setting = setting_of(row, loader);
   if (!setting) return fail(outcome, setting.error()), outcome;
   outcome.assumed = setting->assumed;
   if (memory && row.unit != "GiB")
@@ -138,9 +144,12 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   if (!config) return fail(outcome, config.error()), outcome;
   const auto cluster = build_cluster(*config);
   if (!cluster) return fail(outcome, cluster.error()), outcome;
-  const auto prediction = Row(*setting, *cluster, communication, errors).predict();
-  if (!prediction) return fail(outcome, prediction.error()), outcome;
+  auto predicted = Row(*setting, *cluster, communication, errors).predict();
+  if (!predicted) return fail(outcome, predicted.error()), outcome;
+  const sim::Prediction* const prediction = &predicted->prediction;
 
+  outcome.setting = *std::move(setting);
+  outcome.setting->strategy = std::move(predicted->strategy);
   outcome.breakdown = prediction->breakdown;
   const auto& fullest = prediction->classes[static_cast<std::size_t>(prediction->worst_memory)];
   if (!prediction->fits)

@@ -38,7 +38,7 @@ std::span<const std::int32_t> devices_of(const Candidate& candidate) {
 }
 
 Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
-                            const Candidate& candidate) {
+                            const SearchOptions& options, const Candidate& candidate) {
   FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
   const auto program =
       study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
@@ -54,13 +54,14 @@ Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& 
   return Simulated{.strategy = candidate.strategy,
                    .estimate = candidate.estimate,
                    .use = candidate.place->use,
+                   .order = candidate.order,
                    .step = prediction.step,
                    .low = prediction.low,
                    .high = prediction.high,
                    .idle = prediction.idle,
                    .peak = prediction.classes[worst].memory.peak,
                    .capacity = prediction.memory_capacity - prediction.memory_reserve,
-                   .fits = prediction.fits,
+                   .fits = prediction.fits || options.all_fit,
                    .mfu = prediction.mfu,
                    .tflops_per_device = prediction.model_tflops_per_device,
                    .breakdown = prediction.breakdown,
@@ -118,7 +119,7 @@ class Simulations {
       }
       const std::size_t i = next_++;
       if (i >= results_.size()) return;
-      results_[i] = simulated(study_, *cluster, candidates_[which_[i]]);
+      results_[i] = simulated(study_, *cluster, options_, candidates_[which_[i]]);
       if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(results_.size()));
     }
   }
@@ -220,7 +221,7 @@ class Race {
   // Out of time, but the best estimate shall not go without a simulation.
   void simulate_first() {
     result_.partial = true;
-    if (!waiting_.empty()) take(simulated(study_, cluster_, candidates_[0]));
+    if (!waiting_.empty()) take(simulated(study_, cluster_, options_, candidates_[0]));
     if (!waiting_.empty()) waiting_.erase(waiting_.begin());
     judge();
   }

@@ -58,6 +58,30 @@ TEST(PublicRows, SimuMaxsPeaksOfMemory) {
   EXPECT_LE(sum / count, 0.5);
 }
 
+// A search among the strategies that were measured takes the one of least simulated time, whatever
+// its bounds rule out; and what it takes was measured nearly as fast as the fastest.
+TEST(PublicRows, RegretOfSearches) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
+  std::vector<std::filesystem::path> tables;  // of all others, no model has enough strategies
+  for (const char* file :
+       {"internevo_a100.csv", "moe_parallel_folding_h100.csv", "nanotron_bench_cluster_llama1b.csv",
+        "nvidia_megatron_bridge.csv", "vtrain_a100_multinode.csv", "vtrain_a100_singlenode.csv",
+        "zero_bubble_pp_a100.csv"})
+    tables.push_back(kData / file);
+  const auto report =
+      score(tables, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .regret = true, .threads = 2});
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_TRUE(report->regret);
+  const Regret& regret = *report->regret;
+  EXPECT_GE(regret.overall.groups, 60);
+  for (const RegretGroup& group : regret.groups) {
+    EXPECT_TRUE(group.certified) << group.chosen;
+    EXPECT_LE(std::abs(group.slower_pct), 1e-7) << group.chosen << ", not " << group.simulates;
+  }
+  RecordProperty("mean_regret_pct", std::to_string(regret.overall.mean_pct));
+  EXPECT_LE(regret.overall.mean_pct, 7);
+}
+
 // Where a transcriber noted the step time that follows from a printed rate, ours is the same: to
 // the digits of the note, and to 1 % because vocabularies were padded.
 TEST(PublicRows, ConversionsAgreeWithNotedStepTimes) {
