@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 19> kCommands{{
+  static constexpr std::array<CommandInfo, 20> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -14,6 +14,11 @@ std::span<const CommandInfo> commands() {
        make_simulate},
       {"search", "Find the fastest strategy that fits.",
        "foreshard search configs/studies/gpt3-175b-a100-1024.yaml --top 10", make_search},
+      {"explain", "Say why a search chose what it chose, from its result.",
+       "foreshard search study.yaml --format json -o found.json\n"
+       "foreshard explain found.json\n"
+       "foreshard explain found.json --why-not \"tp8 pp4 zero1\"",
+       make_explain},
       {"study", "Compare a grid of clusters, models and strategies: time, money, energy.",
        "foreshard study configs/sweeps/adapters-70b.yaml --results adapters.db\n"
        "foreshard study sweep.yaml --results sweep.db --format csv -o sweep.csv\n"

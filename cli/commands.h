@@ -16,6 +16,7 @@ std::unique_ptr<Command> make_check();
 std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_completion();
 std::unique_ptr<Command> make_elastic();
+std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_import();
 std::unique_ptr<Command> make_replan();

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <utility>
 
@@ -139,13 +140,52 @@ Status StudyOptions::stdin_twice() const {
 }
 
 std::string StudyOptions::beside_study() const {
-  if (!cluster_.empty()) return "--cluster";
-  if (!model_.empty()) return "--model";
-  if (!strategy_.empty()) return "--strategy";
-  if (!import_.empty()) return "--import";
-  if (!megatron_.empty()) return "--megatron";
-  if (!communication_.empty()) return "--communication";
+  for (const auto& [option, value] : parts())
+    if (!(this->*value).empty()) return option;
   return sets_.empty() ? "" : "--set";
+}
+
+std::span<const std::pair<const char*, std::string StudyOptions::*>> StudyOptions::parts() {
+  static constexpr std::array<std::pair<const char*, std::string StudyOptions::*>, 6> kParts{
+      {{"--cluster", &StudyOptions::cluster_},
+       {"--model", &StudyOptions::model_},
+       {"--strategy", &StudyOptions::strategy_},
+       {"--import", &StudyOptions::import_},
+       {"--megatron", &StudyOptions::megatron_},
+       {"--communication", &StudyOptions::communication_}}};
+  return kParts;
+}
+
+search::Asked StudyOptions::asked() const {
+  search::Asked asked{.study = study_};
+  for (const auto& [option, value] : parts())
+    if (!(this->*value).empty()) asked.options.emplace_back(option, this->*value);
+  for (const std::string& set : sets_) asked.options.emplace_back("--set", set);
+  return asked;
+}
+
+Result<StudyOptions> StudyOptions::of(const search::Asked& asked) {
+  StudyOptions options;
+  options.study_ = asked.study;
+  bool from_stdin = asked.study == "-";
+  for (const auto& [option, value] : asked.options) {
+    from_stdin = from_stdin || value == "-";
+    if (option == "--set") {
+      options.sets_.push_back(value);
+      continue;
+    }
+    const auto part =
+        std::ranges::find_if(parts(), [&](const auto& one) { return one.first == option; });
+    if (part == parts().end())
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("the result was asked for with '{}', which is no option", option)};
+    options.*part->second = value;
+  }
+  if (from_stdin)
+    return Error{Error::Code::kInvalidInput,
+                 "a part of the study came from stdin and cannot be read again\n   help: write it "
+                 "to a file and search again"};
+  return options;
 }
 
 void add_operation(Declaration& declaration, std::string& operation) {

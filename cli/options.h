@@ -2,7 +2,9 @@
 /// Options that several commands have.
 #pragma once
 
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -10,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/declaration.h"
 
+#include "sim/search/asked.h"
 #include "sim/study/study.h"
 
 namespace foreshard::cli {
@@ -25,6 +28,11 @@ class StudyOptions {
   Result<study::LoadedStudy> load_other(const Environment& environment, const std::string& other,
                                         const std::vector<std::string>& sets,
                                         bool sizes_matter = true) const;
+  /// The words that were given, for load() of another run to read the same.
+  search::Asked asked() const;
+  /// Those words. \return kInvalidInput for options that there are not, and where a part came from
+  /// stdin.
+  static Result<StudyOptions> of(const search::Asked& asked);
   /// STUDY.yaml, as given; empty if it was not.
   const std::string& study() const { return study_; }
   /// The first option beside STUDY.yaml that was given, for example "--set"; empty if none was.
@@ -35,6 +43,9 @@ class StudyOptions {
   Status stdin_twice() const;
   Status add_imported(const Environment& environment, study::StudyFiles& files,
                       std::vector<yaml::Override>& overrides) const;
+
+  /// The options beside STUDY.yaml and --set.
+  static std::span<const std::pair<const char*, std::string StudyOptions::*>> parts();
 
   std::string study_, cluster_, model_, strategy_, import_, megatron_, communication_;
   std::vector<std::string> sets_;

@@ -50,6 +50,9 @@ class Search final : public Command {
 
   Result<ExitCode> run(const Environment& environment) override {
     FORESHARD_ASSIGN(const auto study, study_.load(environment, false));
+    for (const std::string& option : declaration_->given())
+      if (option == "--why-not" && why_not_.empty())
+        return fail("--why-not: no strategy is named; write words such as \"tp8 pp4 zero1\"");
     if (study.graph) return of_graph(study, environment);
     if (!rules_.empty()) return fail("--rules: only a study with a graph is split by rules");
     search::SearchOptions options;
@@ -108,10 +111,10 @@ class Search final : public Command {
     options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
     FORESHARD_ASSIGN(const auto result, search::search_graph(study, options));
     for (const std::string& remark : result.remarks) note(remark);
-    FORESHARD_TRY(write_result(output_, format_ == "json" ? graph_search_json(study, result, top_)
-                                        : format_ == "csv"
-                                            ? graph_search_csv(result, top_)
-                                            : graph_search_text(study, result, top_)));
+    FORESHARD_TRY(write_result(
+        output_, format_ == "json"  ? graph_search_json(study, result, top_, study_.asked())
+                 : format_ == "csv" ? graph_search_csv(result, top_)
+                                    : graph_search_text(study, result, top_)));
     return result.simulated.empty() || !result.simulated.front().fits ? kInfeasible : kDone;
   }
 
@@ -125,7 +128,7 @@ class Search final : public Command {
   }
 
   std::string written(const study::LoadedStudy& study, const search::SearchResult& result) const {
-    if (format_ == "json") return search::search_json(study, result, top_);
+    if (format_ == "json") return search::search_json(study, result, top_, study_.asked());
     if (format_ == "csv") return search::search_csv(result, top_);
     return search::search_text(study, result, top_);
   }

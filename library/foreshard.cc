@@ -75,6 +75,19 @@ study::LoadedStudy loaded(const Study& study, const char* package, bool sizes_ma
                                     options_of(study.settings, study.catalogue, package)));
 }
 
+// As options of the command line.
+search::Asked asked_of(const Study& study) {
+  search::Asked asked{.study = study.file};
+  for (const auto& [option, value] :
+       {std::pair("--cluster", &study.cluster), std::pair("--model", &study.model),
+        std::pair("--strategy", &study.strategy),
+        std::pair("--communication", &study.communication)})
+    if (!value->empty()) asked.options.emplace_back(option, *value);
+  for (const Setting& setting : study.settings)
+    asked.options.emplace_back("--set", setting.key + "=" + setting.value);
+  return asked;
+}
+
 Breakdown breakdown_of(const sim::Breakdown& breakdown) {
   return {.compute = breakdown.compute.in_base(),
           .optimizer = breakdown.optimizer.in_base(),
@@ -190,7 +203,7 @@ SearchResult search(const Study& study, const SearchOptions& options, const char
   result.certified = found.certified;
   result.gap = found.gap();
   result.partial = found.partial;
-  result.json = search::search_json(question, found, options.top);
+  result.json = search::search_json(question, found, options.top, asked_of(study));
   return result;
 }
 

@@ -1,7 +1,6 @@
 #include "sim/search/output.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <functional>
@@ -14,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
+#include "sim/search/internal/parts.h"
 #include "strategies/parallelism/reserve.h"
 
 namespace foreshard::search {
@@ -21,30 +21,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Part {
-  std::string_view key;    ///< Of foreshard.prediction/1.
-  std::string_view label;  ///< For people.
-  Seconds sim::Breakdown::*time;
-};
-
-constexpr std::array<Part, 9> kParts{{
-    {"compute", "compute", &sim::Breakdown::compute},
-    {"tp_comm", "tensor comm.", &sim::Breakdown::tensor},
-    {"cp_comm", "context comm.", &sim::Breakdown::context},
-    {"ep_comm", "expert comm.", &sim::Breakdown::expert},
-    {"pp_comm", "pipeline comm.", &sim::Breakdown::pipeline},
-    {"dp_comm", "data comm.", &sim::Breakdown::data},
-    {"pipeline_bubble", "bubble", &sim::Breakdown::bubble},
-    {"optimizer", "optimizer", &sim::Breakdown::optimizer},
-    {"host", "host", &sim::Breakdown::host},
-}};
-
-// The largest part, and the largest one beside computation.
-const Part& dominant(const sim::Breakdown& breakdown, bool with_compute) {
-  return *std::ranges::max_element(kParts, {}, [&](const Part& part) {
-    return part.key == "compute" && !with_compute ? Seconds::from_base(-1) : breakdown.*part.time;
-  });
-}
+using internal::dominant;
+using internal::kParts;
+using internal::Part;
 
 std::span<const Simulated> top_of(const SearchResult& result, std::int64_t top) {
   return std::span(result.simulated)
@@ -92,23 +71,6 @@ std::string counts_text(const SearchResult& result) {
 
 std::string interval_text(const Simulated& one) {
   return fmt::format("{} to {}", format(one.low), format(one.high));
-}
-
-std::string robustness_text(const SearchResult& result) {
-  const Robustness& of = result.robustness;
-  if (of.draws == 0) return {};
-  std::string text = fmt::format(
-      "With parameters drawn from their errors, the first is the fastest of the best {} in {} of "
-      "{} "
-      "draws;\n",
-      of.firsts.size(), of.firsts.front(), of.draws);
-  text += of.beside_slow == 0
-              ? std::string("with one of its devices slower by a fifth it stays the first.\n")
-              : fmt::format("with one of its devices slower by a fifth, number {} is.\n",
-                            of.beside_slow + 1);
-  if (!of.holds())
-    text += "So the choice HOLDS ONLY AT THE POINT ESTIMATE: measure the first few.\n";
-  return text;
 }
 
 std::string sureness_text(const SearchResult& result) {
@@ -198,15 +160,6 @@ std::string front_text(const SearchResult& result) {
          text;
 }
 
-std::string why_not_text(const WhyNot& why) {
-  return fmt::format("\nWhy not {}: {}; {}{}.\n", why.asked, why.message,
-                     why.in_space ? "it is in the space that was searched"
-                                  : "it is not in the space that was searched",
-                     why.cause == WhyNot::Cause::kNothing
-                         ? ""
-                         : fmt::format(", and lost by its {}", name_of(why.cause)));
-}
-
 std::string nothing_fits_text(const SearchResult& result) {
   if (result.partial && result.simulated.empty())
     return "\nThe time was over before a strategy that fits was found: give --budget more.\n";
@@ -233,6 +186,50 @@ std::string nothing_fits_text(const SearchResult& result) {
 
 }  // namespace
 
+std::string robustness_text(const SearchResult& result) {
+  const Robustness& of = result.robustness;
+  if (of.draws == 0) return {};
+  std::string text = fmt::format(
+      "With parameters drawn from their errors, the first is the fastest of the best {} in {} of "
+      "{} "
+      "draws;\n",
+      of.firsts.size(), of.firsts.front(), of.draws);
+  text += of.beside_slow == 0
+              ? std::string("with one of its devices slower by a fifth it stays the first.\n")
+              : fmt::format("with one of its devices slower by a fifth, number {} is.\n",
+                            of.beside_slow + 1);
+  if (!of.holds())
+    text += "So the choice HOLDS ONLY AT THE POINT ESTIMATE: measure the first few.\n";
+  return text;
+}
+
+std::string why_not_text(const WhyNot& why) {
+  return fmt::format("\nWhy not {}: {}; {}{}{}.\n", why.asked, why.message,
+                     why.in_space ? "it is in the space that was searched"
+                                  : "it is not in the space that was searched",
+                     why.cause == WhyNot::Cause::kNothing
+                         ? ""
+                         : fmt::format(", and lost by its {}", name_of(why.cause)),
+                     why.remedy.empty() ? "" : ". To win, " + why.remedy);
+}
+
+Json robustness_json(const SearchResult& result) {
+  const Robustness& of = result.robustness;
+  if (of.draws == 0) return nullptr;
+  return {{"draws", of.draws},
+          {"firsts", of.firsts},
+          {"first_beside_slow_device", of.beside_slow + 1},
+          {"holds", of.holds()}};
+}
+
+Json why_not_json(const WhyNot& why) {
+  return {{"asked", why.asked},
+          {"in_space", why.in_space},
+          {"cause", name_of(why.cause)},
+          {"message", why.message},
+          {"remedy", why.remedy}};
+}
+
 std::string difference_text(const Simulated& first, const Simulated& one) {
   constexpr std::size_t kMostParts = 3;
   constexpr double kLeast = 0.02;  // of what it is behind, or of the first one's step
@@ -251,6 +248,18 @@ std::string difference_text(const Simulated& first, const Simulated& one) {
           fmt::format("{} {}{}", label, time < Seconds{} ? "-" : "+", format(size(time))));
   }
   return fmt::format("{} behind{}{}", format(behind), words.empty() ? "" : ": ", join(words));
+}
+
+std::string remedy_text(const Simulated& first, const Simulated& one) {
+  const auto more = [&](const Part& part) {
+    return one.breakdown.*part.time - first.breakdown.*part.time;
+  };
+  const Part& most = *std::ranges::max_element(kParts, {}, more);
+  const Seconds behind = one.step - first.step;
+  if (more(most) < behind)
+    return fmt::format("it would have to be {} faster, in more than one term", format(behind));
+  return fmt::format("it would have to lose {} of the {} that its {} takes more", format(behind),
+                     format(more(most)), most.label);
 }
 
 std::string missing_text(const Nearest& nearest) {
@@ -313,7 +322,7 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
 }
 
 std::string search_json(const study::LoadedStudy& study, const SearchResult& result,
-                        std::int64_t top) {
+                        std::int64_t top, const Asked& asked) {
   Json json = {{"schema", "foreshard.search/1"},
                {"model", study.model.name},
                {"cluster", study.cluster.name},
@@ -343,7 +352,8 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
                {"partial", result.partial},
                {"nearest", nullptr},
                {"best", Json::array()},
-               {"front", Json::array()}};
+               {"front", Json::array()},
+               {"asked", asked_json(asked, study, &result.space)}};
   for (const auto& [key, count] : result.misfits) json["misfits"][key] = count;
   if (!result.simulated.empty())
     json["estimate_over_simulated"] = {{"low", result.lowest_ratio},
@@ -355,16 +365,8 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
   }
   if (const auto probability = result.first_beats_second())
     json["first_beats_second"] = *probability;
-  if (const Robustness& of = result.robustness; of.draws > 0)
-    json["robustness"] = {{"draws", of.draws},
-                          {"firsts", of.firsts},
-                          {"first_beside_slow_device", of.beside_slow + 1},
-                          {"holds", of.holds()}};
-  if (result.why_not)
-    json["why_not"] = {{"asked", result.why_not->asked},
-                       {"in_space", result.why_not->in_space},
-                       {"cause", name_of(result.why_not->cause)},
-                       {"message", result.why_not->message}};
+  json["robustness"] = robustness_json(result);
+  if (result.why_not) json["why_not"] = why_not_json(*result.why_not);
   if (result.best_bound) json["best_bound_s"] = result.best_bound->in_base();
   if (result.nearest) {
     const Estimate& needs = result.nearest->estimate;
@@ -376,11 +378,9 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
                        {"missing_bytes", whole(needs.peak - needs.memory)}};
   }
   for (const Simulated& one : top_of(result, top)) {
-    Json breakdown = Json::object();
-    for (const Part& part : kParts)
-      breakdown[std::string(part.key)] = (one.breakdown.*part.time).in_base();
     json["best"].push_back(
-        {{"strategy", knobs_of(one.strategy)},
+        {{"words", described(one)},
+         {"strategy", knobs_of(one.strategy)},
          {"use", one.use},
          {"idle_devices", one.idle},
          {"time_s", one.step.in_base()},
@@ -398,7 +398,7 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
          {"behind_s", behind_json(result.simulated.front(), one)},
          {"dominant", dominant(one.breakdown, true).key},
          {"dominant_overhead", dominant(one.breakdown, false).key},
-         {"breakdown_s", breakdown}});
+         {"breakdown_s", internal::breakdown_json(one.breakdown)}});
   }
   for (const Simulated& one : result.simulated)
     if (one.on_front)

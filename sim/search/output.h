@@ -7,11 +7,13 @@
 /// (place.h); empty: as the study does.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "base/yaml/loader.h"
 
+#include "sim/search/asked.h"
 #include "sim/search/search.h"
 
 namespace foreshard::search {
@@ -19,13 +21,22 @@ namespace foreshard::search {
 /// The `top` best strategies, what dominates each, why others lost, and how sure the winner is.
 std::string search_text(const study::LoadedStudy& study, const SearchResult& result,
                         std::int64_t top);
+/// \param asked  how, for `explain` to ask again.
 std::string search_json(const study::LoadedStudy& study, const SearchResult& result,
-                        std::int64_t top);
+                        std::int64_t top, const Asked& asked = {});
 /// The values of a study that make its strategy this one: "strategy.tensor_parallel" = "8", ...
 std::vector<yaml::Override> settings_of(const Simulated& one);
 /// "20.2 ms behind: bubble +54.5 ms, compute -38.6 ms": the largest parts of what one takes more,
 /// or less, than the first.
 std::string difference_text(const Simulated& first, const Simulated& one);
+/// How often the first is the fastest with other numbers; empty where that was not tried.
+std::string robustness_text(const SearchResult& result);
+nlohmann::ordered_json robustness_json(const SearchResult& result);
+std::string why_not_text(const WhyNot& why);
+nlohmann::ordered_json why_not_json(const WhyNot& why);
+/// What one would have to lose to win: "it would have to lose 20.2 ms of the 54.5 ms that its
+/// bubble takes more". \pre it is slower.
+std::string remedy_text(const Simulated& first, const Simulated& one);
 /// What a strategy needs that does not fit, in numbers.
 std::string missing_text(const Nearest& nearest);
 /// Why no strategy of the space can be tried, by cause.

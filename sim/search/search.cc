@@ -25,6 +25,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/layers.h"
+#include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/exchanges.h"
 
 namespace foreshard::search {
@@ -431,10 +432,10 @@ static nlohmann::ordered_json knobs_with_layers(Strategy strategy, const Model& 
 }
 
 // By what a search over it alone finds, beside the result of the whole one.
-static Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& options,
-                              const Deadline& deadline, const SearchResult& whole) {
+static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchOptions& options,
+                                  const Deadline& deadline, const SearchResult& whole) {
   using Cause = WhyNot::Cause;
-  WhyNot why{.asked = options.why_not, .in_space = false, .cause = Cause::kTime, .message = {}};
+  WhyNot why{.asked = options.why_not, .cause = Cause::kTime, .message = {}};
   why.message = "it was not looked into: the time was over";
   if (!whole.whole_space || deadline.is_over()) return why;
   SearchOptions alone{.space = {},
@@ -455,6 +456,10 @@ static Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptio
   if (!has_answer) {
     why.cause = found->nearest ? Cause::kMemory : Cause::kRoute;
     why.message = found->nearest ? missing_text(*found->nearest) : found->no_route;
+    if (found->nearest)
+      why.remedy =
+          fmt::format("it would take devices with {}, or more of them",
+                      format(found->nearest->estimate.peak + reserve_of(found->nearest->strategy)));
     return why;
   }
   const Simulated& best = found->simulated.front();
@@ -482,7 +487,41 @@ static Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptio
       "the best of them, {}, takes {} (estimate {}, no less than {}): {}", in_words(best.strategy),
       format(best.step), format(best.estimate.step), format(best.estimate.bound),
       best.step <= first.step ? "as fast as the first" : difference_text(first, best));
+  if (best.step > first.step) why.remedy = remedy_text(first, best);
   return why;
+}
+
+// With what is known of the whole search.
+static Result<WhyNot> placed_in(const study::LoadedStudy& study, const ClusterView& cluster,
+                                const std::vector<Place>& places, const SearchOptions& options,
+                                const Deadline& deadline, const std::vector<Candidate>& candidates,
+                                const SearchResult& whole) {
+  FORESHARD_ASSIGN(WhyNot why, found_alone(study, options, deadline, whole));
+  if (why.cause == WhyNot::Cause::kTime) return why;
+  FORESHARD_ASSIGN(const auto asked, narrowed(options.space, options.why_not));
+  why.in_space = is_in_space(study, cluster, places, options, candidates, asked);
+  const bool lost = why.cause == WhyNot::Cause::kBound || why.cause == WhyNot::Cause::kEstimate;
+  if (lost && !why.in_space) why.cause = WhyNot::Cause::kSpace;
+  return why;
+}
+
+Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& options,
+                       const SearchResult& whole) {
+  const Deadline deadline(options);
+  FORESHARD_ASSIGN(const SearchSpace asked, narrowed(options.space, options.why_not));
+  FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
+  FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
+  std::vector<Candidate> candidates;
+  if (!asked.layers_per_stage.empty()) {  // whether such a cut was tried
+    SearchOptions cuts = options;
+    cuts.space = asked;
+    cuts.space.layers_per_stage = options.space.layers_per_stage;
+    SearchResult counts;
+    FORESHARD_ASSIGN(candidates, ranked(study, cluster, places, cuts, deadline, counts));
+  }
+  SearchResult known = whole;
+  known.whole_space = true;  // the time that was over is another search's
+  return placed_in(study, cluster, places, options, deadline, candidates, known);
 }
 
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options) {
@@ -507,6 +546,7 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (!options.why_not.empty()) FORESHARD_TRY(narrowed(options.space, options.why_not));
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;
+  result.space = options.space;
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
   FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
@@ -518,14 +558,8 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result));
   }
   if (!options.why_not.empty()) {
-    FORESHARD_ASSIGN(WhyNot why, why_not(study, options, deadline, result));
-    if (why.cause != WhyNot::Cause::kTime) {
-      FORESHARD_ASSIGN(const auto asked, narrowed(options.space, options.why_not));
-      why.in_space = is_in_space(study, cluster, places, options, candidates, asked);
-      const bool lost = why.cause == WhyNot::Cause::kBound || why.cause == WhyNot::Cause::kEstimate;
-      if (lost && !why.in_space) why.cause = WhyNot::Cause::kSpace;
-    }
-    result.why_not = std::move(why);
+    FORESHARD_ASSIGN(result.why_not,
+                     placed_in(study, cluster, places, options, deadline, candidates, result));
   }
   return result;
 }

@@ -81,6 +81,7 @@ struct Nearest {
 };
 
 struct SearchResult {
+  SearchSpace space = {};        ///< That was searched.
   std::int64_t considered = 0;   ///< Combinations of the space.
   std::int64_t not_reached = 0;  ///< Of these: the time was over before.
   bool whole_space = true;       ///< The time was not over before all combinations were counted.
@@ -138,5 +139,11 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
 Result<SearchResult> search_among(const study::LoadedStudy& study,
                                   const std::vector<Strategy>& strategies,
                                   const SearchOptions& options);
+
+/// What `run_search` with `options.why_not` says beside the result of the search without: of
+/// `whole`, the space and the listed strategies count.
+/// \return kInvalidInput for words that name no strategy, and as run_search.
+Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& options,
+                       const SearchResult& whole);
 
 }  // namespace foreshard::search

@@ -30,7 +30,8 @@ struct WhyNot {
   std::string asked;
   bool in_space = false;
   Cause cause = Cause::kNothing;
-  std::string message;  ///< With numbers.
+  std::string message;      ///< With numbers.
+  std::string remedy = {};  ///< What it would have taken; empty: nothing, or it is not known.
 };
 std::string_view name_of(WhyNot::Cause cause);
 

@@ -27,7 +27,7 @@ UNSEEN = {
         "timing", "events", "step_s", "event_s",  # of GPUs
         "gemms", "count", "tried", "taken_s", "fastest_s",  # likewise
     },
-    "graph_search": {"partial"},  # of a study's own annotations
+    "graph_search": {"partial", "option", "value"},  # of a study's own annotations; no options
     # tests/strategies/program_ir has them.
     "program": {"host_work_s", "device_of_rank", "launch_times_s", "roots", "transfers",
                 "routing", "experts", "per_token", "groups_per_token", "matrix_units"},
@@ -110,6 +110,14 @@ class Results(unittest.TestCase):
                  "--certify", "0", "--why-not", "mb1")
         self.hold("foreshard.search/1", result(*space),
                   result(*space, "--set", "model.layers=960", codes=(0, 3)))
+
+    def test_explanation(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found = pathlib.Path(folder) / "found.json"
+            foreshard("search", SMALL, "--format", "json", "--level", "0", "--simulate", "2",
+                      "--certify", "0", "-o", found)
+            self.hold("explanation", result("explain", found, "--why-not", "mb1", "--format", "json"),
+                      result("explain", found, "--format", "json"))
 
     def test_sweep(self):
         with tempfile.TemporaryDirectory() as folder:

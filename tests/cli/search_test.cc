@@ -71,6 +71,7 @@ TEST(SearchCommand, SaysWhatIsWrongWithItsOptions) {
        {std::pair("--budget 0s", "a search takes some time; give more than 0, such as 60s"),
         std::pair("--budget 60", "--budget: '60' has no unit"),
         std::pair("--level 4", "--level: 0, 1, 2 or 3"),
+        std::pair("--why-not ''", "--why-not: no strategy is named; write words"),
         std::pair("--why-not fast", "'fast' is no part of a strategy; write words such as tp8")}) {
     const Outcome outcome =
         foreshard(std::string(kSearch) + "--set strategy.global_batch=64 " + option);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 
 #include "sim/search/graph/annotations.h"
+#include "sim/search/internal/parts.h"
 
 namespace foreshard::search {
 namespace {
@@ -130,11 +131,11 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
   for (std::size_t i = 0; i < best.size(); ++i) {
     const GraphCandidate& one = best[i];
     const auto ratio = ratio_of(one);
-    text +=
-        fmt::format("  {:>2}  {:>9} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1, format(one.step),
-                    one.estimate ? format(*one.estimate) : "-",
-                    ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
-                    sizes_of(one), solver_of(one), idle_of(one), one.fits ? "" : "; DOES NOT FIT");
+    text += fmt::format("  {:>2}  {:>9} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1, format(one.step),
+                        one.estimate ? format(*one.estimate) : "-",
+                        ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
+                        sizes_of(one), solver_of(one), idle_of(one),
+                        one.fits ? "" : "; DOES NOT FIT");
   }
   text += ratios_text(result);
   if (!best.front().fits) {
@@ -150,7 +151,7 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
 }
 
 std::string graph_search_json(const study::LoadedStudy& study, const GraphSearchResult& result,
-                              std::int64_t top) {
+                              std::int64_t top, const Asked& asked) {
   Json json = {{"schema", "foreshard.graph_search/1"},
                {"graph", study.graph->graph.name},
                {"cluster", study.cluster.name},
@@ -162,7 +163,8 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
                {"plans", result.plans},
                {"failed", Json::object()},
                {"remarks", result.remarks},
-               {"best", Json::array()}};
+               {"best", Json::array()},
+               {"asked", asked_json(asked, study, nullptr)}};
   for (const auto& [why, count] : result.refused) json["refused"][why] = count;
   for (const auto& [why, count] : result.failed) json["failed"][why] = count;
   for (const GraphCandidate& one : top_of(result, top)) {
@@ -175,7 +177,8 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
     const auto ratio = ratio_of(one);
     const auto usd = one.expense.usd();
     json["best"].push_back(
-        {{"by", one.by},
+        {{"words", sizes_of(one) + "; " + solver_of(one) + idle_of(one)},
+         {"by", one.by},
          {"doc", one.doc},
          {"mesh", std::move(mesh)},
          {"micro_batch", one.grouping.strategy.micro_batch},
@@ -195,6 +198,7 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
          {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J) : Json(nullptr)},
          {"peak_bytes", whole(one.peak)},
          {"headroom_bytes", whole(one.headroom())},
+         {"breakdown_s", internal::breakdown_json(one.breakdown)},
          {"annotations", std::move(annotations)}});
   }
   return json.dump(1, ' ') + "\n";

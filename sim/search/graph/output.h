@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "sim/search/asked.h"
 #include "sim/search/graph/search.h"
 
 namespace foreshard::search {
@@ -13,7 +14,7 @@ namespace foreshard::search {
 std::string graph_search_text(const study::LoadedStudy& study, const GraphSearchResult& result,
                               std::int64_t top);
 std::string graph_search_json(const study::LoadedStudy& study, const GraphSearchResult& result,
-                              std::int64_t top);
+                              std::int64_t top, const Asked& asked = {});
 /// A line for each of the `top` best plans.
 std::string graph_search_csv(const GraphSearchResult& result, std::int64_t top);
 

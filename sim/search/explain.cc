@@ -1,0 +1,250 @@
+#include "sim/search/explain.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/grouped.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "base/yaml/loader.h"
+
+#include "sim/search/internal/parts.h"
+#include "sim/search/output.h"
+
+namespace foreshard::search {
+namespace {
+
+using internal::kParts;
+using internal::Part;
+using Json = nlohmann::ordered_json;
+
+Seconds seconds_at(const Json& json, const char* key) {
+  return Seconds::from_base(json.at(key).get<double>());
+}
+Bytes bytes_at(const Json& json, const char* key) {
+  return Bytes::from_base(json.at(key).get<double>());
+}
+
+Simulated listed_of(const Json& json) {
+  Simulated one;
+  one.step = seconds_at(json, "time_s");
+  one.low = seconds_at(json, "low_s");
+  one.high = seconds_at(json, "high_s");
+  one.peak = bytes_at(json, "peak_bytes");
+  one.capacity = one.peak + bytes_at(json, "headroom_bytes");
+  one.fits = json.at("fits").get<bool>();
+  for (const Part& part : kParts)
+    one.breakdown.*part.time = seconds_at(json.at("breakdown_s"), part.key.data());
+  return one;
+}
+
+// What results of models have beside.
+void read_model(const Json& json, SearchResult& found) {
+  found.whole_space = json.at("whole_space").get<bool>();
+  found.partial = json.at("partial").get<bool>();
+  found.certified = json.at("certified").get<bool>();
+  found.slower = json.at("slower_by_estimate").get<std::int64_t>();
+  found.provably_slower = json.at("slower_by_bound").get<std::int64_t>();
+  if (!json.at("best_bound_s").is_null()) found.best_bound = seconds_at(json, "best_bound_s");
+  if (const Json& of = json.at("robustness"); !of.is_null())
+    found.robustness = {.draws = of.at("draws").get<std::int64_t>(),
+                        .firsts = of.at("firsts").get<std::vector<std::int64_t>>(),
+                        .beside_slow = of.at("first_beside_slow_device").get<std::int64_t>() - 1};
+}
+
+Status read_strategies(const Json& json, SearchResult& found) {
+  yaml::Loader loader;
+  const Json& best = json.at("best");
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    Simulated& one = found.simulated[i];
+    FORESHARD_ASSIGN(one.strategy, loader.read_text<Strategy>(best[i].at("strategy").dump(),
+                                                              "the result's strategy"));
+    one.use = best[i].at("use").get<std::vector<std::string>>();
+    one.estimate.step = seconds_at(best[i], "estimate_s");
+    one.estimate.bound = seconds_at(best[i], "bound_s");
+  }
+  return {};
+}
+
+Result<ReadResult> read(const Json& json) {
+  ReadResult result{.schema = json.at("schema").get<std::string>()};
+  result.subject = json.at(result.is_of_model() ? "model" : "graph").get<std::string>();
+  result.cluster = json.at("cluster").get<std::string>();
+  result.framework = json.at("framework").get<std::string>();
+  result.global_batch = json.at("global_batch").get<std::int64_t>();
+  for (const Json& one : json.at("best")) {
+    result.found.simulated.push_back(listed_of(one));
+    result.words.push_back(one.at("words").get<std::string>());
+  }
+  result.overlapping = result.found.overlapping();
+  const Json& asked = json.at("asked");
+  result.asked.study = asked.at("study").get<std::string>();
+  for (const Json& one : asked.at("options"))
+    result.asked.options.emplace_back(one.at("option").get<std::string>(),
+                                      one.at("value").get<std::string>());
+  result.digests = asked.at("digests").get<std::map<std::string, std::string>>();
+  if (!result.is_of_model()) return result;
+  read_model(json, result.found);
+  result.overlapping = json.at("overlapping_the_best").get<std::int64_t>();
+  FORESHARD_TRY(read_strategies(json, result.found));
+  yaml::Loader loader;
+  FORESHARD_ASSIGN(
+      result.found.space,
+      loader.read_text<SearchSpace>(asked.at("space").get<std::string>(), "the result's space"));
+  return result;
+}
+
+bool has_answer(const SearchResult& found) {
+  return !found.simulated.empty() && found.simulated.front().fits;
+}
+bool has_second(const SearchResult& found) {
+  return found.simulated.size() > 1 && found.simulated[1].fits;
+}
+
+// Both steps, term by term; what neither has is left out.
+std::string terms_text(const Simulated& first, const Simulated* second) {
+  std::string text = second == nullptr ? fmt::format("\n  {:<16} {:>10}\n", "", "first")
+                                       : fmt::format("\n  {:<16} {:>10} {:>10} {:>14}\n", "",
+                                                     "first", "second", "second loses");
+  const auto line = [&](std::string_view label, Seconds own, Seconds other) {
+    text += fmt::format("  {:<16} {:>10}", label, format(own));
+    if (second != nullptr)
+      text += fmt::format(" {:>10} {:>14}", format(other), format(other - own));
+    text += "\n";
+  };
+  for (const Part& part : kParts) {
+    const Seconds own = first.breakdown.*part.time;
+    const Seconds other = second == nullptr ? Seconds{} : second->breakdown.*part.time;
+    if (own > Seconds{} || other > Seconds{}) line(part.label, own, other);
+  }
+  line("step", first.step, second == nullptr ? Seconds{} : second->step);
+  return text;
+}
+
+std::string dominance_text(const Simulated& first) {
+  const Part& all = internal::dominant(first.breakdown, true);
+  const Part& rest = internal::dominant(first.breakdown, false);
+  std::string text = fmt::format("\nOf the first's step {} takes most, {:.0f} %", all.label,
+                                 100 * (first.breakdown.*all.time / first.step));
+  if (all.key != rest.key)
+    text += fmt::format("; beside it {}, {:.0f} %", rest.label,
+                        100 * (first.breakdown.*rest.time / first.step));
+  return text + fmt::format(". Each device has {} of memory left.\n", format(first.headroom()));
+}
+
+std::string sureness_text(const ReadResult& result) {
+  const SearchResult& found = result.found;
+  std::string text;
+  if (result.is_of_model())
+    text += found.certified
+                ? "Certified within the model: no other strategy of the space is simulated as "
+                  "faster.\n"
+                : fmt::format(
+                      "Not certified: an unsimulated strategy could be up to {:.1f} % faster.\n",
+                      100 * found.gap());
+  if (result.overlapping > 0)
+    text += fmt::format("{} other {} an interval that overlaps the first's.\n",
+                        grouped(result.overlapping),
+                        result.overlapping == 1 ? "strategy has" : "strategies have");
+  if (const auto probability = found.first_beats_second())
+    text += fmt::format(
+        "A machine runs the first faster than the second with probability {:.0f} %"
+        " (errors log-normal\nand independent of each other).\n",
+        100 * *probability);
+  text += robustness_text(found);
+  if (found.partial) text += "The search ended before it was through.\n";
+  return text;
+}
+
+Json listed_json(const ReadResult& result, std::size_t i) {
+  if (i >= result.found.simulated.size()) return nullptr;
+  const Simulated& one = result.found.simulated[i];
+  return {{"words", result.words[i]},
+          {"time_s", one.step.in_base()},
+          {"low_s", one.low.in_base()},
+          {"high_s", one.high.in_base()},
+          {"fits", one.fits},
+          {"headroom_bytes", one.headroom().in_base()},
+          {"dominant", internal::dominant(one.breakdown, true).key},
+          {"dominant_overhead", internal::dominant(one.breakdown, false).key}};
+}
+
+}  // namespace
+
+Result<ReadResult> read_result(std::string_view text) {
+  const auto fault = [](const std::string& why) {
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("no result of a search that can be explained: {}\n   help: foreshard "
+                             "search STUDY.yaml --format json -o RESULT.json makes one",
+                             why)};
+  };
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) return fault("no JSON object");
+  const std::string schema = json.contains("schema") && json["schema"].is_string()
+                                 ? json["schema"].get<std::string>()
+                                 : "";
+  if (schema != "foreshard.search/1" && schema != "foreshard.graph_search/1")
+    return fault(fmt::format("its schema is '{}'", schema));
+  try {
+    return read(json);
+  } catch (const Json::exception& exception) {
+    return fault(fmt::format("it is not as this version writes it ({})", exception.what()));
+  }
+}
+
+std::string explanation_text(const ReadResult& result, const std::optional<WhyNot>& why_not) {
+  const SearchResult& found = result.found;
+  std::string text = fmt::format("{} on {}, batch of {}, {}\n", result.subject, result.cluster,
+                                 grouped(result.global_batch), result.framework);
+  if (!has_answer(found)) {
+    text += "\nNothing that fits was found, so nothing won.\n";
+  } else {
+    const Simulated& first = found.simulated.front();
+    const Simulated* second = has_second(found) ? &found.simulated[1] : nullptr;
+    text += "\n";
+    for (std::size_t i = 0; i < (second == nullptr ? 1U : 2U); ++i) {
+      const Simulated& one = found.simulated[i];
+      text += fmt::format("  {:<7} {:>9}, {} to {}: {}\n", i == 0 ? "first" : "second",
+                          format(one.step), format(one.low), format(one.high), result.words[i]);
+    }
+    text += terms_text(first, second);
+    if (second != nullptr)
+      text += fmt::format("\nThe second is {}.\n", difference_text(first, *second));
+    text += dominance_text(first) + sureness_text(result);
+  }
+  if (why_not) text += why_not_text(*why_not);
+  return text;
+}
+
+std::string explanation_json(const ReadResult& result, const std::optional<WhyNot>& why_not) {
+  const SearchResult& found = result.found;
+  const auto probability = found.first_beats_second();
+  Json json = {{"schema", "foreshard.explanation/1"},
+               {"of", result.schema},
+               {"subject", result.subject},
+               {"cluster", result.cluster},
+               {"global_batch", result.global_batch},
+               {"framework", result.framework},
+               {"first", listed_json(result, 0)},
+               {"second", listed_json(result, 1)},
+               {"terms", Json::object()},
+               {"certified", result.is_of_model() ? Json(found.certified) : Json(nullptr)},
+               {"overlapping_the_best", result.overlapping},
+               {"first_beats_second", probability ? Json(*probability) : Json(nullptr)},
+               {"robustness", robustness_json(found)},
+               {"why_not", why_not ? why_not_json(*why_not) : Json(nullptr)}};
+  for (const Part& part : kParts) {
+    if (found.simulated.empty()) break;
+    const Seconds own = found.simulated.front().breakdown.*part.time;
+    Json& term = json["terms"][std::string(part.key)];
+    term = {{"first_s", own.in_base()}, {"second_s", nullptr}, {"second_loses_s", nullptr}};
+    if (found.simulated.size() < 2) continue;
+    const Seconds other = found.simulated[1].breakdown.*part.time;
+    term["second_s"] = other.in_base();
+    term["second_loses_s"] = (other - own).in_base();
+  }
+  return json.dump(1, ' ') + "\n";
+}
+
+}  // namespace foreshard::search
