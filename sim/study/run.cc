@@ -110,6 +110,7 @@ Result<lower::LoweredGraph> lowered_graph(const LoadedStudy& study, const Cluste
   lower::GraphOptions options{.axes = study.graph->axes,
                               .cuts = study.graph->cuts,
                               .tokens_per_sample = study.graph->tokens_per_sample,
+                              .batch = study.graph->batch,
                               .seed = study.graph->seed};
   std::optional<sim::SimulatedCost> cost;
   if (cluster != nullptr) {

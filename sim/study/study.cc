@@ -12,6 +12,7 @@
 #include "sim/compute/measured.h"
 #include "sim/study/expense.h"
 #include "strategies/graph/hf_config.h"
+#include "strategies/graph/rebatch.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/schedule/schedule.h"
 
@@ -356,6 +357,16 @@ Status misfit(const Strategy& strategy, const Model& model, std::int64_t devices
 
 namespace {
 
+// The graph for the strategy's micro-batches, where it can be taken for these: if not, its batch is
+// a fault of the strategy.
+void take_micro_batch(const Strategy& strategy, LoadedGraph& graph) {
+  const std::int64_t samples = strategy.micro_batch * strategy.data_parallel;
+  auto changed = rebatched(graph.graph, graph.batch, samples);
+  if (!changed) return;
+  graph.graph = *std::move(changed);
+  graph.batch = samples;
+}
+
 Status graph_misfit(const Strategy& strategy, const LoadedGraph& graph, const Pool& pool,
                     const yaml::Loader& loader) {
   return as_status(
@@ -466,7 +477,10 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
     Model named;
     named.name = graph->graph.name;
     model = std::move(named);
-    if (files.sizes_matter) FORESHARD_TRY(graph_misfit(strategy, *graph, pool, loader));
+    if (files.sizes_matter) {
+      take_micro_batch(strategy, *graph);
+      FORESHARD_TRY(graph_misfit(strategy, *graph, pool, loader));
+    }
   } else if (files.sizes_matter) {
     FORESHARD_TRY(misfit(strategy, model, pool.size(), loader, "strategy", pool.shortage));
   }

@@ -1,10 +1,14 @@
 #include "strategies/parallelism/pipeline.h"
 
 #include "strategies/schedule/actions.h"
+#include "strategies/schedule/granular.h"
 
 namespace foreshard {
 
 Result<schedule::Table> table_of(const Strategy& strategy) {
+  if (!strategy.granularity.empty())
+    return schedule::granular_one_f_one_b(strategy.granularity,
+                                          static_cast<std::int32_t>(strategy.micro_batches()));
   schedule::Shape shape{.stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
                         .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
                         .micro_batches = static_cast<std::int32_t>(strategy.micro_batches()),
@@ -32,6 +36,8 @@ bool splits_backward(const Strategy& strategy) {
 
 bool transfers_block(const Strategy& strategy) {
   if (strategy.framework->pipeline_transfers != PipelineTransfers::kBlocking) return false;
+  // A stage that waits until all parts of what it sent are read could wait for ever.
+  if (!strategy.granularity.empty()) return false;
   const schedule::Schedule* known = schedule::find_schedule(strategy.schedule);
   return known == nullptr || known->may_block;
 }

@@ -9,7 +9,8 @@
 
 namespace foreshard {
 
-/// The passes of every stage.
+/// The passes of every stage; of one with a granularity, slots have the numbers of the first
+/// micro-batches that they take.
 /// \return as schedule::table_of.
 Result<schedule::Table> table_of(const Strategy& strategy);
 
@@ -20,7 +21,7 @@ schedule::Placement placement_of(const Strategy& strategy);
 bool splits_backward(const Strategy& strategy);
 
 /// Whether hosts wait for transfers between stages: the framework's habit, where the schedule may
-/// block.
+/// block. Stages with a granularity are decoupled: their transfers lie ready beside the passes.
 bool transfers_block(const Strategy& strategy);
 
 /// The stage with the last piece of the model, and the output projection.

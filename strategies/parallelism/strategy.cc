@@ -140,6 +140,9 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "(graph.cuts). Where chunks lie in a V, in the order of the model.")
           .optional("micro_batch", &Strategy::micro_batch, "Sequences per device and micro-batch.",
                     yaml::between(1, kMaxBatch))
+          .optional("granularity", &Strategy::granularity,
+                    "Of a graph's pipeline: how many micro-batches each stage takes in one pass, "
+                    "as suits its kind of device, such as [4, 1] (default: one).")
           .required("global_batch", &Strategy::global_batch, "Sequences per step.",
                     yaml::between(1, kMaxBatch))
           .optional("zero_stage", &Strategy::zero_stage,
@@ -261,6 +264,8 @@ std::string words_of_extras(const Strategy& strategy) {
     add(fmt::format("tokens by {}", yaml::name_of(strategy.token_dispatcher)));
   if (strategy.overlap_experts) add("exchanged beside other passes");
   if (strategy.optimizer != Optimizer{}) add(words_of(strategy.optimizer));
+  if (!strategy.granularity.empty())
+    add(fmt::format("{} micro-batches a pass", fmt::join(strategy.granularity, ":")));
   if (strategy.offload_activation_layers > 0)
     add(fmt::format("activations of {} layers offloaded", strategy.offload_activation_layers));
   if (strategy.offload_optimizer == OptimizerOffload::kCpu) add("optimizer on the CPU");

@@ -82,9 +82,11 @@ struct Strategy {
   std::vector<std::int64_t> layers_per_stage;  ///< Per piece, in the model's order; empty: equal.
   std::int64_t micro_batch = 1;                ///< Sequences per device and micro-batch.
   std::int64_t global_batch = 1;               ///< Sequences per step.
-  std::int64_t zero_stage = 0;                 ///< ZeRO 0-3 over the data-parallel ranks (3: FSDP).
-  std::int64_t shard_replicas = 1;             ///< Sets of ZeRO shards (HSDP): each is cut over
-                                               ///< data_parallel / shard_replicas ranks.
+  /// Of a graph's pipeline, by stage: micro-batches that one pass takes; empty: one.
+  std::vector<std::int64_t> granularity;
+  std::int64_t zero_stage = 0;      ///< ZeRO 0-3 over the data-parallel ranks (3: FSDP).
+  std::int64_t shard_replicas = 1;  ///< Sets of ZeRO shards (HSDP): each is cut over
+                                    ///< data_parallel / shard_replicas ranks.
   Recompute recompute = Recompute::kNone;
   std::vector<Part> recompute_parts = usual_recompute_parts();  ///< Where it is selective.
   /// Of each stage (of an interleaved pipeline: of each chunk) the first so many layers are
@@ -130,6 +132,10 @@ struct Strategy {
            offload_parameters;
   }
   Recomputation recomputation() const { return {recompute, recompute_parts}; }
+  /// \pre below pipeline_parallel, unless no stage has one.
+  std::int64_t granularity_of(std::size_t stage) const {
+    return granularity.empty() ? 1 : granularity[stage];
+  }
   std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
 };
 

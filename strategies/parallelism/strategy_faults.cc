@@ -364,6 +364,9 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           "modules that predict further tokens are for training; a forward pass alone leaves them "
           "out",
           "set the model's multi_token_prediction: 0, or mode: train");
+  if (!strategy.granularity.empty())
+    fault("granularity", "is for stages of a graph; those of a model take single micro-batches",
+          "leave it out, and give another micro_batch");
   recompute_faults(strategy, model, faults);
   offload_faults(strategy, model.layers, faults);
   adapter_faults(strategy, model, faults);
@@ -436,6 +439,8 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
                      strategy.stages() - 1)});
   else
     pipeline_faults(strategy, units, "units", "graph", faults);
+  if (strategy.global_batch % (strategy.data_parallel * strategy.micro_batch) == 0)
+    granularity_faults(strategy, faults);
   optimizer_faults(strategy, faults);
   if (rule_of(strategy.optimizer).whole_tensors)
     faults.push_back({"optimizer",

@@ -252,7 +252,8 @@ struct Crossing {
   std::int32_t to_piece = 0;
   std::int32_t from_role = 0;  ///< That of the pieces' chunks.
   std::int32_t to_role = 0;
-  bool returns = false;  ///< On the way back of a V (schedule::Placement).
+  std::int32_t together = 1;  ///< Micro-batches in one message: those of the role that takes fewer.
+  bool returns = false;       ///< On the way back of a V (schedule::Placement).
 
   /// Both pieces are on one role, where the V turns: nothing is sent.
   bool is_local() const { return from_role == to_role; }
@@ -284,6 +285,9 @@ struct Slot {
 
 struct Role {
   std::string name{};  ///< "stage 3".
+  /// Micro-batches that a pass takes. Slots and passes have the number of the first one, transfers
+  /// that of the first one in their message.
+  std::int32_t together = 1;
   std::vector<Chunk> chunks{};
   std::vector<ParameterGroup> parameters{};  ///< Of its units: by_shards().
   std::int64_t elements() const {
@@ -305,7 +309,8 @@ struct Role {
 ///     that splits, in two parts: in the slot of kInput, and in that of kWeight, which waits for
 ///     it. Units that do not split run whole in the slot of kInput. All roles have the same
 ///     micro-batches. A slot that runs beside the one before it is a backward pass, but kWeight,
-///     and that one a forward pass of another chunk or micro-batch.
+///     and that one a forward pass of another chunk or micro-batch. Where a role takes several
+///     micro-batches together, a slot stands for those.
 ///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
 ///     are within the plan.
 ///  4. Parameters that are gathered before use are whole in every pass: the pass waits for the
@@ -320,7 +325,8 @@ struct Role {
 ///     optimizer.
 ///  6. Each slot but those of kWeight receives over the crossing before its piece and sends over
 ///  the
-///     one behind it, in its direction; over none between pieces of one role, where the pass that
+///     one behind it, in its direction, all its micro-batches in order, as many in a message as the
+///     crossing says; over none between pieces of one role, where the pass that
 ///     reads waits for the one that makes. Sends and receives of a crossing have the same order; a
 ///     send waits for the pass that makes the tensor, and the pass that reads it waits for the
 ///     receive.

@@ -258,7 +258,8 @@ class Text {
     std::vector<std::string> chunks;
     for (const Chunk& chunk : role.chunks)
       chunks.push_back(chunk.units.count > 0 ? units(chunk.units, Direction::kForward) : "nothing");
-    line("{}: {}", role.name, joined(chunks, "; "));
+    line("{}: {}{}", role.name, joined(chunks, "; "),
+         role.together > 1 ? fmt::format(", {} micro-batches a pass", role.together) : "");
     const auto all = [&](ActionId from, ActionId to) {
       for (ActionId id = from; id < to; ++id) write(role.actions[static_cast<std::size_t>(id)], id);
     };

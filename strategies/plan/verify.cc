@@ -119,8 +119,14 @@ class RoleCheck {
         const Action& it = action(id);
         const bool is_pass = it.kind == ActionKind::kPass;
         if (!is_pass && !is_transfer(it)) continue;
+        // Of several messages each has those that come next.
+        auto& crossed = it.kind == ActionKind::kReceive ? received : sent;
+        const std::int32_t done =
+            is_pass ? 0
+                    : static_cast<std::int32_t>(crossed.size()) *
+                          plan_.crossings[static_cast<std::size_t>(it.what)].together;
         if (it.chunk != slot.chunk || it.direction != slot.direction ||
-            it.micro_batch != slot.micro_batch)
+            it.micro_batch != slot.micro_batch + done)
           return at(is_pass ? 2 : 6, id, "is of another slot");
         if (is_pass && it.part != slot.part && (it.part != Part::kWhole || weights))
           return at(2, id, "is of another slot");
@@ -129,13 +135,14 @@ class RoleCheck {
               chunk.units.contains(it.units.first + it.units.count - 1)))
           return at(2, id, "passes units of another chunk");
         if (is_pass) units += it.units.count;
-        if (it.kind == ActionKind::kReceive) received.push_back(it.what);
-        if (it.kind == ActionKind::kSend) sent.push_back(it.what);
+        if (!is_pass) crossed.push_back(it.what);
       }
       const auto only = [&](std::int32_t crossing) {
         const bool is_sent = crossing >= 0 && crossing < crossings && !weights &&
                              !plan_.crossings[static_cast<std::size_t>(crossing)].is_local();
-        return is_sent ? std::vector{crossing} : std::vector<std::int32_t>{};
+        if (!is_sent) return std::vector<std::int32_t>{};
+        const std::int32_t together = plan_.crossings[static_cast<std::size_t>(crossing)].together;
+        return std::vector(static_cast<std::size_t>(role_.together / together), crossing);
       };
       const auto of_slot = [&](int invariant, std::string_view what) {
         return fmt::format("invariant {}: {}, {} {} of chunk {}: {}", invariant, role_.name,
@@ -373,12 +380,15 @@ class RoleCheck {
     std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionId> last_of;
     for (std::size_t i = 0; i < role_.slots.size(); ++i) {
       const ActionId end = i + 1 < role_.slots.size() ? role_.slots[i + 1].first : role_.end;
-      ActionId received = -1;
+      std::vector<ActionId> received;
+      const auto waits_for_all = [&](ActionId id) {
+        return std::ranges::all_of(received, [&](ActionId one) { return order_->waits(id, one); });
+      };
       for (ActionId id = role_.slots[i].first; id < end; ++id) {
         const Action& it = action(id);
-        if (it.kind == ActionKind::kReceive) received = id;
+        if (it.kind == ActionKind::kReceive) received.push_back(id);
         if (it.kind == ActionKind::kPass) {
-          if (received >= 0 && !order_->waits(id, received))
+          if (!waits_for_all(id))
             return at(6, id, "does not wait for what it reads to be received");
           if (it.part == Part::kWeight) continue;
           last_pass = id;
@@ -394,7 +404,7 @@ class RoleCheck {
         if (it.kind != ActionKind::kSend) continue;
         if (last_pass >= 0 && !order_->waits(id, last_pass))
           return at(6, id, "does not wait for the pass that makes the tensor");
-        if (last_pass < role_.slots[i].first && received >= 0 && !order_->waits(id, received))
+        if (last_pass < role_.slots[i].first && !waits_for_all(id))
           return at(6, id, "does not wait for what it hands on");
       }
     }
@@ -521,7 +531,8 @@ std::optional<std::string> micro_batches_fault(const StepPlan& plan) {
   std::optional<std::set<std::int32_t>> of_first;
   for (const Role& role : plan.roles) {
     std::set<std::int32_t> own;
-    for (const Slot& slot : role.slots) own.insert(slot.micro_batch);
+    for (const Slot& slot : role.slots)
+      for (std::int32_t m = 0; m < role.together; ++m) own.insert(slot.micro_batch + m);
     if (!of_first) of_first = own;
     if (own != *of_first)
       return fmt::format("invariant 2: {} has other micro-batches than {}", role.name,

@@ -10,3 +10,6 @@ foreshard_test(graph_search_test
 foreshard_test(graph_tables_test SLOW
   SOURCES search/graph/tables_test.cc ../strategies/graph/operator_examples.cc
   DEPS foreshard_graph_search)
+foreshard_test(graph_stages_test SLOW
+  SOURCES search/graph/stages_test.cc
+  DEPS foreshard_graph_search)

@@ -22,6 +22,7 @@ std::string text_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& 
 
 // How the operators and tensors lie; the backward pass follows from them.
 bool same(const ShardedGraph& a, const ShardedGraph& b) {
+  if (!std::ranges::equal(a.bodies, b.bodies, same)) return false;
   const auto same_operator = [](const ShardedOperator& x, const ShardedOperator& y) {
     return x.operands == y.operands;
   };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <fmt/format.h>
+#include <functional>
+#include <set>
 #include <utility>
 
 #include "strategies/parallelism/graphs.h"
@@ -60,41 +62,57 @@ std::vector<MeshAxis> Grouping::mesh() const {
   return mesh_of(strategy, axes);
 }
 
-Groupings groupings_of(const study::LoadedStudy& study) {
+namespace {
+
+// Groupings of that many devices for each stage, on the first ones of the place.
+void add_groupings(const study::LoadedStudy& study, const Place& place, std::int64_t count,
+                   std::vector<Grouping>& found, Refusals& refusals) {
+  const study::LoadedGraph& graph = *study.graph;
+  std::vector<std::vector<std::int64_t>> all;
+  std::vector<std::int64_t> sizes;
+  constexpr std::size_t kOwnAxes = 2;  // data, tensor
+  factor(count, kOwnAxes + graph.axes.size(), sizes, all);
+  for (const auto& one : all) {
+    Grouping grouping{.strategy = study.strategy, .place = place, .axes = graph.axes};
+    grouping.strategy.granularity.clear();
+    grouping.strategy.data_parallel = one[0];
+    grouping.strategy.tensor_parallel = one[1];
+    for (std::size_t a = 0; a < graph.axes.size(); ++a) grouping.axes[a].size = one[kOwnAxes + a];
+    if (graph.batch % one[0] != 0) {
+      refusals.add("batch",
+                   fmt::format("the batch of {} in the graph's inputs does not divide over "
+                               "data_parallel; a multiple of {} would",
+                               graph.batch, count));
+      continue;
+    }
+    grouping.strategy.micro_batch = graph.batch / one[0];
+    const auto faults = faults_in_graph(grouping.strategy, graph.graph, grouping.axes, graph.units,
+                                        graph.batch, place.pool.size());
+    if (!faults.empty()) {
+      refusals.add(faults.front());
+      continue;
+    }
+    found.push_back(std::move(grouping));
+  }
+}
+
+}  // namespace
+
+Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>& places) {
   Groupings found;
   Refusals refusals;
-  const study::LoadedGraph& graph = *study.graph;
   const std::int64_t stages = study.strategy.pipeline_parallel;
-  std::vector<std::int64_t> counts{study.pool.size() / stages};
-  const auto below = static_cast<std::int64_t>(
-      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(counts.front(), 1))));
-  if (below != counts.front()) counts.push_back(below);
-  constexpr std::size_t kOwnAxes = 2;  // data, tensor
-  for (const std::int64_t count : counts) {
-    if (count < 1) continue;
-    std::vector<std::vector<std::int64_t>> all;
-    std::vector<std::int64_t> sizes;
-    factor(count, kOwnAxes + graph.axes.size(), sizes, all);
-    for (const auto& one : all) {
-      Grouping grouping{.strategy = study.strategy, .axes = graph.axes};
-      grouping.strategy.data_parallel = one[0];
-      grouping.strategy.tensor_parallel = one[1];
-      for (std::size_t a = 0; a < graph.axes.size(); ++a) grouping.axes[a].size = one[kOwnAxes + a];
-      if (graph.batch % one[0] != 0) {
-        refusals.add("batch",
-                     fmt::format("the batch of {} in the graph's inputs does not divide over "
-                                 "data_parallel; a multiple of {} would",
-                                 graph.batch, counts.front()));
+  std::set<std::vector<std::int32_t>> tried;
+  for (const Place& place : places) {
+    const std::int64_t most = place.pool.size() / stages;
+    const auto below = static_cast<std::int64_t>(
+        std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
+    for (const std::int64_t count : std::set<std::int64_t, std::greater<>>{most, below}) {
+      const auto begin = place.pool.devices.begin();
+      const bool is_enough = count >= 1 && count <= most;
+      if (count < 1 || (is_enough && !tried.emplace(begin, begin + count * stages).second))
         continue;
-      }
-      grouping.strategy.micro_batch = graph.batch / one[0];
-      const auto faults = faults_in_graph(grouping.strategy, graph.graph, grouping.axes,
-                                          graph.units, graph.batch, study.pool.size());
-      if (!faults.empty()) {
-        refusals.add(faults.front());
-        continue;
-      }
-      found.all.push_back(std::move(grouping));
+      add_groupings(study, place, count, found.all, refusals);
     }
   }
   found.refused = refusals.by_text();

@@ -9,13 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "sim/search/place.h"
 #include "sim/study/study.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
 
 struct Grouping {
-  Strategy strategy{};           ///< With its parallel sizes and micro-batch.
+  Strategy strategy{};           ///< With its parallel sizes, micro-batch and granularity.
+  Place place{};                 ///< Whose first devices are those of its ranks.
   std::vector<MeshAxis> axes{};  ///< Beside tensor, data and pipeline.
 
   std::vector<MeshAxis> mesh() const;
@@ -28,9 +30,10 @@ struct Groupings {
   std::map<std::string, std::int64_t> refused{};
 };
 
-/// Of all devices of the pool and, where their number is no power of two, of the largest power of
-/// two below; for a pipeline, of as many as divide over its stages.
+/// Of all devices of each place and, where their number is no power of two, of the largest power of
+/// two below; for a pipeline, of as many as divide over its stages. On the same devices as those of
+/// an earlier place none is tried again.
 /// \pre the study has a graph.
-Groupings groupings_of(const study::LoadedStudy& study);
+Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>& places);
 
 }  // namespace foreshard::search

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -40,7 +41,21 @@ std::string sizes_of(const GraphCandidate& one) {
   std::vector<std::string> sizes;
   for (const MeshAxis& axis : one.grouping.mesh())
     if (axis.size > 1) sizes.push_back(fmt::format("{} {}", axis.name, axis.size));
-  return sizes.empty() ? "one device" : join(sizes);
+  std::string text = sizes.empty() ? "one device" : join(sizes);
+  const Strategy& strategy = one.grouping.strategy;
+  if (strategy.pipeline_parallel > 1) text += fmt::format(", micro-batch {}", strategy.micro_batch);
+  if (!strategy.granularity.empty())
+    text += fmt::format(", {} of them a pass", fmt::join(strategy.granularity, ":"));
+  return text;
+}
+
+// ", use: [node0]".
+std::string use_of(const GraphCandidate& one) {
+  constexpr std::size_t kMostNodes = 4;
+  const std::vector<std::string>& use = one.grouping.place.use;
+  if (use.empty()) return "";
+  if (use.size() <= kMostNodes) return ", use: [" + join(use) + "]";
+  return fmt::format(", use: {} nodes, {} to {}", use.size(), use.front(), use.back());
 }
 
 std::string solver_of(const GraphCandidate& one) {
@@ -113,9 +128,12 @@ std::string study_keys_of(const GraphCandidate& candidate, const Graph& graph) {
               ? "  annotations: []\n"
               : "  annotations:\n" + yaml_of(candidate.annotations, 4, &graph);
   const Strategy& strategy = candidate.grouping.strategy;
-  return text +
-         fmt::format("strategy:\n  tensor_parallel: {}\n  data_parallel: {}\n  micro_batch: {}\n",
-                     strategy.tensor_parallel, strategy.data_parallel, strategy.micro_batch);
+  text += fmt::format("strategy:\n  tensor_parallel: {}\n  data_parallel: {}\n  micro_batch: {}\n",
+                      strategy.tensor_parallel, strategy.data_parallel, strategy.micro_batch);
+  if (!strategy.granularity.empty())
+    text += fmt::format("  granularity: [{}]\n", fmt::join(strategy.granularity, ", "));
+  const std::vector<std::string>& use = candidate.grouping.place.use;
+  return use.empty() ? text : text + "use: [" + join(use) + "]\n";
 }
 
 std::string graph_search_text(const study::LoadedStudy& study, const GraphSearchResult& result,
@@ -134,7 +152,7 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
     text += fmt::format("  {:>2}  {:>9} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1, format(one.step),
                         one.estimate ? format(*one.estimate) : "-",
                         ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
-                        sizes_of(one), solver_of(one), idle_of(one),
+                        sizes_of(one) + use_of(one), solver_of(one), idle_of(one),
                         one.fits ? "" : "; DOES NOT FIT");
   }
   text += ratios_text(result);
@@ -177,11 +195,13 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
     const auto ratio = ratio_of(one);
     const auto usd = one.expense.usd();
     json["best"].push_back(
-        {{"words", sizes_of(one) + "; " + solver_of(one) + idle_of(one)},
+        {{"words", sizes_of(one) + use_of(one) + "; " + solver_of(one) + idle_of(one)},
          {"by", one.by},
          {"doc", one.doc},
          {"mesh", std::move(mesh)},
          {"micro_batch", one.grouping.strategy.micro_batch},
+         {"granularity", one.grouping.strategy.granularity},
+         {"use", one.grouping.place.use},
          {"time_s", one.step.in_base()},
          {"low_s", one.low.in_base()},
          {"high_s", one.high.in_base()},

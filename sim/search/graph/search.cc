@@ -3,19 +3,29 @@
 #include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
+#include <iterator>
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
+
 #include "sim/search/graph/annotations.h"
+#include "sim/search/graph/flat.h"
+#include "sim/search/graph/granularity.h"
+#include "sim/search/graph/pipeline.h"
 #include "sim/search/graph/tables.h"
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/expense.h"
 #include "sim/study/run.h"
+#include "strategies/graph/cuts.h"
 #include "strategies/graph/distribute.h"
+#include "strategies/graph/rebatch.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"
+#include "strategies/program/lower/graph_units.h"
 
 namespace foreshard::search {
 namespace {
@@ -41,15 +51,54 @@ void in_parallel(const study::LoadedStudy& study, std::int64_t threads, std::siz
   run();
 }
 
-Bytes room_of(const ClusterView& cluster, const study::LoadedStudy& study,
-              const Strategy& strategy) {
-  std::optional<Bytes> least;
-  for (const std::int32_t device : study.pool.devices) {
-    const DeviceTypeId type = cluster.devices()[static_cast<std::size_t>(device)].type;
-    const Bytes memory = *cluster.device_types()[type.index()].memory;
-    least = std::min(least.value_or(memory), memory);
+// Bytes of each stage's smallest device.
+std::vector<double> rooms_of(const ClusterView& cluster, const Grouping& grouping) {
+  const Strategy& strategy = grouping.strategy;
+  std::vector<double> rooms;
+  for (const auto& devices : devices_of_stages(grouping)) {
+    std::optional<Bytes> least;
+    for (const std::int32_t device : devices) {
+      const DeviceTypeId type = cluster.devices()[static_cast<std::size_t>(device)].type;
+      const Bytes memory = *cluster.device_types()[type.index()].memory;
+      least = std::min(least.value_or(memory), memory);
+    }
+    rooms.push_back((*least - reserve_of(strategy) - strategy.framework->workspace).in_base());
   }
-  return *least - reserve_of(strategy) - strategy.framework->workspace;
+  return rooms;
+}
+
+// By operator of the flat graph: its stage. Empty where the iterations of a loop are on several.
+std::vector<std::size_t> stages_of(const Graph& graph, const FlatGraph& flat_graph,
+                                   const std::vector<std::string>& cuts, const Strategy& strategy) {
+  const CutGraph cut = *with_cuts(graph, cuts);  // the study's were checked
+  if (cut.graph.operators.size() != graph.operators.size()) return {};
+  const auto pieces = lower::pieces_of(strategy, cut.begins.size() + 1);
+  std::vector<std::size_t> stages;
+  for (const std::size_t op : flat_graph.from) {
+    const auto unit =
+        static_cast<std::int32_t>(std::ranges::upper_bound(cut.begins, op) - cut.begins.begin());
+    const auto piece =
+        std::ranges::find_if(pieces, [&](const auto& run) { return run.contains(unit); });
+    stages.push_back(static_cast<std::size_t>(schedule::stage_of(
+        placement_of(strategy), strategy.pipeline_parallel, piece - pieces.begin())));
+  }
+  return stages;
+}
+
+// The study's graph for the grouping's micro-batches.
+Graph graph_for(const study::LoadedStudy& study, const Grouping& grouping) {
+  const std::int64_t samples = grouping.strategy.micro_batch * grouping.strategy.data_parallel;
+  auto graph = rebatched(study.graph->graph, study.graph->batch, samples);
+  FORESHARD_CHECK(graph);  // granularities_of() tried
+  return *std::move(graph);
+}
+FlatGraph flat_for(const Graph& graph) {
+  auto made = flat(graph);
+  FORESHARD_CHECK(made);  // search_graph() tried
+  return *std::move(made);
+}
+std::int64_t batch_for(const Grouping& grouping) {
+  return grouping.strategy.micro_batch * grouping.strategy.data_parallel;
 }
 
 // What is found on one grouping.
@@ -61,14 +110,13 @@ class OnGrouping {
         cluster_(cluster),
         options_(options),
         grouping_(grouping),
+        graph_(graph_for(study, grouping)),
+        flat_(flat_for(graph_)),
         mesh_(grouping.mesh()),
         cost_(cluster, study.communication),
-        tables_(
-            tables_of(graph(), grouping.strategy,
-                      {.axes = mesh_,
-                       .cost = &cost_,
-                       .placement = {.cluster = &cluster, .device_of_rank = study.pool.devices}})) {
-    tables_.problem.limit = room_of(cluster, study, grouping.strategy).in_base();
+        tables_(tables_of(flat_.graph, grouping.strategy, mesh_of_graph())),
+        rooms_(rooms_of(cluster, grouping)) {
+    if (tables_.stages() == 1) rooms_ = {*std::ranges::min_element(rooms_)};
   }
 
   // By estimate. The first is the one by operators, if there is one.
@@ -76,38 +124,50 @@ class OnGrouping {
     std::vector<GraphCandidate> found;
     if (options_.level > 1)
       if (auto one = by_operators()) found.push_back(*std::move(one));
-    for (AppliedRule& rule : applied(options_.rules, graph(), mesh_, study_.graph->batch))
+    for (AppliedRule& rule : applied(options_.rules, graph_, mesh_, batch_for(grouping_)))
       found.push_back(by_rule(std::move(rule)));
     if (!study_.graph->annotations.empty())
       found.push_back(by_rule({.name = "study", .annotations = study_.graph->annotations}));
     return found;
   }
 
-  // The least estimate whose memory is below `limit` bytes.
-  std::optional<GraphCandidate> within(double limit) {
-    tables_.problem.limit = limit;
-    return by_operators();
-  }
-  double load_of(const GraphCandidate& candidate) const {
+  // The least estimate that fills no stage's memory more than that.
+  std::optional<GraphCandidate> within(double most) const { return by_operators(most); }
+  // How far the fullest stage's memory is filled, by estimate.
+  double fill_of(const GraphCandidate& candidate) const {
     const auto choice = choice_of_annotations(candidate.annotations);
-    return choice ? tables_.problem.load_of(*choice) : 0;
+    return choice ? search::fill_of(tables_, rooms_, *choice) : 0;
   }
 
  private:
-  const Graph& graph() const { return study_.graph->graph; }
+  MeshOfGraph mesh_of_graph() const {
+    const std::vector<std::size_t> stages =
+        stages_of(graph_, flat_, study_.graph->cuts, grouping_.strategy);
+    return {.axes = mesh_,
+            .cost = &cost_,
+            .placement = {.cluster = &cluster_, .device_of_rank = grouping_.place.pool.devices},
+            .devices_of_stage = stages.empty() ? std::vector<std::vector<std::int32_t>>{}
+                                               : devices_of_stages(grouping_),
+            .stage_of = stages,
+            .batch = batch_for(grouping_),
+            .runs = flat_.runs,
+            .copies = flat_.copies,
+            .alike = flat_.alike};
+  }
 
-  std::optional<GraphCandidate> by_operators() const {
+  std::optional<GraphCandidate> by_operators(double most = 1) const {
     SolveOptions solve_options = options_.solve;
     if (options_.level < 3) solve_options.seconds = 0;
-    const auto answer = solve(tables_.problem, solve_options);
+    const auto answer = solve(tables_, rooms_, most, solve_options);
     if (!answer) return std::nullopt;
-    return GraphCandidate{.grouping = grouping_,
-                          .by = "operators",
-                          .annotations = annotations_of(graph(), tables_, answer->choice, mesh_),
-                          .estimate = Seconds::from_base(answer->cost),
-                          .gap = answer->gap(),
-                          .solver = answer->by,
-                          .timed_out = answer->timed_out};
+    return GraphCandidate{
+        .grouping = grouping_,
+        .by = "operators",
+        .annotations = annotations_of(flat_.graph, tables_, answer->choice, mesh_),
+        .estimate = Seconds::from_base(answer->cost),
+        .gap = answer->gap(),
+        .solver = answer->by,
+        .timed_out = answer->timed_out};
   }
 
   GraphCandidate by_rule(AppliedRule rule) const {
@@ -116,7 +176,7 @@ class OnGrouping {
                              .doc = std::move(rule.doc),
                              .annotations = std::move(rule.annotations)};
     if (const auto choice = choice_of_annotations(candidate.annotations)) {
-      const double cost = tables_.problem.cost_of(*choice);
+      const double cost = step_of(tables_, *choice);
       if (cost < kForbidden) candidate.estimate = Seconds::from_base(cost);
     }
     return candidate;
@@ -124,39 +184,45 @@ class OnGrouping {
 
   std::optional<std::vector<std::size_t>> choice_of_annotations(
       const std::vector<Annotation>& annotations) const {
-    Graph annotated = graph();
-    if (!annotate(annotated, mesh_, {.annotations = annotations, .batch = study_.graph->batch}))
+    Graph annotated = flat_.graph;
+    if (!annotate(annotated, mesh_, {.annotations = annotations, .batch = batch_for(grouping_)}))
       return std::nullopt;
     const auto sharded = distribute(annotated, mesh_, Flow::kBothWays, BackwardPass::kFollows);
-    return sharded ? choice_of(graph(), tables_, *sharded) : std::nullopt;
+    return sharded ? choice_of(flat_.graph, tables_, *sharded) : std::nullopt;
   }
 
   const study::LoadedStudy& study_;
   const ClusterView& cluster_;
   const GraphSearchOptions& options_;
   const Grouping& grouping_;
+  Graph graph_;
+  FlatGraph flat_;
   std::vector<MeshAxis> mesh_;
   sim::SimulatedCost cost_;
   Tables tables_;
+  std::vector<double> rooms_;  // bytes, by stage
 };
 
 Result<program::Program> program_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                     const GraphCandidate& candidate) {
   const Strategy& strategy = candidate.grouping.strategy;
-  Graph graph = study.graph->graph;
-  FORESHARD_TRY(annotate(graph, candidate.grouping.mesh(),
-                         {.annotations = candidate.annotations, .batch = study.graph->batch}));
+  Graph graph = graph_for(study, candidate.grouping);
+  const study::Pool& pool = candidate.grouping.place.pool;
+  FORESHARD_TRY(
+      annotate(graph, candidate.grouping.mesh(),
+               {.annotations = candidate.annotations, .batch = batch_for(candidate.grouping)}));
   const sim::SimulatedCost cost(cluster, study.communication);
-  FORESHARD_ASSIGN(auto lowered,
-                   lower::lower_graph(
-                       graph, strategy,
-                       {.axes = candidate.grouping.axes,
-                        .cuts = study.graph->cuts,
-                        .tokens_per_sample = study.graph->tokens_per_sample,
-                        .seed = study.graph->seed,
-                        .cost = &cost,
-                        .placement = {.cluster = &cluster, .device_of_rank = study.pool.devices}}));
-  auto placed = study::with_launch_times(study.pool.placed(std::move(lowered.program)), cluster);
+  FORESHARD_ASSIGN(
+      auto lowered,
+      lower::lower_graph(graph, strategy,
+                         {.axes = candidate.grouping.axes,
+                          .cuts = study.graph->cuts,
+                          .tokens_per_sample = study.graph->tokens_per_sample,
+                          .batch = batch_for(candidate.grouping),
+                          .seed = study.graph->seed,
+                          .cost = &cost,
+                          .placement = {.cluster = &cluster, .device_of_rank = pool.devices}}));
+  auto placed = study::with_launch_times(pool.placed(std::move(lowered.program)), cluster);
   FORESHARD_TRY(program::verify(placed));
   return placed;
 }
@@ -191,17 +257,27 @@ Status simulate(const study::LoadedStudy& study, const ClusterView& cluster,
 Status fit(const study::LoadedStudy& study, const ClusterView& cluster,
            const GraphSearchOptions& options, GraphCandidate& candidate) {
   OnGrouping grouping(study, cluster, options, candidate.grouping);
-  double load = grouping.load_of(candidate);
+  double fill = grouping.fill_of(candidate);
   for (int i = 0; i < kTightenings && !candidate.fits; ++i) {
-    auto next = grouping.within(load * (candidate.capacity / candidate.peak));
+    auto next = grouping.within(fill * (candidate.capacity / candidate.peak));
     if (!next) return {};
-    const double less = grouping.load_of(*next);
-    if (!(less < load)) return {};
-    load = less;
+    const double less = grouping.fill_of(*next);
+    if (!(less < fill)) return {};
+    fill = less;
     FORESHARD_TRY(simulate(study, cluster, *next));
     candidate = *std::move(next);
   }
   return {};
+}
+
+// Those of each grouping behind it.
+void add_granularities(const study::LoadedStudy& study, const ClusterView& cluster,
+                       std::vector<Grouping>& groupings) {
+  std::vector<Grouping> all;
+  for (const Grouping& one : groupings)
+    std::ranges::move(granularities_of(one, study.graph->graph, study.graph->batch, cluster),
+                      std::back_inserter(all));
+  groupings = std::move(all);
 }
 
 // By estimate; those without one last, in the order of the groupings.
@@ -224,11 +300,12 @@ std::int64_t split_operators(const std::vector<Annotation>& annotations) {
 
 Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
                                        const GraphSearchOptions& options) {
-  if (!study.graph->graph.bodies.empty())
-    return study.loader.error_at("graph", "a search of a graph knows no loops and conditions yet",
-                                 "write the iterations out, or simulate annotations one by one");
-  FORESHARD_TRY(cluster_of(study));
-  Groupings groupings = groupings_of(study);
+  if (const auto without_bodies = flat(study.graph->graph); !without_bodies)
+    return study.loader.error_at("graph", without_bodies.error().message);
+  FORESHARD_ASSIGN(const auto whole, cluster_of(study));
+  FORESHARD_ASSIGN(const auto places, places_of(study, whole));
+  Groupings groupings = groupings_of(study, places);
+  if (options.level > 1) add_granularities(study, whole, groupings.all);
   GraphSearchResult result;
   result.groupings = std::ssize(groupings.all);
   result.refused = std::move(groupings.refused);
@@ -265,8 +342,8 @@ Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
                 if (states[i].ok() && !one.fits && one.by == "operators")
                   states[i] = fit(study, cluster, options, one);
                 one.operators_split = split_operators(one.annotations);
-                one.annotations = needed_of(study.graph->graph, one.grouping.mesh(),
-                                            study.graph->batch, std::move(one.annotations));
+                one.annotations = needed_of(graph_for(study, one.grouping), one.grouping.mesh(),
+                                            batch_for(one.grouping), std::move(one.annotations));
                 if (options.progress) options.progress(++done, std::ssize(candidates));
               });
   for (std::size_t i = 0; i < candidates.size(); ++i) {

@@ -7,9 +7,10 @@
 /// the simulation needs more than the estimate, the problem is solved anew with a limit that is
 /// lower in that ratio.
 ///
-/// Not modelled: other devices than the first of the study's pool. Where nodes are of several kinds
-/// or have lost devices, those of one kind alone may be faster: give them in the study's `use`.
-/// What a plan leaves idle is shown.
+/// Groupings are of all devices that work, and of the parts of them that places_of() (place.h)
+/// names: nodes of one kind, nodes that have lost nothing. What a plan leaves idle is shown. The
+/// stages of a pipeline on devices of several kinds take as many micro-batches at a time as suits
+/// their kind (granularity.h).
 #pragma once
 
 #include <cstdint>
@@ -79,8 +80,10 @@ struct GraphSearchResult {
 };
 
 /// \pre the study has a graph.
-/// \return kInvalidInput, with a place, where the graph has loops or conditions, for a strategy of
-///     stages that share devices, and where no grouping suits.
+/// Loops are priced by their iterations, conditions by the expectation of their branches (flat.h);
+/// simulations run the ones and draw the others.
+/// \return kInvalidInput, with a place, where bodies of the graph share names, and where no grouping
+///     suits.
 Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
                                        const GraphSearchOptions& options);
 

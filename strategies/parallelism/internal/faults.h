@@ -46,4 +46,8 @@ void adapter_faults(const Strategy& strategy, const Model& model,
 /// update.
 void optimizer_faults(const Strategy& strategy, std::vector<StrategyFault>& faults);
 
+/// Passes of a graph's stages that take several micro-batches: as many as there are stages, each a
+/// part of the step and of its neighbour, of a schedule whose order is known for them.
+void granularity_faults(const Strategy& strategy, std::vector<StrategyFault>& faults);
+
 }  // namespace foreshard

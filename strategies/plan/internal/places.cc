@@ -13,6 +13,8 @@ Status plan_places(Draft& draft) {
   for (std::int32_t stage = 0; stage < stages; ++stage) {
     Role& role = draft.roles[static_cast<std::size_t>(stage)].role;
     role.name = fmt::format("stage {}", stage);
+    role.together =
+        static_cast<std::int32_t>(draft.strategy.granularity_of(static_cast<std::size_t>(stage)));
     std::vector<ParameterGroup> groups;
     for_each_piece(draft.strategy, stage, [&](std::int64_t, std::int64_t piece) {
       const Run units = pieces[static_cast<std::size_t>(piece)];

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -47,10 +49,13 @@ class Transfers {
     else
       awaited_by_both_ = awaited = std::exchange(unfinished_, {});
     ActionRef handed = kNone;
-    if (in >= 0 && in < crossings)
-      handed =
-          is_local(in) ? made_.at({slot.direction, in, slot.micro_batch}) : receive(section, in);
-    if (handed != kNone) awaited.push_back(handed);
+    if (in >= 0 && in < crossings) {
+      if (is_local(in))
+        awaited.push_back(made_.at({slot.direction, in, slot.micro_batch}));
+      else
+        std::ranges::copy(receive(section, in), std::back_inserter(awaited));
+      handed = awaited.back();
+    }
     if (first != kNone) {
       for (const ActionRef ref : std::exchange(awaited, {})) role_.wait(first, ref);
       last_pass_ = last;
@@ -73,36 +78,50 @@ class Transfers {
   }
   bool is_local(std::int32_t crossing) const { return crossing_at(crossing).is_local(); }
 
-  Action transfer(ActionKind kind, const Slot& slot, std::int32_t crossing) const {
+  // `message`: of those that the slot has over the crossing.
+  Action transfer(ActionKind kind, const Slot& slot, std::int32_t crossing,
+                  std::int32_t message = 0) const {
+    const std::int32_t together = crossing >= 0 ? crossing_at(crossing).together : 1;
     return {.kind = kind,
             .direction = slot.direction,
             .chunk = slot.chunk,
-            .micro_batch = slot.micro_batch,
+            .micro_batch = slot.micro_batch + message * together,
             .returns = crossing >= 0 && crossing_at(crossing).returns,
             .what = crossing};
   }
 
-  ActionRef receive(Section& section, std::int32_t crossing) {
-    Action received = transfer(ActionKind::kReceive, *section.slot, crossing);
-    if (blocking_) received.after = {in_ring() ? slot_before_ : last_slot_};
-    const ActionRef ref = role_.make(std::move(received));
-    std::vector<ActionRef> first{ref};
-    if (framework_.pipeline_host_sync) {
-      Action sync = transfer(ActionKind::kSync, *section.slot, crossing);
+  // Messages of a slot over the crossing.
+  std::int32_t messages(std::int32_t crossing) const {
+    return role_.role.together / crossing_at(crossing).together;
+  }
+
+  // All messages, in their order.
+  std::vector<ActionRef> receive(Section& section, std::int32_t crossing) {
+    std::vector<ActionRef> received;
+    std::vector<ActionRef> first;
+    for (std::int32_t m = 0; m < messages(crossing); ++m) {
+      Action one = transfer(ActionKind::kReceive, *section.slot, crossing, m);
+      if (blocking_) one.after = {in_ring() ? slot_before_ : last_slot_};
+      const ActionRef ref = received.emplace_back(role_.make(std::move(one)));
+      first.push_back(ref);
+      if (!framework_.pipeline_host_sync) continue;
+      Action sync = transfer(ActionKind::kSync, *section.slot, crossing, m);
       if (in_ring()) sync.after = {ref};
       first.push_back(role_.make(std::move(sync)));
     }
     section.actions.insert(section.actions.begin(), first.begin(), first.end());
-    return ref;
+    return received;
   }
 
   void send(Section& section, std::int32_t crossing, std::vector<ActionRef> after) {
     after.push_back(last_pass_);
-    Action sent = transfer(ActionKind::kSend, *section.slot, crossing);
-    sent.after = std::move(after);
-    const ActionRef ref = role_.make(std::move(sent));
-    section.actions.push_back(ref);
-    if (blocking_) unfinished_.push_back(ref);
+    for (std::int32_t m = 0; m < messages(crossing); ++m) {
+      Action sent = transfer(ActionKind::kSend, *section.slot, crossing, m);
+      sent.after = after;
+      const ActionRef ref = role_.make(std::move(sent));
+      section.actions.push_back(ref);
+      if (blocking_) unfinished_.push_back(ref);
+    }
   }
 
   Draft& draft_;
@@ -128,12 +147,17 @@ Status plan_transfers(Draft& draft) {
   for (std::size_t role = 0; role < draft.roles.size(); ++role)
     for (const Chunk& chunk : draft.roles[role].role.chunks)
       role_of[static_cast<std::size_t>(chunk.piece)] = static_cast<std::int32_t>(role);
+  const auto together_of = [&](std::int32_t piece) {
+    return draft.roles[static_cast<std::size_t>(role_of[static_cast<std::size_t>(piece)])]
+        .role.together;
+  };
   const bool is_v = placement_of(draft.strategy) == schedule::Placement::kV;
   for (std::int32_t piece = 0; piece + 1 < pieces; ++piece)
     draft.add(Crossing{.from_piece = piece,
                        .to_piece = piece + 1,
                        .from_role = role_of[static_cast<std::size_t>(piece)],
                        .to_role = role_of[static_cast<std::size_t>(piece) + 1],
+                       .together = std::min(together_of(piece), together_of(piece + 1)),
                        .returns = is_v && piece >= draft.strategy.pipeline_parallel});
   for (DraftRole& role : draft.roles) Transfers(draft, role).add();
   return {};

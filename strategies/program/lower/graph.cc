@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "strategies/graph/operators/build.h"
+#include "strategies/graph/rebatch.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
@@ -82,15 +84,67 @@ std::vector<std::string> remarks_on(const ShardedUnits& units,
   return remarks;
 }
 
+// The units of the graph for one micro-batch and, where stages take several in a pass, for as many.
+class UnitsByPass {
+ public:
+  // \return as lower_graph.
+  Status add(const Graph& graph, const std::vector<MeshAxis>& mesh, const Strategy& strategy,
+             const GraphOptions& options, std::int64_t together) {
+    if (by_together_.contains(together)) return {};
+    FORESHARD_ASSIGN(const Graph own, rebatched(graph, options.batch, together * options.batch));
+    FORESHARD_ASSIGN(auto parted, with_cuts(own, options.cuts));
+    Cut& cut = by_together_[together];
+    cut.graph = std::move(parted);
+    FORESHARD_ASSIGN(cut.units, sharded_units(cut.graph, mesh, strategy));
+    cut.activations = activations_of(cut.units, pieces_of(strategy, cut.units.units.size()));
+    return {};
+  }
+  const ShardedUnits& of(std::int64_t together) const { return by_together_.at(together).units; }
+  Bytes activations(std::int64_t together, std::size_t unit) const {
+    return by_together_.at(together).activations[unit];
+  }
+
+ private:
+  struct Cut {
+    CutGraph graph{};
+    ShardedUnits units{};
+    std::vector<Bytes> activations{};  // by unit
+  };
+  std::map<std::int64_t, Cut> by_together_;  // what refers to a graph stays where it is
+};
+
+// By unit: how many micro-batches its stage takes in a pass.
+std::vector<std::int64_t> taken_by_units(const Strategy& strategy,
+                                         const std::vector<plan::Run>& pieces) {
+  std::vector<std::int64_t> taken;
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece)
+    taken.insert(taken.end(), static_cast<std::size_t>(pieces[piece].count),
+                 strategy.granularity_of(piece));
+  return taken;
+}
+
+// What a piece hands to the next: of as many micro-batches as the stage that takes fewer.
+Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
+    const UnitsByPass& units, const Strategy& strategy, const std::vector<plan::Run>& pieces) {
+  FORESHARD_ASSIGN(auto boundaries, boundaries_of(units.of(1), pieces));
+  for (std::size_t stage = 0; stage + 1 < strategy.granularity.size(); ++stage) {
+    const auto together = std::min(strategy.granularity[stage], strategy.granularity[stage + 1]);
+    FORESHARD_ASSIGN(auto handed, boundaries_of(units.of(together), pieces));
+    boundaries[stage] = std::move(handed[stage]);
+  }
+  return boundaries;
+}
+
 // Units that do the same, and keep the same, share a block.
-plan::Parts parts_of(const ShardedUnits& units, const std::vector<LoweredBlock>& blocks,
-                     PlannedBlocks& planned) {
+plan::Parts parts_of(const ShardedUnits& units, const std::vector<std::int64_t>& taken,
+                     const std::vector<LoweredBlock>& blocks, PlannedBlocks& planned) {
   plan::Parts parts{.mesh = units.whole.mesh};
   std::vector<std::size_t> first;  // by block: the first unit of it
   for (std::size_t u = 0; u < units.units.size(); ++u) {
     const std::string& name = units.units[u].graph.name;
     const auto known = std::ranges::find_if(first, [&](std::size_t other) {
-      return blocks[other].saved == blocks[u].saved && alike(units, other, u);
+      return taken[other] == taken[u] && blocks[other].saved == blocks[u].saved &&
+             alike(units, other, u);
     });
     const auto block = static_cast<std::int32_t>(known - first.begin());
     if (known == first.end()) {
@@ -271,11 +325,15 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                              "strategy.mode: forward for its forward pass",
                              graph.name)};
   const std::vector<MeshAxis> mesh = mesh_of(strategy, options.axes);
-  FORESHARD_ASSIGN(const CutGraph parted, with_cuts(graph, options.cuts));
-  FORESHARD_ASSIGN(const ShardedUnits units, sharded_units(parted, mesh, strategy));
+  UnitsByPass by_pass;
+  FORESHARD_TRY(by_pass.add(graph, mesh, strategy, options, 1));
+  for (const std::int64_t together : strategy.granularity) {
+    FORESHARD_TRY(by_pass.add(graph, mesh, strategy, options, together));
+  }
+  const ShardedUnits& units = by_pass.of(1);
   const std::vector<plan::Run> pieces = pieces_of(strategy, units.units.size());
+  const std::vector<std::int64_t> taken = taken_by_units(strategy, pieces);
   const std::vector<GraphParameters> parameters = parameters_of(units, pieces);
-  const std::vector<Bytes> activations = activations_of(units, pieces);
   FORESHARD_ASSIGN(const auto tie, tie_of(units));
   if (tie && strategy.pipeline_parallel > 1 && last_stage(strategy) == 0 &&
       state_sharding(strategy).cuts_gradients)
@@ -285,20 +343,20 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                     "on one stage, and ZeRO 2 or 3 would cut it by micro-batches; take "
                     "ZeRO 1",
                     strategy.schedule)};
-  FORESHARD_ASSIGN(const auto boundaries, boundaries_of(units, pieces));
+  FORESHARD_ASSIGN(const auto boundaries, boundaries_of(by_pass, strategy, pieces));
 
   std::vector<LoweredBlock> blocks;
   const reshard::MeshPlanner planner = planner_of(options, mesh);
   for (std::size_t u = 0; u < units.units.size(); ++u) {
-    GraphPasses passes = units.passes(u);
+    GraphPasses passes = by_pass.of(taken[u]).passes(u);
     passes.planner = planner;
     blocks.push_back(lower_graph_block(passes, strategy));
-    if (blocks.back().saved > 0_B) blocks.back().saved = activations[u];
+    if (blocks.back().saved > 0_B) blocks.back().saved = by_pass.activations(taken[u], u);
     FORESHARD_TRY(
         without_operators(blocks.back(), parameters[u], units.units[u].graph.name, strategy));
   }
   PlannedBlocks planned{.seed = options.seed, .waits_for_conversions = true};
-  plan::Parts parts = parts_of(units, blocks, planned);
+  plan::Parts parts = parts_of(units, taken, blocks, planned);
   parts.name = name_of(graph, strategy);
   parts.pieces = pieces;
   parts.tie = tie;

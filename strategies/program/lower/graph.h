@@ -30,8 +30,10 @@ struct GraphOptions {
   std::vector<MeshAxis> axes{};     ///< Beside tensor, data and pipeline; these vary slowest.
   std::vector<std::string> cuts{};  ///< Where units begin, as in strategies/graph/cuts.h.
   double tokens_per_sample = 0;     ///< For throughput figures.
-  std::uint64_t seed = 1;           ///< Of the branches that are drawn.
-  Seconds launch_time{};            ///< As in LowerOptions.
+  /// Samples in the graph's shapes: what stages with a granularity take a multiple of.
+  std::int64_t batch = 1;
+  std::uint64_t seed = 1;  ///< Of the branches that are drawn.
+  Seconds launch_time{};   ///< As in LowerOptions.
   /// Chooses the primitives of conversions by their time on the ranks of the first stage; null: by
   /// their bytes. `placement` has a device for each of those ranks.
   const CostModel* cost = nullptr;
@@ -53,11 +55,12 @@ struct LoweredGraph {
 /// (they go in one), and the memory of those that a stage hands on without reading them.
 /// \pre faults_in_graph is empty.
 /// \return kInvalidInput where annotations contradict the operators, or split a tensor over the
-///     stages of a pipeline, or where a unit begins where none can; kUnsupported where slices of
-///     unequal size would have to be converted, where ZeRO 2 or 3 would make parameters or
-///     gradients whole for a pass that is a loop alone, where units share a parameter that is
-///     trained (other than the first and the last one), or where nothing passes from one stage of a
-///     pipeline to the next.
+///     stages of a pipeline, where a unit begins where none can, or where a stage takes several
+///     micro-batches in a pass and the graph cannot be taken for so many (rebatch.h); kUnsupported
+///     where slices of unequal size would have to be converted, where ZeRO 2 or 3 would make
+///     parameters or gradients whole for a pass that is a loop alone, where units share a parameter
+///     that is trained (other than the first and the last one), or where nothing passes from one
+///     stage of a pipeline to the next.
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options);
 
