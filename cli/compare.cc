@@ -39,8 +39,9 @@ class Compare final : public Command {
     declaration.argument("OTHER", measurement_,
                          "Measurement of the study's Program by foreshard-replay; or another study "
                          "(file or catalogue name), or a prediction as JSON, to put beside the "
-                         "first, which may be a prediction, too. Or both are results of "
-                         "foreshard study: --results files, or JSON.");
+                         "first, which may be a prediction, too. Or a cluster, to put in the first "
+                         "one's place; the first may be one, too, with --model and --strategy. Or "
+                         "both are results of foreshard study: --results files, or JSON.");
     declaration.repeatable("--set-b", "KEY=VALUE", sets_of_b_,
                            "Beside another study: set a value of that one alone; without one, of "
                            "the study itself, which is then put beside what it was.");
@@ -70,6 +71,7 @@ class Compare final : public Command {
       FORESHARD_TRY(write_result(output_, text));
       return kDone;
     }
+    FORESHARD_TRY(take_clusters(environment));
     FORESHARD_ASSIGN(const bool predicted, is_predicted(measurement_));
     if (predicted || !sets_of_b_.empty()) return put_beside(environment);
     FORESHARD_TRY(only_beside_studies());
@@ -87,6 +89,22 @@ class Compare final : public Command {
   }
 
  private:
+  // A cluster in place of a study: of A it is that of its parts, of B it is put in A's place.
+  Status take_clusters(const Environment& environment) {
+    if (is_cluster(study_.study(), environment)) {
+      if (is_given("--cluster"))
+        return Error{Error::Code::kInvalidInput,
+                     fmt::format("{} is a cluster, and --cluster names one too; leave it out",
+                                 study_.study())};
+      study_ = study_.on_cluster();
+    }
+    if (is_cluster(measurement_, environment)) {
+      sets_of_b_.insert(sets_of_b_.begin(), "cluster=" + measurement_);
+      measurement_.clear();
+    }
+    return {};
+  }
+
   // Two predictions.
   Result<ExitCode> put_beside(const Environment& environment) const {
     for (const auto& [flag, value] :

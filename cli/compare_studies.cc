@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/quantity.h"
+#include "base/yaml/given.h"
 
 #include "sim/report/json.h"
 #include "sim/report/predict.h"
@@ -261,6 +262,14 @@ Result<bool> is_predicted(const std::string& name) {
                   "simulate STUDY.yaml --format json makes) or a measurement ('{}', which "
                   "foreshard replay -o FILE writes)",
                   name, schema, report::kPredictionSchema, measure::kMeasurementSchema)};
+}
+
+bool is_cluster(const std::string& name, const Environment& environment) {
+  if (name.empty() || name == "-" || name.ends_with(".json")) return false;
+  yaml::Loader loader({.catalogue = environment.catalogue, .overrides = {}});
+  if (yaml::is_file_name(name))
+    return !loader.read_file<study::Study>(name) && loader.read_file<ClusterConfig>(name);
+  return !loader.read_ref<study::Study>(name) && loader.read_ref<ClusterConfig>(name);
 }
 
 Result<report::SideBySide> side_by_side(const SidesGiven& given, const Environment& environment) {

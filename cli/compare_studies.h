@@ -18,6 +18,10 @@ namespace foreshard::cli {
 /// \return kInvalidInput for JSON that says it is something else ("foreshard.search/1").
 Result<bool> is_predicted(const std::string& name);
 
+/// Whether `name` stands for a cluster: a file, or a name of the catalogue that no study
+/// has.
+bool is_cluster(const std::string& name, const Environment& environment);
+
 struct SidesGiven {
   const StudyOptions& a;               ///< STUDY.yaml and its options.
   std::string b;                       ///< Empty: A with `sets_of_b`.

@@ -37,6 +37,13 @@ class StudyOptions {
   const std::string& study() const { return study_; }
   /// The first option beside STUDY.yaml that was given, for example "--set"; empty if none was.
   std::string beside_study() const;
+  /// The same with what stands for STUDY.yaml as --cluster.
+  StudyOptions on_cluster() const {
+    StudyOptions changed = *this;
+    changed.cluster_ = study_;
+    changed.study_.clear();
+    return changed;
+  }
 
  private:
   Status missing_part(const study::StudyFiles& files) const;

@@ -123,13 +123,17 @@ void write_changes(Page& page, const SideBySide& sides) {
 }
 
 void write_terms(Page& page, const SideBySide& sides) {
+  constexpr double kRounding = 1e-9;
   page.heading("Where the time goes", "by difference");
   page.line(
       fmt::format("  {}{}{}{}", left("", 34), right("A", 13), right("B", 13), right("B - A", 15)));
   for (const Term& term : terms_of(sides)) {
     if (term.a == 0_s && term.b == 0_s) continue;
+    // Sums of the same times in another order are the same.
+    const bool same = std::abs((term.b - term.a).in_base()) < kRounding * term.a.in_base();
     page.line(fmt::format("  {}{}{}{}", left(label_of(term.key), 34), right(format(term.a), 13),
-                          right(format(term.b), 13), right(format(term.b - term.a), 15)));
+                          right(format(term.b), 13),
+                          right(format(same ? 0_s : term.b - term.a), 15)));
   }
 }
 

@@ -137,7 +137,10 @@ Result<Results> results_in(std::string_view text) {
     }
     return results;
   } catch (const Json::exception& exception) {
-    return fault(exception.what());
+    return fault(
+        fmt::format("it is not what this version writes ({}); foreshard study export "
+                    "writes it again from its results file",
+                    exception.what()));
   }
 }
 

@@ -62,6 +62,25 @@ TEST(Compare, BreaksEvenBetweenWholeNumbers) {
               HasSubstr("At no value: up to cluster.nodes = 2 B has less, from 3 on A"));
 }
 
+// A cluster is one of A's parts, or takes the place of A's.
+TEST(Compare, PutsClustersBesideEachOther) {
+  const std::string parts =
+      " --model gpt-1.7b --strategy '{tensor_parallel: 8, data_parallel: 2, global_batch: 16}'";
+  const Outcome both = foreshard("compare two-dgx-a100 two-dgx-h100" + parts);
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("A100-SXM-80GB -> H100-SXM"));
+  const Outcome other = foreshard(compare("two-dgx-h100 --format json"));
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.out, HasSubstr("\"cluster.node.device\""));
+  EXPECT_EQ(other.out, foreshard(compare("--set-b cluster=two-dgx-h100 --format json")).out);
+  const Outcome alone = foreshard("compare two-dgx-a100 two-dgx-h100");
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("missing: --model, --strategy"));
+  const Outcome twice = foreshard("compare two-dgx-a100 two-dgx-h100 --cluster two-dgx-1v" + parts);
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("two-dgx-a100 is a cluster, and --cluster names one too"));
+}
+
 // Two grids that differ in a price, one kept in a file and one as JSON.
 TEST(Compare, PutsResultsOfStudiesBesideEachOther) {
   const TemporaryFolder folder;

@@ -99,6 +99,24 @@ TEST(Crossings, LeavesFurtherAxesFree) {
   EXPECT_NEAR(found[1].at, 1 + 2.0 / 6, 1e-9);
 }
 
+// Of many choices, only where the best one changes: here the first falls from best to worst, and
+// the last rises.
+TEST(Crossings, OfManyChoicesAreThoseOfTheBest) {
+  AxisNames x{.name = "x", .values = {}};
+  std::vector<double> times;
+  constexpr std::size_t kMany = kMostPaired + 4;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    x.values.push_back("choice " + std::string(i, 'i'));
+    times.push_back(1.0 + static_cast<double>(i));
+  }
+  for (std::size_t i = 0; i < kMany; ++i) times.push_back(1.0 + static_cast<double>(kMany - i));
+  const auto found = crossings_in(grid_of({{.name = "n", .values = {"1", "2"}}, x}, times));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].first, 0U);
+  EXPECT_EQ(found[0].then, kMany - 1);
+  EXPECT_TRUE(found[0].best);
+}
+
 // Property: as many as the sign of the difference changes, between the values where it does, and
 // each choice is better on its side; also on grids with holes.
 TEST(Crossings, AreTheChangesOfSign) {
