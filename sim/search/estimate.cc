@@ -117,9 +117,10 @@ class Estimator::Tables {
       std::vector<Bytes> peaks;
       for (const FilledForm& form : found.forms->forms)
         peaks.push_back(search::peak(form.loads_of_stage(stage), found.layout->bytes()));
-      result.push_back(
-          {.peak = found.forms->of(strategy.micro_batches(), peaks) + stages_[of_class]->resident(),
-           .memory = stages_[of_class]->memory()});
+      result.push_back({.peak = std::max(found.forms->of(strategy.micro_batches(), peaks),
+                                         stages_[of_class]->at_step()) +
+                                stages_[of_class]->resident(),
+                        .memory = stages_[of_class]->memory()});
     }
     return result;
   }
@@ -229,7 +230,9 @@ class Estimator::Tables {
       std::vector<Bytes> peaks;
       for (const FilledForm& form : found.forms->forms)
         peaks.push_back(search::peak(form.loads(c), found.layout->bytes()));
-      const Bytes peak = found.forms->of(strategy.micro_batches(), peaks) + stages_[c]->resident();
+      const Bytes peak =
+          std::max(found.forms->of(strategy.micro_batches(), peaks), stages_[c]->at_step()) +
+          stages_[c]->resident();
       const Bytes memory = stages_[c]->memory();
       if (c == 0 || memory - peak < estimate.memory - estimate.peak) {
         estimate.peak = peak;
@@ -242,7 +245,7 @@ class Estimator::Tables {
 
   // What the blocks of a layout depend on, and the states of its stages: numbers that are the same.
   static constexpr std::size_t kOfSplit = 16;
-  static constexpr std::size_t kOfLayout = kOfSplit + 4;
+  static constexpr std::size_t kOfLayout = kOfSplit + 5;
 
   // Those of the split first.
   std::array<std::int64_t, kOfLayout> layout_numbers(const Strategy& strategy) {
@@ -265,7 +268,9 @@ class Estimator::Tables {
             strategy.pipeline_parallel,
             strategy.data_parallel,
             number_of(state_sharding(strategy)),
-            last_stage(strategy) == 0 ? 1 : 0};
+            last_stage(strategy) == 0 ? 1 : 0,
+            2 * static_cast<std::int64_t>(strategy.offload_optimizer) +
+                (strategy.offload_parameters ? 1 : 0)};
   }
 
   // Blocks are lowered once for strategies that split a layer alike, whatever their replicas and

@@ -31,8 +31,10 @@
 /// and the largest sum of what the plan has live at once (peaks.h). Each stage is held to the
 /// memory of the devices that it runs on.
 ///
-/// Not modelled (fluid does): contention between groups, and SMs that communication takes from
-/// kernels beside it. A stage with devices of several kinds is as slow as its slowest.
+/// Groups of one stage that do the same share links as if they began at once (CostModel::
+/// sharing_time). Not modelled (fluid does): contention between other operations, and SMs that
+/// communication takes from kernels beside it. A stage with devices of several kinds is as slow as
+/// its slowest.
 #pragma once
 
 #include <memory>

@@ -418,7 +418,9 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
       "rank,time_s,estimate_s,bound_s,model_tflops_per_gpu,mfu,peak_bytes,headroom_bytes,fits,"
       "dominant_overhead";
   const auto varies = [](const std::string& key) { return key != "global_batch"; };
-  const Json columns = knobs_of({});
+  Strategy offloading;  // whose knobs are all there are
+  offloading.offload_parameters = true;
+  const Json columns = knobs_of(offloading);
   for (const auto& [key, value] : columns.items())
     if (varies(key)) text += "," + key;
   text += ",low_s,high_s,idle_devices\n";
@@ -429,8 +431,8 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
                         one.tflops_per_device, one.mfu, whole(one.peak), whole(one.headroom()),
                         one.fits, dominant(one.breakdown, false).key);
     const Json knobs = knobs_of(one.strategy);
-    for (const auto& [key, value] : knobs.items())
-      if (varies(key)) text += "," + csv_of(value);
+    for (const auto& [key, value] : columns.items())
+      if (varies(key)) text += "," + (knobs.contains(key) ? csv_of(knobs[key]) : "");
     text += fmt::format(",{},{},{}\n", one.low.in_base(), one.high.in_base(), one.idle);
   }
   return text;

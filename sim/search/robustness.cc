@@ -40,6 +40,14 @@ class DrawnCost final : public CostModel {
   std::int32_t group_kind(const std::vector<DeviceId>& devices) const override {
     return cost_.group_kind(devices);
   }
+  std::int32_t crowd_kind(const std::vector<std::vector<DeviceId>>& groups) const override {
+    return cost_.crowd_kind(groups);
+  }
+  Result<Seconds> sharing_time(program::CollectiveKind kind, Bytes bytes,
+                               std::int32_t crowd) const override {
+    FORESHARD_ASSIGN(const auto time, cost_.sharing_time(kind, bytes, crowd));
+    return time * of_communication();
+  }
   Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                    const std::vector<DeviceId>& devices) const override {
     FORESHARD_ASSIGN(const auto time, cost_.approximate_time(kind, bytes, devices));

@@ -18,6 +18,7 @@
 #include "sim/search/cuts.h"
 #include "sim/search/internal/peaks.h"
 #include "sim/search/internal/race.h"
+#include "sim/search/offload.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/robustness.h"
@@ -73,6 +74,27 @@ class Ranking {
     one.recompute_layers = most;
     ++counts_.considered;
     add_one(one);
+  }
+
+  // Of those that do not fit, the best estimates with what makes them fit on their hosts.
+  void add_least_offloads(const std::vector<Strategy>& strategies, const Deadline& deadline) {
+    constexpr std::size_t kMost = 24;
+    std::vector<std::pair<Seconds, const Strategy*>> large;
+    for (const Strategy& one : strategies) {
+      if (deadline.is_over_for_estimates()) break;
+      const auto memory = estimator_.memory(one);
+      if (!memory || memory->peak <= memory->memory) continue;
+      if (const auto estimate = estimator_.rank(one)) large.emplace_back(estimate->step, &one);
+    }
+    std::ranges::stable_sort(large, {}, &std::pair<Seconds, const Strategy*>::first);
+    if (large.size() > kMost) large.resize(kMost);
+    for (const auto& [step, one] : large) {
+      for (const Strategy& offloaded :
+           least_offloads(*one, model_, place_.pool.size(), estimator_)) {
+        ++counts_.considered;
+        add_one(offloaded);
+      }
+    }
   }
 
   // With other cuts of the pipeline, if `uneven`.
@@ -367,6 +389,12 @@ Result<std::vector<Candidate>> ranked(const study::LoadedStudy& study, const Clu
       add_counts(fewest.counts(), result);
       std::ranges::move(fewest.candidates(), std::back_inserter(own));
     }
+    if (!study.strategy.offloads() && space.offload) {
+      Ranking offloaded(study, cluster, place);
+      offloaded.add_least_offloads(found.candidates, deadline);
+      add_counts(offloaded.counts(), result);
+      std::ranges::move(offloaded.candidates(), std::back_inserter(own));
+    }
     std::ranges::move(own, std::back_inserter(candidates));
   }
   std::ranges::stable_sort(candidates, {},
@@ -536,13 +564,6 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     return study.loader.error_at("model",
                                  "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");
-  if (study.strategy.offloads())
-    return study.loader.error_at(study.strategy.offload_activation_layers > 0
-                                     ? "strategy.offload_activation_layers"
-                                     : "strategy.offload_optimizer",
-                                 "a search offloads nothing to the host",
-                                 "leave out offload_activation_layers, offload_optimizer and "
-                                 "offload_parameters, or simulate strategies one by one");
   if (!options.why_not.empty()) FORESHARD_TRY(narrowed(options.space, options.why_not));
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;

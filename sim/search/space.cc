@@ -453,6 +453,9 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
                     "fastest first.")
           .optional("idle", &SearchSpace::idle,
                     "Whether devices may be left over where the sizes do not divide.")
+          .optional("offload", &SearchSpace::offload,
+                    "Whether the fastest strategies that need too much memory are tried with the "
+                    "least on their hosts that makes them fit. The memory of hosts is not counted.")
           .check("tensor_parallel", sizes(&SearchSpace::tensor_parallel))
           .check("pipeline_parallel", sizes(&SearchSpace::pipeline_parallel))
           .check("data_parallel", sizes(&SearchSpace::data_parallel))
@@ -493,25 +496,31 @@ Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Mode
 }
 
 nlohmann::ordered_json knobs_of(const Strategy& strategy) {
-  return {{"tensor_parallel", strategy.tensor_parallel},
-          {"pipeline_parallel", strategy.pipeline_parallel},
-          {"context_parallel", strategy.context_parallel},
-          {"data_parallel", strategy.data_parallel},
-          {"expert_parallel", strategy.expert_parallel},
-          {"expert_tensor_parallel", strategy.expert_tensor_parallel},
-          {"token_dispatcher", yaml::name_of(strategy.token_dispatcher)},
-          {"overlap_experts", strategy.overlap_experts},
-          {"sequence_parallel", strategy.sequence_parallel},
-          {"rank_order", strategy.rank_order},
-          {"schedule", strategy.schedule},
-          {"virtual_stages", strategy.virtual_stages},
-          {"layers_per_stage", strategy.layers_per_stage},
-          {"micro_batch", strategy.micro_batch},
-          {"global_batch", strategy.global_batch},
-          {"recompute", yaml::name_of(strategy.recompute)},
-          {"recompute_layers", strategy.recompute_layers},
-          {"zero_stage", strategy.zero_stage},
-          {"shard_replicas", strategy.shard_replicas}};
+  nlohmann::ordered_json knobs = {{"tensor_parallel", strategy.tensor_parallel},
+                                  {"pipeline_parallel", strategy.pipeline_parallel},
+                                  {"context_parallel", strategy.context_parallel},
+                                  {"data_parallel", strategy.data_parallel},
+                                  {"expert_parallel", strategy.expert_parallel},
+                                  {"expert_tensor_parallel", strategy.expert_tensor_parallel},
+                                  {"token_dispatcher", yaml::name_of(strategy.token_dispatcher)},
+                                  {"overlap_experts", strategy.overlap_experts},
+                                  {"sequence_parallel", strategy.sequence_parallel},
+                                  {"rank_order", strategy.rank_order},
+                                  {"schedule", strategy.schedule},
+                                  {"virtual_stages", strategy.virtual_stages},
+                                  {"layers_per_stage", strategy.layers_per_stage},
+                                  {"micro_batch", strategy.micro_batch},
+                                  {"global_batch", strategy.global_batch},
+                                  {"recompute", yaml::name_of(strategy.recompute)},
+                                  {"recompute_layers", strategy.recompute_layers},
+                                  {"zero_stage", strategy.zero_stage},
+                                  {"shard_replicas", strategy.shard_replicas}};
+  if (strategy.offloads()) {
+    knobs["offload_activation_layers"] = strategy.offload_activation_layers;
+    knobs["offload_optimizer"] = yaml::name_of(strategy.offload_optimizer);
+    knobs["offload_parameters"] = strategy.offload_parameters;
+  }
+  return knobs;
 }
 
 std::string in_words(const Strategy& strategy) {
@@ -544,6 +553,7 @@ std::string_view misfit_text(std::string_view key) {
   if (key == "token_dispatcher") return "the dispatcher does not do that division of experts";
   if (key == "layers_per_stage") return "that cut has other pieces or layers";
   if (key == "schedule") return "the schedule does not do so many stages or micro-batches";
+  if (key.starts_with("offload_")) return "what the study offloads does not go with the split";
   if (key == "shard_replicas") return "data-parallel ranks do not divide into the sets of shards";
   return "a tensor cannot be split that way";
 }

@@ -57,6 +57,10 @@ struct SearchSpace {
   std::vector<std::int64_t> layers_per_stage = {};
   /// Mesh axes, the one whose ranks are nearest to each other first.
   std::vector<std::vector<std::string>> rank_order = {};
+  /// Whether what does not fit is tried with optimizer states, parameters and activations on the
+  /// hosts (offload.h), whose memory is not counted. Where `base` offloads, all that is tried does
+  /// so too, and nothing more is.
+  bool offload = false;
   bool idle = true;  ///< Whether devices may be left over where the sizes do not divide.
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
@@ -121,7 +125,7 @@ inline bool is_uneven(const SearchSpace& space) {
 }
 
 /// The knobs of a strategy by their keys in its file, those that a space varies and the two that
-/// follow from them.
+/// follow from them; what it has on the hosts, if it has.
 nlohmann::ordered_json knobs_of(const Strategy& strategy);
 
 /// As describe() (strategies/parallelism/strategy.h), with what that leaves out and a search

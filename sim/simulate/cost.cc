@@ -50,6 +50,20 @@ std::int32_t SimulatedCost::group_kind(const std::vector<DeviceId>& devices) con
   return group_kinds_->of(devices);
 }
 
+Sharing& SimulatedCost::sharing() const {
+  if (!sharing_) sharing_ = std::make_unique<Sharing>(cluster_, communication_, routing_);
+  return *sharing_;
+}
+
+std::int32_t SimulatedCost::crowd_kind(const std::vector<std::vector<DeviceId>>& groups) const {
+  return sharing().crowd_kind(groups);
+}
+
+Result<Seconds> SimulatedCost::sharing_time(program::CollectiveKind kind, Bytes bytes,
+                                            std::int32_t crowd) const {
+  return sharing().time(kind, bytes, crowd);
+}
+
 comm::Participants SimulatedCost::participants(program::CollectiveKind kind,
                                                const std::vector<DeviceId>& devices) const {
   comm::Participants group{.cluster = &cluster_, .devices = devices, .flow = 0};
@@ -63,7 +77,7 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
 
 Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
                                                   const std::vector<DeviceId>& devices) const {
-  if (devices.size() < 2) return Seconds{};
+  if (devices.size() < 2 && !program::is_with_host(kind)) return Seconds{};
   const std::pair key(kind, group_kind(devices));
   auto known = forms_.find(key);
   if (known == forms_.end()) {

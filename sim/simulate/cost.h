@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/compute/operator_time.h"
+#include "sim/simulate/sharing.h"
 #include "strategies/comm/choose.h"
 #include "strategies/cost/cost_model.h"
 
@@ -31,6 +32,9 @@ class SimulatedCost final : public CostModel {
   Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                      const std::vector<DeviceId>& devices) const override;
   std::int32_t group_kind(const std::vector<DeviceId>& devices) const override;
+  std::int32_t crowd_kind(const std::vector<std::vector<DeviceId>>& groups) const override;
+  Result<Seconds> sharing_time(program::CollectiveKind kind, Bytes bytes,
+                               std::int32_t crowd) const override;
   Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                    const std::vector<DeviceId>& devices) const override;
   Result<Seconds> exchange_time(const std::vector<DeviceTransfer>& transfers) const override;
@@ -41,6 +45,7 @@ class SimulatedCost final : public CostModel {
  private:
   class GroupKinds;
 
+  Sharing& sharing() const;
   comm::Participants participants(program::CollectiveKind kind,
                                   const std::vector<DeviceId>& devices) const;
 
@@ -49,6 +54,7 @@ class SimulatedCost final : public CostModel {
   std::optional<program::TokenRouting> routing_;
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
   mutable std::unique_ptr<GroupKinds> group_kinds_;  // once they are asked for
+  mutable std::unique_ptr<Sharing> sharing_;         // likewise
   mutable std::map<std::pair<program::CollectiveKind, std::int32_t>, comm::Repertoire> forms_;
   mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, comm::Repertoire>
       approximate_;

@@ -35,7 +35,8 @@ class CostModel {
   /// Time of `kernel` alone on an idle device of that type.
   virtual Seconds kernel_time(const Kernel& kernel, DeviceTypeId type) const = 0;
 
-  /// Time of one operation among `devices` (of a transfer: sender, receiver) on idle links.
+  /// Time of one operation among `devices` (of a transfer: sender, receiver; of an operation with
+  /// the host: the one) on idle links.
   /// \return kInfeasible where two of them have no route.
   virtual Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                              const std::vector<DeviceId>& devices) const = 0;
@@ -44,8 +45,18 @@ class CostModel {
   /// because the routes among them are alike. Others have other numbers.
   virtual std::int32_t group_kind(const std::vector<DeviceId>& devices) const = 0;
 
-  /// The same in time that hardly grows with the devices, for ranking: of large groups a few
-  /// members stand for all.
+  /// A number that crowds (groups of as many devices each that begin an operation at once) share
+  /// whose groups are alike and lie alike to each other. Others have other numbers.
+  virtual std::int32_t crowd_kind(const std::vector<std::vector<DeviceId>>& groups) const = 0;
+
+  /// What the slowest group of such a crowd takes longer than communication_time, because others
+  /// of it use the same links.
+  /// \return kInfeasible where two devices of a group have no route.
+  virtual Result<Seconds> sharing_time(program::CollectiveKind kind, Bytes bytes,
+                                       std::int32_t crowd) const = 0;
+
+  /// As communication_time, in time that hardly grows with the devices, for ranking: of large
+  /// groups a few members stand for all.
   /// \pre their nodes are alike and have as many of them each.
   virtual Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                            const std::vector<DeviceId>& devices) const = 0;

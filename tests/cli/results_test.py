@@ -109,7 +109,8 @@ class Results(unittest.TestCase):
         space = ("search", SMALL, "--format", "json", "--top", "2", "--simulate", "2",
                  "--certify", "0", "--why-not", "mb1")
         self.hold("foreshard.search/1", result(*space),
-                  result(*space, "--set", "model.layers=960", codes=(0, 3)))
+                  result(*space, "--set", "model.layers=960", codes=(0, 3)),
+                  result(*space, "--set", "strategy.offload_optimizer=cpu"))
 
     def test_explanation(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -21,5 +21,5 @@ foreshard_test(simulate_folding_test
           ../strategies/lower/random_strategy.cc
   DEPS foreshard_simulate foreshard_lower)
 foreshard_test(simulate_cost_test
-  SOURCES simulate/cost_test.cc
+  SOURCES simulate/cost_test.cc simulate/sharing_test.cc simulate/small.cc
   DEPS foreshard_study)

@@ -25,6 +25,11 @@ constexpr std::int32_t kSettled = 8;
 // Steps between two walks, at most.
 constexpr std::int32_t kNotWalked = 16;
 
+// Shards of gradients go to the CPU as they are made.
+bool offloads_gradients(const Strategy& strategy) {
+  return strategy.offload_optimizer == OptimizerOffload::kCpu;
+}
+
 // The same block for all layers that differ in their recomputation alone.
 void forget_recomputation(plan::Parts& parts, const std::vector<LayerVariant>& variants) {
   for (plan::Unit& unit : parts.units) {
@@ -163,7 +168,9 @@ Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
                                               strategy.virtual_stages,
                                               all ? micro_batches : 0,
                                               cuts_.of(strategy.layers_per_stage),
-                                              strategy.overlap_experts ? 1 : 0};
+                                              strategy.overlap_experts ? 1 : 0,
+                                              2 * strategy.offload_activation_layers +
+                                                  (offloads_gradients(strategy) ? 1 : 0)};
   if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
   PlanForms forms{.micro_batches = fewer, .period = period};
   FORESHARD_TRY(add_form(strategy, layout, all ? micro_batches : fewer, forms));

@@ -122,7 +122,7 @@ class Forms {
     PlanForms forms{};
     std::int64_t number = 0;
   };
-  static constexpr std::size_t kOfForm = 8;
+  static constexpr std::size_t kOfForm = 9;
 
   KnownLabels& labels_of(const Strategy& strategy);
   Result<Known*> form_of(const Strategy& strategy, Layout& layout, std::int64_t pattern);

@@ -9,6 +9,7 @@
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/reserve.h"
+#include "strategies/program/lower/host_blocks.h"
 #include "strategies/program/lower/optimizer_block.h"
 #include "strategies/program/lower/quantized_weights.h"
 #include "strategies/program/lower/resident.h"
@@ -95,6 +96,7 @@ Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Place
       devices_of_stages_(places.of_stages(mesh_)),
       bytes_(bytes_of(strategy, model, blocks())) {
   find_like_blocks();
+  tell_stages_apart();
 }
 
 // Layers that differ in their recomputation alone.
@@ -114,6 +116,29 @@ void Layout::find_like_blocks() {
   }
 }
 
+// Groups of some stages may straddle nodes where those of others do not. Where none differ, nothing
+// is told apart: layouts of other groups then share forms of plans.
+void Layout::tell_stages_apart() {
+  const auto stages = static_cast<std::int32_t>(devices_of_stages_.size());
+  if (stages == 1) return;
+  std::vector<std::vector<std::int32_t>> met;
+  std::vector<std::int32_t> ordinals;
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
+    std::vector<std::int32_t> own;
+    for (const auto& axes : axes_of(split_.blocks)) {
+      const search::Groups groups(mesh_, axes);
+      if (groups.stages().size == stages)
+        own.push_back(times_.group_kinds(groups, strategy_.devices(), {}, stage));
+    }
+    const auto known = std::ranges::find(met, own);
+    ordinals.push_back(static_cast<std::int32_t>(known - met.begin()));
+    if (known == met.end()) met.push_back(std::move(own));
+  }
+  stages_differ_ = met.size() > 1;
+  for (std::size_t stage = 0; stage < ordinals.size(); ++stage)
+    devices_of_stages_[stage] = places_.variant(devices_of_stages_[stage], ordinals[stage]);
+}
+
 // The local shapes of a split do not depend on the number of replicas and stages.
 lower::LoweredModel& Layout::blocks() {
   split_.blocks.mesh = mesh_;
@@ -123,22 +148,32 @@ lower::LoweredModel& Layout::blocks() {
 }
 
 std::int32_t Layout::transfer_kind(std::int32_t from, std::int32_t to) {
-  const std::int32_t kind =
-      times_.transfer_kind(line_of(mesh_, axis_of(mesh_, "pipeline")), from, to);
-  auto known = std::ranges::find(transfer_kinds_, kind);
-  if (known == transfer_kinds_.end()) known = transfer_kinds_.insert(known, kind);
-  return static_cast<std::int32_t>(known - transfer_kinds_.begin());
+  const Line line = line_of(mesh_, axis_of(mesh_, "pipeline"));
+  const std::int32_t kind = times_.transfer_kind(line, from, to);
+  auto known = std::ranges::find(transfers_, kind, &Transfer::kind);
+  if (known == transfers_.end()) known = transfers_.insert(known, {.kind = kind});
+  for (const std::int32_t crowd : times_.transfer_crowds(line, from, to, strategy_.devices()))
+    if (std::ranges::find(known->crowds, crowd) == known->crowds.end())
+      known->crowds.push_back(crowd);
+  return static_cast<std::int32_t>(known - transfers_.begin());
 }
 
 Result<const ModelTimes*> Layout::passes(std::int32_t devices) {
   if (const auto known = passes_.find(devices); known != passes_.end()) return known->second;
-  const Kinds& kinds = places_.set(devices);
+  const Kinds kinds = places_.set(devices);
+  const auto stage =
+      stages_differ_ ? static_cast<std::int32_t>(std::ranges::find(devices_of_stages_, devices) -
+                                                 devices_of_stages_.begin())
+                     : kAnyStage;
   std::vector<std::int32_t> groups;
-  for (const auto& axes : axes_of(split_.blocks))
-    groups.push_back(times_.group_kinds(search::Groups(mesh_, axes), strategy_.devices(), kinds));
+  for (const auto& axes : axes_of(split_.blocks)) {
+    const search::Groups of(mesh_, axes);
+    groups.push_back(times_.group_kinds(of, strategy_.devices(), kinds,
+                                        of.stages().size > 1 ? stage : kAnyStage));
+  }
   auto known = split_.times.find({groups, devices});
   if (known == split_.times.end()) {
-    FORESHARD_ASSIGN(auto times, model_times(blocks(), kinds, times_));
+    FORESHARD_ASSIGN(auto times, model_times(blocks(), kinds, times_, stage));
     known = split_.times.emplace(std::pair(std::move(groups), devices), std::move(times)).first;
   }
   return passes_[devices] = &known->second;
@@ -163,6 +198,9 @@ Layout::Stage& Layout::stage(StageHolds holds, const Strategy& strategy, std::in
   for (const std::int32_t kind : kinds) stage.memory_ = std::min(stage.memory_, memory_of(kind));
   stage.memory_ -= reserve_of(strategy);
   stage.groups_ = lower::groups_of_stage(strategy, model_, all, first);
+  if (strategy.offload_optimizer == OptimizerOffload::kFetch)
+    stage.at_step_ =
+        lower::element_bytes(strategy).optimizer * static_cast<double>(updated_elements(stage));
   return stage;
 }
 
@@ -192,25 +230,30 @@ Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
       FORESHARD_CHECK(false && "pass_time_of");
     case Kind::kGather:
       return gathering(symbol);
-    case Kind::kReduce: {
-      const auto& parameters = all.all()[static_cast<std::size_t>(symbol.block)]->parameters;
-      const auto over = reduced_over(parameters).at(static_cast<std::size_t>(symbol.other));
-      std::int64_t count = 0;
-      for (const plan::ParameterGroup& group : own_groups(symbol.block))
-        if (group.over == over) count += group.trained();
+    case Kind::kReduce:
+    case Kind::kReduceAll: {
+      const auto [count, over] = reduced(symbol, stage);
       return reduction(count, over);
     }
+    case Kind::kOffloadGradients:
+    case Kind::kOffloadAllGradients: {
+      const auto [count, over] = reduced(symbol, stage);
+      return gradient_copy(count, over);
+    }
+    case Kind::kOffload:
+    case Kind::kFetch:
+      return copy(symbol.kind == Kind::kOffload ? program::CollectiveKind::kToHost
+                                                : program::CollectiveKind::kFromHost,
+                  bytes_[static_cast<std::size_t>(symbol.block)].kept);
     case Kind::kGatherAll:
       return gathering(cut(stage->groups_).at(static_cast<std::size_t>(symbol.other)));
-    case Kind::kReduceAll:
-      return reduction(stage->groups_, symbol.other);
     case Kind::kCopies:
       return copies_time(stage->groups_, symbol.other);
     case Kind::kTie:
       return times_.ends(
           program::CollectiveKind::kAllReduce,
           size_of(gradient_dtype()) * static_cast<double>(all.head.largest_parameter),
-          line_of(mesh_, axis_of(mesh_, "pipeline")));
+          line_of(mesh_, axis_of(mesh_, "pipeline")), strategy_.devices());
     case Kind::kTransfer:
       return transfer_time(symbol.other);
     case Kind::kSync:
@@ -242,13 +285,35 @@ Result<Seconds> Layout::reduction(std::int64_t count, const std::vector<Axis>& o
   return chain_time(block, mesh_, times_);
 }
 
-// The sum of those groups that are reduced over the `place`-th of their axes.
-Result<Seconds> Layout::reduction(const Groups& groups, std::int32_t place) {
-  const auto over = reduced_over(groups).at(static_cast<std::size_t>(place));
-  std::int64_t count = 0;
+// Of `groups`, those that are reduced over the `place`-th of the axes of `of`.
+Layout::Reduced Layout::reduced(const Groups& groups, const Groups& of, std::int32_t place) {
+  Reduced result{.over = reduced_over(of).at(static_cast<std::size_t>(place))};
   for (const plan::ParameterGroup& group : groups)
-    if (group.over == over) count += group.trained();
-  return reduction(count, over);
+    if (group.over == result.over) result.count += group.trained();
+  return result;
+}
+
+Layout::Reduced Layout::reduced(const Symbol& symbol, const Stage* stage) {
+  if (stage != nullptr) return reduced(stage->groups_, stage->groups_, symbol.other);
+  const auto& parameters = blocks().all()[static_cast<std::size_t>(symbol.block)]->parameters;
+  return reduced(own_groups(symbol.block), parameters, symbol.other);
+}
+
+Result<Seconds> Layout::copy(program::CollectiveKind kind, Bytes bytes) {
+  return times_.slower_end(kind, bytes, search::Groups(mesh_, {}), strategy_.devices());
+}
+
+// What a reduction leaves to one rank.
+std::int64_t Layout::reduced_elements(std::int64_t count, const std::vector<Axis>& over) const {
+  if (!states_.cuts_optimizer) return count;
+  plan::ParameterGroup group{};
+  std::ranges::set_intersection(shard_axes(mesh_), over, std::back_inserter(group.over));
+  return shard_of(count, group);
+}
+
+Result<Seconds> Layout::gradient_copy(std::int64_t count, const std::vector<Axis>& over) {
+  return copy(program::CollectiveKind::kToHost,
+              size_of(DType::kFp32) * static_cast<double>(reduced_elements(count, over)));
 }
 
 Result<Seconds> Layout::gathering(std::int64_t count, const std::vector<Axis>& over) {
@@ -328,7 +393,17 @@ Result<Seconds> Layout::gathering(const Symbol& symbol) {
       symbol.direction == Direction::kBackward && each && of.recompute == Recompute::kFull;
   const std::int64_t plain =
       group.elements - (strategy_.quantized_parameters ? group.quantized : 0);
-  return (twice ? 2.0 : 1.0) * time + cast_time(shard_of(plain, group)) +
+  Seconds from_host;
+  if (strategy_.offload_parameters) {
+    const Bytes element = lower::element_bytes(strategy_).parameter;
+    const std::int64_t held =
+        element == size_of(strategy_.precision)
+            ? lower::gathered_elements(strategy_, group.elements, group.quantized)
+            : group.elements;
+    FORESHARD_ASSIGN(from_host, copy(program::CollectiveKind::kFromHost,
+                                     element * static_cast<double>(shard_of(held, group))));
+  }
+  return from_host + (twice ? 2.0 : 1.0) * time + cast_time(shard_of(plain, group)) +
          slowest(lower::weight_casts(
              strategy_,
              lower::cast_at_gather(strategy_, group.quantized, shard_of(group.quantized, group))));
@@ -340,14 +415,16 @@ Result<Seconds> Layout::transfer_time(std::int32_t kind) {
   double count = 1;
   for (const auto extent : local_shape(all.boundary_shape, all.boundary_sent, mesh_))
     count *= static_cast<double>(extent);
-  FORESHARD_ASSIGN(const auto time,
-                   times_.transfer(size_of(strategy_.precision) * count,
-                                   transfer_kinds_.at(static_cast<std::size_t>(kind))));
+  const Bytes bytes = size_of(strategy_.precision) * count;
+  const Transfer& transfer = transfers_.at(static_cast<std::size_t>(kind));
+  FORESHARD_ASSIGN(const auto time, times_.transfer(bytes, transfer.kind));
+  FORESHARD_ASSIGN(const auto shared,
+                   times_.sharing(program::CollectiveKind::kSend, bytes, transfer.crowds));
   Block block;
   lower::append_reshard(block, "", all.boundary_shape, strategy_.precision, all.boundary_sent,
                         all.boundary, mesh_, lower::stream(lower::kTensorStream), {});
   FORESHARD_ASSIGN(const auto whole, chain_time(block, mesh_, times_));
-  return time + whole;
+  return time + shared + whole;
 }
 
 // The gradients of the `place`-th group of copies.
@@ -391,26 +468,46 @@ Result<Seconds> Layout::update_time(Stage& stage) {
     FORESHARD_ASSIGN(const auto once, chain_time(block, mesh_, times_));
     exchanges += static_cast<double>(exchange->times) * once;
   }
-  return optimizer_kernels(stage).slowest + exchanges;
+  Seconds with_host;
+  if (strategy_.offload_optimizer == OptimizerOffload::kCpu) {
+    std::int64_t copied = 0;
+    for (const plan::ParameterGroup& group : stage.groups_)
+      if (ways(group.over, mesh_) > 1) copied += reduced_elements(group.trained(), group.over);
+    const std::int64_t count = updated_elements(stage);
+    Block step;
+    lower::append_cpu_step(step, strategy_, count, std::max<std::int64_t>(0, count - copied));
+    FORESHARD_ASSIGN(with_host, chain_time(step, mesh_, times_));
+  } else if (strategy_.offload_optimizer == OptimizerOffload::kFetch) {
+    FORESHARD_ASSIGN(const auto from, copy(program::CollectiveKind::kFromHost, stage.at_step_));
+    FORESHARD_ASSIGN(const auto to, copy(program::CollectiveKind::kToHost, stage.at_step_));
+    with_host = from + to;
+  }
+  return optimizer_kernels(stage).slowest + exchanges + with_host;
+}
+
+// Parameters that the optimizer updates on one rank.
+std::int64_t Layout::updated_elements(const Stage& stage) const {
+  std::int64_t count = 0;
+  for (const auto& group : plan::by_shards(stage.groups_, mesh_))
+    count += states_.cuts_optimizer ? shard_of(group.trained(), group) : group.trained();
+  return count;
 }
 
 const Spread& Layout::optimizer_kernels(Stage& stage) {
   if (stage.optimizer_) return *stage.optimizer_;
   const auto groups = plan::by_shards(stage.groups_, mesh_);
-  std::int64_t count = 0;
+  const std::int64_t count = updated_elements(stage);
   std::int64_t cast = 0;
-  for (const auto& group : groups) {
-    count += states_.cuts_optimizer ? shard_of(group.trained(), group) : group.trained();
-    cast += lower::cast_at_step_end(strategy_, group, mesh_);
-  }
+  for (const auto& group : groups) cast += lower::cast_at_step_end(strategy_, group, mesh_);
   Spread sum;
   const auto add = [&](const Kernel& kernel, double times) {
     const Spread one = times_.kernel(kernel, places_.set(stage.holds_.devices));
     sum.slowest += times * one.slowest;
     sum.fastest += times * one.fastest;
   };
+  const bool on_cpu = strategy_.offload_optimizer == OptimizerOffload::kCpu;
   for (const UpdateStep& step : lower::update_steps(strategy_, mesh_, groups))
-    if (const auto* one = std::get_if<UpdateKernel>(&step))
+    if (const auto* one = std::get_if<UpdateKernel>(&step); one != nullptr && !on_cpu)
       add(one->kernel, static_cast<double>(one->times));
   if (strategy_.framework->gradient_clipping)
     add(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}, 1);

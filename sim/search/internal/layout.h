@@ -51,7 +51,8 @@ class Layout {
   lower::LoweredModel& blocks();
   const std::vector<MeshAxis>& mesh() const { return mesh_; }
   const StateSharding& states() const { return states_; }
-  /// Of each stage, as what Places::set takes.
+  /// Of each stage, as what Places::set takes: equal where stages have the same kinds of device,
+  /// and what their blocks communicate over is alike.
   const std::vector<std::int32_t>& devices_of_stages() const { return devices_of_stages_; }
   /// Of transfers between stages that take the same time: numbered in the order in which they were
   /// first asked for, so that layouts whose transfers differ in the same places have like kinds.
@@ -70,12 +71,14 @@ class Layout {
    public:
     Bytes resident() const { return resident_; }  ///< Of the whole step, without what is passing.
     Bytes memory() const { return memory_; }      ///< Of the smallest device, for tensors.
+    Bytes at_step() const { return at_step_; }    ///< What the optimizer's step fetches.
 
    private:
     friend class Layout;
     StageHolds holds_;
     Bytes resident_;
     Bytes memory_;
+    Bytes at_step_;
     std::vector<plan::ParameterGroup> groups_;
     std::vector<std::pair<std::array<std::int32_t, 3>, Seconds>> times_{};
     std::optional<Spread> optimizer_{};  // its kernels alone
@@ -90,13 +93,28 @@ class Layout {
 
  private:
   using Groups = std::vector<plan::ParameterGroup>;
+  struct Transfer {
+    std::int32_t kind = 0;      // as Times::transfer_kind
+    Times::Crowds crowds = {};  // of all stages whose transfers are of the kind
+  };
 
   void find_like_blocks();
   Result<Seconds> found(const Symbol& symbol, Stage* stage);
   Result<Seconds> conversion(std::int64_t count, DType dtype, const Attribute& from,
                              const Attribute& to);
   Result<Seconds> reduction(std::int64_t count, const std::vector<Axis>& over);
-  Result<Seconds> reduction(const Groups& groups, std::int32_t place);
+  // Gradients of those groups that are reduced over the same axes.
+  struct Reduced {
+    std::int64_t count = 0;
+    std::vector<Axis> over{};
+  };
+  static Reduced reduced(const Groups& groups, const Groups& of, std::int32_t place);
+  Reduced reduced(const Symbol& symbol, const Stage* stage);
+  // With the host.
+  Result<Seconds> copy(program::CollectiveKind kind, Bytes bytes);
+  Result<Seconds> gradient_copy(std::int64_t count, const std::vector<Axis>& over);
+  std::int64_t reduced_elements(std::int64_t count, const std::vector<Axis>& over) const;
+  std::int64_t updated_elements(const Stage& stage) const;
   Result<Seconds> gathering(std::int64_t count, const std::vector<Axis>& over);
   Result<Seconds> gathering(const plan::ParameterGroup& group);
   Result<Seconds> gathering(const Symbol& symbol);
@@ -105,6 +123,7 @@ class Layout {
   Result<Seconds> copies_time(const Groups& groups, std::int32_t place);
   Result<Seconds> norm_time();
   Result<Seconds> update_time(Stage& stage);
+  void tell_stages_apart();
   Seconds slowest(const std::vector<Pass>& passes);
   Seconds cast_time(std::int64_t shard);
   Groups own_groups(std::int32_t block);
@@ -123,10 +142,11 @@ class Layout {
   std::vector<MeshAxis> mesh_;
   StateSharding states_;
   std::vector<std::int32_t> devices_of_stages_;
+  bool stages_differ_ = false;  // in what they communicate over
   std::array<BlockBytes, kBlocks> bytes_;
   std::array<std::size_t, kBlocks> first_like_{};     // the first block with the same parameters
-  std::vector<std::int32_t> transfer_kinds_;          // as Times::transfer_kind
   std::map<std::int32_t, const ModelTimes*> passes_;  // by set of devices
+  std::vector<Transfer> transfers_;                   // by kind
   std::deque<Stage> stages_;
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;  // of symbols of no stage
 };

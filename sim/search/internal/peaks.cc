@@ -112,6 +112,7 @@ class Passes {
       has_buckets = has_buckets || ((action.takes | action.gives_back) & kOfBuckets) != 0;
       if (action.kind == ActionKind::kReduce)
         opened_by_[bucket(action).opened_by].insert(action.what);
+      has_buckets = has_buckets || action.kind == ActionKind::kOffload;
     }
     if (has_buckets) order_.emplace(role, blocking_launches);
   }
@@ -123,6 +124,10 @@ class Passes {
         add(id);
       } else if (it.kind == ActionKind::kReduce && (it.gives_back & plan::kGradient) != 0) {
         reduced_[it.what] = id;
+      } else if (it.kind == ActionKind::kOffload) {
+        offloads_.push_back(id);
+      } else if (it.kind == ActionKind::kFetch) {
+        kept_.add({like(it.units.first), 1}, 1);  // it may begin as soon as it is issued
       } else if (it.kind == ActionKind::kSync && it.after.empty()) {
         pass_before_ = {};
       }
@@ -227,6 +232,12 @@ class Passes {
     const bool waits_for_pass = receives || blocking_launches_ || follows_on(pass) ||
                                 std::ranges::find(pass.after, pass_before_id_) != pass.after.end();
     update_gradients(id);
+    // What is on the host for certain, for a pass that waits for the copy.
+    std::erase_if(offloads_, [&](ActionId offload) {
+      if (!order_->waits(id, offload)) return false;
+      kept_.add({like(action(offload).units.first), 1}, -1);
+      return true;
+    });
     const plan::Run units = like(pass);
     PassForm form{.units = units,
                   .direction = pass.direction,
@@ -263,6 +274,7 @@ class Passes {
   std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // buckets by unit
   std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
   std::map<std::int32_t, ActionId> reduced_;                  // their reductions, perhaps not done
+  std::vector<ActionId> offloads_;                            // perhaps not done
   Live kept_;
   Live held_;
   LastUnit pass_before_{};

@@ -5,7 +5,8 @@
 /// strategies whose plans have the same form share what is found of it.
 ///
 /// A buffer that another lane gives back (a gradient that is being reduced) counts until something
-/// that the pass waits for says that it is gone (plan::Order).
+/// that the pass waits for says that it is gone (plan::Order). So do activations on their way to
+/// the host; those that come back count from where they are asked for.
 #pragma once
 
 #include <array>

@@ -42,13 +42,18 @@ const std::vector<std::int32_t>& Places::of_stages(const std::vector<MeshAxis>& 
       stages[static_cast<std::size_t>(rank / stride % pipeline->size)].insert(kind_of(rank));
   }
   for (const auto& stage : stages)
-    known->second.push_back(number_of(Kinds(stage.begin(), stage.end())));
+    known->second.push_back(number_of(Kinds(stage.begin(), stage.end()), 0));
   return known->second;
 }
 
-std::int32_t Places::number_of(Kinds kinds) {
-  auto known = std::ranges::find(sets_, kinds);
-  if (known == sets_.end()) known = sets_.insert(known, std::move(kinds));
+std::int32_t Places::variant(std::int32_t number, std::int32_t ordinal) {
+  return ordinal == 0 ? number : number_of(set(number), ordinal);
+}
+
+std::int32_t Places::number_of(Kinds kinds, std::int32_t ordinal) {
+  std::pair wanted(std::move(kinds), ordinal);
+  auto known = std::ranges::find(sets_, wanted);
+  if (known == sets_.end()) known = sets_.insert(known, std::move(wanted));
   return static_cast<std::int32_t>(known - sets_.begin());
 }
 

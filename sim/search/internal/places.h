@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "strategies/program/lower/block.h"
@@ -39,16 +40,21 @@ class Places {
   /// The kinds of each stage's devices where ranks are numbered as `mesh` says, as what `set`
   /// takes. Cost: that of a look at every rank, the first time that the mesh is asked for.
   const std::vector<std::int32_t>& of_stages(const std::vector<MeshAxis>& mesh);
-  const Kinds& set(std::int32_t number) const { return sets_[static_cast<std::size_t>(number)]; }
+  const Kinds& set(std::int32_t number) const {
+    return sets_[static_cast<std::size_t>(number)].first;
+  }
+  /// The same set for stages that differ from others of it in what they communicate over: the
+  /// `ordinal`-th of such; 0: none does.
+  std::int32_t variant(std::int32_t number, std::int32_t ordinal);
 
  private:
-  std::int32_t number_of(Kinds kinds);
+  std::int32_t number_of(Kinds kinds, std::int32_t ordinal);
 
   const ClusterView& cluster_;
   std::vector<std::int32_t> devices_;
   std::vector<std::int32_t> kind_of_rank_;
   std::vector<DeviceKind> kinds_;
-  std::vector<Kinds> sets_;
+  std::vector<std::pair<Kinds, std::int32_t>> sets_;  // with their ordinals
   // By stride and size of the axis, and all ranks.
   std::map<std::array<std::int64_t, 3>, std::vector<std::int32_t>> of_stages_;
 };

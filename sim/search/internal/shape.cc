@@ -86,7 +86,6 @@ class Compiler {
     own.edge = static_cast<std::int32_t>(edges_.size()) - 1;
   }
 
-  std::int32_t block_of(std::int32_t unit) const { return plan_.parts.units[index(unit)].block; }
   const plan::Bucket& bucket(const Action& action) const {
     return plan_.buckets[index(action.what)];
   }
@@ -154,8 +153,13 @@ class Compiler {
         return number_of({.kind = Kind::kOptimizer, .role = of_class});
       case ActionKind::kOffload:
       case ActionKind::kFetch:
+        return number_of(
+            {.kind = action.kind == ActionKind::kOffload ? Kind::kOffload : Kind::kFetch,
+             .units = like(role, action.chunk, {action.units.first, 1})});
       case ActionKind::kOffloadGradients:
-        FORESHARD_CHECK(false && "a search offloads nothing");
+        return number_of(of_bucket(action, role, Kind::kOffloadGradients,
+                                   Kind::kOffloadAllGradients,
+                                   plan_.states.reduce == StateSharding::Reduce::kEndOfStep));
       case ActionKind::kSync:
         break;
     }

@@ -13,7 +13,7 @@
 /// it is remembered as how often it has each work. The longest of the paths met so far is no more
 /// than what a walk would find, at a small part of its cost.
 ///
-/// Not modelled: contention between nodes that run at the same time.
+/// Not modelled: contention between nodes that run at the same time (times.h has that of groups).
 #pragma once
 
 #include <array>
@@ -63,7 +63,11 @@ struct Symbol {
     kReduceAll,
     kCopies,  ///< Of the replicated parameters of class `role`: the `other`-th of their groups.
     kTie,
-    kTransfer,  ///< Of kind `other` (Layout::transfer_kind).
+    kTransfer,             ///< Of kind `other` (Layout::transfer_kind).
+    kOffload,              ///< Activations of a unit of block `block`, to the host.
+    kFetch,                ///< ... and from it.
+    kOffloadGradients,     ///< As kReduce: what that leaves to one rank.
+    kOffloadAllGradients,  ///< As kReduceAll, likewise.
     kSync,
     kNorm,
     kOptimizer,  ///< Of class `role`.

@@ -32,13 +32,14 @@ std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
 // Of each communication; nothing of other tasks.
 Result<std::vector<Spread>> communication_times(const program::Block& block,
                                                 const std::vector<MeshAxis>& mesh,
-                                                const Kinds& kinds, Times& times) {
+                                                const Kinds& kinds, Times& times,
+                                                std::int32_t stage) {
   std::vector<Spread> result;
   for (const Task& task : block.tasks) {
     Spread spread;
     if (const auto* what = std::get_if<Communication>(&task.body)) {
-      const auto found =
-          times.collective(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh), kinds);
+      const auto found = times.collective(what->kind, what->bytes, groups_of(*what, mesh),
+                                          ranks_of(mesh), kinds, stage);
       if (!found) return found.error();
       spread = *found;
     }
@@ -100,6 +101,11 @@ Groups::Groups(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& axes)
     else
       lines_.push_back(line);
   }
+  if (axes.empty()) return;  // what ranks do with their host, they do whatever their stage is
+  for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis)
+    if (mesh[static_cast<std::size_t>(axis)].name == "pipeline" &&
+        std::ranges::find(axes, axis) == axes.end())
+      stages_ = search::line_of(mesh, axis);
 }
 
 // A group's first rank has coordinate 0 on each line: the group's number with these digits put in.
@@ -163,9 +169,101 @@ const std::vector<Times::GroupKind>& Times::kinds_of(const Groups& groups, std::
   return known->second;
 }
 
-std::int32_t Times::group_kinds(const Groups& groups, std::int64_t ranks, const Kinds& kinds) {
-  return sets_.try_emplace(kinds_of(groups, ranks, kinds), static_cast<std::int32_t>(sets_.size()))
-      .first->second;
+std::int32_t Times::group_kinds(const Groups& groups, std::int64_t ranks, const Kinds& kinds,
+                                std::int32_t stage) {
+  const auto number_of = [&](Alike alike) {
+    return sets_.try_emplace(std::move(alike), static_cast<std::int32_t>(sets_.size()))
+        .first->second;
+  };
+  return stage == kAnyStage
+             ? number_of({kinds_of(groups, ranks, kinds), crowds_of(groups, ranks, kinds)})
+             : number_of(by_stage(groups, ranks)[static_cast<std::size_t>(stage)]);
+}
+
+// Groups that lie in one node each share links with those of their node alone.
+void Times::add_crowds(const std::vector<std::vector<DeviceId>>& groups,
+                       std::set<std::int32_t>& crowds) {
+  const auto& all = places_.cluster().devices();
+  std::map<std::int32_t, std::vector<std::vector<DeviceId>>> by_node;
+  for (const auto& group : groups) {
+    const std::int32_t node = all[group.front().index()].node;
+    const bool is_inside = std::ranges::all_of(
+        group, [&](DeviceId device) { return all[device.index()].node == node; });
+    if (!is_inside) {
+      crowds.insert(cost_.crowd_kind(groups));
+      return;
+    }
+    by_node[node].push_back(group);
+  }
+  for (const auto& [node, inside] : by_node) crowds.insert(cost_.crowd_kind(inside));
+}
+
+const Times::Crowds& Times::crowds_of(const Groups& groups, std::int64_t ranks,
+                                      const Kinds& kinds) {
+  const auto [known, added] = crowds_.try_emplace({groups, groups.stages(), ranks, kinds});
+  if (!added) return known->second;
+  const Line& line = groups.stages();
+  std::vector<bool> of_them(static_cast<std::size_t>(line.size), true);
+  if (!kinds.empty() && kinds.size() < places_.kinds().size())
+    for (std::int64_t rank = 0; rank < ranks; ++rank)
+      if (!std::ranges::binary_search(kinds, places_.kind_of(rank)))
+        of_them[static_cast<std::size_t>(rank / line.stride % line.size)] = false;
+  std::set<std::int32_t> found;
+  const std::vector<Alike>& stages = by_stage(groups, ranks);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    if (of_them[stage]) found.insert(stages[stage].crowds.begin(), stages[stage].crowds.end());
+  known->second.assign(found.begin(), found.end());
+  return known->second;
+}
+
+const std::vector<Times::Alike>& Times::by_stage(const Groups& groups, std::int64_t ranks) {
+  const auto [known, added] = by_stage_.try_emplace({groups, groups.stages(), ranks});
+  if (!added) return known->second;
+  const Line& line = groups.stages();
+  std::vector<std::vector<std::vector<DeviceId>>> stages(static_cast<std::size_t>(line.size));
+  for (std::int64_t g = 0; g < ranks / groups.size(); ++g)
+    stages[static_cast<std::size_t>(groups.rank(g, 0) / line.stride % line.size)].push_back(
+        devices(groups, g));
+  for (const auto& of_stage : stages) {
+    std::set<GroupKind> kinds;
+    for (const auto& group : of_stage) kinds.insert(met(group));
+    std::set<std::int32_t> crowds;
+    add_crowds(of_stage, crowds);
+    known->second.push_back({{kinds.begin(), kinds.end()}, {crowds.begin(), crowds.end()}});
+  }
+  return known->second;
+}
+
+const Times::Crowds& Times::transfer_crowds(Line line, std::int64_t from, std::int64_t to,
+                                            std::int64_t ranks) {
+  const auto [known, added] = transfer_crowds_.try_emplace({line, from, to, ranks});
+  if (!added) return known->second;
+  std::vector<std::vector<DeviceId>> pairs;
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    if (rank / line.stride % line.size == 0)
+      pairs.push_back(
+          {places_.device(rank + from * line.stride), places_.device(rank + to * line.stride)});
+  std::set<std::int32_t> found;
+  add_crowds(pairs, found);
+  known->second.assign(found.begin(), found.end());
+  return known->second;
+}
+
+Result<Seconds> Times::sharing(program::CollectiveKind kind, Bytes bytes, const Crowds& crowds) {
+  Seconds most;
+  for (const std::int32_t crowd : crowds) {
+    const auto [known, added] = sharings_.try_emplace({kind, bytes.in_base(), crowd});
+    if (added) {
+      const auto time = cost_.sharing_time(kind, bytes, crowd);
+      if (!time) {
+        sharings_.erase(known);
+        return time;
+      }
+      known->second = *time;
+    }
+    most = std::max(most, known->second);
+  }
+  return most;
 }
 
 Result<Seconds> Times::operation(program::CollectiveKind kind, Bytes bytes, GroupKind group) {
@@ -177,13 +275,20 @@ Result<Seconds> Times::operation(program::CollectiveKind kind, Bytes bytes, Grou
 }
 
 Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
-                                 std::int64_t ranks, const Kinds& kinds) {
+                                 std::int64_t ranks, const Kinds& kinds, std::int32_t stage) {
   Spread spread{.slowest = {}, .fastest = kNever};
-  for (const GroupKind group : kinds_of(groups, ranks, kinds)) {
+  const Alike* const alone = stage == kAnyStage || groups.stages().size == 1
+                                 ? nullptr
+                                 : &by_stage(groups, ranks)[static_cast<std::size_t>(stage)];
+  for (const GroupKind group : alone != nullptr ? alone->kinds : kinds_of(groups, ranks, kinds)) {
     FORESHARD_ASSIGN(const auto time, operation(kind, bytes, group));
     spread.slowest = std::max(spread.slowest, time);
     spread.fastest = std::min(spread.fastest, time);
   }
+  FORESHARD_ASSIGN(
+      const auto shared,
+      sharing(kind, bytes, alone != nullptr ? alone->crowds : crowds_of(groups, ranks, kinds)));
+  spread.slowest += shared;
   // Hashed paths differ from one operation to the next: the best case is not known.
   if (places_.cluster().routing() == Routing::kEcmpHash) spread.fastest = Seconds{};
   return spread;
@@ -196,12 +301,19 @@ Result<Seconds> Times::slower_end(program::CollectiveKind kind, Bytes bytes, con
     ends->second = {met(devices(groups, 0)), met(devices(groups, ranks / groups.size() - 1))};
   FORESHARD_ASSIGN(const auto first, operation(kind, bytes, ends->second.first));
   FORESHARD_ASSIGN(const auto last, operation(kind, bytes, ends->second.second));
-  return std::max(first, last);
+  FORESHARD_ASSIGN(const auto shared, sharing(kind, bytes, crowds_of(groups, ranks, {})));
+  return std::max(first, last) + shared;
 }
 
-Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line) {
-  return operation(kind, bytes,
-                   met({places_.device(0), places_.device((line.size - 1) * line.stride)}));
+Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line,
+                            std::int64_t ranks) {
+  FORESHARD_ASSIGN(
+      const auto alone,
+      operation(kind, bytes,
+                met({places_.device(0), places_.device((line.size - 1) * line.stride)})));
+  FORESHARD_ASSIGN(const auto shared,
+                   sharing(kind, bytes, transfer_crowds(line, 0, line.size - 1, ranks)));
+  return alone + shared;
 }
 
 std::int32_t Times::transfer_kind(Line line, std::int64_t from, std::int64_t to) {
@@ -216,8 +328,8 @@ Result<Seconds> Times::transfer(Bytes bytes, std::int32_t kind) {
 }
 
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           const Kinds& kinds, Times& times) {
-  FORESHARD_ASSIGN(const auto found, communication_times(block, mesh, kinds, times));
+                           const Kinds& kinds, Times& times, std::int32_t stage) {
+  FORESHARD_ASSIGN(const auto found, communication_times(block, mesh, kinds, times, stage));
   const std::size_t streams = lower::streams().size();
   PassTime result;
   Schedule likely(streams);
@@ -275,11 +387,12 @@ Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAx
   return sum;
 }
 
-Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times) {
+Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,
+                               std::int32_t stage) {
   ModelTimes result;
   for (const lower::LoweredBlock* block : model.all()) {
     const auto of = [&](const lower::Pieces& pass) {
-      return pass_time(lower::only_block(pass), model.mesh, kinds, times);
+      return pass_time(lower::only_block(pass), model.mesh, kinds, times, stage);
     };
     PassTimes& passes = result.emplace_back();
     FORESHARD_ASSIGN(passes.forward, of(block->forward));

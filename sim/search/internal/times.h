@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -36,14 +37,20 @@ class Groups {
   Groups(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& axes);
 
   std::int64_t size() const { return size_; }  ///< Ranks of a group.
+  /// The pipeline's axis, where it is none of the groups': else one of size 1, as of single ranks,
+  /// which use one host whatever their stage is.
+  const Line& stages() const { return stages_; }
   /// The i-th rank of a group; groups are numbered by their first rank.
   std::int64_t rank(std::int64_t group, std::int64_t i) const;
   bool operator<(const Groups& other) const { return lines_ < other.lines_; }
 
  private:
   std::vector<Line> lines_;  // ascending; axes that follow each other are one
+  Line stages_{};
   std::int64_t size_ = 1;
 };
+
+inline constexpr std::int32_t kAnyStage = -1;
 
 /// Times over the groups of a line: of the slowest and of the fastest one.
 struct Spread {
@@ -61,22 +68,32 @@ class Times {
   Seconds kernel(const Kernel& kernel, std::int32_t kind);
   /// On the slowest and on the fastest of these kinds.
   Spread kernel(const Kernel& kernel, const Kinds& kinds);
-  /// Of the first `ranks` ranks' groups, those all of whose devices are of these kinds.
+  /// Of the first `ranks` ranks' groups, those all of whose devices are of these kinds. The slowest
+  /// with what it takes longer because all groups of a stage do the same at once.
+  /// \param stage  that the groups are of; kAnyStage: of all.
   Result<Spread> collective(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
-                            std::int64_t ranks, const Kinds& kinds);
-  /// The slower of the first and the last of those ranks' groups, whatever their devices.
+                            std::int64_t ranks, const Kinds& kinds, std::int32_t stage = kAnyStage);
+  /// The slower of the first and the last of those ranks' groups, whatever their devices, likewise.
   Result<Seconds> slower_end(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                              std::int64_t ranks);
-  /// Of the two ends of the first group of the line.
-  Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line);
+  /// Of the two ends of the first group of the line, likewise.
+  Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line, std::int64_t ranks);
 
   /// Which groups collective() looks at: a number that those share whose groups are alike.
-  std::int32_t group_kinds(const Groups& groups, std::int64_t ranks, const Kinds& kinds);
+  std::int32_t group_kinds(const Groups& groups, std::int64_t ranks, const Kinds& kinds,
+                           std::int32_t stage = kAnyStage);
   /// Likewise of a transfer between two ranks of the first group of the line, by their places in
   /// it.
   std::int32_t transfer_kind(Line line, std::int64_t from, std::int64_t to);
-  /// Of such a kind.
+  /// Of such a kind, on idle links.
   Result<Seconds> transfer(Bytes bytes, std::int32_t kind);
+
+  /// Crowds (CostModel::crowd_kind), each once.
+  using Crowds = std::vector<std::int32_t>;
+  /// Of the same transfer in all groups of the line at once.
+  const Crowds& transfer_crowds(Line line, std::int64_t from, std::int64_t to, std::int64_t ranks);
+  /// What sharing links adds, in the crowd that it adds the most to.
+  Result<Seconds> sharing(program::CollectiveKind kind, Bytes bytes, const Crowds& crowds);
 
  private:
   using GroupKind = std::int32_t;  // CostModel::group_kind
@@ -87,13 +104,27 @@ class Times {
   const std::vector<GroupKind>& kinds_of(const Groups& groups, std::int64_t ranks,
                                          const Kinds& kinds);
   Result<Seconds> operation(program::CollectiveKind kind, Bytes bytes, GroupKind group);
+  // What the groups of a stage are: kinds of them and crowds, each once.
+  struct Alike {
+    std::vector<GroupKind> kinds{};
+    Crowds crowds{};
+    auto operator<=>(const Alike&) const = default;
+  };
+  const std::vector<Alike>& by_stage(const Groups& groups, std::int64_t ranks);
+  // Those of each stage whose devices are all of these kinds (empty: of any).
+  const Crowds& crowds_of(const Groups& groups, std::int64_t ranks, const Kinds& kinds);
+  void add_crowds(const std::vector<std::vector<DeviceId>>& groups, std::set<std::int32_t>& crowds);
 
   const CostModel& cost_;
   const Places& places_;
   std::map<std::pair<Kernel, std::int32_t>, Seconds> kernels_;
   std::map<GroupKind, std::vector<DeviceId>> first_of_kind_;
   std::map<std::tuple<Groups, std::int64_t, Kinds>, std::vector<GroupKind>> kinds_of_;
-  std::map<std::vector<GroupKind>, std::int32_t> sets_;
+  std::map<Alike, std::int32_t> sets_;
+  std::map<std::tuple<Groups, Line, std::int64_t>, std::vector<Alike>> by_stage_;
+  std::map<std::tuple<Groups, Line, std::int64_t, Kinds>, Crowds> crowds_;
+  std::map<std::tuple<Line, std::int64_t, std::int64_t, std::int64_t>, Crowds> transfer_crowds_;
+  std::map<std::tuple<program::CollectiveKind, double, std::int32_t>, Seconds> sharings_;
   std::map<std::tuple<program::CollectiveKind, double, GroupKind>, Seconds> operations_;
   std::map<std::tuple<Groups, std::int64_t>, std::pair<GroupKind, GroupKind>> ends_;
   std::map<std::tuple<Line, std::int64_t, std::int64_t>, GroupKind> transfers_;
@@ -121,9 +152,9 @@ struct PassTime {
   }
 };
 
-/// On devices of these kinds.
+/// On devices of these kinds; of groups of a stage as in Times::collective.
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           const Kinds& kinds, Times& times);
+                           const Kinds& kinds, Times& times, std::int32_t stage = kAnyStage);
 
 /// The tasks of `block`, which are one after another: its communication.
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
@@ -137,6 +168,7 @@ struct PassTimes {
 };
 /// Of each block, in the order of LoweredModel::all().
 using ModelTimes = std::vector<PassTimes>;
-Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times);
+Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,
+                               std::int32_t stage = kAnyStage);
 
 }  // namespace foreshard::search

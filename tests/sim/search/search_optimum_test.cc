@@ -57,12 +57,30 @@ constexpr const char* kFits =
 constexpr const char* kTight =
     "{name: tight, layers: 16, hidden: 8192, heads: 64, vocabulary: 32000, sequence: 2048}";
 
+// Routed experts, which ranks may share.
+constexpr const char* kMixture =
+    "{name: mixture, layers: 4, hidden: 1024, heads: 16, kv_heads: 8, vocabulary: 32000, sequence: "
+    "1024, bias: false, activation: swiglu, positions: rotary, norm: rms-norm, tied_embeddings: "
+    "false, dropout: false, experts: 8, experts_per_token: 2, expert_ffn: 1408}";
+// Sequences that ranks may share.
+constexpr const char* kLong =
+    "{name: long, layers: 4, hidden: 1024, heads: 8, vocabulary: 32000, sequence: 32768, "
+    "positions: "
+    "rotary}";
+// Layers that do not divide over the stages, before a large head.
+constexpr const char* kHeavyHead =
+    "{name: head, layers: 7, hidden: 2048, heads: 16, vocabulary: 256000, sequence: 1024, "
+    "tied_embeddings: false}";
+
 constexpr const char* kNode80 =
     "{device: A100-SXM-80GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: {count: 1, bandwidth: "
     "200 Gbit/s}}";
 constexpr const char* kNode40 =
     "{device: A100-SXM-40GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: {count: 1, bandwidth: "
     "200 Gbit/s}}";
+constexpr const char* kHost40 =
+    "{name: one, node: {device: A100-SXM-40GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: "
+    "{count: 1, bandwidth: 200 Gbit/s}, cpu: {memory_bandwidth: 204.8 GB/s}}}";
 constexpr const char* kNodeV100 =
     "{device: V100-SXM-32GB, gpus: 4, nvlink: {bandwidth: 150 GB/s}, nics: {count: 1, bandwidth: "
     "100 Gbit/s}}";
@@ -81,6 +99,7 @@ struct Case {
   const char* model;
   /// What else a study may `use` of it: nodes of one kind, nodes that have lost nothing.
   std::vector<const char*> parts = {};
+  std::int64_t level = 3;
 };
 
 class SearchOptimum : public testing::TestWithParam<Case> {};
@@ -90,7 +109,7 @@ class SearchOptimum : public testing::TestWithParam<Case> {};
 TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
   constexpr const char* kStrategy = "{global_batch: 8, framework: megatron-lm}";
   const Case& of = GetParam();
-  SearchSpace space{.level = 3};
+  SearchSpace space{.level = of.level};
   space.recompute = {Recompute::kNone, Recompute::kSelective};
   space.rank_order = {{"tensor", "data", "pipeline"}, {"tensor", "pipeline", "data"}};
   const study::LoadedStudy study = study_of(of.cluster, of.model, kStrategy);
@@ -145,8 +164,74 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"a_slow_link",
              two(kNode80, kNode80, ", degraded: [{links: 'node1/nic0', factor: 0.1}]"),
              kFits,
-             {"[node0]"}}),
+             {"[node0]"}},
+        Case{"experts", two(kNode80, kNode80), kMixture, {}, 2},
+        Case{"sequences_that_are_shared", two(kNodeH100, kNodeH100), kLong, {}, 2},
+        Case{"layers_that_do_not_divide",
+             two(kNode80, kNodeH100),
+             kHeavyHead,
+             {"[node0]", "[node1]"},
+             2}),
     [](const auto& of) { return std::string(of.param.name); });
+
+// 240 GB of parameters and states on four devices of 40 GB: nothing fits without their hosts. What
+// is found is the fastest of all ways to offload that fit, each with every number of layers.
+TEST(Search, OffloadsTheLeastThatFits) {
+  const study::LoadedStudy study =
+      study_of(kHost40, kTight, "{global_batch: 8, framework: megatron-lm}");
+  SearchSpace space{.tensor_parallel = {2, 4},
+                    .pipeline_parallel = {1, 2},
+                    .micro_batch = {1},
+                    .virtual_stages = {1},
+                    .zero_stage = {1},
+                    .recompute = {Recompute::kNone}};
+  space.uneven = false;
+  const SearchOptions options{.space = space, .certify = 1000, .front = 0};
+  const auto without = run_search(study, options);
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_TRUE(without->simulated.empty() || !without->simulated.front().fits);
+  SearchOptions with = options;
+  with.space.offload = true;
+  const auto found = run_search(study, with);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_FALSE(found->simulated.empty());
+  const Simulated& best = found->simulated.front();
+  ASSERT_TRUE(best.fits);
+  EXPECT_TRUE(best.strategy.offloads());
+  EXPECT_TRUE(found->certified);
+  EXPECT_THAT(search_csv(*found, 1), testing::HasSubstr("offload"));
+
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  std::optional<Seconds> least;
+  for (const Strategy& plain :
+       enumerate(space, study.strategy, study.model, study.pool.size()).candidates) {
+    for (const auto optimizer :
+         {OptimizerOffload::kNone, OptimizerOffload::kFetch, OptimizerOffload::kCpu}) {
+      for (std::int64_t layers = 0; layers <= study.model.layers; ++layers) {
+        Strategy one = plain;
+        one.offload_optimizer = optimizer;
+        one.offload_activation_layers = layers;
+        if (!faults_in(one, study.model, study.pool.size()).empty()) continue;
+        const auto step = step_of(study, *cluster, one);
+        if (step && (!least || *step < *least)) least = step;
+      }
+    }
+  }
+  ASSERT_TRUE(least);
+  EXPECT_DOUBLE_EQ(best.step / 1_s, *least / 1_s) << in_words(best.strategy);
+}
+
+// A study that offloads is searched as it is.
+TEST(Search, KeepsWhatAStudyOffloads) {
+  const study::LoadedStudy study =
+      study_of(kHost40, kFits, "{global_batch: 8, framework: megatron-lm, offload_optimizer: cpu}");
+  const auto found = run_search(study, {.simulate = 4, .certify = 0, .front = 0});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_FALSE(found->simulated.empty());
+  for (const Simulated& one : found->simulated)
+    EXPECT_EQ(one.strategy.offload_optimizer, OptimizerOffload::kCpu);
+}
 
 // Stage 0 needs some 44 GiB, more than the second node's devices have, and runs on the first; stage
 // 1 needs some 37.

@@ -71,6 +71,7 @@ struct Case {
   const char* model = kSmall;
   std::vector<std::int64_t> context_parallel = {};
   std::vector<TokenDispatcher> token_dispatcher = {};
+  bool offloads = false;
 };
 
 // Of every third pipeline, a schedule that the search does not try.
@@ -100,6 +101,25 @@ void vary(Strategy& strategy, const Model& model, std::size_t i) {
     strategy.recompute_layers = 1;
 }
 
+// The i-th way to use the memory of the hosts, where the strategy can.
+void offload(Strategy& strategy, const Model& model, std::size_t i) {
+  const auto keep_if_sound = [&](const auto& change) {
+    const Strategy before = strategy;
+    change();
+    if (!faults_in(strategy, model, strategy.devices()).empty()) strategy = before;
+  };
+  keep_if_sound([&] { strategy.offload_activation_layers = static_cast<std::int64_t>(i % 4); });
+  if (i % 3 > 0)
+    keep_if_sound([&] {
+      strategy.offload_optimizer = i % 3 == 1 ? OptimizerOffload::kCpu : OptimizerOffload::kFetch;
+    });
+  if (i % 2 == 0)
+    keep_if_sound([&] {
+      strategy.offload_optimizer = OptimizerOffload::kCpu;
+      strategy.offload_parameters = true;
+    });
+}
+
 class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 
 // Up to 200 strategies drawn from everything that the space holds. The bound never exceeds the
@@ -108,7 +128,8 @@ class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 // their host, gathered parameters are freed before the next are asked for; the estimate counts
 // both, and is up to 2 % high. So it is where experts are gathered behind all else of a layer (2.1
 // % where tokens travel by DeepEP); of two modules that predict more tokens it is 1.4 % low for one
-// strategy of 200.
+// strategy of 200. Where parameters come from the host, whole gradients wait behind them: memory is
+// up to 7 % low.
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   const study::LoadedStudy study =
       study_of(GetParam().cluster, GetParam().framework, GetParam().model);
@@ -129,6 +150,7 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   for (std::size_t i = 0; i < space.candidates.size(); ++i) {
     reschedule(space.candidates[i], i);
     vary(space.candidates[i], study.model, i);
+    if (GetParam().offloads) offload(space.candidates[i], study.model, i);
   }
 
   const sim::SimulatedCost cost(*cluster, study.communication, lower::routing_of(study.model));
@@ -148,7 +170,10 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
     lowest = std::min(lowest, estimate->step / simulated->step);
     highest = std::max(highest, estimate->step / simulated->step);
     const auto worst = static_cast<std::size_t>(simulated->worst_memory);
-    EXPECT_NEAR(estimate->peak / simulated->classes[worst].memory.peak, 1, GetParam().memory_error);
+    const double memory = estimate->peak / simulated->classes[worst].memory.peak;
+    EXPECT_GE(memory, 1 - GetParam().memory_error);
+    // How soon copies to the host end is not in the plan: what may be on its way counts.
+    EXPECT_LE(memory, 1 + (strategy.offload_activation_layers > 0 ? 0.4 : GetParam().memory_error));
   }
   RecordProperty("lowest_ratio", std::to_string(lowest));
   RecordProperty("highest_ratio", std::to_string(highest));
@@ -222,6 +247,22 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"two_nodes_megatron_adapters", "two-dgx-a100", "megatron-lm", 0.02, kAdapters},
         Case{"two_nodes_fsdp_adapters", "two-dgx-a100", "pytorch-fsdp", 0.02, kAdapters},
         Case{"two_nodes_megatron_frozen", "two-dgx-a100", "megatron-lm", 0.02, kFrozen},
+        Case{"two_nodes_megatron_offloading",
+             "two-dgx-a100",
+             "megatron-lm",
+             0.07,
+             kSmall,
+             {},
+             {},
+             true},
+        Case{"two_nodes_fsdp_offloading",
+             "two-dgx-a100",
+             "pytorch-fsdp",
+             0.07,
+             kSmall,
+             {},
+             {},
+             true},
         Case{"two_nodes_llm_foundry", "two-dgx-a100", "{extends: llm-foundry, host_time: 0 us}"},
         Case{"two_nodes_llm_foundry_waiting_for_hosts", "two-dgx-a100", "llm-foundry", 0.02},
         Case{"two_nodes_waiting_for_each_kernel", "two-dgx-a100", "megatron-deepspeed-bloom"}),

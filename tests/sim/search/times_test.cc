@@ -27,6 +27,15 @@ class PlainCost final : public CostModel {
   std::int32_t group_kind(const std::vector<DeviceId>& devices) const override {
     return devices.front().value() >= 4 ? 1 : 0;
   }
+  // Each group beside others adds a tenth of what one of its size takes alone.
+  std::int32_t crowd_kind(const std::vector<std::vector<DeviceId>>& groups) const override {
+    return static_cast<std::int32_t>(groups.size()) - 1;
+  }
+  Result<Seconds> sharing_time(program::CollectiveKind, Bytes bytes,
+                               std::int32_t crowd) const override {
+    return 0.1 * shares_ * crowd * bytes.in_base() * 1_s;
+  }
+  double shares_ = 0;
   Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                    const std::vector<DeviceId>& devices) const override {
     return communication_time(kind, bytes, devices);
@@ -85,6 +94,26 @@ TEST_F(PassTimeTest, CommunicationBetweenKernelsIsExposed) {
   EXPECT_DOUBLE_EQ(time.next / 1_s, 6);
   EXPECT_DOUBLE_EQ(time.least / 1_s, 1 + 2 + 1);
   EXPECT_EQ(time.launches, 3);
+}
+
+// What the other group of the stage adds, 0.1 x 2 s, counts for the time and not for the bound.
+TEST_F(PassTimeTest, GroupsOfAStageShareLinks) {
+  cost_.shares_ = 1;
+  const PassTime time = time_of({kernel(1), communication(2, {0}), kernel(1, {1})});
+  EXPECT_DOUBLE_EQ(time.first / 1_s, 1 + 4 + 0.2 + 1);
+  EXPECT_DOUBLE_EQ(time.least / 1_s, 1 + 2 + 1);
+}
+
+// Of two stages, one has the slow devices: each takes its own time.
+TEST_F(PassTimeTest, StagesThatDifferAreToldApart) {
+  const std::vector<MeshAxis> mesh{{"tensor", 4}, {"pipeline", 2}};
+  const Groups groups(mesh, {0});
+  EXPECT_EQ(groups.stages(), (Line{4, 2}));
+  EXPECT_NE(times_.group_kinds(groups, 8, {0}, 0), times_.group_kinds(groups, 8, {0}, 1));
+  const Block block{.name = "b", .tasks = {kernel(1), communication(2, {0}), kernel(1, {1})}};
+  EXPECT_DOUBLE_EQ(pass_time(block, mesh, {0}, times_, 0)->first / 1_s, 1 + 2 + 1);
+  EXPECT_DOUBLE_EQ(pass_time(block, mesh, {0}, times_, 1)->first / 1_s, 1 + 4 + 1);
+  EXPECT_DOUBLE_EQ(pass_time(block, mesh, {0}, times_)->first / 1_s, 1 + 4 + 1);
 }
 
 // 4 s of communication beside 3 s of kernels: 1 s of it shows.

@@ -1,0 +1,135 @@
+#include "sim/simulate/sharing.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace foreshard::sim {
+
+Sharing::Sharing(const ClusterView& cluster, const comm::Parameters& communication,
+                 std::optional<program::TokenRouting> routing)
+    : cluster_(cluster),
+      communication_(communication),
+      routing_(routing),
+      congruence_(cluster),
+      list_(congruence_),
+      carries_(congruence_.fault().empty()),
+      crowds_(1) {}  // kAlone
+
+void Sharing::add_to_key(const std::vector<DeviceId>& group) {
+  for (const DeviceId device : group) {
+    const auto node =
+        carries_ ? list_.meet(congruence_.part_of_node(cluster_.devices()[device.index()].node))
+                 : 0;
+    const std::int64_t place = carries_ ? congruence_.number_in_node(device) : device.value();
+    list_.add({node << 32 | static_cast<std::uint64_t>(place)});
+  }
+}
+
+std::int32_t Sharing::crowd_kind(const std::vector<std::vector<DeviceId>>& groups) {
+  if (groups.size() < 2) return kAlone;
+  list_.start();
+  list_.add({groups.front().size()});
+  for (const auto& group : groups) add_to_key(group);
+  if (carries_) list_.close();
+  const auto [known, added] =
+      known_.try_emplace(list_.key(), static_cast<std::int32_t>(crowds_.size()));
+  if (added) crowds_.push_back(made(groups));
+  return known->second;
+}
+
+Sharing::Crowd Sharing::made(const std::vector<std::vector<DeviceId>>& groups) {
+  Crowd crowd;
+  std::unordered_map<internal::PartKey, std::size_t, internal::PartKeyHash> kinds;
+  for (const auto& group : groups) {
+    list_.start();
+    add_to_key(group);
+    if (carries_) list_.close();
+    const auto [kind, is_first] = kinds.try_emplace(list_.key(), kinds.size());
+    if (is_first) {
+      crowd.kinds.push_back(group);
+      crowd.first.push_back(crowd.members.size());
+    }
+    crowd.members.push_back({kind->second, carries_ ? list_.parts() : std::vector<std::int32_t>{}});
+  }
+  return crowd;
+}
+
+// The link of a member that is what `of_first` is to the first member of its kind.
+LinkId Sharing::link_of(const Crowd& crowd, const Member& member, LinkId of_first) const {
+  const Member& first = crowd.members[crowd.first[member.kind]];
+  if (&first == &member) return of_first;
+  const auto place = congruence_.place_of(of_first);
+  const auto slot = std::ranges::find(first.parts, place.part) - first.parts.begin();
+  return congruence_.link_at({member.parts[static_cast<std::size_t>(slot)], place.index});
+}
+
+Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kind,
+                                                     const Crowd& crowd) const {
+  std::vector<Slowed> result;
+  for (const auto& devices : crowd.kinds) {
+    comm::Participants group{.cluster = &cluster_, .devices = devices, .flow = 0};
+    if (kind == program::CollectiveKind::kTokenExchange) group.routing = routing_;
+    FORESHARD_ASSIGN(auto repertoire,
+                     devices.size() > kMostRouted
+                         ? comm::Repertoire::representative(kind, group, communication_)
+                         : comm::Repertoire::of(kind, group, communication_));
+    const std::size_t forms = repertoire.forms().size();
+    result.push_back({std::move(repertoire), std::vector<double>(forms, 0)});
+  }
+
+  // Groups of other kinds take the form of the same name; where there is none, their first.
+  const auto form_like = [&](const comm::FlatCollective& form, std::size_t of_kind) {
+    const auto& forms = result[of_kind].repertoire.forms();
+    const auto same = std::ranges::find_if(forms, [&](const comm::FlatCollective& one) {
+      return one.algorithm == form.algorithm && one.protocol == form.protocol;
+    });
+    return static_cast<std::size_t>(same == forms.end() ? 0 : same - forms.begin());
+  };
+  std::vector<double> on_link(cluster_.links().size(), 0);
+  for (std::size_t k = 0; k < result.size(); ++k) {
+    for (std::size_t f = 0; f < result[k].seconds_per_byte.size(); ++f) {
+      const comm::FlatCollective& form = result[k].repertoire.forms()[f];
+      std::ranges::fill(on_link, 0);
+      for (const Member& member : crowd.members)
+        for (const auto& forms = result[member.kind].repertoire.forms();
+             const comm::LinkLoad& load : forms[form_like(form, member.kind)].loads)
+          on_link[link_of(crowd, member, load.link).index()] += load.bytes_per_byte;
+      const double idle = 1 / form.idle_rate(cluster_).in_base();
+      double slowest = idle;
+      for (const Member& member : crowd.members) {
+        if (member.kind != k) continue;
+        for (const comm::LinkLoad& load : form.loads) {
+          const LinkId link = link_of(crowd, member, load.link);
+          const BytesPerSecond rate =
+              cluster_.links()[link.index()].bandwidth * form.bandwidth_fraction;
+          slowest = std::max(slowest, on_link[link.index()] / rate.in_base());
+        }
+      }
+      result[k].seconds_per_byte[f] = slowest - idle;
+    }
+  }
+  for (Slowed& one : result) one.repertoire.forget_loads();
+  return result;
+}
+
+Result<Seconds> Sharing::time(program::CollectiveKind kind, Bytes bytes, std::int32_t crowd) {
+  if (crowd == kAlone) return Seconds{};
+  auto known = slowed_.find({kind, crowd});
+  if (known == slowed_.end()) {
+    FORESHARD_ASSIGN(auto found, slowed(kind, crowds_[static_cast<std::size_t>(crowd)]));
+    known = slowed_.emplace(std::pair(kind, crowd), std::move(found)).first;
+  }
+  // All groups end with the slowest of them.
+  Seconds slowest_alone;
+  Seconds slowest;
+  for (const Slowed& one : known->second) {
+    FORESHARD_ASSIGN(const auto alone, one.repertoire.time(bytes));
+    FORESHARD_ASSIGN(const auto form, one.repertoire.index_for(bytes));
+    slowest_alone = std::max(slowest_alone, alone);
+    slowest =
+        std::max(slowest, alone + Seconds::from_base(bytes.in_base() * one.seconds_per_byte[form]));
+  }
+  return slowest - slowest_alone;
+}
+
+}  // namespace foreshard::sim
