@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -126,6 +127,9 @@ std::string policies_text(const ElasticResult& result) {
   return text;
 }
 
+// Sums of hours leave less than this where nothing was spent: "-0.000".
+constexpr double kLeastShown = 5e-4;
+
 std::string parts_text(const ElasticResult& result) {
   std::string text = fmt::format("\n  {:<8}", "of 100 h");
   for (const PartName& name : kPartNames) text += right(name.label, 9);
@@ -133,9 +137,10 @@ std::string parts_text(const ElasticResult& result) {
   for (const PolicyFigures& figures : result.policies) {
     if (!figures.unknown.empty()) continue;
     text += fmt::format("  {:<8}", yaml::name_of(figures.policy));
-    for (const PartName& name : kPartNames)
-      text +=
-          right(fmt::format("{:.3f}", 100 * (figures.parts.*name.part / figures.parts.total())), 9);
+    for (const PartName& name : kPartNames) {
+      const double share = 100 * (figures.parts.*name.part / figures.parts.total());
+      text += right(fmt::format("{:.3f}", std::abs(share) < kLeastShown ? 0 : share), 9);
+    }
     text += "\n";
   }
   return text;

@@ -9,6 +9,7 @@
 
 #include "base/yaml/loader.h"
 
+#include "sim/elastic/timeline.h"
 #include "sim/study/interval.h"
 #include "sim/sweep/sweep.h"
 #include "strategies/comm/parameters.h"
@@ -41,6 +42,9 @@ Probes<Hardware> probes_of(const Hardware*, const std::string& name);
 Probes<comm::Parameters> probes_of(const comm::Parameters*, const std::string& name);
 Probes<comm::nccl::Tables> probes_of(const comm::nccl::Tables*, const std::string& name);
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string& name);
+/// What a run comes to.
+Probes<elastic::FailureRates> probes_of(const elastic::FailureRates*, const std::string& name);
+Probes<elastic::Timeline> probes_of(const elastic::Timeline*, const std::string& name);
 /// What its points set, what it asks of them and how it searches: that a value that is set changes
 /// a study, the probes of studies say.
 Probes<sweep::Sweep> probes_of(const sweep::Sweep*, const std::string& name);
