@@ -54,6 +54,8 @@ Result<Running> searched(const study::LoadedStudy& after, const search::SearchOp
   if (found.simulated.empty() || !found.simulated.front().fits) {
     std::string why = found.nearest ? search::missing_text(*found.nearest) : found.no_route;
     if (why.empty()) why = search::nothing_suits(found);
+    if (found.slower > 0)
+      why += fmt::format("; {} more might: simulate more (--simulate, --certify)", found.slower);
     return Error{Error::Code::kInfeasible,
                  fmt::format("no strategy fits {} after the change: {}", after.cluster.name, why)};
   }

@@ -47,6 +47,20 @@ bool is_answer(const Error& error) {
   return error.code == Error::Code::kInfeasible || error.code == Error::Code::kInvalidInput;
 }
 
+// The search's best. Where what is simulated does not fit by a little, more is.
+Result<std::optional<Running>> searched(const study::LoadedStudy& study,
+                                        search::SearchOptions options) {
+  constexpr std::int64_t kMostSimulated = 256;
+  for (;; options.simulate *= 4) {
+    const auto found = search::run_search(study, options);
+    if (!found && !is_answer(found.error())) return found.error();
+    if (!found || found->simulated.empty()) return std::optional<Running>();
+    if (found->simulated.front().fits)
+      return std::optional(internal::running_of(found->simulated.front()));
+    if (found->slower == 0 || options.simulate > kMostSimulated) return std::optional<Running>();
+  }
+}
+
 }  // namespace
 
 StudyPlans::StudyPlans(StudyQuestion question, study::LoadedStudy study, study::StudyRun run)
@@ -133,11 +147,7 @@ Result<std::optional<Running>> StudyPlans::running_on(Arrangement arrangement) c
     return study.error();
   }
   if (!same) {
-    const auto found = search::run_search(*study, question_.search);
-    if (!found && !is_answer(found.error())) return found.error();
-    if (!found || found->simulated.empty() || !found->simulated.front().fits)
-      return std::optional<Running>();
-    return std::optional(internal::running_of(found->simulated.front()));
+    return searched(*study, question_.search);
   }
   const auto run = study::run_study(*study, {.critical_path = false});
   if (!run && !is_answer(run.error())) return run.error();

@@ -144,6 +144,22 @@ TEST_F(Elastic, GoodputOfAStudyIsThatOfTheClosedForm) {
   EXPECT_GT(wait.interrupted, 50);
 }
 
+// Of 72 strategies the best by estimate does not fit by a little: others do.
+TEST_F(Elastic, WhatDoesNotFitByALittleIsNotTheEnd) {
+  folder_.write("study.yaml", R"(
+cluster: {name: mix, groups: [{nodes: 1, node: dgx-a100-80gb}, {nodes: 1, node: dgx-h100}],
+          fabric: {kind: single-switch}}
+model: llama2-7b
+strategy: {tensor_parallel: 8, data_parallel: 2, global_batch: 64, framework: megatron-lm}
+train: 1B tokens
+)");
+  const ElasticResult run = result("events: [{at: 1 h, fails: node1}]\npolicies: [shrink]\n");
+  EXPECT_EQ(run.policies[0].unknown, "");
+  EXPECT_TRUE(run.arrangements[0].step);
+  EXPECT_THAT(fault("events: [{at: 1 h, adds: 1}]\npolicies: [shrink]\n"),
+              HasSubstr("a cluster of one kind of node"));
+}
+
 TEST_F(Elastic, IsTheSameAgainAndAnotherOneOfAnotherSeed) {
   const std::string text =
       "failures: {causes: [{name: node, of: node, mtbf: 4 h}]}\nrepair: 1 h\nhistories: 5\n";
