@@ -62,6 +62,7 @@ std::vector<std::size_t> tried_alone(const std::vector<study::InputDifference>& 
   std::ranges::sort(in_turns);
   if (in_turns.size() > kMostEffects) in_turns.resize(kMostEffects);
   std::vector<std::size_t> tried;
+  tried.reserve(in_turns.size());
   for (const auto& [turn, index] : in_turns) tried.push_back(index);
   return tried;
 }
@@ -138,6 +139,7 @@ class Sides {
   // Each change, some of them with the step of A that has it alone.
   std::vector<report::Change> changes_of(const std::vector<study::InputDifference>& differences) {
     std::vector<report::Change> changes;
+    changes.reserve(differences.size());
     for (const study::InputDifference& one : differences)
       changes.push_back({.key = one.key, .a = one.a, .b = one.b, .step = {}});
     for (const std::size_t tried : tried_alone(differences))
