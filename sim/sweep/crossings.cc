@@ -1,9 +1,11 @@
 #include "sim/sweep/crossings.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include "sim/study/break_even.h"
 
@@ -18,12 +20,19 @@ struct AxisNumber {
   std::size_t value = 0;  // Index.
 };
 
+// "GB/s", "%", the ":1" of "2:1"; not the ",024" of "1,024".
+bool is_unit(const std::string& text) {
+  constexpr std::string_view kOthers = "%:";
+  return text.empty() || std::isalpha(static_cast<unsigned char>(text.front())) != 0 ||
+         kOthers.find(text.front()) != std::string_view::npos;
+}
+
 // By number; empty where the axis is not numeric. `unit` becomes that of all.
 std::vector<AxisNumber> numbers_of(const AxisNames& axis, std::string& unit) {
   std::vector<AxisNumber> numbers;
   for (std::size_t i = 0; i < axis.values.size(); ++i) {
     const auto read = study::number_in(axis.values[i]);
-    if (!read || (i > 0 && read->unit != unit)) return {};
+    if (!read || !is_unit(read->unit) || (i > 0 && read->unit != unit)) return {};
     unit = read->unit;
     numbers.push_back({read->number, i});
   }

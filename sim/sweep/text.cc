@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <fmt/format.h>
 #include <set>
 #include <string>
@@ -160,7 +161,11 @@ std::string best_text(const Results& results, const Ranking& ranking, std::int64
 
 std::string with_unit(double number, const std::string& unit) {
   const bool word = !unit.empty() && std::isalpha(static_cast<unsigned char>(unit.front())) != 0;
-  return fmt::format("{:.3g}{}{}", number, word ? " " : "", unit);
+  constexpr double kLarge = 1000;  // From there on whole numbers have enough digits.
+  const std::string text = std::abs(number) < kLarge
+                               ? fmt::format("{:.3g}", number)
+                               : grouped(static_cast<std::int64_t>(std::llround(number)));
+  return text + (word ? " " : "") + unit;
 }
 
 // Those where the best choice changes first.

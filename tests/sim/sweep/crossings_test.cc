@@ -78,7 +78,8 @@ TEST(Crossings, GoesByTheNumbersAndTheirUnit) {
 }
 
 TEST(Crossings, AreOfNumericAxesAlone) {
-  for (const auto& values : {std::vector<std::string>{"one", "two"}, {"1 GB", "2 TB"}, {"1", "x"}})
+  for (const auto& values :
+       {std::vector<std::string>{"one", "two"}, {"1 GB", "2 TB"}, {"1", "x"}, {"1,024", "2,024"}})
     EXPECT_TRUE(crossings_in(grid_of({{.name = "nodes", .values = values},
                                       {.name = "x", .values = {"a", "b"}}},
                                      {1, 2, 2, 1}))
