@@ -19,23 +19,13 @@ double load_of(const Tables& tables, std::size_t stage, const std::vector<std::s
 
 // By stage: the step if it sets the pace.
 std::vector<double> paces_of(const Tables& tables, const std::vector<std::size_t>& choice) {
-  std::vector<double> pass(tables.stages());  // of a round
-  std::vector<double> once(tables.stages());
-  for (std::size_t v = 0; v < choice.size(); ++v) {
-    const std::size_t stage = tables.stage_of[v];
-    pass[stage] += tables.passes[stage] * tables.pass.variables[v].cost[choice[v]];
-    once[stage] += tables.once[v][choice[v]];
-  }
-  for (const Pair& pair : tables.pass.pairs) {
-    const std::size_t columns = tables.pass.variables[pair.b].cost.size();
-    const std::size_t stage = tables.stage_of[pair.a];
-    pass[stage] += tables.passes[stage] * pair.cost[choice[pair.a] * columns + choice[pair.b]];
-  }
-  double through = 0;
-  for (const double each : pass) through += each;
+  const std::vector<StageCosts> costs = costs_of(tables, choice);
+  double through = 0;  // of a round
+  for (std::size_t s = 0; s < costs.size(); ++s) through += tables.passes[s] * costs[s].pass;
   std::vector<double> paces;
-  for (std::size_t s = 0; s < pass.size(); ++s)
-    paces.push_back(through + (tables.rounds - 1) * pass[s] + once[s]);
+  for (std::size_t s = 0; s < costs.size(); ++s)
+    paces.push_back(through + (tables.rounds - 1) * tables.passes[s] * costs[s].pass +
+                    costs[s].once);
   return paces;
 }
 
@@ -75,6 +65,26 @@ std::optional<Answer> solve_within(Problem problem, const Tables& tables,
 }
 
 }  // namespace
+
+std::vector<StageCosts> costs_of(const Tables& tables, const std::vector<std::size_t>& choice) {
+  std::vector<StageCosts> costs(tables.stages());
+  for (std::size_t v = 0; v < choice.size(); ++v) {
+    StageCosts& own = costs[tables.stage_of[v]];
+    const double cost = tables.pass.variables[v].cost[choice[v]];
+    own.pass += cost;
+    own.forward += tables.forward[v][choice[v]];
+    own.once += tables.once[v][choice[v]];
+    if (v >= tables.splits.size()) own.messages += cost;  // activations cost their transfers alone
+  }
+  for (const Pair& pair : tables.pass.pairs) {
+    const std::size_t columns = tables.pass.variables[pair.b].cost.size();
+    const double cost = pair.cost[choice[pair.a] * columns + choice[pair.b]];
+    StageCosts& own = costs[tables.stage_of[pair.a]];
+    own.pass += cost;
+    own.forward += cost / 2;
+  }
+  return costs;
+}
 
 double step_of(const Tables& tables, const std::vector<std::size_t>& choice) {
   if (tables.stages() == 1) return tables.problem.cost_of(choice);

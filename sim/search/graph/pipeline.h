@@ -17,6 +17,16 @@
 
 namespace foreshard::search {
 
+/// Of a stage or, behind the stages, of a crossing whose messages run beside passes. Seconds.
+struct StageCosts {
+  double pass = 0;      ///< Forward and backward; of a crossing, a message there and back.
+  double forward = 0;   ///< Of `pass`: conversions half.
+  double messages = 0;  ///< Of `pass`: those of its inputs, where hosts wait for them.
+  double once = 0;      ///< A step.
+};
+/// \pre several stages.
+std::vector<StageCosts> costs_of(const Tables& tables, const std::vector<std::size_t>& choice);
+
 /// Seconds. Of one stage: Problem::cost_of.
 double step_of(const Tables& tables, const std::vector<std::size_t>& choice);
 

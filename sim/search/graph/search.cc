@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <fmt/format.h>
 #include <iterator>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "sim/search/graph/granularity.h"
 #include "sim/search/graph/pipeline.h"
 #include "sim/search/graph/tables.h"
+#include "sim/search/graph/walk.h"
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/expense.h"
@@ -176,7 +178,7 @@ class OnGrouping {
                              .doc = std::move(rule.doc),
                              .annotations = std::move(rule.annotations)};
     if (const auto choice = choice_of_annotations(candidate.annotations)) {
-      const double cost = step_of(tables_, *choice);
+      const double cost = walked_step(tables_, grouping_.strategy, *choice);
       if (cost < kForbidden) candidate.estimate = Seconds::from_base(cost);
     }
     return candidate;
@@ -288,6 +290,29 @@ void rank(std::vector<GraphCandidate>& candidates) {
   });
 }
 
+// Whether two are one plan but for the names of axes, by all that is known before a simulation.
+bool are_alike(const GraphCandidate& a, const GraphCandidate& b) {
+  constexpr double kSame = 1e-12;
+  return a.estimate && b.estimate && a.by == b.by &&
+         std::abs(*a.estimate / *b.estimate - 1) < kSame &&
+         a.grouping.place.pool.devices == b.grouping.place.pool.devices &&
+         a.grouping.strategy.granularity == b.grouping.strategy.granularity &&
+         batch_for(a.grouping) == batch_for(b.grouping);
+}
+
+// Those that are like an earlier one go behind the others: simulations tell them apart last.
+// \pre they are ranked.
+void put_repetitions_last(std::vector<GraphCandidate>& candidates) {
+  std::vector<GraphCandidate> first;
+  std::vector<GraphCandidate> repetitions;
+  for (GraphCandidate& one : candidates) {
+    const bool is_known = !first.empty() && are_alike(first.back(), one);
+    (is_known ? repetitions : first).push_back(std::move(one));
+  }
+  std::ranges::move(repetitions, std::back_inserter(first));
+  candidates = std::move(first);
+}
+
 // Operators that are split over some axis which is not the batch's.
 std::int64_t split_operators(const std::vector<Annotation>& annotations) {
   return std::ranges::count_if(annotations, [](const Annotation& one) {
@@ -329,6 +354,7 @@ Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
     for (GraphCandidate& one : some) candidates.push_back(std::move(one));
   }
   rank(candidates);
+  put_repetitions_last(candidates);
   result.plans = std::ssize(candidates);
   candidates.resize(std::min(
       candidates.size(), static_cast<std::size_t>(std::max<std::int64_t>(options.simulate, 1))));

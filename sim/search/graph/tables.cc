@@ -208,12 +208,14 @@ class Builder {
     Variable variable{.name = op.name};
     tables_.splits.emplace_back();
     std::vector<double>& once = tables_.once.emplace_back();
+    std::vector<double>& forward = tables_.forward.emplace_back();
     tables_.stage_of.push_back(stage_of(i));
     for (std::size_t n = 0; n < options.size(); ++n) {
       const OperatorOption& option = options[n];
       tables_.splits.back().push_back(option.splits);
       variable.cost.push_back(runs(i) * (option.forward + option.backward).in_base());
       once.push_back(copies(i) * option.reduction.in_base());
+      forward.push_back(runs(i) * option.forward.in_base());
       variable.load.push_back(strategy_.recompute == Recompute::kNone
                                   ? stage(i).alive * runs(i) * option.kept.in_base()
                                   : 0.0);
@@ -354,6 +356,7 @@ class Builder {
                                          .cost = std::vector<double>(tables_.states[t].size()),
                                          .load = {}});
     tables_.once.emplace_back(tables_.states[t].size());
+    tables_.forward.emplace_back(tables_.states[t].size());
     tables_.stage_of.push_back(0);  // it has no cost
     return variable;
   }

@@ -77,9 +77,10 @@ struct Tables {
   std::vector<std::vector<TensorState>> states{};  ///< By tensor and option.
 
   // Of a pipeline:
-  Problem pass{};                           ///< With the costs of a pass.
-  std::vector<std::vector<double>> once{};  ///< Costs of a step, by variable and option.
-  std::vector<std::size_t> stage_of{};      ///< By variable; pairs are of the stage of their `a`.
+  Problem pass{};                              ///< With the costs of a pass.
+  std::vector<std::vector<double>> once{};     ///< Costs of a step, by variable and option.
+  std::vector<std::vector<double>> forward{};  ///< Of `pass`, kernels of the forward pass.
+  std::vector<std::size_t> stage_of{};  ///< By variable; pairs are of the stage of their `a`.
   /// By stage: of a round. Where transfers run beside passes, those between stages follow, each as
   /// a stage whose passes are messages.
   std::vector<double> passes{};
