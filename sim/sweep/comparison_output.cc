@@ -46,9 +46,23 @@ std::string term_label(const std::string& key) {
   return part == std::end(report::kParts) ? key : std::string(part->label);
 }
 
+// Money and energy of a token are written of a million.
+bool is_of_a_million(const Comparison& comparison) {
+  return comparison.work != Work::kTraining && comparison.by != Measure::kTime;
+}
+
+std::string of_what(const Comparison& comparison) {
+  if (comparison.work == Work::kTraining) return "of the training";
+  const std::string_view word = internal::word_of(comparison.work);
+  return is_of_a_million(comparison) ? fmt::format("of a million {}s", word)
+                                     : fmt::format("of a {}", word);
+}
+
 std::string measured(const Outcome& outcome, const Comparison& comparison) {
   if (!outcome.figures) return std::string(yaml::name_of(outcome.status));
-  const double value = measure_of(figures_of(outcome, comparison.work), comparison.by);
+  constexpr double kMany = 1e6;
+  const double value = measure_of(figures_of(outcome, comparison.work), comparison.by) *
+                       (is_of_a_million(comparison) ? kMany : 1);
   if (!std::isfinite(value)) return "unknown";
   switch (comparison.by) {
     case Measure::kTime:
@@ -163,14 +177,15 @@ std::string comparison_text(const Results& a, const Results& b, const Comparison
   std::string text = side_text("A", a) + side_text("B", b);
   text += "\nWhat differs in what was asked\n";
   for (const Difference& one : comparison.inputs) text += "  " + difference_text(one) + "\n";
+  const bool alike = std::ranges::all_of(comparison.pairs, [](const Pair& pair) {
+    return pair.inputs.empty() && pair.effect.value_or(0) == 0;
+  });
   if (comparison.inputs.empty())
-    text += "  Nothing but files that both name, or the version of foreshard.\n";
-  text += fmt::format("\nBy effect on {}{}\n  {} {} {}  {}\n", yaml::name_of(comparison.by),
-                      comparison.work == Work::kTraining
-                          ? " of the training"
-                          : fmt::format(" of a {}", internal::word_of(comparison.work)),
-                      report::right("A", 11), report::right("B", 11), report::right("B / A", 9),
-                      comparison.axes.empty() ? "" : "at");
+    text += alike ? "  Nothing.\n"
+                  : "  Nothing but files that both name, or the version of foreshard.\n";
+  text += fmt::format("\nBy effect on {} {}\n  {} {} {}  {}\n", yaml::name_of(comparison.by),
+                      of_what(comparison), report::right("A", 11), report::right("B", 11),
+                      report::right("B / A", 9), comparison.axes.empty() ? "" : "at");
   const auto shown =
       std::min(static_cast<std::size_t>(std::max<std::int64_t>(top, 0)), comparison.pairs.size());
   for (std::size_t i = 0; i < shown; ++i) text += pair_text(a, b, comparison, comparison.pairs[i]);

@@ -101,6 +101,20 @@ TEST(Comparison, TakesTheBestOfWhatOneSideAloneHas) {
   EXPECT_THAT(comparison_text(a, c, *free, 20), HasSubstr("the best of all"));
 }
 
+// 2e-6 USD a token are 2 USD a million, which is easier to read.
+TEST(Comparison, WritesMoneyOfAMillionTokens) {
+  Outcome outcome = lasting(1, "x");
+  outcome.figures->tokens = 1000;
+  outcome.figures->usd = 0.002 * 1_USD;
+  Results a = grid_of("one", {{.name = "nodes", .values = {"1"}}}, {outcome});
+  a.question.train.reset();
+  a.question.rank = Measure::kUsd;
+  const auto found = compare(a, a);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(comparison_text(a, a, *found, 20),
+              AllOf(HasSubstr("on usd of a million tokens"), HasSubstr("2.00 USD    2.00 USD")));
+}
+
 TEST(Comparison, NeedsSomethingInCommon) {
   const Results a = grid_of("one", {{.name = "nodes", .values = {"1"}}}, {lasting(4, "x")});
   const Results b = grid_of("two", {{.name = "nodes", .values = {"2"}}}, {lasting(4, "x")});
@@ -141,6 +155,7 @@ TEST(Comparison, ReadsWhatAStudyWrote) {
   EXPECT_TRUE(found->inputs.empty());
   for (const Pair& pair : found->pairs) EXPECT_TRUE(pair.inputs.empty());
   EXPECT_EQ(found->pairs[0].effect, 0);
+  EXPECT_THAT(comparison_text(*of_json, *of_file, *found, 20), HasSubstr("  Nothing.\n"));
   for (const char* text :
        {"", "[]", "{\"schema\": \"foreshard.search/1\"}", "{\"schema\": \"foreshard.sweep/1\"}"})
     EXPECT_THAT(results_in(text).error().message, HasSubstr("no results of a study: ")) << text;
