@@ -34,8 +34,8 @@ struct Mark {
 
 class Run {
  public:
-  Run(const Rules& rules, Plans& plans, Failures drawn)
-      : rules_(rules), plans_(plans), drawn_(std::move(drawn)) {
+  Run(const Rules& rules, Plans& plans, const Failures& drawn)
+      : rules_(rules), plans_(plans), drawn_(drawn) {
     std::int64_t all = rules.nodes + rules.spares;
     for (const Addition& addition : rules.additions) all += addition.nodes;
     up_.assign(static_cast<std::size_t>(all), true);
@@ -371,8 +371,8 @@ class Run {
 
 }  // namespace
 
-Result<History> history_of(const Rules& rules, Plans& plans, Failures drawn) {
-  return Run(rules, plans, std::move(drawn)).run();
+Result<History> history_of(const Rules& rules, Plans& plans, const Failures& drawn) {
+  return Run(rules, plans, drawn).run();
 }
 
 }  // namespace foreshard::elastic

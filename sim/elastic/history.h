@@ -122,6 +122,6 @@ inline constexpr double kLongest = 100;
 
 /// \param drawn  the failures that are not given.
 /// \return the errors of `plans`.
-Result<History> history_of(const Rules& rules, Plans& plans, Failures drawn);
+Result<History> history_of(const Rules& rules, Plans& plans, const Failures& drawn);
 
 }  // namespace foreshard::elastic
