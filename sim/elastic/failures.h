@@ -16,7 +16,7 @@ inline constexpr std::size_t kGiven = SIZE_MAX;  ///< The cause of a failure tha
 
 /// What a kind of failure does, on a machine of a certain size.
 struct Hazard {
-  Seconds between{};         ///< Mean time between failures of all its units. Invariant: > 0.
+  Seconds between{};       ///< Mean time between failures of all its units. Invariant: > 0.
   bool of_job = false;     ///< Of the run itself, not of any node.
   std::int64_t group = 1;  ///< Nodes that each unit stands for or lies in.
   std::int64_t taken = 0;  ///< Nodes that do not work afterwards: none, 1, or `group`.
@@ -30,7 +30,7 @@ struct Failure {
   std::int64_t node = 0;   ///< The first that it concerns.
   std::int64_t nodes = 1;  ///< That it concerns, from that one on.
   bool takes = false;      ///< They do not work before `back`.
-  Seconds back{};            ///< kNever: they are never repaired.
+  Seconds back{};          ///< kNever: they are never repaired.
 };
 
 /// A stream that never ends, by rising time, where there is a hazard.

@@ -42,7 +42,7 @@ class Bound {
     if (!strategy.overlap_experts) return;
     // What others' passes may hide is left out.
     least_ = &PassTime::kernels;
-    least_on_slowest_ = &PassTime::kernels_on_slowest;
+    least_of_kinds_ = &PassTime::kernels_of_kinds;
   }
 
   template <class Optimizer>
@@ -51,27 +51,44 @@ class Bound {
     std::vector<Seconds> ahead;  // what a stage of each class does before those behind it
     for (std::size_t c = 0; c < classes_.size(); ++c)
       ahead.push_back(of_chunk(c, units_[c].first_chunk, [&](const PassTimes& of) {
-        return splits_ ? of.forward.*least_ : both(of, least_);
+        return splits_ ? of.forward.*least_
+                       : both(of, [&](const PassTime& pass) { return pass.*least_; });
       }));
     Seconds most;
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       Seconds before;
       for (std::size_t other = 0; other < ahead.size(); ++other)
         before += static_cast<double>(classes_[c].before[other]) * ahead[other];
-      const Seconds own = of_chunk(
-          c, units_[c].all, [&](const PassTimes& of) { return both(of, least_on_slowest_); });
+      const Seconds own = own_of(c);
       most = std::max(most, before + m * own + (splits_ ? optimizer(c) : Seconds{}));
     }
     return splits_ ? most : most + optimizer(0);
   }
 
  private:
+  // A stage's own passes of a micro-batch on the kind of device that takes the longest for all of
+  // them: one kind may be the slowest in one pass, another in the next.
+  Seconds own_of(std::size_t c) const {
+    const auto kinds =
+        std::max<std::size_t>((passes_[c]->front().forward.*least_of_kinds_).size(), 1);
+    Seconds most;
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      const auto on_kind = [&](const PassTime& pass) {
+        const std::vector<Seconds>& times = pass.*least_of_kinds_;
+        return times.empty() ? pass.*least_ : times[kind];
+      };
+      most = std::max(
+          most, of_chunk(c, units_[c].all, [&](const PassTimes& of) { return both(of, on_kind); }));
+    }
+    return most;
+  }
   // Of a pass that may run whole or in two parts, the lesser.
-  Seconds both(const PassTimes& of, Seconds PassTime::*which) const {
+  template <class Which>
+  Seconds both(const PassTimes& of, Which which) const {
     const bool apart = splits_ && of.input.launches > 0;
-    return of.forward.*which +
-           (apart ? std::min(of.input.*which + of.weight.*which, of.backward.*which)
-                  : of.backward.*which);
+    return which(of.forward) +
+           (apart ? std::min(which(of.input) + which(of.weight), which(of.backward))
+                  : which(of.backward));
   }
   template <class TimeOf>
   Seconds of_chunk(std::size_t c, const BlockCounts& units, TimeOf time_of) const {
@@ -88,7 +105,7 @@ class Bound {
   const std::vector<const ModelTimes*>& passes_;  // by class
   bool splits_;
   Seconds PassTime::*least_ = &PassTime::least;
-  Seconds PassTime::*least_on_slowest_ = &PassTime::least_on_slowest;
+  std::vector<Seconds> PassTime::*least_of_kinds_ = &PassTime::least_of_kinds;
 };
 
 }  // namespace

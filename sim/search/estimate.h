@@ -18,11 +18,11 @@
 /// one stream, and what it does last, a backward pass, must still go back to the first stage.
 /// Where backward passes run in two parts, a stage may end with gradients of weights: the way back
 /// is left out, and the optimizer is the stage's own.
-/// A pass counts from its first kernel to its last: of the stage's own passes on its slowest kind
-/// of device, which has to do them all; of the others on the fastest kind of theirs, as a rank with
-/// the slowest one may have those beside it. Communication counts at the speed of idle links on the
-/// fastest group. Engines only add to that: contention, shared SMs, launches, transfers, gradients.
-/// So bound <= fluid, always.
+/// A pass counts from its first kernel to its last: of the stage's own passes on the kind of device
+/// that takes the longest for all of them, as each device has to do all; of the others on the
+/// fastest kind of theirs, as a rank with the slowest one may have those beside it. Communication
+/// counts at the speed of idle links on the fastest group. Engines only add to that: contention,
+/// shared SMs, launches, transfers, gradients. So bound <= fluid, always.
 ///
 /// Of passes beside others (Strategy::overlap_experts), the estimate counts the busiest stream of
 /// each, and the bound the kernels alone.

@@ -161,16 +161,16 @@ Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
   const std::int64_t fewer = (is_usual ? kFullPipeline : kFullOtherPipeline) * stages;
   const std::int64_t micro_batches = strategy.micro_batches();
   const bool all = strategy.schedule == schedule::kCustom || micro_batches <= fewer + period;
-  const std::array<std::int64_t, kOfForm> key{pattern,
-                                              schedule,
-                                              actions_.of(strategy.schedule_actions),
-                                              pass_times_.of(strategy.pass_times),
-                                              strategy.virtual_stages,
-                                              all ? micro_batches : 0,
-                                              cuts_.of(strategy.layers_per_stage),
-                                              strategy.overlap_experts ? 1 : 0,
-                                              2 * strategy.offload_activation_layers +
-                                                  (offloads_gradients(strategy) ? 1 : 0)};
+  const std::array<std::int64_t, kOfForm> key{
+      pattern,
+      schedule,
+      actions_.of(strategy.schedule_actions),
+      pass_times_.of(strategy.pass_times),
+      strategy.virtual_stages,
+      all ? micro_batches : 0,
+      cuts_.of(strategy.layers_per_stage),
+      strategy.overlap_experts ? 1 : 0,
+      2 * strategy.offload_activation_layers + (offloads_gradients(strategy) ? 1 : 0)};
   if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
   PlanForms forms{.micro_batches = fewer, .period = period};
   FORESHARD_TRY(add_form(strategy, layout, all ? micro_batches : fewer, forms));

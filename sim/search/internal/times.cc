@@ -356,7 +356,6 @@ Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAx
       if (const auto* kernel = std::get_if<Kernel>(&task.body))
         kernels += times.kernel(*kernel, kind);
     result.kernels = std::min(result.kernels, kernels);
-    result.kernels_on_slowest = std::max(result.kernels_on_slowest, kernels);
     // Communication that waits for nothing may have begun before the block's first kernel.
     Schedule least(streams);
     least.run(block, [&](std::size_t i) {
@@ -365,7 +364,9 @@ Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAx
       return on_compute(task) || !task.after.empty() ? found[i].fastest : Seconds{};
     });
     result.least = std::min(result.least, least.compute_end());
-    result.least_on_slowest = std::max(result.least_on_slowest, least.compute_end());
+    if (kinds.size() == 1) break;
+    result.kernels_of_kinds.push_back(kernels);
+    result.least_of_kinds.push_back(least.compute_end());
   }
   for (const Task& task : block.tasks) {
     if (task.stream.valid()) ++result.launches;

@@ -134,17 +134,17 @@ class Times {
 struct PassTime {
   Seconds first;  ///< From its first task's start to its last one's end.
   Seconds next;   ///< What each further pass right behind it adds.
-  /// The least time from its first to its last kernel on the fastest and on the slowest kind of
-  /// device: with the fastest groups, and nothing else on the links. No engine finds less on a
-  /// device of that kind.
+  /// The least time from its first to its last kernel on each kind of device, and on the fastest:
+  /// with the fastest groups, and nothing else on the links. No engine finds less on a device of
+  /// that kind.
   Seconds least;
-  Seconds least_on_slowest;
+  std::vector<Seconds> least_of_kinds{};  ///< Empty: there is one kind.
   /// Of its busiest stream, all that it runs: a pass beside another one takes no longer if what is
   /// exposed of the one is hidden by the other.
   Seconds busy;
-  /// Of its kernels alone, on the fastest and on the slowest kind of device.
+  /// Of its kernels alone, likewise.
   Seconds kernels;
-  Seconds kernels_on_slowest;
+  std::vector<Seconds> kernels_of_kinds{};
   std::int64_t launches = 0;
 
   Seconds times(std::int64_t n) const {
