@@ -36,6 +36,9 @@ class Simulate final : public Command {
     declaration.flag("--sensitivity", sensitivity_,
                      "Tell how much shorter the step gets with each part faster: devices, memory, "
                      "links, latencies, hosts.");
+    declaration.count("--draws", draws_, 1,
+                      "Of a graph with conditions: steps whose branches are drawn anew, for their "
+                      "mean and percentiles.");
     declaration.option("--trace", "FILE", trace_,
                        "Write a time line for ui.perfetto.dev to this file.");
     add_format(declaration, format_, {"text", "json", "csv"});
@@ -49,8 +52,17 @@ class Simulate final : public Command {
     if (sensitivity_ && format_ == "csv")
       return fail("--sensitivity: the line of --format csv has no place for it",
                   "write text or json, or leave it out");
-    FORESHARD_ASSIGN(const auto study, study_.load(environment));
+    if (draws_ > 0 && format_ == "csv")
+      return fail("--draws: the line of --format csv has no place for them",
+                  "write text or json, or leave it out");
+    FORESHARD_ASSIGN(auto study, study_.load(environment));
     FORESHARD_ASSIGN(report::Report report, predict(study));
+    if (draws_ > 0) {
+      const Busy busy("drawing branches");
+      auto drawn = study::drawn_steps(std::move(study), options(), draws_);
+      if (!drawn) return fail("--draws: " + drawn.error().message);
+      report.drawn = *drawn;
+    }
     if (timing_) {
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
       report.wall = wall.count() * 1_s;
@@ -100,6 +112,7 @@ class Simulate final : public Command {
   std::string max_memory_;
   bool sensitivity_ = false;
   std::string trace_;
+  std::int64_t draws_ = 0;
   std::string format_;
   bool timing_ = false;
   std::string output_;

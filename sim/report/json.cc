@@ -252,6 +252,12 @@ std::string to_json(const Report& report) {
   if (report.interruption) json["interruption"] = interruption_json(*report.interruption);
   if (!prediction.fits) json["alternatives"] = alternatives_of(report);
   if (report.sensitivities) json["sensitivities"] = sensitivities_json(*report.sensitivities);
+  if (report.drawn)
+    json["branches"] = {{"draws", report.drawn->draws},
+                        {"mean_s", seconds(report.drawn->mean)},
+                        {"p10_s", seconds(report.drawn->low)},
+                        {"median_s", seconds(report.drawn->median)},
+                        {"p90_s", seconds(report.drawn->high)}};
   json["inputs"] = inputs_of(report);
   json["warnings"] = warnings_of(prediction);
   if (report.wall) json["timing"] = {{"wall_s", seconds(*report.wall)}};

@@ -150,6 +150,7 @@ Report report_of(const study::LoadedStudy& study, study::StudyRun run) {
                 .alternatives = {},
                 .sensitivities = {},
                 .inputs = {},
+                .drawn = {},
                 .wall = {}};
   for (const sim::DeviceClass& one : report.prediction.classes)
     report.capacities.push_back(run.cluster.type_of(one.device).memory.value);

@@ -13,6 +13,7 @@
 #include "sim/simulate/prediction.h"
 #include "sim/simulate/sensitivity.h"
 #include "sim/study/alternatives.h"
+#include "sim/study/draws.h"
 #include "sim/study/run.h"
 #include "sim/study/study.h"
 
@@ -78,7 +79,8 @@ struct Report {
   std::vector<study::Alternative> alternatives;     ///< Where it does not fit.
   std::optional<sim::Sensitivities> sensitivities;  ///< If asked for.
   std::vector<InputDigest> inputs;
-  std::optional<Seconds> wall;  ///< Of the prediction itself; told only if there.
+  std::optional<study::DrawnSteps> drawn;  ///< If asked for.
+  std::optional<Seconds> wall;             ///< Of the prediction itself; told only if there.
 };
 
 Subject subject_of(const study::LoadedStudy& study);

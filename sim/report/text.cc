@@ -71,6 +71,13 @@ void write_result(Page& page, const Report& report) {
                             format(routing.high)),
                 Tone::kFaint);
   }
+  if (const auto& drawn = report.drawn)
+    page.remark(left("branches", 12) + " ",
+                fmt::format("{} on average over {} steps whose branches were drawn anew, {} "
+                            "(median), 80 of 100 between {} and {}",
+                            format(drawn->mean), drawn->draws, format(drawn->median),
+                            format(drawn->low), format(drawn->high)),
+                Tone::kFaint);
   if (step <= 0) return;
   const bool has_tokens = prediction.tokens > 0;
   const std::string samples =

@@ -88,6 +88,7 @@ class Results(unittest.TestCase):
                    "{data_parallel: 16, global_batch: 16}", "--format", "json", codes=(3,)),
             result("simulate", SMALL, "--format", "json", "--set", f"disturbances={slow}"),
             result("simulate", "host-dp2", "--format", "json"),
+            self.drawn(),
             result("simulate", "--cluster", "two-dgx-h100", "--model", "mixtral-8x7b", "--strategy",
                    "{tensor_parallel: 2, expert_parallel: 4, data_parallel: 8, global_batch: 8,"
                    " zero_stage: 1, expert_load: {zipf: 0.6, draws: 2}}", "--format", "json",
@@ -95,6 +96,22 @@ class Results(unittest.TestCase):
             result("simulate", SMALL, "--format", "json", "--set", f"disturbances={lost}",
                    codes=(3,)),
             json.loads((GOLDEN / "example.json").read_text()))
+
+    def drawn(self):
+        body = ("{{name: {0}, tensors: [{{name: {0}.x, role: input, dtype: bf16, shape: [64, 64]}}], "
+                "operators: [{{op: unary, name: {0}.act, inputs: [{0}.x], settings: {{operation: {0}}}}}], "
+                "outputs: [{0}.act]}}")
+        with tempfile.TemporaryDirectory() as folder:
+            graph = pathlib.Path(folder) / "graph.yaml"
+            graph.write_text("name: branches\ntensors:\n"
+                             "  - {name: x, role: input, dtype: bf16, shape: [64, 64]}\noperators:\n"
+                             "  - {op: condition, name: c, inputs: [x], settings: {probability: 0.5},"
+                             " bodies: [" + body.format("relu") + ", " + body.format("gelu") +
+                             "]}\noutputs: [c]\n")
+            study = pathlib.Path(folder) / "study.yaml"
+            study.write_text(f"cluster: two-dgx-a100\ngraph: {{file: {graph}}}\n"
+                             "strategy: {mode: forward, micro_batch: 64, global_batch: 64}\n")
+            return result("simulate", study, "--draws", "3", "--format", "json")
 
     def test_side_by_side(self):
         self.hold(

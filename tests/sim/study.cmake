@@ -14,3 +14,6 @@ foreshard_test(digests_test
 foreshard_test(sensitivity_test SLOW
   SOURCES study/sensitivity_test.cc compute/toy_device.cc simulate/random_cluster.cc ../strategies/lower/random_strategy.cc
   DEPS foreshard_study foreshard_lower)
+foreshard_test(draws_test
+  SOURCES study/draws_test.cc
+  DEPS foreshard_study)
