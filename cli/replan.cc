@@ -82,7 +82,6 @@ class Replan final : public Command {
     if (level_ >= 0) options.search.space.level = level_;
     options.search.simulate = simulate_;
     options.search.certify = certify_;
-    options.search.front = 0;
     options.search.threads = threads_;
     FORESHARD_ASSIGN(options.costs.detection, read_option<Seconds>("--detection", detection_));
     FORESHARD_ASSIGN(options.costs.restart, read_option<Seconds>("--restart", restart_));

@@ -52,7 +52,7 @@ class Replan(unittest.TestCase):
                              codes=codes)
 
     def test_the_strategy_is_that_of_the_search(self):
-        found = result("search", STUDY, *WHOLE, "--set", "cluster.down=[node3]", *SPACE, "--front", "0")
+        found = result("search", STUDY, *WHOLE, "--set", "cluster.down=[node3]", *SPACE)
         best = found["best"][0]
         self.assertEqual(self.replan["after"]["strategy"], best["strategy"])
         self.assertEqual(self.replan["after"]["step_s"], best["time_s"])
