@@ -13,3 +13,6 @@ foreshard_test(graph_tables_test SLOW
 foreshard_test(graph_stages_test SLOW
   SOURCES search/graph/stages_test.cc
   DEPS foreshard_graph_search)
+foreshard_test(search_bound_test SLOW
+  SOURCES search/bound_test.cc ../strategies/lower/random_strategy.cc
+  DEPS foreshard_search)
