@@ -2,8 +2,10 @@
 // is refused.
 #include "strategies/graph/rebatch.h"
 
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <string>
 
 #include "tests/strategies/lower/lowered_graphs.h"
 
@@ -90,6 +92,40 @@ TEST(Granularity, OfAllStagesIsALargerMicroBatch) {
     EXPECT_TRUE(one.calls == by_size->program.roles[r].calls) << "role " << r;
   }
   EXPECT_DOUBLE_EQ(by_passes.program.totals.model_flops / by_size->program.totals.model_flops, 1);
+}
+
+TEST(Granularity, SaysWhatItCannotBe) {
+  const auto fault = [](const std::function<void(Strategy&)>& change) {
+    Strategy s = strategy(1, 2, 8);
+    s.pipeline_parallel = 2;
+    s.granularity = {1, 2};
+    change(s);
+    std::string text;
+    for (const StrategyFault& one : faults_in_graph(s, mlp(), {}, 2, kBatch, 8))
+      if (one.key == "granularity") text += one.message + " | " + one.help;
+    return text;
+  };
+  EXPECT_EQ(fault([](Strategy&) {}), "");
+  EXPECT_EQ(fault([](Strategy& s) {
+              s.granularity = {1, 3};
+            }),
+            "8 micro-batches cannot be taken 3 at a time | give divisors of the micro-batches of a "
+            "step");
+  EXPECT_EQ(fault([](Strategy& s) {
+              s.granularity = {0, 1};
+            }),
+            "8 micro-batches cannot be taken 0 at a time | give divisors of the micro-batches of a "
+            "step");
+  EXPECT_EQ(fault([](Strategy& s) { s.granularity = {1}; }),
+            "1 entries for 2 stages | granularity: [1, 1]");
+  EXPECT_THAT(fault([](Strategy& s) { s.pipeline_parallel = 1; }), HasSubstr("there is one stage"));
+  EXPECT_THAT(fault([](Strategy& s) { s.schedule = "gpipe"; }),
+              HasSubstr("has an order of single micro-batches alone | set schedule: 1f1b"));
+  Strategy six = strategy(1, 2, 6);
+  six.pipeline_parallel = 2;
+  six.granularity = {2, 3};
+  EXPECT_THAT(faults_in_graph(six, mlp(), {}, 2, kBatch, 8).front().message,
+              HasSubstr("neither is a multiple of the other"));
 }
 
 }  // namespace

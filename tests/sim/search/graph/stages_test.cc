@@ -353,6 +353,20 @@ TEST(GranularityOfKinds, BeatsTheUniformChoiceOfTheClickThroughModel) {
   RecordProperty("uniform_ms", std::to_string(uniform->step / 1_ms));
 }
 
+// A study can name what the search found: other micro-batches than the graph's shapes have.
+TEST(GranularityOfKinds, IsReadWithMicroBatchesOfAnySize) {
+  const auto study = study::load_study(
+      {.study = "click-through-hosts-h100-8"},
+      yaml::Options{
+          .catalogue = {FORESHARD_SOURCE_DIR "/configs"},
+          .overrides = {{"strategy.micro_batch", "512"}, {"strategy.granularity", "[1, 4]"}}});
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->graph->batch, 8 * 512);
+  const auto run = study::run_study(*study, {});
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->prediction.samples, 65536);
+}
+
 // Two boxes, of which one has lost a GPU: eight of the other do better than eight over both, and
 // the plan says whose. Of two kinds of nodes, the faster kind alone is tried too.
 TEST(PlacesOfGraphs, LeaveDamagedNodesAndSlowKindsOut) {
