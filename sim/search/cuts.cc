@@ -100,28 +100,67 @@ class Cuts {
     return most;
   }
 
-  // As far as each stage comes; nothing where the last one does not end the model.
-  std::optional<Ends> last_ends(Seconds bound) const {
-    Ends ends;
-    std::int64_t begin = 0;
-    for (std::int64_t s = 0; s < count_; ++s) {
-      const std::int64_t room = layers_ - (count_ - 1 - s);  // one for each of the others
-      std::int64_t end = begin + 1;
-      if (end > room || !may(s, begin, end, bound)) return std::nullopt;
-      while (end < room && may(s, begin, end + 1, bound)) ++end;
-      ends.push_back(begin = end);
-    }
-    return begin == layers_ ? std::optional(std::move(ends)) : std::nullopt;
+  // Where stages can meet: [stage][layer].
+  using Meetings = std::vector<std::vector<bool>>;
+  Meetings nowhere() const {
+    return Meetings(index(count_ + 1), std::vector<bool>(index(layers_ + 1)));
   }
-  // As near to the front as each stage can end. \pre last_ends(bound)
-  Ends first_ends(Seconds bound) const {
+
+  // Whether the stages before each can hold the layers before. A stage has one at least: where a
+  // layer is too dear for it, it may have to end early so that the next one can take that layer.
+  // Cost: O(stages x layers). Where a later begin is met, a stage reaches no less far.
+  Meetings from_front(Seconds bound) const {
+    Meetings meetings = nowhere();
+    meetings[0][0] = true;
+    for (std::int64_t s = 0; s < count_; ++s) {
+      std::int64_t furthest = 0;
+      for (std::int64_t begin = s; begin < layers_; ++begin) {
+        if (!meetings[index(s)][index(begin)]) continue;
+        std::int64_t end = std::max(begin, furthest) + 1;
+        while (end <= layers_ && may(s, begin, end, bound))
+          meetings[index(s + 1)][index(end++)] = true;
+        furthest = std::max(furthest, end - 1);
+      }
+    }
+    return meetings;
+  }
+  // Whether each stage and those behind can hold the layers behind.
+  Meetings from_back(Seconds bound) const {
+    Meetings meetings = nowhere();
+    meetings[index(count_)][index(layers_)] = true;
+    for (std::int64_t s = count_ - 1; s >= 0; --s) {
+      std::int64_t nearest = layers_;
+      for (std::int64_t end = layers_; end > 0; --end) {
+        if (!meetings[index(s + 1)][index(end)]) continue;
+        std::int64_t begin = std::min(end, nearest) - 1;
+        while (begin >= 0 && may(s, begin, end, bound)) meetings[index(s)][index(begin--)] = true;
+        nearest = std::min(nearest, begin + 1);
+      }
+    }
+    return meetings;
+  }
+
+  // As far back as each stage can end; nothing where no cut is within the bound.
+  std::optional<Ends> last_ends(Seconds bound) const {
+    const Meetings meetings = from_front(bound);
+    if (!meetings[index(count_)][index(layers_)]) return std::nullopt;
     Ends ends(index(count_));
     std::int64_t end = layers_;
     for (std::int64_t s = count_ - 1; s >= 0; --s) {
+      ends[index(s)] = end--;
+      while (!meetings[index(s)][index(end)]) --end;
+    }
+    return ends;
+  }
+  // As near to the front as each stage can end. \pre last_ends(bound)
+  Ends first_ends(Seconds bound) const {
+    const Meetings meetings = from_back(bound);
+    Ends ends(index(count_));
+    std::int64_t end = 0;
+    for (std::int64_t s = 0; s < count_; ++s) {
+      ++end;
+      while (!meetings[index(s + 1)][index(end)]) ++end;
       ends[index(s)] = end;
-      std::int64_t begin = end - 1;
-      while (begin > s && may(s, begin - 1, end, bound)) --begin;
-      end = begin;
     }
     return ends;
   }

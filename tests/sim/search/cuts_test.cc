@@ -100,8 +100,19 @@ std::optional<Seconds> best_of_all(const CutProblem& problem) {
   return best;
 }
 
+// The third layer is dear for all stages but the last one: the first ends before what it could hold,
+// so that the second has a layer too.
+TEST(NearBestCuts, LeaveADearLayerToTheStageThatCanHoldIt) {
+  const CutProblem problem{.kind_of_layer = {0, 0, 1, 0},
+                           .stages = {{.layer = {1_s, 9_s}, .ends = {}, .most = 8},
+                                      {.layer = {1_s, 9_s}, .ends = {}, .most = 8},
+                                      {.layer = {5_s, 2_s}, .ends = {}, .most = 8}}};
+  for (const Cut& cut : near_best_cuts(problem)) EXPECT_EQ(cut, (Cut{1, 1, 2}));
+  EXPECT_EQ(near_best_cuts(problem).size(), 1U);
+}
+
 RC_GTEST_PROP(NearBestCuts, AreAsShortAsTheBestOfAll, ()) {
-  const auto stages = *rc::gen::inRange(1, 5);
+  const auto stages = *rc::gen::inRange(1, 6);
   const auto layers = *rc::gen::inRange(1, 12);
   CutProblem problem;
   for (int i = 0; i < layers; ++i) problem.kind_of_layer.push_back(*rc::gen::inRange(0, 2));
