@@ -15,141 +15,24 @@
 #include <thread>
 #include <utility>
 
-#include "sim/search/cuts.h"
 #include "sim/search/internal/peaks.h"
 #include "sim/search/internal/race.h"
-#include "sim/search/offload.h"
+#include "sim/search/internal/ranking.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/robustness.h"
 #include "sim/search/why_not.h"
-#include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/reserve.h"
-#include "strategies/program/lower/exchanges.h"
 
 namespace foreshard::search {
 namespace {
-
-// The estimate of memory is this near to the simulation: what is farther from fitting does not fit.
-// tests/sim/study/search_test.cc holds it to that.
-constexpr double kMemoryError = 0.025;
 
 bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks) {
   return ranks <= a.size() && ranks <= b.size() &&
          std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
 }
-
-// Ranks a part of a place's strategies: keeps those that may fit, counts the others. What is kept
-// as the nearest to fitting could run but for its memory.
-class Ranking {
- public:
-  Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-          bool all_fit = false)
-      : model_(study.model),
-        place_(place),
-        all_fit_(all_fit),
-        cost_(cluster, study.communication, lower::routing_of(study.model)),
-        estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster)),
-        cutter_(study.model, estimator_) {}
-
-  std::vector<Candidate>& candidates() { return candidates_; }
-  const SearchResult& counts() const { return counts_; }
-
-  // A strategy that recomputes whole layers and fits, with as few of them as still fit; nothing
-  // where it must be all, or where the plan would have too many kinds of layers.
-  void add_least_recomputation(const Strategy& full) {
-    const auto cut = layers_of_stages(full, model_.layers);
-    std::int64_t most = *std::ranges::max_element(cut);  // which fits
-    std::int64_t least = 0;                              // which does not
-    Strategy one = full;
-    while (least + 1 < most) {
-      one.recompute_layers = (least + most) / 2;
-      const auto memory = estimator_.memory(one);
-      if (!memory) return;
-      (memory->peak <= memory->memory ? most : least) = one.recompute_layers;
-    }
-    if (most == *std::ranges::max_element(cut)) return;
-    one.recompute_layers = most;
-    ++counts_.considered;
-    add_one(one);
-  }
-
-  // Of those that do not fit, the best estimates with what makes them fit on their hosts.
-  void add_least_offloads(const std::vector<Strategy>& strategies, const Deadline& deadline) {
-    constexpr std::size_t kMost = 24;
-    std::vector<std::pair<Seconds, const Strategy*>> large;
-    for (const Strategy& one : strategies) {
-      if (deadline.is_over_for_estimates()) break;
-      const auto memory = estimator_.memory(one);
-      if (!memory || memory->peak <= memory->memory) continue;
-      if (const auto estimate = estimator_.rank(one)) large.emplace_back(estimate->step, &one);
-    }
-    std::ranges::stable_sort(large, {}, &std::pair<Seconds, const Strategy*>::first);
-    if (large.size() > kMost) large.resize(kMost);
-    for (const auto& [step, one] : large) {
-      for (const Strategy& offloaded :
-           least_offloads(*one, model_, place_.pool.size(), estimator_)) {
-        ++counts_.considered;
-        add_one(offloaded);
-      }
-    }
-  }
-
-  // With other cuts of the pipeline, if `uneven`.
-  void add(const Strategy& strategy, std::int64_t order, bool uneven) {
-    order_ = order;
-    if (!uneven) return add_one(strategy);
-    const std::vector<Strategy> cuts = cutter_.with_cuts(strategy, place_.pool.size());
-    counts_.considered += std::ssize(cuts) - 1;
-    for (const Strategy& one : cuts) add_one(one);
-  }
-
-  // The best ones were ranked by the paths that were known then: walks tell their times.
-  void refine() {
-    constexpr std::size_t kMost = 64;
-    std::vector<Candidate*> best;
-    for (Candidate& one : candidates_) best.push_back(&one);
-    std::ranges::stable_sort(best, {}, [](const Candidate* one) { return one->estimate.step; });
-    if (best.size() > kMost) best.resize(kMost);
-    for (Candidate* one : best)
-      if (const auto walked = estimator_.estimate(one->strategy)) one->estimate = *walked;
-  }
-
- private:
-  void add_one(const Strategy& strategy) {
-    const auto memory = estimator_.memory(strategy);
-    if (!memory) {
-      ++counts_.misfits["sharding"];
-      return;
-    }
-    const bool too_large = !all_fit_ && memory->peak * (1 - kMemoryError) > memory->memory;
-    if (too_large && !is_nearer(*memory, counts_.nearest)) {
-      ++counts_.too_large;
-      return;
-    }
-    const auto estimate = estimator_.rank(strategy);
-    if (!estimate) {
-      if (counts_.unroutable++ == 0) counts_.no_route = estimate.error().message;
-    } else if (too_large) {
-      ++counts_.too_large;
-      counts_.nearest = {strategy, *memory};
-    } else {
-      candidates_.push_back({strategy, *estimate, &place_, order_});
-    }
-  }
-
-  const Model& model_;
-  const Place& place_;
-  bool all_fit_;            // whether memory does not matter
-  std::int64_t order_ = 0;  // of the strategy that is added
-  sim::SimulatedCost cost_;
-  Estimator estimator_;
-  Cutter cutter_;
-  std::vector<Candidate> candidates_;
-  SearchResult counts_;
-};
 
 // Adds what a part of the ranking has counted.
 void add_counts(const SearchResult& part, SearchResult& result) {

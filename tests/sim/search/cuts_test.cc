@@ -100,8 +100,8 @@ std::optional<Seconds> best_of_all(const CutProblem& problem) {
   return best;
 }
 
-// The third layer is dear for all stages but the last one: the first ends before what it could hold,
-// so that the second has a layer too.
+// The third layer is dear for all stages but the last one: the first ends before what it could
+// hold, so that the second has a layer too.
 TEST(NearBestCuts, LeaveADearLayerToTheStageThatCanHoldIt) {
   const CutProblem problem{.kind_of_layer = {0, 0, 1, 0},
                            .stages = {{.layer = {1_s, 9_s}, .ends = {}, .most = 8},

@@ -1,0 +1,52 @@
+/// \file
+/// The candidates of a search: the strategies of a place that may fit, with their estimates.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/search/cuts.h"
+#include "sim/search/estimate.h"
+#include "sim/search/internal/race.h"
+#include "sim/search/place.h"
+#include "sim/search/search.h"
+#include "sim/simulate/cost.h"
+
+namespace foreshard::search {
+
+/// Ranks a part of a place's strategies: keeps those that may fit, counts the others. What is kept
+/// as the nearest to fitting could run but for its memory. One object for each thread.
+class Ranking {
+ public:
+  /// All must outlive it. `all_fit`: memory does not matter.
+  Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
+          bool all_fit = false);
+
+  std::vector<Candidate>& candidates() { return candidates_; }
+  const SearchResult& counts() const { return counts_; }
+
+  /// A strategy, with other cuts of the pipeline if `uneven`.
+  void add(const Strategy& strategy, std::int64_t order, bool uneven);
+  /// A strategy that recomputes whole layers and fits, with as few of them as still fit; nothing
+  /// where it must be all, or where the plan would have too many kinds of layers.
+  void add_least_recomputation(const Strategy& full);
+  /// Of those that do not fit, the best estimates with what makes them fit on their hosts.
+  void add_least_offloads(const std::vector<Strategy>& strategies, const Deadline& deadline);
+  /// The best ones were ranked by the paths that were known then: walks tell their times.
+  void refine();
+
+ private:
+  void add_one(const Strategy& strategy);
+
+  const Model& model_;
+  const Place& place_;
+  bool all_fit_;
+  std::int64_t order_ = 0;  // of the strategy that is added
+  sim::SimulatedCost cost_;
+  Estimator estimator_;
+  Cutter cutter_;
+  std::vector<Candidate> candidates_;
+  SearchResult counts_;
+};
+
+}  // namespace foreshard::search
