@@ -54,13 +54,26 @@ Sharing::Crowd Sharing::made(const std::vector<std::vector<DeviceId>>& groups) {
   return crowd;
 }
 
-// The link of a member that is what `of_first` is to the first member of its kind.
-LinkId Sharing::link_of(const Crowd& crowd, const Member& member, LinkId of_first) const {
-  const Member& first = crowd.members[crowd.first[member.kind]];
-  if (&first == &member) return of_first;
-  const auto place = congruence_.place_of(of_first);
-  const auto slot = std::ranges::find(first.parts, place.part) - first.parts.begin();
-  return congruence_.link_at({member.parts[static_cast<std::size_t>(slot)], place.index});
+// Where the links of a form lie among the parts of the first member of its kind.
+std::vector<Sharing::PlaceOfLink> Sharing::places_of(const Crowd& crowd, std::size_t kind,
+                                                     const comm::FlatCollective& form) const {
+  std::vector<PlaceOfLink> places;
+  if (!carries_) return places;
+  const std::vector<std::int32_t>& parts = crowd.members[crowd.first[kind]].parts;
+  for (const comm::LinkLoad& load : form.loads) {
+    const auto place = congruence_.place_of(load.link);
+    const auto slot = std::ranges::find(parts, place.part) - parts.begin();
+    places.push_back({static_cast<std::size_t>(slot), place.index});
+  }
+  return places;
+}
+
+// The link of a member that is what the `load`-th of the form's is to the first of its kind.
+LinkId Sharing::link_of(const Crowd& crowd, const Member& member, const Routed& routed,
+                        std::size_t load) const {
+  if (&crowd.members[crowd.first[member.kind]] == &member) return routed.form->loads[load].link;
+  const PlaceOfLink& place = routed.places[load];
+  return congruence_.link_at({member.parts[place.slot], place.index});
 }
 
 Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kind,
@@ -77,29 +90,37 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
     result.push_back({std::move(repertoire), std::vector<double>(forms, 0)});
   }
 
+  // By kind and form.
+  std::vector<std::vector<Routed>> routed(result.size());
+  for (std::size_t k = 0; k < result.size(); ++k)
+    for (const comm::FlatCollective& form : result[k].repertoire.forms())
+      routed[k].push_back({&form, places_of(crowd, k, form)});
   // Groups of other kinds take the form of the same name; where there is none, their first.
-  const auto form_like = [&](const comm::FlatCollective& form, std::size_t of_kind) {
-    const auto& forms = result[of_kind].repertoire.forms();
-    const auto same = std::ranges::find_if(forms, [&](const comm::FlatCollective& one) {
-      return one.algorithm == form.algorithm && one.protocol == form.protocol;
+  const auto form_like = [&](const comm::FlatCollective& form,
+                             std::size_t of_kind) -> const Routed& {
+    const auto& forms = routed[of_kind];
+    const auto same = std::ranges::find_if(forms, [&](const Routed& one) {
+      return one.form->algorithm == form.algorithm && one.form->protocol == form.protocol;
     });
-    return static_cast<std::size_t>(same == forms.end() ? 0 : same - forms.begin());
+    return same == forms.end() ? forms.front() : *same;
   };
   std::vector<double> on_link(cluster_.links().size(), 0);
   for (std::size_t k = 0; k < result.size(); ++k) {
     for (std::size_t f = 0; f < result[k].seconds_per_byte.size(); ++f) {
       const comm::FlatCollective& form = result[k].repertoire.forms()[f];
       std::ranges::fill(on_link, 0);
-      for (const Member& member : crowd.members)
-        for (const auto& forms = result[member.kind].repertoire.forms();
-             const comm::LinkLoad& load : forms[form_like(form, member.kind)].loads)
-          on_link[link_of(crowd, member, load.link).index()] += load.bytes_per_byte;
+      for (const Member& member : crowd.members) {
+        const Routed& own = form_like(form, member.kind);
+        for (std::size_t load = 0; load < own.form->loads.size(); ++load)
+          on_link[link_of(crowd, member, own, load).index()] +=
+              own.form->loads[load].bytes_per_byte;
+      }
       const double idle = 1 / form.idle_rate(cluster_).in_base();
       double slowest = idle;
       for (const Member& member : crowd.members) {
         if (member.kind != k) continue;
-        for (const comm::LinkLoad& load : form.loads) {
-          const LinkId link = link_of(crowd, member, load.link);
+        for (std::size_t load = 0; load < form.loads.size(); ++load) {
+          const LinkId link = link_of(crowd, member, routed[k][f], load);
           const BytesPerSecond rate =
               cluster_.links()[link.index()].bandwidth * form.bandwidth_fraction;
           slowest = std::max(slowest, on_link[link.index()] / rate.in_base());

@@ -63,10 +63,23 @@ class Sharing {
     std::vector<double> seconds_per_byte;
   };
 
+  struct PlaceOfLink {
+    std::size_t slot = 0;  // of Member::parts
+    std::int32_t index = 0;
+  };
+  // A form of the first member of a kind.
+  struct Routed {
+    const comm::FlatCollective* form = nullptr;
+    std::vector<PlaceOfLink> places{};  // of its loads; empty where routes do not carry over
+  };
+
   void add_to_key(const std::vector<DeviceId>& group);
   Crowd made(const std::vector<std::vector<DeviceId>>& groups);
   Result<std::vector<Slowed>> slowed(program::CollectiveKind kind, const Crowd& crowd) const;
-  LinkId link_of(const Crowd& crowd, const Member& member, LinkId of_first) const;
+  std::vector<PlaceOfLink> places_of(const Crowd& crowd, std::size_t kind,
+                                     const comm::FlatCollective& form) const;
+  LinkId link_of(const Crowd& crowd, const Member& member, const Routed& routed,
+                 std::size_t load) const;
 
   const ClusterView& cluster_;
   const comm::Parameters& communication_;
