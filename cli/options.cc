@@ -168,7 +168,9 @@ Result<StudyOptions> StudyOptions::of(const search::Asked& asked) {
   StudyOptions options;
   options.study_ = asked.study;
   bool from_stdin = asked.study == "-";
-  for (const auto& [option, value] : asked.options) {
+  for (const auto& asked_for : asked.options) {
+    const std::string& option = asked_for.first;
+    const std::string& value = asked_for.second;
     from_stdin = from_stdin || value == "-";
     if (option == "--set") {
       options.sets_.push_back(value);
