@@ -342,6 +342,14 @@ static nlohmann::ordered_json knobs_with_layers(Strategy strategy, const Model& 
   return knobs_of(strategy);
 }
 
+// What a strategy takes beside the first of a search.
+static std::string beside(const Simulated& first, const Simulated& other) {
+  if (other.step > first.step) return difference_text(first, other);
+  return other.step < first.step
+             ? fmt::format("{} faster than the first", format(first.step - other.step))
+             : "as fast as the first";
+}
+
 // By what a search over it alone finds, beside the result of the whole one.
 static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchOptions& options,
                                   const Deadline& deadline, const SearchResult& whole) {
@@ -350,7 +358,7 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
   why.message = "it was not looked into: the time was over";
   if (!whole.whole_space || deadline.is_over()) return why;
   SearchOptions alone{.space = {},
-                      .simulate = 1,
+                      .simulate = 4,
                       .certify = 0,
                       .front = 0,
                       .time_limit = deadline.left(),
@@ -360,6 +368,10 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
   if (!found) {
     why.cause = Cause::kSizes;
     why.message = found.error().message;
+    if (study.model.heads > 0)
+      why.message +=
+          fmt::format("; tensor ranks share {} heads, stages {} layers, and all ranks {} devices",
+                      study.model.heads, study.model.layers, study.pool.size());
     return why;
   }
   const bool has_answer = !found->simulated.empty() && found->simulated.front().fits;
@@ -373,7 +385,12 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
                       format(found->nearest->estimate.peak + reserve_of(found->nearest->strategy)));
     return why;
   }
-  const Simulated& best = found->simulated.front();
+  // What the whole search simulated of them counts as well.
+  const Simulated* shortest = &found->simulated.front();
+  for (const Simulated& one : whole.simulated)
+    if (one.fits && one.step < shortest->step && is_within(one.strategy, alone.space, study.model))
+      shortest = &one;
+  const Simulated& best = *shortest;
   if (!is_within(best.strategy, alone.space, study.model)) {
     why.cause = Cause::kSizes;
     why.message = fmt::format("there is none: this model on these devices makes of it {}",
@@ -395,9 +412,9 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
               : best.estimate.bound >= first.step ? Cause::kBound
                                                   : Cause::kEstimate;
   why.message = fmt::format(
-      "the best of them, {}, takes {} (estimate {}, no less than {}): {}", in_words(best.strategy),
-      format(best.step), format(best.estimate.step), format(best.estimate.bound),
-      best.step <= first.step ? "as fast as the first" : difference_text(first, best));
+      "the best that was found of them, {}, takes {} (estimate {}, no less than {}): {}",
+      in_words(best.strategy), format(best.step), format(best.estimate.step),
+      format(best.estimate.bound), beside(first, best));
   if (best.step > first.step) why.remedy = remedy_text(first, best);
   return why;
 }

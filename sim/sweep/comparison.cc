@@ -76,6 +76,19 @@ std::map<std::string, std::string> made_from(const Results& results, std::size_t
   return inputs;
 }
 
+// What a sweep asks of all its points.
+std::map<std::string, std::string> asked_by(const Question& question) {
+  std::map<std::string, std::string> asked = question.said;
+  asked["rank"] = yaml::name_of(question.rank);
+  if (question.sensitivities) asked["sensitivities"] = "true";
+  if (!question.goal) return asked;
+  const Goal& goal = *question.goal;
+  asked["goal.minimise"] = yaml::name_of(goal.minimise);
+  if (goal.within) asked["goal.within"] = format(*goal.within);
+  if (goal.budget) asked["goal.budget"] = format(*goal.budget);
+  return asked;
+}
+
 Work common_work_of(const Results& a, const Results& b) {
   const Work of_a = work_of(a);
   const Work of_b = work_of(b);
@@ -127,7 +140,7 @@ Result<Comparison> compare(const Results& a, const Results& b) {
   Comparison comparison{.work = common_work_of(a, b),
                         .by = a.question.rank,
                         .axes = {},
-                        .inputs = differing(a.question.said, b.question.said),
+                        .inputs = differing(asked_by(a.question), asked_by(b.question)),
                         .pairs = {},
                         .left_out = left_out_of(a, b, common)};
   std::vector<std::size_t> of_a;

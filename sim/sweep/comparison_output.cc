@@ -68,7 +68,7 @@ std::string measured(const Outcome& outcome, const Comparison& comparison) {
     case Measure::kTime:
       return format(Seconds::from_base(value));
     case Measure::kUsd:
-      return format(Dollars::from_base(value));
+      return report::scaled(Dollars::from_base(value) / 1_USD) + " USD";
     case Measure::kKwh:
       return report::watt_hours(Joules::from_base(value));
   }

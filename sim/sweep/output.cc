@@ -175,14 +175,20 @@ std::string sweep_json(const Results& results, const Ranking& ranking) {
 }
 
 std::string sweep_csv(const Results& results, const Ranking& ranking) {
-  std::string text = "point";
-  for (const AxisNames& axis : results.question.axes) text += "," + csv_field(axis.name);
-  text +=
+  const Speeds speeds = speeds_of(results);
+  const std::string columns =
       ",status,model,cluster,strategy,devices,step_s,step_low_s,step_high_s,mfu,tokens_per_s,"
       "samples_per_s,peak_bytes,headroom_bytes,work,time_s,low_s,high_s,usd,kwh,co2_kg,"
-      "hosts_without_power,tokens_per_usd,on_front,on_room_front,missing_bytes,why";
-  const Speeds speeds = speeds_of(results);
-  text += speed_columns(speeds) + "\n";
+      "hosts_without_power,tokens_per_usd,on_front,on_room_front,missing_bytes,why" +
+      speed_columns(speeds);
+  std::string text = "point";
+  for (const AxisNames& axis : results.question.axes) {
+    const std::string name = csv_field(axis.name);
+    const bool is_taken =
+        name == "point" || (columns + ",").find("," + name + ",") != std::string::npos;
+    text += "," + (is_taken ? csv_field("axis " + axis.name) : name);
+  }
+  text += columns + "\n";
   const auto cell = [&](const Json& value) {
     text += "," + (value.is_null()     ? ""
                    : value.is_string() ? csv_field(value.get<std::string>())
