@@ -61,6 +61,7 @@ std::string of_what(const Comparison& comparison) {
 std::string measured(const Outcome& outcome, const Comparison& comparison) {
   if (!outcome.figures) return std::string(yaml::name_of(outcome.status));
   constexpr double kMany = 1e6;
+  constexpr double kScaled = 1e5;  // USD from which on thousands and millions are named
   const double value = measure_of(figures_of(outcome, comparison.work), comparison.by) *
                        (is_of_a_million(comparison) ? kMany : 1);
   if (!std::isfinite(value)) return "unknown";
@@ -68,7 +69,7 @@ std::string measured(const Outcome& outcome, const Comparison& comparison) {
     case Measure::kTime:
       return format(Seconds::from_base(value));
     case Measure::kUsd:
-      return report::scaled(Dollars::from_base(value) / 1_USD) + " USD";
+      return value < kScaled ? format(Dollars::from_base(value)) : report::scaled(value) + " USD";
     case Measure::kKwh:
       return report::watt_hours(Joules::from_base(value));
   }
