@@ -269,8 +269,9 @@ class Moves {
         }
       }
     }
-    if (best) cut_ = *std::move(best);
-    return best.has_value();
+    if (!best) return false;
+    cut_ = *std::move(best);
+    return true;
   }
   std::int64_t extreme(std::int64_t stage, bool longest) const {
     std::int64_t found = piece(stage, 0);

@@ -358,8 +358,9 @@ void Labels::add(std::int32_t block) {
 }
 
 BlockCounts Labels::counts(const plan::Run& units) const {
-  const BlockCounts& first = before[static_cast<std::size_t>(units.first)];
-  BlockCounts counts = before[static_cast<std::size_t>(units.first + units.count)];
+  const auto begin = static_cast<std::size_t>(units.first);
+  const BlockCounts& first = before[begin];
+  BlockCounts counts = before[begin + static_cast<std::size_t>(units.count)];
   for (std::size_t b = 0; b < kBlocks; ++b) counts[b] -= first[b];
   return counts;
 }
