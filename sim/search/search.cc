@@ -182,6 +182,7 @@ std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candi
   std::ranges::stable_sort(found, {}, [](const Candidate* one) { return one->estimate.step; });
   if (found.size() > kMost) found.resize(kMost);
   std::vector<Strategy> strategies;
+  strategies.reserve(found.size());
   for (const Candidate* one : found) strategies.push_back(one->strategy);
   return strategies;
 }
