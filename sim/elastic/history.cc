@@ -65,7 +65,12 @@ class Run {
   }
 
  private:
-  double steps_between() const { return std::max(1.0, std::round(rules_.interval / step_)); }
+  // Nearest to the interval; at least until the checkpoint before is safe.
+  double steps_between() const {
+    constexpr double kRounding = 1e-9;  // of quotients that are whole
+    const double writing = std::ceil((rules_.written - rules_.blocked) / step_ - kRounding);
+    return std::max({1.0, std::round(rules_.interval / step_), writing});
+  }
 
   // --- time ---
 
@@ -139,11 +144,17 @@ class Run {
 
   void begin_saving() {
     promote();
-    pending_ = {.steps = done_, .since = {}};
-    safe_at_ = now_ + rules_.written;
-    saving_left_ = done_ < rules_.steps ? rules_.blocked : rules_.written;
     ++result_.checkpoints;
     state_ = State::kSaving;
+    if (done_ >= rules_.steps) {  // the run ends with it, so it never becomes `pending_`
+      const bool writing = safe_at_ < kNeverHappens;
+      saving_left_ = rules_.written + (writing ? safe_at_ - now_ : Seconds());
+      return;
+    }
+    if (safe_at_ < kNeverHappens) safe_ = pending_;  // but for rounding: see steps_between
+    pending_ = {.steps = done_, .since = {}};
+    safe_at_ = now_ + rules_.written;
+    saving_left_ = rules_.blocked;
   }
 
   // What was written by now is safe.

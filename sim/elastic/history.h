@@ -16,7 +16,8 @@
 /// it carries no rank (a spare) does not stop the run.
 ///
 /// A checkpoint stops the run for `blocked`; from `written` on, counted from its beginning, it is
-/// safe. Equal: synchronous. There is one behind the last step too.
+/// safe. Equal: synchronous. The next one begins when it is safe, not before. There is one behind
+/// the last step too.
 ///
 /// Not modelled: a failure that is not noticed as one (wrong results); slow devices; steps that
 /// differ; that nodes wear. Which of the nodes are left matters to reroute alone: other strategies
@@ -81,8 +82,10 @@ struct Rules {
   std::int64_t spares = 0;
   Seconds detection{};
   Seconds restart{};
-  Seconds regroup{};   ///< In place of `restart`, where replicas are left out or come back.
-  Seconds interval{};  ///< Between checkpoints; rounded to whole steps, at least one.
+  Seconds regroup{};  ///< In place of `restart`, where replicas are left out or come back.
+  /// Between checkpoints; rounded to whole steps, at least one, and never less than the one before
+  /// needs to be safe.
+  Seconds interval{};
   Seconds blocked{};
   Seconds written{};                  ///< Invariant: >= blocked.
   std::vector<Addition> additions{};  ///< Ascending.

@@ -235,6 +235,46 @@ TEST(History, AsynchronousCheckpointsAreSafeWhenTheyAreWritten) {
   expect_parts(history(rules), later);
 }
 
+// A write of 6.4 s behind a stop of none takes 7 steps, not the nearest 6: each checkpoint is safe
+// before the next. At 20.5 s those of 7 s and no more (14 s is safe at 20.4 s: that one) hold.
+TEST(History, TheNextAsynchronousCheckpointBeginsWhenTheOneBeforeIsSafe) {
+  Rules rules = small(Policy::kWait);
+  rules.interval = rules.written = 6.4_s;
+  rules.blocked = {};
+  rules.given = {at(20.5_s, 1, 21_s)};
+  // From step 14 on again: 21, ..., 98; the last one waits for that of 98, written 4.4 s more.
+  expect_parts(history(rules), {.useful = 100_s,
+                                .lost = 6.5_s,
+                                .saving = 10.8_s,
+                                .detection = 5_s,
+                                .restart = 20_s,
+                                .slices = 7_s});
+  // As long as the interval, to the last bit or nearly.
+  for (const Seconds step : {10_s, 7_s, 0.7_s * 3}) {
+    rules.interval = rules.written = step;
+    rules.given = {at(90.2_s, 1, 90.3_s)};
+    EXPECT_LT(history(rules).parts.lost, 2 * step + 2_s) << step / 1_s;
+  }
+}
+
+TEST(History, FasterStorageIsNeverWorse) {
+  const std::vector<Hazard> hazards{{.between = 300_s, .of_job = true, .repair = {}}};
+  Proportional plans(4);
+  Seconds before;
+  for (const double written : {0.0, 5.0, 10.0, 10.4, 10.6, 14.4, 20.0, 25.4, 40.0}) {
+    Rules rules = small(Policy::kWait);
+    rules.steps = 2000;
+    rules.blocked = {};
+    rules.written = written * 1_s;
+    Seconds sum;
+    constexpr std::uint64_t kHistories = 400;
+    for (std::uint64_t i = 0; i < kHistories; ++i)
+      sum += history_of(rules, plans, Failures(hazards, 4, i))->wall;
+    EXPECT_GE(sum, before) << written;
+    before = sum;
+  }
+}
+
 TEST(History, GivesUpOnARunThatNeverEnds) {
   Rules rules = small(Policy::kWait);
   rules.given = {at(17.5_s, 1, kNever)};
