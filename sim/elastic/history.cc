@@ -212,13 +212,15 @@ class Run {
     std::int64_t of_job = 0;
     bool any = failure.of_job;
     const std::int64_t end = std::min(failure.node + failure.nodes, present_);
-    std::vector<bool> down = down_nodes();
+    // What is repaired carries no rank before the run takes it back.
+    std::vector<bool> out(in_job_.begin(), in_job_.begin() + rules_.nodes);
+    out.flip();
     for (std::int64_t n = failure.node; n < end && !failure.of_job; ++n) {
       const auto node = static_cast<std::size_t>(n);
       if (!up_[node]) continue;
       any = true;
       if (in_job_[node]) ++of_job;
-      if (n < rules_.nodes) down[node] = true;
+      if (n < rules_.nodes) out[node] = true;
       if (!failure.takes) continue;
       up_[node] = in_job_[node] = false;
       if (failure.back < kNeverHappens) back_.emplace(std::max(failure.back, now_), node);
@@ -226,7 +228,7 @@ class Run {
     if (any) ++result_.failures;
     bool hit = failure.of_job || of_job > 0;
     if (hit && !failure.of_job && rules_.policy == Policy::kReroute && running()) {
-      FORESHARD_ASSIGN(const auto lost, plans_.replicas_on(down));
+      FORESHARD_ASSIGN(const auto lost, plans_.replicas_on(out));
       hit = !lost || *lost > current_.replicas_lost;  // else it carries no rank
     }
     return hit ? interrupt(failure, of_job) : Status();

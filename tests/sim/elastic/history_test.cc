@@ -204,6 +204,23 @@ TEST(History, ReroutesWithinTheDataGroup) {
                                 .slices = 3_s});
 }
 
+// Node 0 works again at 13 h, but its replica comes back at the next checkpoint only, which is more
+// than 10 h away at 14 h: node 1 then stops the run, and takes nobody's place.
+TEST(History, ReplicasThatAreRepairedDoNotWorkBeforeTheyComeBack) {
+  Rules rules = small(Policy::kReroute);
+  rules.recovery = Recovery::kReplicas;
+  rules.steps = 100 * 3600.0;
+  rules.interval = 10_h;
+  rules.given = {at(12_h, 0, 13_h), at(14_h, 1, kNever)};
+  const History run = history(rules);
+  EXPECT_EQ(run.interrupted, 2);
+  EXPECT_EQ(run.failures, 2);
+  EXPECT_TRUE(run.finished);
+  // Of the node that is left out, a failure more stops nothing.
+  rules.given = {at(12_h, 0, 13_h), at(14_h, 0, kNever)};
+  EXPECT_EQ(history(rules).interrupted, 1);
+}
+
 TEST(History, TakesNodesThatAreAdded) {
   Rules rules = small(Policy::kShrink);
   rules.additions = {{.at = 5_s, .nodes = 4}};
