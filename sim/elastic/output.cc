@@ -52,11 +52,13 @@ bool is_known(const ElasticResult& result, const PolicyFigures& figures) {
 
 Json json_of(const ElasticResult& result, const PolicyFigures& figures) {
   const bool simulated = figures.unknown.empty();
+  const bool exact = is_known(result, figures);
   Json json{{"policy", yaml::name_of(figures.policy)},
             {"unknown", figures.unknown},
-            {"goodput", is_known(result, figures) ? Json(figures.goodput) : Json(nullptr)},
+            {"goodput", exact ? Json(figures.goodput) : Json(nullptr)},
             {"goodput_at_most", simulated ? Json(figures.goodput) : Json(nullptr)},
             {"time_s", nullptr},
+            {"time_s_at_least", nullptr},
             {"parts", nullptr},
             {"failures", figures.failures},
             {"interruptions", figures.interrupted},
@@ -64,13 +66,15 @@ Json json_of(const ElasticResult& result, const PolicyFigures& figures) {
             {"moves", figures.moves},
             {"moved_bytes", figures.moved.in_base()},
             {"fewest_nodes", figures.fewest_nodes},
-            {"rent_usd", known(figures.rent)},
+            {"rent_usd", exact ? known(figures.rent) : Json(nullptr)},
+            {"rent_usd_at_least", known(figures.rent)},
             {"by_cause", Json::object()}};
   if (!simulated) return json;
-  json["time_s"] = {{"mean", figures.time.mean.in_base()},
-                    {"p10", figures.time.p10.in_base()},
-                    {"median", figures.time.median.in_base()},
-                    {"p90", figures.time.p90.in_base()}};
+  json["time_s_at_least"] = {{"mean", figures.time.mean.in_base()},
+                             {"p10", figures.time.p10.in_base()},
+                             {"median", figures.time.median.in_base()},
+                             {"p90", figures.time.p90.in_base()}};
+  if (exact) json["time_s"] = json["time_s_at_least"];
   for (const PartName& name : kPartNames)
     json["parts"][name.key] = (figures.parts.*name.part).in_base();
   for (const auto& [cause, count] : figures.by_cause)
@@ -100,29 +104,29 @@ std::string checkpoint_text(const ElasticResult& result) {
                      c.rule == "given" ? "given" : "the optimum by " + c.rule);
 }
 
-std::string goodput_text(const ElasticResult& result, const PolicyFigures& figures) {
-  const std::string value = report::percent(figures.goodput);
-  return is_known(result, figures) ? value : "<= " + value;
-}
-
 std::string policies_text(const ElasticResult& result) {
+  const bool bounds = !result.without_rate.empty();
+  const std::size_t wide = bounds ? 11 : 8;  // of times
   std::string text =
       fmt::format("\n  {:<8} {} {} {} {} {} {} {} {}\n", "policy", right("goodput", 9),
-                  right("mean", 8), right("p10", 8), right("median", 8), right("p90", 8),
-                  right("stops", 6), right("moved", 9), right("rent/USD", 9));
+                  right("mean", wide), right("p10", wide), right("median", wide),
+                  right("p90", wide), right("stops", 6), right("moved", 9), right("rent/USD", 9));
+  const std::string at_least = bounds ? ">= " : "";
+  const auto time = [&](Seconds value) { return right(at_least + days(value), wide); };
   for (const PolicyFigures& figures : result.policies) {
     text += fmt::format("  {:<8} ", yaml::name_of(figures.policy));
     if (!figures.unknown.empty()) {
       text += fmt::format("{}: {}\n", kUnknown, figures.unknown);
       continue;
     }
-    const Spread& time = figures.time;
-    text += fmt::format("{} {} {} {} {} {} {} {}\n", right(goodput_text(result, figures), 9),
-                        right(days(time.mean), 8), right(days(time.p10), 8),
-                        right(days(time.median), 8), right(days(time.p90), 8),
+    const std::string goodput = (bounds ? "<= " : "") + report::percent(figures.goodput);
+    const std::string rent =
+        figures.rent ? at_least + report::scaled(*figures.rent / 1_USD) : kUnknown;
+    const Spread& of = figures.time;
+    text += fmt::format("{} {} {} {} {} {} {} {}\n", right(goodput, 9), time(of.mean), time(of.p10),
+                        time(of.median), time(of.p90),
                         right(fmt::format("{:.1f}", figures.interrupted), 6),
-                        right(format(figures.moved), 9),
-                        right(figures.rent ? report::scaled(*figures.rent / 1_USD) : kUnknown, 9));
+                        right(format(figures.moved), 9), right(rent, 9));
   }
   return text;
 }
