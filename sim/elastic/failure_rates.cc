@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 #include <set>
+#include <string_view>
 
 namespace foreshard::elastic {
 namespace {
 
-std::string fault_in_cause(const Cause& cause) {
-  if (cause.mtbf && cause.events) return "a rate is given as 'mtbf' or as 'events', not as both";
+std::string_view fault_of(const Cause& cause) {
+  if (cause.mtbf && cause.events) return "has a rate as 'mtbf' or as 'events', not as both";
   const bool groups = cause.of == Unit::kGroup || cause.takes == Takes::kGroup;
   if (groups && cause.group < 2) return "says nothing of how many nodes a group has: give 'group'";
   if (!groups && cause.group > 1) return "has no group of nodes: leave out 'group'";
@@ -16,6 +17,11 @@ std::string fault_in_cause(const Cause& cause) {
   if (cause.takes == Takes::kNothing && cause.repair)
     return "takes nothing that would be repaired: leave out 'repair'";
   return "";
+}
+
+std::string fault_in_cause(const Cause& cause) {
+  const std::string_view fault = fault_of(cause);
+  return fault.empty() ? "" : fmt::format("'{}' {}", cause.name, fault);
 }
 
 std::int64_t units_seen(const Cause& cause, const Observed& observed) {

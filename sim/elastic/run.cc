@@ -39,14 +39,16 @@ StudyQuestion question_of(const LoadedTimeline& loaded, const ElasticOptions& op
 
 // A message on the study as the author of the time line reads it: with the place there.
 Error shown(Error error, const LoadedTimeline& loaded) {
-  for (const auto& [path, value] : loaded.timeline.set) {
-    const std::string given =
-        fmt::format("--set {}={}", path, sweep::seen_from_here(value, loaded.folder));
-    const std::string place = loaded.loader.place("set." + path);
+  const auto replace = [&](const std::string& given, const std::string& place) {
     for (std::size_t at = 0; (at = error.message.find(given, at)) != std::string::npos;
          at += place.size())
       error.message.replace(at, given.size(), place);
-  }
+  };
+  for (const auto& [path, value] : loaded.timeline.set)
+    replace(fmt::format("--set {}={}", path, sweep::seen_from_here(value, loaded.folder)),
+            loaded.loader.place("set." + path));
+  if (loaded.timeline.train)
+    replace("--set train=" + *loaded.timeline.train, loaded.loader.place("train"));
   return error;
 }
 
