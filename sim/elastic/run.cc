@@ -233,6 +233,14 @@ void add(Parts& to, const Parts& from, double share) {
     to.*part += from.*part * share;
 }
 
+// Of all nodes together, for as long as they are there.
+Seconds node_time(const Rules& rules, Seconds wall) {
+  Seconds time = static_cast<double>(rules.nodes + rules.spares) * wall;
+  for (const Addition& added : rules.additions)
+    time += static_cast<double>(added.nodes) * std::max(wall - added.at, Seconds());
+  return time;
+}
+
 // Why nothing can be said of a policy, before any history.
 std::string unknown_of(Policy policy, const ElasticResult& result, bool tells_replicas) {
   std::vector<std::string> names;
@@ -251,11 +259,13 @@ Result<PolicyFigures> figures_of(Policy policy, const Machine& machine, StudyPla
   const Rules rules = machine.rules_of(policy, result);
   figures.fewest_nodes = rules.nodes;
   std::vector<Seconds> times;
+  Seconds there;
   const double share = 1 / static_cast<double>(result.histories);
   for (std::int64_t number = 0; number < result.histories; ++number) {
     FORESHARD_ASSIGN(const History history, history_of(rules, plans, machine.history(number)));
     if (options.progress) options.progress();
     if (history.finished) times.push_back(history.wall);
+    there += share * node_time(rules, history.wall);
     add(figures.parts, history.parts, share);
     figures.failures += share * static_cast<double>(history.failures);
     figures.interrupted += share * static_cast<double>(history.interrupted);
@@ -279,8 +289,7 @@ Result<PolicyFigures> figures_of(Policy policy, const Machine& machine, StudyPla
   const sim::Prediction& prediction = plans.prediction();
   if (prediction.expense.rent)
     figures.rent =
-        *prediction.expense.rent * (figures.time.mean / prediction.step) *
-        (static_cast<double>(rules.nodes + rules.spares) / static_cast<double>(rules.nodes));
+        *prediction.expense.rent * (there / prediction.step) / static_cast<double>(rules.nodes);
   return figures;
 }
 

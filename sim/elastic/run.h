@@ -68,8 +68,8 @@ struct PolicyFigures {
   double checkpoints = 0;
   double moves = 0;
   Bytes moved{};
-  std::int64_t fewest_nodes = 0;             ///< Of all histories.
-  std::optional<Dollars> rent{};             ///< Of all nodes, the spares of replace too.
+  std::int64_t fewest_nodes = 0;  ///< Of all histories.
+  std::optional<Dollars> rent{};  ///< Of all nodes that are there: spares of replace, added ones.
   std::map<std::size_t, double> by_cause{};  ///< Interruptions, by index of `causes`.
 };
 

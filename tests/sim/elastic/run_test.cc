@@ -88,6 +88,19 @@ TEST_F(Elastic, OneFailureByHand) {
   EXPECT_NEAR(*wait.rent / 1_USD, 16 * 2 * (wait.time.mean / 1_h), 1e-6);
 }
 
+// 16 devices for all the time, and 24 more of the three nodes from 1 h on.
+TEST_F(Elastic, NodesThatAreAddedAreRentedFromThenOn) {
+  const ElasticResult run =
+      result("events: [{at: 1 h, adds: 3}]\npolicies: [wait]\ntrain: 1B tokens\n");
+  const PolicyFigures& wait = run.policies.front();
+  ASSERT_GT(wait.time.mean, 1_h);
+  EXPECT_NEAR(*wait.rent / 1_USD,
+              2 * (16 * (wait.time.mean / 1_h) + 24 * (wait.time.mean / 1_h - 1)), 1e-6);
+  const ElasticResult later =
+      result("events: [{at: 1000 h, adds: 3}]\npolicies: [wait]\ntrain: 1B tokens\n");
+  EXPECT_NEAR(*later.policies.front().rent / 1_USD, 2 * 16 * (wait.time.mean / 1_h), 1e-6);
+}
+
 // Where a replica holds everything, the strategy for the node that is left goes on from there;
 // rerouted batches are those of one replica, with all micro-batches.
 TEST_F(Elastic, PoliciesGoOnWithWhatIsLeft) {
@@ -179,7 +192,14 @@ TEST_F(Elastic, WhatHasNoSourceIsUnknown) {
   EXPECT_THAT(elastic_text(run), HasSubstr("nobody has counted rack power: with them, goodput and "
                                            "time are UNKNOWN"));
   EXPECT_THAT(elastic_text(run), HasSubstr("<= "));
-  EXPECT_THAT(elastic_json(run), HasSubstr("\"goodput\": null"));
+  EXPECT_THAT(elastic_text(run),
+              testing::ContainsRegex("<= +[0-9.]+ % +>= .+ >= .+ >= .+ >= .+ >= "));
+  const std::string json = elastic_json(run);
+  for (const char* each : {"\"goodput\": null", "\"time_s\": null", "\"rent_usd\": null"})
+    EXPECT_THAT(json, HasSubstr(each));
+  for (const char* each : {"\"time_s_at_least\": {", "\"rent_usd_at_least\": "})
+    EXPECT_THAT(json, HasSubstr(each));
+  EXPECT_THAT(json, testing::Not(HasSubstr("_at_least\": null")));
   const ElasticResult unrepaired =
       result("failures: {causes: [{name: node, of: node, mtbf: 2 h}]}\nhistories: 5\n");
   EXPECT_EQ(unrepaired.policies[0].unknown, "no repair time is known of node: give repair");
@@ -206,7 +226,7 @@ TEST_F(Elastic, SaysWhatIsWrong) {
               HasSubstr("not as both"));
   EXPECT_THAT(fault("failures: {causes: [{name: a, takes: group}]}\n"), HasSubstr("give 'group'"));
   EXPECT_THAT(fault("failures: {causes: [{name: a, of: job, mtbf: 1 h}]}\n"),
-              HasSubstr("set takes: nothing"));
+              testing::AllOf(HasSubstr("'a' is of the job"), HasSubstr("set takes: nothing")));
   EXPECT_THAT(fault("failures: {causes: [{name: a, mtbf: 1 h}]}\npolicies: [wait, wait]\n"),
               HasSubstr("policy 'wait' is given twice"));
   EXPECT_THAT(fault("failures: {causes: [{name: a, mtbf: 1 h}]}\npolicies: [wait]\nspares: 1\n"),
@@ -218,6 +238,8 @@ TEST_F(Elastic, SaysWhatIsWrong) {
               testing::AllOf(HasSubstr("line.yaml:"), HasSubstr("32 ranks, but there are 16")));
   EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {train: 1B tokens}\n"),
               HasSubstr("write train: 2T tokens beside set"));
+  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\ntrain: 20G tokens\n"),
+              testing::AllOf(HasSubstr("line.yaml:"), testing::Not(HasSubstr("--set"))));
   EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {cluster.down: [node0]}\n"),
               HasSubstr("node0"));
   constexpr const char* kNoInterval =
