@@ -161,8 +161,11 @@ std::string arrangements_text(const ElasticResult& result) {
             ? fmt::format("{} {} lost", arrangement.replicas_lost,
                           plural(arrangement.replicas_lost, "replica"))
             : fmt::format("{} {}", arrangement.nodes, plural(arrangement.nodes, "node"));
-    text += fmt::format("  {:<15} {}  {}\n", where, right(each.step ? format(*each.step) : "-", 8),
-                        each.step ? each.strategy : "none fits: the run waits");
+    const std::string idle =
+        each.idle > 0 ? fmt::format(" ({} {} idle)", each.idle, plural(each.idle, "device")) : "";
+    text +=
+        fmt::format("  {:<15} {}  {}{}\n", where, right(each.step ? format(*each.step) : "-", 8),
+                    each.step ? each.strategy : "none fits: the run waits", idle);
   }
   return text;
 }
@@ -185,7 +188,8 @@ std::string elastic_json(const ElasticResult& result) {
     arrangements.push_back({{"nodes", each.arrangement.nodes},
                             {"replicas_lost", each.arrangement.replicas_lost},
                             {"strategy", each.strategy},
-                            {"step_s", known(each.step)}});
+                            {"step_s", known(each.step)},
+                            {"idle_devices", each.idle}});
   return Json{{"schema", "foreshard.elastic/1"},
               {"name", result.name},
               {"model", result.model},

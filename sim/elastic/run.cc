@@ -329,9 +329,11 @@ Result<ElasticResult> run_elastic(const LoadedTimeline& loaded, const ElasticOpt
     result.policies.push_back(std::move(figures));
   }
   for (const auto& [arrangement, running] : plans->asked())
-    result.arrangements.push_back({.arrangement = arrangement,
-                                   .strategy = running ? describe(running->strategy) : "",
-                                   .step = running ? std::optional(running->step) : std::nullopt});
+    result.arrangements.push_back(
+        {.arrangement = arrangement,
+         .strategy = running ? describe(running->strategy) : "",
+         .step = running ? std::optional(running->step) : std::nullopt,
+         .idle = running && arrangement.replicas_lost == 0 ? running->idle : 0});
   return result;
 }
 

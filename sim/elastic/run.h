@@ -77,6 +77,7 @@ struct ArrangementFigures {
   Arrangement arrangement;
   std::string strategy;  ///< Empty: none fits.
   std::optional<Seconds> step;
+  std::int64_t idle = 0;  ///< Devices of these nodes without a rank; 0 of reroute.
 };
 
 struct ElasticResult {

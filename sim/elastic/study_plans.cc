@@ -162,10 +162,41 @@ Result<std::optional<Running>> StudyPlans::running_on(Arrangement arrangement) c
   return std::optional(std::move(running));
 }
 
+// Numbers with few divisors are slower than smaller ones.
+Result<std::optional<Running>> StudyPlans::best_up_to(std::int64_t count) {
+  constexpr std::int64_t kMostIdle = 2;
+  std::optional<Running> best;
+  for (std::int64_t used = count; used >= std::max<std::int64_t>(1, count - kMostIdle); --used) {
+    auto known = searched_.find(used);
+    if (known == searched_.end()) {
+      std::optional<Running> found;
+      if (used == nodes()) {
+        found = known_.at({.nodes = used});
+      } else {
+        FORESHARD_ASSIGN(found, running_on({.nodes = used}));
+      }
+      known = searched_.emplace(used, std::move(found)).first;
+    }
+    const std::optional<Running>& running = known->second;
+    if (!running || (best && running->step >= best->step)) continue;
+    best = running;
+    FORESHARD_ASSIGN(const ClusterView* where, view_of(count));
+    best->idle += std::ranges::count_if(where->devices(), [&](const Device& device) {
+      return device.node >= used && device.node < count;
+    });
+  }
+  return best;
+}
+
 Result<std::optional<Seconds>> StudyPlans::step_of(Arrangement arrangement) {
   auto known = known_.find(arrangement);
   if (known == known_.end()) {
-    FORESHARD_ASSIGN(auto running, running_on(arrangement));
+    std::optional<Running> running;
+    if (arrangement.nodes == nodes()) {
+      FORESHARD_ASSIGN(running, running_on(arrangement));
+    } else {
+      FORESHARD_ASSIGN(running, best_up_to(arrangement.nodes));
+    }
     known = known_.emplace(arrangement, std::move(running)).first;
   }
   return known->second ? std::optional(known->second->step) : std::nullopt;

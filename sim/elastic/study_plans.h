@@ -4,15 +4,17 @@
 /// answered once.
 ///
 ///   as many nodes as the study has    its own strategy
-///   fewer, more                       the search's best on the first so many nodes
+///   fewer, more                       the search's best on the first so many nodes, or on one or
+///                                     two less where that is faster: the others idle
 ///   replicas lost                     the study's strategy with that many replicas less, which
 ///                                     take as many micro-batches as the batch then needs
 ///
 /// Slices move between devices where somebody has every element, as in Replan; else all ranks read
 /// the checkpoint from storage. The nodes that fail stand for all that might: the last ones.
 ///
-/// Not modelled: nodes of a lost replica that work, which could help the others; ranks that share
-/// experts, or sets of ZeRO shards, when replicas are lost (reroute is then not known).
+/// Not modelled: nodes of a lost replica that work, which could help the others; that a node that
+/// idles fails without a stop; ranks that share experts, or sets of ZeRO shards, when replicas are
+/// lost (reroute is then not known).
 #pragma once
 
 #include <filesystem>
@@ -66,6 +68,7 @@ class StudyPlans final : public Plans {
   StudyPlans(StudyQuestion question, study::LoadedStudy study, study::StudyRun run);
 
   Result<std::optional<Running>> running_on(Arrangement arrangement) const;
+  Result<std::optional<Running>> best_up_to(std::int64_t count);
   Result<Shift> find_shift(Arrangement from, Arrangement to, std::int64_t failed,
                            Recovery recovery);
   Result<Shift> reload(const Running& to, const ClusterView& where) const;
@@ -79,6 +82,7 @@ class StudyPlans final : public Plans {
   Bytes checkpoint_;
   std::vector<conversion::DeviceTraffic> held_;  // by its devices, padding included
   std::map<Arrangement, std::optional<Running>> known_;
+  std::map<std::int64_t, std::optional<Running>> searched_;  // on all of so many nodes
   std::map<std::tuple<Arrangement, Arrangement, std::int64_t, Recovery>, Shift> shifts_;
   std::map<std::int64_t, ClusterView> views_;  // with more nodes than the study
 };

@@ -173,6 +173,31 @@ train: 1B tokens
               HasSubstr("a cluster of one kind of node"));
 }
 
+// Three replicas do not share 64 samples, nor do 5 nodes 24 layers: a node that comes is never a
+// loss, and those that a strategy leaves out are named.
+TEST_F(Elastic, OneNodeLessIsNeverFasterThanWhatIsFound) {
+  std::string study = kStudy;
+  study.replace(study.find("nodes: 2"), 8, "nodes: 6");
+  study.replace(study.find("data_parallel: 2"), 16, "data_parallel: 6");
+  study.replace(study.find("global_batch: 64"), 16, "global_batch: 60");
+  folder_.write("study.yaml", study);
+  const ElasticResult run = result(
+      "events: [{at: 1 min, fails: node5}, {at: 20 min, fails: node4}, {at: 40 min, fails: "
+      "node3}]\n"
+      "policies: [shrink]\n");
+  ASSERT_EQ(run.arrangements.size(), 4U);
+  for (std::size_t i = 1; i + 1 < run.arrangements.size(); ++i) {
+    const ArrangementFigures& fewer = run.arrangements[i - 1];
+    const ArrangementFigures& more = run.arrangements[i];
+    EXPECT_EQ(more.arrangement.nodes, static_cast<std::int64_t>(i) + 3);
+    EXPECT_LE(*more.step, *fewer.step) << more.arrangement.nodes << " nodes";
+    EXPECT_LT(more.idle, 8 * more.arrangement.nodes);
+    if (more.idle > 0) {
+      EXPECT_THAT(elastic_text(run), HasSubstr(fmt::format("({} devices idle)", more.idle)));
+    }
+  }
+}
+
 TEST_F(Elastic, IsTheSameAgainAndAnotherOneOfAnotherSeed) {
   const std::string text =
       "failures: {causes: [{name: node, of: node, mtbf: 4 h}]}\nrepair: 1 h\nhistories: 5\n";
