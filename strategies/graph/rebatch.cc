@@ -55,9 +55,9 @@ class Rebatch {
     auto inferred = infer_operator(graph, spec);
     if (!inferred) return fault(inferred.error().message);
     op.settings = std::move(spec.settings);
-    op.rule = std::move(inferred->rule);
+    op.rule = inferred->rule;
     for (std::size_t o = 0; o < op.outputs.size(); ++o)
-      graph[op.outputs[o]].shape = std::move(inferred->outputs[o].shape);
+      graph[op.outputs[o]].shape = inferred->outputs[o].shape;
     return {};
   }
 

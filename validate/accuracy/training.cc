@@ -149,7 +149,7 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   const sim::Prediction* const prediction = &predicted->prediction;
 
   outcome.setting = *std::move(setting);
-  outcome.setting->strategy = std::move(predicted->strategy);
+  outcome.setting->strategy = predicted->strategy;
   outcome.breakdown = prediction->breakdown;
   const auto& fullest = prediction->classes[static_cast<std::size_t>(prediction->worst_memory)];
   if (!prediction->fits)

@@ -16,6 +16,7 @@ namespace {
 std::string text_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
   if (axes.empty()) return "-";
   std::vector<std::string> names;
+  names.reserve(axes.size());
   for (const Axis axis : axes) names.push_back(mesh[static_cast<std::size_t>(axis)].name);
   return join(names, "+");
 }

@@ -132,16 +132,20 @@ class Builder {
       const std::int64_t own = strategy_.granularity_of(s);
       ahead += s + 1 == stages_.size() ? own : std::max(own, strategy_.granularity_of(s + 1));
       ahead = (ahead + own - 1) / own * own;
-      stages_[s]->alive = static_cast<double>(
-          stages_.size() == 1 ? 1 : std::min(ahead, strategy_.micro_batches()) / own);
-      tables_.passes.insert(tables_.passes.begin(), static_cast<double>(most / own));
+      const std::int64_t alive =
+          stages_.size() == 1 ? 1 : std::min(ahead, strategy_.micro_batches()) / own;
+      const std::int64_t passes = most / own;
+      stages_[s]->alive = static_cast<double>(alive);
+      tables_.passes.insert(tables_.passes.begin(), static_cast<double>(passes));
     }
     tables_.rounds = static_cast<double>(strategy_.micro_batches()) / static_cast<double>(most);
     if (stages_.size() > 1) {
       blocking_ = transfers_block(strategy_);
-      for (std::size_t s = 0; !blocking_ && s + 1 < stages_.size(); ++s)
-        tables_.passes.push_back(static_cast<double>(
-            most / std::min(strategy_.granularity_of(s), strategy_.granularity_of(s + 1))));
+      for (std::size_t s = 0; !blocking_ && s + 1 < stages_.size(); ++s) {
+        const std::int64_t messages =
+            most / std::min(strategy_.granularity_of(s), strategy_.granularity_of(s + 1));
+        tables_.passes.push_back(static_cast<double>(messages));
+      }
       return;
     }
     // Each is as long as any other, if there are several.
@@ -297,6 +301,7 @@ class Builder {
     const std::size_t reader = crossing + 1;
     const std::int64_t own = strategy_.granularity_of(reader);
     const std::int64_t message = std::min(own, strategy_.granularity_of(crossing));
+    const std::int64_t messages = own / message;
     const Tensor& tensor = graph_.tensors[t];
     const int ways = has_gradient(t) ? 2 : 1;
     for (std::size_t n = 0; n < tables_.states[t].size(); ++n) {
@@ -308,7 +313,7 @@ class Builder {
                                          {DeviceId{mesh_.devices_of_stage[crossing].front()},
                                           DeviceId{mesh_.devices_of_stage[reader].front()}});
       tables_.problem.variables[variable].cost[n] +=
-          time ? ways * time->in_base() * (blocking_ ? static_cast<double>(own / message) : 1.0)
+          time ? ways * time->in_base() * (blocking_ ? static_cast<double>(messages) : 1.0)
                : kForbidden;
     }
     tables_.stage_of[variable] = blocking_ ? reader : stages_.size() + crossing;
