@@ -91,8 +91,8 @@ class Estimator {
   /// All of it, the step by the critical paths that this object has met in strategies of the same
   /// form, where they know enough: for ranking many, in some microseconds each. Never less than the
   /// bound; nearly always what `estimate` says, now and then some percent off: less where a path is
-  /// not known, more where only the shorter of two forms lacks it. It depends on the strategies that
-  /// were estimated before, and on their order.
+  /// not known, more where only the shorter of two forms lacks it. It depends on the strategies
+  /// that were estimated before, and on their order.
   Result<Estimate> rank(const Strategy& strategy);
 
  private:
