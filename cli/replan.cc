@@ -60,10 +60,12 @@ class Replan final : public Command {
   Result<ExitCode> run(const Environment& environment) override {
     FORESHARD_ASSIGN(auto options, options_of(environment));
     FORESHARD_ASSIGN(const auto before, study_.load(environment));
-    FORESHARD_ASSIGN(auto after, changed(before, environment));
-    const auto result = replanned(before, std::move(after), std::move(options));
+    FORESHARD_ASSIGN(const auto sets, sets_after(before));
+    auto after = study_.load_other(environment, changed_, sets, false);
+    if (!after) return as_given(after.error(), sets);
+    const auto result = replanned(before, *std::move(after), std::move(options));
     if (!result) {
-      fail(result.error());
+      fail(as_given(result.error(), sets));
       return result.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
     }
     FORESHARD_TRY(write_result(output_, format_ == "json" ? elastic::replan_json(*result)
@@ -91,9 +93,8 @@ class Replan final : public Command {
     return options;
   }
 
-  // The study after the change.
-  Result<study::LoadedStudy> changed(const study::LoadedStudy& before,
-                                     const Environment& environment) const {
+  // What the options set of the study after the change.
+  Result<std::vector<std::string>> sets_after(const study::LoadedStudy& before) const {
     if (changed_.empty() && down_.empty() && sets_.empty())
       return Error{Error::Code::kInvalidInput,
                    "nothing changes\n   help: give the study after the change, or what fails "
@@ -111,7 +112,20 @@ class Replan final : public Command {
       for (std::string& each : down) each = fmt::format("\"{}\"", each);
       sets.push_back(fmt::format("cluster.down=[{}]", join(down)));
     }
-    return study_.load_other(environment, changed_, sets, false);
+    return sets;
+  }
+
+  // A fault of such a value, by the option that it came from.
+  Error as_given(Error error, const std::vector<std::string>& sets) const {
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      const std::string set = "--set " + sets[i];
+      const std::size_t at = error.message.find(set);
+      if (at == std::string::npos) continue;
+      error.message.replace(
+          at, set.size(),
+          i < sets_.size() ? "--set-after " + sets[i] : "--down " + join(down_, " --down "));
+    }
+    return error;
   }
 
   static Result<elastic::Replan> replanned(const study::LoadedStudy& before,

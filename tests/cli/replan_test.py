@@ -127,7 +127,7 @@ class Replan(unittest.TestCase):
     def test_bad_input(self):
         for arguments, message in (
                 ((STUDY,), "nothing changes"),
-                ((STUDY, "--down", "node16"), "'node16' matches no device"),
+                ((STUDY, "--down", "node16"), "--down node16: error: 'node16' matches no device"),
                 ((STUDY, "gpt3-175b-a100-1024"), "the model changes, from Llama 2 70B to GPT-3 175B"),
                 ((STUDY, STUDY, "--down", "node3"), "--down is of the study itself"),
                 ((STUDY, "--down", "node3", "--restart", "5"), "--restart: '5' has no unit"),
