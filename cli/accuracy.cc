@@ -13,6 +13,7 @@
 #include "cli/percentage.h"
 
 #include "sim/study/study.h"
+#include "validate/accuracy/markdown.h"
 #include "validate/accuracy/report.h"
 
 namespace foreshard::cli {
@@ -41,6 +42,9 @@ class Accuracy final : public Command {
                      "Also search each group of five or more measured strategies of one model: how "
                      "much slower than the fastest the search's choice was measured (text, JSON).");
     declaration.flag("--summary", summary_, "Summaries alone, without the rows (text, JSON).");
+    declaration.option("--report", "FILE.md", page_,
+                       "Also write a page of documentation in Markdown: tables and frameworks with "
+                       "errors, ranking, regret and intervals, and likely causes of what is off.");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
@@ -63,6 +67,7 @@ class Accuracy final : public Command {
                    "--regret is told of groups, not of rows, which are all that CSV has; use "
                    "--format json"});
     FORESHARD_ASSIGN(const auto report, scored(environment));
+    if (!page_.empty()) FORESHARD_TRY(write_result(page_, accuracy::to_markdown(report)));
     FORESHARD_TRY(write_result(output_, written(report)));
     return limit ? gate(report, *limit) : kDone;
   }
@@ -83,7 +88,7 @@ class Accuracy final : public Command {
     options.threads = static_cast<int>(
         threads_ > 0 ? threads_ : std::max(1U, std::thread::hardware_concurrency()));
     options.progress = true;
-    options.regret = regret_;
+    options.regret = regret_ || !page_.empty();
     return accuracy::score({tables_.begin(), tables_.end()}, options);
   }
 
@@ -111,6 +116,7 @@ class Accuracy final : public Command {
   std::int64_t threads_ = 0;
   bool regret_ = false;
   bool summary_ = false;
+  std::string page_;
   std::string format_;
   std::string output_;
 };

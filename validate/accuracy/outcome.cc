@@ -1,5 +1,7 @@
 #include "validate/accuracy/outcome.h"
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace foreshard::accuracy {
@@ -16,6 +18,14 @@ std::string_view name_of(RowStatus status) {
       return "excluded";
   }
   FORESHARD_CHECK(false);
+}
+
+std::map<std::string, std::int64_t> reasons_of(const std::vector<Outcome>& rows) {
+  std::map<std::string, std::int64_t> counts;
+  for (const Outcome& row : rows)
+    if (row.status != RowStatus::kOk)
+      ++counts[fmt::format("{}: {}", name_of(row.status), row.reason)];
+  return counts;
 }
 
 void set_range(Outcome& outcome, const study::ErrorRange& range) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,9 @@ struct Outcome {
   /// Empty unless both values are there.
   std::optional<Pair> pair() const;
 };
+
+/// Why rows have no prediction, as "status: reason", and how many.
+std::map<std::string, std::int64_t> reasons_of(const std::vector<Outcome>& rows);
 
 /// Sets low and high to the range around the predicted value.
 void set_range(Outcome& outcome, const study::ErrorRange& range);

@@ -96,6 +96,13 @@ Result<study::LoadedStudy> study_of(const Setting& setting, const Context& conte
                             .loader = std::move(loader)};
 }
 
+std::optional<double> tau_of(const Group& group) {
+  std::vector<Pair> pairs;
+  for (const Measured& one : group.strategies)
+    pairs.push_back({one.measured, one.simulated, {}, {}});
+  return kendall_tau(pairs);
+}
+
 Result<RegretGroup> searched(const Group& group, const Context& context) {
   const Setting& setting = *group.first->setting;
   FORESHARD_ASSIGN(const auto study, study_of(setting, context));
@@ -131,13 +138,23 @@ Result<RegretGroup> searched(const Group& group, const Context& context) {
       .fastest = fastest.id,
       .simulates = least.id,
       .regret_pct = 100 * (chosen.measured / fastest.measured - 1),
+      .tau = tau_of(group),
       .slower_pct = 100 * (found.simulated.front().step.in_base() / least.simulated - 1)};
 }
 
-void count(const RegretGroup& group, MeanRegret& mean) {
-  const auto before = static_cast<double>(mean.groups++);
-  mean.mean_pct = (mean.mean_pct * before + group.regret_pct) / (before + 1);
-  mean.worst_pct = std::max(mean.worst_pct, group.regret_pct);
+MeanRegret mean_of(const std::vector<RegretGroup>& groups) {
+  MeanRegret mean{.groups = std::ssize(groups)};
+  double tau = 0;
+  std::int64_t ranked = 0;
+  for (const RegretGroup& group : groups) {
+    mean.mean_pct += group.regret_pct / static_cast<double>(mean.groups);
+    mean.worst_pct = std::max(mean.worst_pct, group.regret_pct);
+    if (!group.tau) continue;
+    ++ranked;
+    tau += *group.tau;
+  }
+  if (ranked > 0) mean.tau = tau / static_cast<double>(ranked);
+  return mean;
 }
 
 }  // namespace
@@ -156,12 +173,14 @@ Result<Regret> regret_of(const std::vector<Outcome>& rows, const Context& contex
     work();
   }
   Regret regret;
+  std::map<std::string, std::vector<RegretGroup>> files;
   for (auto& one : found) {
     FORESHARD_ASSIGN(auto group, *std::move(one));
-    count(group, regret.files[group.file]);
-    count(group, regret.overall);
+    files[group.file].push_back(group);
     regret.groups.push_back(std::move(group));
   }
+  for (const auto& [file, members] : files) regret.files[file] = mean_of(members);
+  regret.overall = mean_of(regret.groups);
   return regret;
 }
 

@@ -1,6 +1,6 @@
 /// \file
 /// What it costs to follow a search: of the strategies that somebody measured, the search takes
-/// one, and another may have been faster.
+/// one, and another may have been faster. And how far simulation ranks them as measured.
 ///
 /// A **group** is the rows of one table that were measured with the same model, framework, batch,
 /// sequence and precision on as many devices of the same machine, in kFewestStrategies different
@@ -44,6 +44,9 @@ struct RegretGroup {
   std::string fastest;    ///< Likewise: that was measured the fastest.
   std::string simulates;  ///< Likewise: of the least time when each row is simulated.
   double regret_pct = 0;
+  /// Of measured against simulated times of the strategies (statistics.h); empty where one side is
+  /// all equal.
+  std::optional<double> tau{};
   double slower_pct = 0;  ///< What the choice takes longer in simulation than `simulates`.
 };
 
@@ -51,6 +54,7 @@ struct MeanRegret {
   std::int64_t groups = 0;
   double mean_pct = 0;
   double worst_pct = 0;
+  std::optional<double> tau{};  ///< Mean of the groups that have one.
 };
 
 struct Regret {

@@ -1,7 +1,6 @@
 #include "validate/accuracy/report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,27 +10,12 @@
 #include "base/text.h"
 
 #include "validate/accuracy/collective_summary.h"
+#include "validate/accuracy/parts.h"
 
 namespace foreshard::accuracy {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Part {
-  const char* key;
-  Seconds sim::Breakdown::*time;
-};
-constexpr std::array kParts{
-    Part{"compute", &sim::Breakdown::compute},
-    Part{"tp_comm", &sim::Breakdown::tensor},
-    Part{"cp_comm", &sim::Breakdown::context},
-    Part{"ep_comm", &sim::Breakdown::expert},
-    Part{"pp_comm", &sim::Breakdown::pipeline},
-    Part{"dp_comm", &sim::Breakdown::data},
-    Part{"pipeline_bubble", &sim::Breakdown::bubble},
-    Part{"optimizer", &sim::Breakdown::optimizer},
-    Part{"host", &sim::Breakdown::host},
-};
 
 Json optional(const std::optional<double>& number) {
   return number && std::isfinite(*number) ? Json(*number) : Json(nullptr);
@@ -66,7 +50,8 @@ Json json_of(const Outcome& row) {
   if (row.nccl) json["nccl_s"] = *row.nccl;
   if (row.breakdown) {
     Json parts = Json::object();
-    for (const Part& part : kParts) parts[part.key] = ((*row.breakdown).*part.time).in_base();
+    for (const StepPart& part : kStepParts)
+      parts[part.key] = ((*row.breakdown).*part.time).in_base();
     json["breakdown_s"] = std::move(parts);
   }
   return json;
@@ -175,10 +160,7 @@ std::string worst_rows(const Report& report) {
 }
 
 std::string reasons(const Report& report) {
-  std::map<std::string, std::int64_t> counts;
-  for (const Outcome& row : report.rows)
-    if (row.status != RowStatus::kOk)
-      ++counts[fmt::format("{}: {}", name_of(row.status), row.reason)];
+  const auto counts = reasons_of(report.rows);
   if (counts.empty()) return "";
   std::string text = "\nrows without a prediction\n";
   for (const auto& [reason, count] : counts) text += fmt::format("  {:>6}  {}\n", count, reason);
@@ -186,7 +168,10 @@ std::string reasons(const Report& report) {
 }
 
 Json json_of(const MeanRegret& mean) {
-  return {{"groups", mean.groups}, {"mean_pct", mean.mean_pct}, {"worst_pct", mean.worst_pct}};
+  return {{"groups", mean.groups},
+          {"mean_pct", mean.mean_pct},
+          {"worst_pct", mean.worst_pct},
+          {"kendall_tau", optional(mean.tau)}};
 }
 
 Json json_of(const Regret& regret) {
@@ -206,6 +191,7 @@ Json json_of(const Regret& regret) {
                       {"fastest_measured", one.fastest},
                       {"fastest_simulated", one.simulates},
                       {"regret_pct", one.regret_pct},
+                      {"kendall_tau", optional(one.tau)},
                       {"slower_than_fastest_simulated_pct", one.slower_pct}});
   Json files = Json::object();
   for (const auto& [name, mean] : regret.files) files[name] = json_of(mean);
@@ -215,16 +201,18 @@ Json json_of(const Regret& regret) {
 }
 
 std::string line_of(const std::string& name, const MeanRegret& mean) {
-  return fmt::format("{:<{}} {:>6} {:>7.1f} {:>7.1f}\n", shortened(name), kNameWidth, mean.groups,
-                     mean.mean_pct, mean.worst_pct);
+  return fmt::format("{:<{}} {:>6} {:>7.1f} {:>7.1f} {:>6}\n", shortened(name), kNameWidth,
+                     mean.groups, mean.mean_pct, mean.worst_pct,
+                     mean.tau ? fmt::format("{:.2f}", *mean.tau) : "-");
 }
 
 std::string text_of(const Regret& regret) {
   if (regret.groups.empty())
     return fmt::format("\nno {} strategies of one model were measured on the same devices\n",
                        kFewestStrategies);
-  std::string text = fmt::format("\n{:<{}} {:>6} {:>7} {:>7}\n", "regret of a search, in percent",
-                                 kNameWidth, "groups", "mean", "worst");
+  std::string text =
+      fmt::format("\n{:<{}} {:>6} {:>7} {:>7} {:>6}\n", "regret of a search, in percent",
+                  kNameWidth, "groups", "mean", "worst", "tau");
   text += line_of("all", regret.overall);
   for (const auto& [name, mean] : regret.files) text += line_of(name, mean);
   const auto worst = std::ranges::max_element(regret.groups, {}, &RegretGroup::regret_pct);
@@ -277,7 +265,7 @@ std::string to_json(const Report& report, bool with_rows) {
 std::string to_csv(const Report& report) {
   std::string text =
       "id,file,family,tier,quantity,measured,predicted,low,high,error_pct,status,reason,assumed";
-  for (const Part& part : kParts) text += fmt::format(",{}_s", part.key);
+  for (const StepPart& part : kStepParts) text += fmt::format(",{}_s", part.key);
   text += ",nccl_s,kernel\n";
   for (const Outcome& row : report.rows) {
     text +=
@@ -286,7 +274,7 @@ std::string to_csv(const Report& report) {
                     row.quantity == Quantity::kMemory ? "memory" : "time", field(row.measured),
                     field(row.predicted), field(row.low), field(row.high), field(error_of(row)),
                     name_of(row.status), csv_field(row.reason), csv_field(join(row.assumed, " ")));
-    for (const Part& part : kParts)
+    for (const StepPart& part : kStepParts)
       text += "," + (row.breakdown ? field(((*row.breakdown).*part.time).in_base()) : "");
     text += "," + field(row.nccl) + "," + csv_field(row.kernel) + "\n";
   }

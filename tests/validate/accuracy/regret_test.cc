@@ -68,6 +68,9 @@ TEST_F(RegretOfTables, IsWhatTheChoiceWasMeasuredSlower) {
   EXPECT_EQ(group.devices, 8);
   EXPECT_EQ(group.batch, 32);
   EXPECT_NEAR(second.regret->overall.mean_pct, 20, 1e-9);
+  ASSERT_TRUE(group.tau);
+  EXPECT_EQ(group.tau, second.regret->overall.tau);
+  EXPECT_FALSE(first.regret->groups[0].tau) << "all were measured alike";
   EXPECT_NEAR(second.regret->files.at("table.csv").worst_pct, 20, 1e-9);
   EXPECT_THAT(to_text(second), testing::HasSubstr("regret of a search, in percent"));
 }

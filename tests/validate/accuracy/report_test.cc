@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "validate/accuracy/causes.h"
+#include "validate/accuracy/markdown.h"
 
 namespace foreshard::accuracy {
 namespace {
@@ -87,6 +92,75 @@ TEST(Text, TellsTheWorstRowsAndTheReasons) {
 
 TEST(Text, OfNothing) {
   EXPECT_THAT(to_text(report_of({})), HasSubstr("all"));
+}
+
+Outcome step_of(const std::string& id, double measured, double compute, double tensor) {
+  Outcome row = row_of(id, measured, compute + tensor);
+  row.framework = "megatron-lm";
+  row.breakdown = sim::Breakdown{};
+  row.breakdown->compute = compute * 1_s;
+  row.breakdown->tensor = tensor * 1_s;
+  return row;
+}
+
+// Steps that take twice the communication that was predicted: the error falls with its share.
+std::vector<Outcome> steps_of_dear_communication() {
+  std::vector<Outcome> rows;
+  for (int i = 0; i < 8; ++i) {
+    const double tensor = 0.05 * i;
+    rows.push_back(step_of("row" + std::to_string(i), 1 + 2 * tensor, 1, tensor));
+  }
+  return rows;
+}
+
+TEST(Causes, ErrorsGrowWithThePartThatIsWrong) {
+  const auto rows = steps_of_dear_communication();
+  std::vector<const Outcome*> all;
+  for (const Outcome& row : rows) all.push_back(&row);
+  const auto tendency = tendency_of(all);
+  ASSERT_TRUE(tendency);
+  EXPECT_STREQ(tendency->part->key, "tp_comm");
+  EXPECT_GT(tendency->correlation, 0.99);
+  EXPECT_THAT(
+      in_words(*tendency),
+      HasSubstr("farthest off where the share of tensor-parallel communication is large (r = "));
+  all.pop_back();
+  EXPECT_FALSE(tendency_of(all)) << "seven rows are too few";
+}
+
+TEST(Causes, NameWhatTheRowLeavesOpen) {
+  Outcome row = step_of("one", 2, 1, 0.25);
+  row.assumed = {"micro_batch"};
+  row.widened_low = 0.8;
+  row.widened_high = 1.05;
+  EXPECT_EQ(likely_causes(row, {}),
+            "assumed: micro_batch; rates or links that nobody measured on its devices; 80 % "
+            "computation, 20 % tensor-parallel communication");
+  row.reason = "predicted not to fit";
+  EXPECT_THAT(likely_causes(row, {}), testing::StartsWith("predicted not to fit; assumed"));
+}
+
+TEST(Markdown, HasTablesFrameworksAndTheWorstRows) {
+  auto rows = steps_of_dear_communication();
+  for (Outcome& row : rows) row.tier = "core";
+  Outcome aux = step_of("aux", 9, 1, 0);
+  aux.tier = "aux";
+  rows.push_back(aux);
+  Outcome unsupported = rows[0];
+  unsupported.predicted = {};
+  unsupported.status = RowStatus::kUnsupported;
+  unsupported.reason = "experts";
+  rows.push_back(unsupported);
+  const std::string page = to_markdown(report_of(rows));
+  // Errors of 0, 4.5, 8.3, 11.5, 14.3, 16.7, 18.8, 20.6 %.
+  EXPECT_THAT(page, HasSubstr("| a.csv | 9 | 8 | 12.9 % | 11.8 % | -11.8 % | 20.6 % | 1.00 |"));
+  EXPECT_THAT(page, HasSubstr("Mean over 1 tables: of their medians 12.9 %"));
+  EXPECT_THAT(page, HasSubstr("- a.csv: farthest off where the share of tensor-parallel"));
+  EXPECT_THAT(page, HasSubstr("| megatron-lm | "));
+  EXPECT_THAT(page, HasSubstr("| a.csv, tier aux | 1 | 1 |"));
+  EXPECT_THAT(page, HasSubstr("## Farthest off\n\n"));
+  EXPECT_THAT(page, HasSubstr("| row7 | a.csv | 1.70 s | 1.35 s | -20.6 % |"));
+  EXPECT_THAT(page, HasSubstr("| 1 | unsupported: experts |"));
 }
 
 }  // namespace
