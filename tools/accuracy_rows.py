@@ -5,8 +5,11 @@ import io
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared/data"
@@ -73,3 +76,37 @@ def grouped(found, key):
     for row in found:
         groups.setdefault(key(row), []).append(row)
     return groups
+
+
+class Overlay:
+    """A copy of the catalogue in which something stands otherwise."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="foreshard-errors-"))
+        self.configs = self.folder / "configs"
+        shutil.copytree(ROOT / "configs", self.configs)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder)
+
+    def lend(self, device, efficiency):
+        file = self.configs / f"devices/{device}.yaml"
+        text, count = re.subn(r"(?m)^efficiency: .*$", f"efficiency: {efficiency}", file.read_text())
+        if count != 1:
+            sys.exit(f"{file.name} has no line 'efficiency:'")
+        file.write_text(text)
+
+    def replace_forms(self, generation, instead):
+        """Takes away the forms of a generation; it gets those of `instead`, or the common ones."""
+        file = self.configs / "communication/nccl.yaml"
+        kept = []
+        for item in re.split(r"(?m)^(?=  - )", file.read_text()):
+            if f"architectures: [{generation}]" in item:
+                item = "".join(re.findall(r"(?m)^(?!  ).*\n", item))  # what follows the list
+            elif instead:
+                item = item.replace(f"architectures: [{instead}]", f"architectures: [{instead}, {generation}]")
+            kept.append(item)
+        file.write_text("".join(kept))
