@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fmt/format.h>
+#include <map>
 #include <utility>
 
 #include "base/file.h"
@@ -17,6 +18,7 @@
 #include "sim/study/run.h"
 #include "validate/profile/kineto.h"
 #include "validate/profile/match.h"
+#include "validate/profile/samples.h"
 #include "validate/profile/write.h"
 
 namespace foreshard::cli {
@@ -60,9 +62,10 @@ Result<ExitCode> fit_profile(const ProfileRequest& request, const Environment& e
   FORESHARD_ASSIGN(const auto cluster, study::cluster_of(studies.front().study));
   const auto communicators = sim::communicators_of(program);
   std::string report;
+  std::vector<profile::ProfiledRank> ranks;
   for (const std::string& file : request.profiles) {
     FORESHARD_ASSIGN(const auto text, text_of(file));
-    FORESHARD_ASSIGN(const auto trace, profile::read_trace(text, file));
+    FORESHARD_ASSIGN(auto trace, profile::read_trace(text, file));
     const auto rank = static_cast<std::int32_t>(trace.rank < program.ranks() ? trace.rank : 0);
     const DeviceId device = sim::device_of(program, rank);
     CachedOperatorTime kernel_time(cluster.type_of(device));
@@ -81,10 +84,12 @@ Result<ExitCode> fit_profile(const ProfileRequest& request, const Environment& e
         if (time) times[&tasks[t]] = *time;
       }
     }
-    const auto found = profile::match(program, rank, trace, names,
-                                      [&](const program::Task& task) { return times[&task]; });
+    auto found = profile::match(program, rank, trace, names,
+                                [&](const program::Task& task) { return times[&task]; });
     report += file + ": " + profile::to_text(program, trace, found) + "\n";
+    ranks.push_back({.rank = rank, .trace = std::move(trace), .match = std::move(found)});
   }
+  report += profile::to_text(program, ranks);
   FORESHARD_TRY(write_result("", report));
   return kDone;
 }

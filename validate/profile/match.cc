@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #include "strategies/program/ir/expand.h"
+#include "strategies/program/ir/group.h"
 #include "validate/profile/internal/step_match.h"
 #include "validate/profile/shapes.h"
 
@@ -33,24 +34,6 @@ MaybePhase phase_of(const program::Block& block, const program::Task& task) {
   if (contains(block.name, "backward")) return Phase::kBackward;
   if (contains(block.name, "forward")) return Phase::kForward;
   return std::nullopt;
-}
-
-std::int64_t ranks_in(const program::Program& program, const program::Communication& what,
-                      std::int32_t rank) {
-  if (program::is_with_host(what.kind)) return 1;
-  if (const auto* axes = std::get_if<program::AxisGroup>(&what.group)) {
-    if (!axes->coordinates.empty()) return std::ssize(axes->coordinates);
-    std::int64_t ranks = 1;
-    for (const std::int32_t axis : axes->axes)
-      ranks *= program.mesh[static_cast<std::size_t>(axis)].size;
-    return ranks;
-  }
-  if (const auto* groups = std::get_if<program::RankGroups>(&what.group)) {
-    for (const auto& group : groups->groups)
-      if (std::ranges::find(group, rank) != group.end()) return std::ssize(group);
-    return 0;
-  }
-  return 2;
 }
 
 // When the host began each step of the trace; one step where it does not tell.
@@ -139,7 +122,8 @@ Match match(const program::Program& program, std::int32_t rank, const Trace& tra
                               .measured = {}});
       step.phase_of_task.push_back(phase_of(program.blocks[call.block.index()], task));
       const auto* what = std::get_if<program::Communication>(&task.body);
-      step.ranks_of_task.push_back(what == nullptr ? 0 : ranks_in(program, *what, rank));
+      step.ranks_of_task.push_back(what == nullptr ? 0
+                                                   : program::size_of(program, what->group, rank));
     }
     internal::match_by_shape(step);
     internal::match_by_order(step);
