@@ -16,19 +16,20 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // How a state was reached: by so many units of the task, or by leaving one out.
 constexpr std::int16_t kUnitLeftOut = -1;
 
-}  // namespace
-
+// |ln(measured / expected)|, at most less than what leaving both out would cost.
 double misfit(Seconds measured, Seconds expected) {
   if (!(measured > 0_s) || !(expected > 0_s)) return kMostMisfit;
   return std::min(std::abs(std::log(measured / expected)), kMostMisfit);
 }
 
+}  // namespace
+
 // State (i, j): the first i tasks and j units are dealt with.
-std::vector<std::int32_t> aligned(const std::vector<Expected>& tasks,
-                                  const std::vector<Seconds>& units) {
+Alignment aligned(const std::vector<Expected>& tasks, const std::vector<Seconds>& units) {
   const auto m = std::ssize(tasks);
   const auto n = std::ssize(units);
-  std::vector<std::int32_t> result(units.size(), -1);
+  Alignment result{.task_of = std::vector<std::int32_t>(units.size(), -1),
+                   .cost = kLeftOut * static_cast<double>(m + n)};
   if (m == 0 || n == 0) return result;
   std::vector<Seconds> sums(units.size() + 1);
   for (std::size_t j = 0; j < units.size(); ++j) sums[j + 1] = sums[j] + units[j];
@@ -77,6 +78,7 @@ std::vector<std::int32_t> aligned(const std::vector<Expected>& tasks,
     }
     before = std::move(now);
   }
+  result.cost = before.back();
   std::int64_t j = n;
   for (std::int64_t i = m; i > 0 || j > 0;) {
     const std::int16_t by =
@@ -86,7 +88,7 @@ std::vector<std::int32_t> aligned(const std::vector<Expected>& tasks,
       continue;
     }
     for (std::int64_t u = j - by; u < j; ++u)
-      result[static_cast<std::size_t>(u)] = static_cast<std::int32_t>(i - 1);
+      result.task_of[static_cast<std::size_t>(u)] = static_cast<std::int32_t>(i - 1);
     j -= by;
     --i;
   }

@@ -25,11 +25,10 @@ struct Expected {
   std::int64_t most = 1;  ///< Units that it may take.
 };
 
-/// Per unit the index of its task; negative: it has none.
-std::vector<std::int32_t> aligned(const std::vector<Expected>& tasks,
-                                  const std::vector<Seconds>& units);
-
-/// |ln(measured / expected)|, at most what leaving both out would cost.
-double misfit(Seconds measured, Seconds expected);
+struct Alignment {
+  std::vector<std::int32_t> task_of;  ///< Per unit the index of its task; negative: it has none.
+  double cost = 0;
+};
+Alignment aligned(const std::vector<Expected>& tasks, const std::vector<Seconds>& units);
 
 }  // namespace foreshard::profile

@@ -8,8 +8,8 @@
 ///     follow each other run one task together, where their extents add up to its own (three
 ///     projections for one).
 ///  2. By kind and order. Of each set of kinds that some kernels share, in each phase, kernels and
-///     tasks are aligned in order (align.h). Within one call of a block, which a framework may run
-///     in another order, tasks change places where their times fit better.
+///     tasks are aligned in order (align.h). Within a block, which a framework may run in another
+///     order, a task moves where all calls together then align better.
 ///  3. By place. A kernel whose name does not tell its purpose belongs to the passes between the
 ///     tasks of its neighbours; several share its time as the model expects of them.
 /// What is left is unmatched, and named.

@@ -153,59 +153,101 @@ class Ordered {
     }
     std::ranges::sort(tasks);
     const std::vector<Unit> units = units_of(kernels);
-    std::vector<Expected> expected;
-    expected.reserve(tasks.size());
-    for (const std::size_t task : tasks)
-      expected.push_back({.time = step_.match.tasks[task].expected,
-                          .most = most_kernels(*step_.match.tasks[task].task)});
     std::vector<Seconds> times;
     times.reserve(units.size());
     for (const Unit& unit : units) times.push_back(unit.time);
-    const auto found = aligned(expected, times);
-    std::vector<std::vector<std::size_t>> units_of_task(tasks.size());
+    const auto order = own_order(std::move(tasks), times);
+    const auto found = aligned(expected(order), times);
     for (std::size_t u = 0; u < units.size(); ++u)
-      if (found[u] >= 0) units_of_task[static_cast<std::size_t>(found[u])].push_back(u);
-    exchange(tasks, times, units_of_task);
-    for (std::size_t t = 0; t < tasks.size(); ++t)
-      for (const std::size_t unit : units_of_task[t])
-        for (const std::size_t kernel : units[unit].kernels)
-          step_.give(kernel, tasks[t], MatchedBy::kOrder);
+      if (found.task_of[u] >= 0)
+        for (const std::size_t kernel : units[u].kernels)
+          step_.give(kernel, order[static_cast<std::size_t>(found.task_of[u])], MatchedBy::kOrder);
   }
 
-  // Within a call of a block the order of issue is the framework's own: two tasks change places
-  // where that fits better by more than what single kernels miss by.
-  void exchange(const std::vector<std::size_t>& tasks, const std::vector<Seconds>& times,
-                std::vector<std::vector<std::size_t>>& units_of_task) const {
-    constexpr double kLeastGain = 0.4;
-    const auto cost = [&](std::size_t task, std::size_t of) {
-      if (units_of_task[of].empty()) return 0.0;
-      Seconds time{};
-      for (const std::size_t unit : units_of_task[of]) time += times[unit];
-      return misfit(time, step_.match.tasks[tasks[task]].expected);
+  std::vector<Expected> expected(const std::vector<std::size_t>& tasks) const {
+    std::vector<Expected> result;
+    result.reserve(tasks.size());
+    for (const std::size_t task : tasks)
+      result.push_back({.time = step_.match.tasks[task].expected,
+                        .most = most_kernels(*step_.match.tasks[task].task)});
+    return result;
+  }
+
+  // The tasks in the order that the framework ran them in, which within a block is its own, the
+  // same in every call: a task moves where all calls together then align better. It is learnt from
+  // the first calls; blocks of many such tasks stay as they are.
+  std::vector<std::size_t> own_order(std::vector<std::size_t> tasks,
+                                     const std::vector<Seconds>& times) const {
+    constexpr std::size_t kMostTasks = 16;
+    constexpr std::size_t kEnough = 256;
+    constexpr double kLeastGain = 0.5;
+    struct Call {
+      std::size_t begin;
+      std::size_t end;
+      std::int32_t block;
     };
-    const auto fits = [&](std::size_t task, std::size_t of) {
-      return std::ssize(units_of_task[of]) <= most_kernels(*step_.match.tasks[tasks[task]].task);
-    };
+    std::vector<Call> calls;
+    std::map<std::int32_t, std::size_t> length;  // of a block's calls
     for (std::size_t begin = 0; begin < tasks.size();) {
-      std::size_t end = begin;
       const ProfiledTask& first = step_.match.tasks[tasks[begin]];
+      std::size_t end = begin;
       while (end < tasks.size() && step_.match.tasks[tasks[end]].call == first.call &&
              step_.match.tasks[tasks[end]].layer == first.layer)
         ++end;
-      bool changed = true;
-      for (int round = 0; changed && round < 8; ++round) {
-        changed = false;
-        for (std::size_t a = begin; a < end; ++a) {
-          for (std::size_t b = a + 1; b < end; ++b) {
-            if (!fits(a, b) || !fits(b, a)) continue;
-            if (cost(a, a) + cost(b, b) < cost(a, b) + cost(b, a) + kLeastGain) continue;
-            std::swap(units_of_task[a], units_of_task[b]);
-            changed = true;
-          }
-        }
-      }
+      calls.push_back({begin, end, first.block});
+      const auto [found, added] = length.try_emplace(first.block, end - begin);
+      if (!added && found->second != end - begin) found->second = 0;  // tasks had a shape
       begin = end;
     }
+    std::size_t taken = 0;  // of the tasks, whole calls
+    for (const Call& call : calls)
+      if (taken < kEnough) taken = call.end;
+    const std::vector<Seconds> head(
+        times.begin(),
+        times.begin() + static_cast<std::ptrdiff_t>(times.size() * taken /
+                                                    std::max<std::size_t>(tasks.size(), 1)));
+    const auto moved = [&](std::int32_t block, std::size_t from, std::size_t to) {
+      std::vector<std::size_t> result = tasks;
+      for (const Call& call : calls) {
+        if (call.block != block) continue;
+        const auto at = [&](std::size_t i) {
+          return result.begin() + static_cast<std::ptrdiff_t>(call.begin + i);
+        };
+        if (from < to) {
+          std::rotate(at(from), at(from + 1), at(to + 1));
+        } else {
+          std::rotate(at(to), at(from), at(from + 1));
+        }
+      }
+      return result;
+    };
+    const auto cost = [&](const std::vector<std::size_t>& order) {
+      return aligned(expected({order.begin(), order.begin() + static_cast<std::ptrdiff_t>(taken)}),
+                     head)
+          .cost;
+    };
+    double best = cost(tasks);
+    for (const auto& [block, count] : length) {
+      if (count < 2 || count > kMostTasks) continue;
+      bool better = true;
+      while (better) {
+        better = false;
+        std::vector<std::size_t> least;
+        for (std::size_t from = 0; from < count; ++from) {
+          for (std::size_t to = 0; to < count; ++to) {
+            if (from == to) continue;
+            auto order = moved(block, from, to);
+            const double now = cost(order);
+            if (now + kLeastGain > best) continue;
+            best = now;
+            least = std::move(order);
+            better = true;
+          }
+        }
+        if (better) tasks = std::move(least);
+      }
+    }
+    return tasks;
   }
 
   StepMatch& step_;
