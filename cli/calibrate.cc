@@ -9,6 +9,7 @@
 #include "base/yaml/given.h"
 #include "base/yaml/loader.h"
 #include "cli/calibrate_machine.h"
+#include "cli/calibrate_profile.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -35,6 +36,12 @@ class Calibrate final : public Command {
     declaration.repeatable("--measurement", "FILE", measurements_,
                            "A measurement by foreshard-replay, to which the device and the "
                            "communication library are fitted. May be given again.");
+    declaration.repeatable("--profile", "FILE", profiles_,
+                           "A trace of PyTorch's profiler of one rank (.json, .json.gz), whose "
+                           "kernels are matched with the first study. May be given again.");
+    declaration.option("--kernel-names", "FILE", kernel_names_,
+                       "With --profile: what kernels do by their names, a file or a catalogue name "
+                       "(kernels).");
     declaration.repeatable(
         "--program", "FILE", programs_,
         "The Program of a measurement, where it is not that of a study. May be given again.");
@@ -79,19 +86,23 @@ class Calibrate final : public Command {
                                  .own_kernels = own_kernels_,
                                  .dry_run = dry_run_,
                                  .output = output_};
-    if (plan_ + !measurements_.empty() + !tables_.empty() > 1)
+    if (plan_ + !measurements_.empty() + !tables_.empty() + !profiles_.empty() > 1)
       return fail({Error::Code::kInvalidInput,
-                   "--plan, --measurement and --collectives exclude each other: give one of them"});
+                   "--plan, --measurement, --profile and --collectives exclude each other: give "
+                   "one of them"});
     if (own_kernels_ && measurements_.empty())
       return fail({Error::Code::kInvalidInput, "--own-kernels applies only with --measurement"});
     if (const std::string option = of_another_call(); !option.empty())
       return fail({Error::Code::kInvalidInput, option});
     if (plan_) return write_plan(request, environment);
     if (!measurements_.empty()) return fit_machine(request, environment);
+    if (!profiles_.empty())
+      return fit_profile({.machine = request, .profiles = profiles_, .kernel_names = kernel_names_},
+                         environment);
     if (tables_.empty())
       return fail({Error::Code::kInvalidInput,
-                   "nothing to fit to: give --measurement FILE or --collectives TABLE.csv, or "
-                   "--plan to write a Program that measures"});
+                   "nothing to fit to: give --measurement FILE, --profile FILE or --collectives "
+                   "TABLE.csv, or --plan to write a Program that measures"});
     if (const std::string fault = fault_of_tables(); !fault.empty())
       return fail({Error::Code::kInvalidInput, fault});
     yaml::Loader loader({.catalogue = environment.catalogue});
@@ -140,7 +151,7 @@ class Calibrate final : public Command {
               name);
       return {};
     }
-    if (!machine_.empty() && (plan_ || !measurements_.empty()))
+    if (!machine_.empty() && (plan_ || !measurements_.empty() || !profiles_.empty()))
       return "--machine applies only with --collectives; here the option is --cluster";
     if (!told_operation(operation_).empty()) return "--op applies only with --collectives";
     return {};
@@ -252,6 +263,8 @@ class Calibrate final : public Command {
   std::vector<std::string> studies_;
   bool plan_ = false;
   std::vector<std::string> measurements_;
+  std::vector<std::string> profiles_;
+  std::string kernel_names_ = "kernels";
   std::vector<std::string> programs_;
   std::string cluster_;
   std::string communication_;

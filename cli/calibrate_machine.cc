@@ -30,11 +30,7 @@ namespace fs = std::filesystem;
 // What processors begin with, as studies name it for GPUs (study::kDefaultCommunication).
 constexpr std::string_view kHostCommunication = "host";
 
-// A study with what its Program runs on.
-struct Planned {
-  study::LoadedStudy study;
-  program::Program program;
-};
+}  // namespace
 
 Result<std::vector<Planned>> planned(const MachineRequest& request,
                                      const Environment& environment) {
@@ -53,6 +49,8 @@ Result<std::vector<Planned>> planned(const MachineRequest& request,
   }
   return result;
 }
+
+namespace {
 
 // The first device type of the cluster; its nodes are of one kind (calibrate_machine asks so).
 DeviceType device_of(const ClusterConfig& cluster) {
@@ -186,18 +184,25 @@ Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& e
   const auto machine =
       calibrate::calibrate_machine(start, runs, {.own_kernels = request.own_kernels});
   if (!machine) return machine.error();
-  FORESHARD_ASSIGN(const auto steps, predictions(*studies, start, *machine));
-  const std::string report = calibrate::to_text(*machine) + steps;
+  return write_machine(request, *studies, start, *machine, calibrate::to_text(*machine));
+}
+
+Result<ExitCode> write_machine(const MachineRequest& request, const std::vector<Planned>& studies,
+                               const calibrate::MachineStart& start,
+                               const calibrate::MachineCalibration& machine,
+                               const std::string& report) {
+  FORESHARD_ASSIGN(const auto steps, predictions(studies, start, machine));
+  const std::string told = report + steps;
   if (request.dry_run) {
-    FORESHARD_TRY(write_result("", report));
+    FORESHARD_TRY(write_result("", told));
     return kDone;
   }
   std::error_code status;
   fs::create_directories(request.output, status);
   if (status) return fail({Error::Code::kIo, request.output + ": " + status.message()});
-  for (const calibrate::OutputFile& file : calibrate::files_of(*machine))
+  for (const calibrate::OutputFile& file : calibrate::files_of(machine))
     FORESHARD_TRY(write_file(fs::path(request.output) / file.name, file.text));
-  note(report);
+  note(told);
   return kDone;
 }
 

@@ -9,6 +9,10 @@
 #include "cli/command.h"
 #include "cli/exit_code.h"
 
+#include "sim/study/study.h"
+#include "strategies/program/ir/program.h"
+#include "validate/calibrate/machine.h"
+
 namespace foreshard::cli {
 
 struct MachineRequest {
@@ -21,6 +25,21 @@ struct MachineRequest {
   bool dry_run = false;
   std::string output;  ///< A file for the plan, a folder for the machine.
 };
+
+/// A study with what its Program runs on.
+struct Planned {
+  study::LoadedStudy study;
+  program::Program program;
+};
+/// The request's studies.
+Result<std::vector<Planned>> planned(const MachineRequest& request, const Environment& environment);
+
+/// Writes the machine's files into the request's folder and tells `report`; with `dry_run` the
+/// latter alone. `report` is followed by each study's step before and after.
+Result<ExitCode> write_machine(const MachineRequest& request, const std::vector<Planned>& studies,
+                               const calibrate::MachineStart& start,
+                               const calibrate::MachineCalibration& machine,
+                               const std::string& report);
 
 /// Writes the microbenchmark Program of the studies.
 Result<ExitCode> write_plan(const MachineRequest& request, const Environment& environment);

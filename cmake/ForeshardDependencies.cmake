@@ -15,6 +15,7 @@ find_package(CLI11 REQUIRED)
 find_package(Ceres 2.1 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(EXPAT REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 

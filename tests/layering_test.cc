@@ -28,6 +28,7 @@ constexpr std::size_t kMostLines = 600;
 constexpr auto kLayers = std::to_array<std::string_view>({
     "base/",
     "base/digest/",
+    "base/gzip/",
     "base/net/",
     "base/yaml/",
     "topology/",
@@ -96,6 +97,7 @@ const std::vector<Confined>& confined() {
       {"include boost/graph/", {"topology/"}, "the cluster's graph is topology's own matter"},
       {"include sqlite3", {"sim/sweep/store.cc"}, "the results file is SQLite in one file alone"},
       {"include expat", {"topology/import/xml.cc"}, "XML is read by one file"},
+      {"include zlib", {"base/gzip/"}, "gzip is read by one file"},
       {"include toml++/", {"strategies/launch/settings_toml.cc"}, "TOML is read by one file"},
       {"include CLI/", {"cli/"}, "command lines are read by the commands"},
       {"zero_stage",

@@ -44,6 +44,7 @@ comm::Participants group_of(const CollectiveSample& sample, const ClusterView& c
   const auto member = [&](std::int32_t rank) {
     return static_cast<std::int32_t>(std::ranges::find(sample.ranks, rank) - sample.ranks.begin());
   };
+  group.routing = sample.routing;
   if (sample.root >= 0) group.root = member(sample.root);
   for (const program::Transfer& one : sample.transfers)
     group.transfers.push_back(

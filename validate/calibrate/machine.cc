@@ -140,11 +140,6 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
                                              const MachineOptions& options) {
   if (runs.empty())
     return Error{Error::Code::kInvalidInput, "nothing was measured: give at least one measurement"};
-  if (!start.cluster.node)
-    return Error{Error::Code::kUnsupported,
-                 fmt::format("cluster '{}' has nodes of several kinds; calibrate each kind on a "
-                             "cluster of its own",
-                             start.cluster.name)};
   for (std::size_t i = 0; i < runs.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (runs[i].measurement == runs[j].measurement)
@@ -153,24 +148,43 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
                                  "intervals too narrow; give it once",
                                  runs[i].measurement.program, runs[i].measurement.date)};
   FORESHARD_ASSIGN(const auto samples, samples_of(runs));
+  FORESHARD_ASSIGN(auto machine,
+                   calibrate_machine(start, samples,
+                                     {.text = source_of(runs),
+                                      .short_text = short_source_of(runs),
+                                      .device_of_rank = runs.front().program.device_of_rank},
+                                     options));
+  std::vector<std::string> others;
+  for (const MeasuredRun& run : runs)
+    if (std::string why = other_device(*start.cluster.node->value.device, run.measurement);
+        !why.empty())
+      others.push_back(std::move(why));
+  machine.notes.insert(machine.notes.begin(), others.begin(), others.end());
+  return machine;
+}
 
+Result<MachineCalibration> calibrate_machine(const MachineStart& start, const Samples& samples,
+                                             const SampleSource& source,
+                                             const MachineOptions& options) {
+  if (!start.cluster.node)
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("cluster '{}' has nodes of several kinds; calibrate each kind on a "
+                             "cluster of its own",
+                             start.cluster.name)};
   MachineCalibration machine{.cluster = start.cluster,
                              .communication = start.communication,
                              .kernels = {},
                              .links = {},
-                             .source = source_of(runs),
+                             .source = source.text,
                              .outliers = samples.outliers,
                              .notes = {}};
   DeviceType& device = machine.cluster.node->value.device.value;
-  for (const MeasuredRun& run : runs)
-    if (std::string why = other_device(device, run.measurement); !why.empty())
-      machine.notes.push_back(std::move(why));
   if (samples.kernels.empty()) {
     machine.notes.emplace_back("no kernel was measured: the device stays as it is");
   } else {
     FORESHARD_ASSIGN(auto fit, fit_kernels(device, samples.kernels,
                                            {.source = machine.source,
-                                            .source_of_each = short_source_of(runs),
+                                            .source_of_each = source.short_text,
                                             .own_kernels = options.own_kernels}));
     if (fit.foreign > 0)
       machine.notes.push_back(fmt::format(
@@ -192,7 +206,7 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
   }
   FORESHARD_ASSIGN(auto cluster, build_cluster(machine.cluster));
   FORESHARD_ASSIGN(auto links, fit_links(cluster, start.communication, samples.collectives,
-                                         runs.front().program.device_of_rank, machine.source));
+                                         source.device_of_rank, machine.source));
   machine.communication = links.parameters;
   machine.outliers.insert(machine.outliers.end(), links.outliers.begin(), links.outliers.end());
   machine.links = std::move(links);

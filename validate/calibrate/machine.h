@@ -52,6 +52,17 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
                                              const std::vector<MeasuredRun>& runs,
                                              const MachineOptions& options = {});
 
+/// Where samples come from.
+struct SampleSource {
+  std::string text;        ///< Machine, date, runs: becomes `source` of what is fitted.
+  std::string short_text;  ///< Of each kernel that is listed. Invariant: not empty.
+  std::vector<std::int32_t> device_of_rank{};  ///< As Program::device_of_rank.
+};
+/// The same from samples that somebody gathered: `notes` and `outliers` hold what the fits add.
+Result<MachineCalibration> calibrate_machine(const MachineStart& start, const Samples& samples,
+                                             const SampleSource& source,
+                                             const MachineOptions& options = {});
+
 /// For people: numbers with intervals, which were kept and why, errors on held-out kernels,
 /// outliers.
 std::string to_text(const MachineCalibration& machine);

@@ -82,6 +82,7 @@ struct CollectiveKey {
   double bytes;
   std::int32_t root;
   std::vector<program::Transfer> transfers;
+  std::optional<program::TokenRouting> routing;
   auto operator<=>(const CollectiveKey&) const = default;
 };
 
@@ -125,6 +126,7 @@ class Gatherer {
                                     .bytes = Bytes::from_base(key.bytes),
                                     .root = key.root,
                                     .transfers = key.transfers,
+                                    .routing = key.routing,
                                     .time = gathered(what, seen, result.outliers)});
     }
     result.overlapped = overlapped_;
@@ -246,7 +248,8 @@ class Gatherer {
                         .ranks = ranks,
                         .bytes = what.bytes.in_base(),
                         .root = -1,
-                        .transfers = {}};
+                        .transfers = {},
+                        .routing = what.routing};
       if (key.kind == CollectiveKind::kReceive) key.kind = CollectiveKind::kSend;
       for (const std::int32_t root : what.roots)
         if (std::ranges::find(ranks, root) != ranks.end()) key.root = root;

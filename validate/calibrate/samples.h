@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,9 @@ struct CollectiveSample {
   program::CollectiveKind kind = program::CollectiveKind::kAllReduce;
   std::vector<std::int32_t> ranks;  ///< Ascending; of a transfer: sender, receiver.
   Bytes bytes;
-  std::int32_t root = -1;                      ///< Of a broadcast: a rank.
-  std::vector<program::Transfer> transfers{};  ///< Of an exchange: within `ranks`.
+  std::int32_t root = -1;                          ///< Of a broadcast: a rank.
+  std::vector<program::Transfer> transfers{};      ///< Of an exchange: within `ranks`.
+  std::optional<program::TokenRouting> routing{};  ///< Of a token_exchange.
   Spread time;
 };
 

@@ -1,0 +1,71 @@
+#include "base/gzip/gzip.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <zlib.h>
+
+#include "base/check.h"
+#include "base/quantity.h"
+
+namespace foreshard {
+namespace {
+
+// zlib's window of 32 KiB, with a header of gzip.
+constexpr int kGzipWindow = 15 + 16;
+
+class Inflater {
+ public:
+  Inflater() { FORESHARD_CHECK(inflateInit2(&stream_, kGzipWindow) == Z_OK); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream_); }
+  z_stream& stream() { return stream_; }
+
+ private:
+  z_stream stream_{};
+};
+
+}  // namespace
+
+bool is_gzip(std::string_view bytes) {
+  return bytes.starts_with("\x1f\x8b");
+}
+
+Result<std::string> gunzip(std::string_view bytes, std::string_view name, Bytes largest) {
+  const auto fault = [&](const std::string& why) {
+    return Error{Error::Code::kInvalidInput, std::string(name) + ": " + why};
+  };
+  if (!is_gzip(bytes)) return fault("is not compressed by gzip; give the file as it was written");
+  Inflater inflater;
+  z_stream& stream = inflater.stream();
+  const auto limit = static_cast<std::size_t>(largest.in_base());
+  std::string text;
+  std::array<char, 1 << 16> block{};
+  bool ended = false;
+  while (!ended || !bytes.empty()) {
+    if (ended) {  // the next member
+      if (!is_gzip(bytes)) return fault("has other bytes behind what gzip compressed");
+      FORESHARD_CHECK(inflateReset(&stream) == Z_OK);
+    }
+    // zlib takes the bytes as its own, but does not write to them.
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream.avail_in =
+        static_cast<uInt>(std::min<std::size_t>(bytes.size(), std::numeric_limits<uInt>::max()));
+    const uInt given = stream.avail_in;
+    stream.next_out = reinterpret_cast<Bytef*>(block.data());
+    stream.avail_out = static_cast<uInt>(block.size());
+    const int status = inflate(&stream, Z_NO_FLUSH);
+    bytes.remove_prefix(given - stream.avail_in);
+    text.append(block.data(), block.size() - stream.avail_out);
+    if (text.size() > limit) return fault("holds more than " + format(largest));
+    if (status == Z_BUF_ERROR || (status == Z_OK && bytes.empty() && stream.avail_out > 0))
+      return fault("ends before what gzip compressed does; copy the whole file");
+    if (status != Z_OK && status != Z_STREAM_END)
+      return fault("is damaged: gzip's checks fail; copy it again");
+    ended = status == Z_STREAM_END;
+  }
+  return text;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,298 @@
+#include "validate/profile/kineto.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+namespace foreshard::profile {
+namespace {
+
+using Json = nlohmann::json;
+
+// Leaves the parser; read_trace catches it.
+struct Fault {
+  std::string message;
+};
+
+// Calls that wait until the GPU has done what was asked of it.
+constexpr std::array<std::string_view, 5> kWaits{"cudaDeviceSynchronize", "cudaStreamSynchronize",
+                                                 "cudaEventSynchronize", "cuStreamSynchronize",
+                                                 "hipDeviceSynchronize"};
+
+enum class Category : std::uint8_t { kOther, kRange, kCall, kKernel, kCopy };
+
+Category category_of(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (word == "cpu_op" || word == "user_annotation" || word == "operator") return Category::kRange;
+  if (word == "cuda_runtime" || word == "cuda_driver" || word == "runtime" || word == "driver")
+    return Category::kCall;
+  if (word == "kernel") return Category::kKernel;
+  if (word == "gpu_memcpy" || word == "gpu_memset" || word == "memcpy" || word == "memset")
+    return Category::kCopy;
+  return Category::kOther;
+}
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+std::int64_t whole_in(const Json& object, const char* key, std::int64_t otherwise) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>()
+                                                             : otherwise;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view name) : name_(name) {}
+
+  Result<Trace> run(std::string_view text) {
+    try {
+      // What is read of the document is taken out of it at once.
+      const auto read = [this](int depth, Json::parse_event_t event, Json& value) {
+        return take(depth, event, value);
+      };
+      const Json rest = Json::parse(text, read);
+      if (!rest.is_object() && !rest.is_array())
+        return fault("is no trace: neither an object nor an array of events");
+    } catch (const Json::exception& bad) {
+      return fault(std::string("is no JSON: ") + bad.what());
+    } catch (const Fault& bad) {
+      return fault(bad.message);
+    }
+    if (trace_.kernels.empty())
+      return fault("holds no event of a GPU; record it with activities=[CPU, CUDA]");
+    finish();
+    return std::move(trace_);
+  }
+
+ private:
+  Error fault(const std::string& why) const {
+    return {Error::Code::kInvalidInput, name_ + ": " + why};
+  }
+
+  // Events are the members of "traceEvents", or of an array that is the whole text.
+  bool take(int depth, Json::parse_event_t event, Json& value) {
+    using Event = Json::parse_event_t;
+    if (event == Event::array_start && depth == 0) whole_ = true;
+    if (event == Event::key && depth == 1) key_ = value.get<std::string>();
+    const bool events = whole_ ? depth == 1 : depth == 2 && key_ == "traceEvents";
+    if (event == Event::object_end && events) {
+      if (value.is_object()) add(value);
+      ++index_;
+      return false;
+    }
+    if (whole_ || (event != Event::object_end && event != Event::array_end) || depth != 1)
+      return true;
+    if (key_ == "deviceProperties" && value.is_array() && !value.empty() && value[0].is_object())
+      trace_.device = text_in(value[0], "name");
+    if (key_ == "distributedInfo" && value.is_object()) {
+      trace_.rank = whole_in(value, "rank", 0);
+      trace_.ranks = whole_in(value, "world_size", 1);
+    }
+    return true;
+  }
+
+  [[noreturn]] void fault_at(const char* key, const std::string& why) const {
+    throw Fault{(whole_ ? "[" : "traceEvents[") + std::to_string(index_) + "]." + key + ": " + why};
+  }
+
+  // Microseconds.
+  Seconds time_in(const Json& event, const char* key) const {
+    const auto found = event.find(key);
+    if (found == event.end()) fault_at(key, "is missing from an event with a duration (\"X\")");
+    double value = 0;
+    if (found->is_number()) {
+      value = found->get<double>();
+    } else if (found->is_string()) {  // as some writers quote them
+      const auto text = found->get<std::string>();
+      std::size_t end = 0;
+      try {
+        value = std::stod(text, &end);
+      } catch (const std::exception&) {
+        end = 0;
+      }
+      if (end == 0 || end != text.size()) fault_at(key, "\"" + text + "\" is no number");
+    } else {
+      fault_at(key, "is no number of microseconds");
+    }
+    if (!std::isfinite(value) || std::abs(value) > 1e18)
+      fault_at(key, "is no time in microseconds");
+    return value * 1_us;
+  }
+
+  void add(const Json& event) {
+    if (text_in(event, "ph") != "X") return;
+    const Category category = category_of(text_in(event, "cat"));
+    if (category == Category::kOther) return;
+    const Seconds start = time_in(event, "ts");
+    const Seconds lasted = time_in(event, "dur");
+    if (lasted < 0_s) fault_at("dur", "is negative");
+    static const Json kNothing = Json::object();
+    const auto found = event.find("args");
+    const Json& args = found != event.end() && found->is_object() ? *found : kNothing;
+    const std::int64_t correlation = whole_in(args, "correlation", -1);
+    switch (category) {
+      case Category::kRange: {
+        HostRange range{.name = text_in(event, "name"),
+                        .thread = thread_of(event),
+                        .start = start,
+                        .lasted = lasted,
+                        .shapes = {},
+                        .types = {}};
+        add_inputs(args, range);
+        trace_.ranges.push_back(std::move(range));
+        return;
+      }
+      case Category::kCall: {
+        const std::string name = text_in(event, "name");
+        const bool waits = std::ranges::find(kWaits, name) != kWaits.end();
+        if (correlation >= 0) call_of_[correlation] = trace_.calls.size();
+        trace_.calls.push_back(
+            {.thread = thread_of(event), .start = start, .lasted = lasted, .waits = waits});
+        return;
+      }
+      case Category::kKernel:
+      case Category::kCopy:
+        correlation_.push_back(correlation);
+        trace_.kernels.push_back({.name = text_in(event, "name"),
+                                  .start = start,
+                                  .lasted = lasted,
+                                  .launched = start,
+                                  .stream = whole_in(args, "stream", 0),
+                                  .copy = category == Category::kCopy,
+                                  .collective = collective_in(args)});
+        return;
+      case Category::kOther:
+        return;
+    }
+  }
+
+  // Threads are numbers, and in some versions texts.
+  std::int64_t thread_of(const Json& event) {
+    const auto found = event.find("tid");
+    if (found == event.end()) return 0;
+    if (found->is_number_integer()) return found->get<std::int64_t>();
+    return threads_.try_emplace(found->dump(), -1 - static_cast<std::int64_t>(threads_.size()))
+        .first->second;
+  }
+
+  static void add_inputs(const Json& args, HostRange& range) {
+    const auto dims = args.find("Input Dims");
+    const auto types = args.find("Input type");
+    if (dims == args.end() || !dims->is_array()) return;
+    for (std::size_t i = 0; i < dims->size(); ++i) {
+      std::vector<std::int64_t> shape;
+      for (const Json& extent : (*dims)[i])
+        if (extent.is_number_integer()) shape.push_back(extent.get<std::int64_t>());
+      range.shapes.push_back(std::move(shape));
+      const bool typed = types != args.end() && types->is_array() && i < types->size();
+      range.types.push_back(typed && (*types)[i].is_string() ? (*types)[i].get<std::string>() : "");
+    }
+  }
+
+  static std::optional<TracedCollective> collective_in(const Json& args) {
+    std::string name = text_in(args, "Collective name");
+    if (name.empty()) return std::nullopt;
+    return TracedCollective{.name = std::move(name),
+                            .elements_in = whole_in(args, "In msg nelems", 0),
+                            .elements_out = whole_in(args, "Out msg nelems", 0),
+                            .ranks = whole_in(args, "Group size", 0),
+                            .dtype = text_in(args, "dtype")};
+  }
+
+  void finish() {
+    Seconds first = trace_.kernels.front().start;
+    for (const auto& one : trace_.ranges) first = std::min(first, one.start);
+    for (const auto& one : trace_.calls) first = std::min(first, one.start);
+    for (const auto& one : trace_.kernels) first = std::min(first, one.start);
+    for (auto& one : trace_.ranges) one.start = one.start - first;
+    for (auto& one : trace_.calls) one.start = one.start - first;
+    for (auto& one : trace_.kernels) one.start = one.start - first;
+
+    std::ranges::stable_sort(trace_.ranges, [](const HostRange& a, const HostRange& b) {
+      if (a.thread != b.thread) return a.thread < b.thread;
+      return a.start != b.start ? a.start < b.start : a.lasted > b.lasted;
+    });
+    nest();
+    for (std::size_t k = 0; k < trace_.kernels.size(); ++k) {
+      TracedKernel& kernel = trace_.kernels[k];
+      kernel.launched = kernel.start;
+      const auto found = call_of_.find(correlation_[k]);
+      if (found == call_of_.end()) continue;
+      const HostCall& call = trace_.calls[found->second];
+      kernel.launched = call.start;
+      kernel.range = around(call);
+    }
+    std::ranges::stable_sort(trace_.kernels, {}, &TracedKernel::start);
+    std::ranges::stable_sort(trace_.calls, {}, &HostCall::start);
+  }
+
+  // Clocks of ranges are rounded to microseconds in some versions.
+  static bool holds(const HostRange& range, std::int64_t thread, Seconds at) {
+    return range.thread == thread && range.start <= at && at <= range.start + range.lasted;
+  }
+
+  void nest() {
+    std::vector<std::int32_t> open;
+    for (std::size_t i = 0; i < trace_.ranges.size(); ++i) {
+      HostRange& range = trace_.ranges[i];
+      const Seconds middle = range.start + 0.5 * range.lasted;
+      while (!open.empty() &&
+             !holds(trace_.ranges[static_cast<std::size_t>(open.back())], range.thread, middle))
+        open.pop_back();
+      range.parent = open.empty() ? -1 : open.back();
+      open.push_back(static_cast<std::int32_t>(i));
+    }
+  }
+
+  // The innermost range around a call: from the last that began before it outwards.
+  std::int32_t around(const HostCall& call) const {
+    const auto after = std::ranges::upper_bound(
+        trace_.ranges, std::pair(call.thread, call.start), {},
+        [](const HostRange& range) { return std::pair(range.thread, range.start); });
+    auto at = static_cast<std::int32_t>(after - trace_.ranges.begin()) - 1;
+    while (at >= 0 && !holds(trace_.ranges[static_cast<std::size_t>(at)], call.thread, call.start))
+      at = trace_.ranges[static_cast<std::size_t>(at)].parent;
+    return at;
+  }
+
+  std::string name_;
+  Trace trace_;
+  bool whole_ = false;
+  std::string key_;  // of the document, that is being read
+  std::size_t index_ = 0;
+  std::vector<std::int64_t> correlation_;                  // per kernel, in the order of the text
+  std::unordered_map<std::int64_t, std::size_t> call_of_;  // by correlation; looked up only
+  std::map<std::string, std::int64_t> threads_;
+};
+
+}  // namespace
+
+Seconds Trace::gpu_time() const {
+  Seconds sum{};
+  for (const TracedKernel& kernel : kernels) sum += kernel.lasted;
+  return sum;
+}
+
+bool is_trace(std::string_view text) {
+  constexpr std::size_t kHead = std::size_t{1} << 20;
+  const std::string_view head = text.substr(0, kHead);
+  const auto first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return false;
+  return head[first] == '{' || head[first] == '['
+             ? head.find("\"traceEvents\"") != std::string_view::npos ||
+                   head.find("\"ph\"") != std::string_view::npos
+             : false;
+}
+
+Result<Trace> read_trace(std::string_view text, std::string_view name) {
+  return Reader(name).run(text);
+}
+
+}  // namespace foreshard::profile

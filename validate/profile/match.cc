@@ -1,0 +1,186 @@
+#include "validate/profile/match.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/check.h"
+#include "base/text.h"
+
+#include "strategies/program/ir/expand.h"
+#include "strategies/program/ir/group.h"
+#include "validate/profile/internal/step_match.h"
+#include "validate/profile/shapes.h"
+
+namespace foreshard::profile {
+namespace {
+
+using internal::MaybePhase;
+using internal::StepMatch;
+
+constexpr std::string_view kStepRange = "ProfilerStep";
+
+MaybePhase phase_of(const Trace& trace, const TracedKernel& kernel, const KernelNames& names) {
+  for (std::int32_t at = kernel.range; at >= 0;
+       at = trace.ranges[static_cast<std::size_t>(at)].parent)
+    if (const RangeName* line = names.range(trace.ranges[static_cast<std::size_t>(at)].name))
+      return line->phase;
+  return std::nullopt;
+}
+
+// Of a block's tasks, by the name that every lowering gives it.
+MaybePhase phase_of(const program::Block& block, const program::Task& task) {
+  if (task.optimizer || contains(block.name, "optimizer")) return Phase::kOptimizer;
+  if (contains(block.name, "backward")) return Phase::kBackward;
+  if (contains(block.name, "forward")) return Phase::kForward;
+  return std::nullopt;
+}
+
+// When the host began each step of the trace; one step where it does not tell.
+std::vector<Seconds> steps_of(const Trace& trace) {
+  std::set<Seconds> begins;
+  for (const HostRange& range : trace.ranges)
+    if (range.name.starts_with(kStepRange)) begins.insert(range.start);
+  if (begins.size() < 2) return {0_s};
+  return {begins.begin(), begins.end()};
+}
+
+}  // namespace
+
+void internal::StepMatch::give(std::size_t kernel, std::size_t task, MatchedBy by) {
+  ProfiledTask& one = match.tasks[task];
+  one.measured += trace.kernels[kernel].lasted;
+  one.kernels += 1;
+  one.by = by;
+  match.kernels[kernel] = by;
+  match.task_of[kernel] = static_cast<std::int32_t>(task);
+}
+
+Seconds Match::time_of(const Trace& trace, MatchedBy by) const {
+  Seconds sum{};
+  for (std::size_t k = 0; k < kernels.size(); ++k)
+    if (kernels[k] == by) sum += trace.kernels[k].lasted;
+  return sum;
+}
+
+double Match::share(const Trace& trace) const {
+  return 1 - time_of(trace, MatchedBy::kNothing) / trace.gpu_time();
+}
+
+Match match(const program::Program& program, std::int32_t rank, const Trace& trace,
+            const KernelNames& names, const TimeOf& expected) {
+  const auto role = std::ranges::find_if(program.roles, [&](const program::Role& one) {
+    return std::ranges::binary_search(one.ranks, rank);
+  });
+  FORESHARD_CHECK(role != program.roles.end());
+  const program::Expander expander(program);
+  const auto expansion = expander.expand(static_cast<std::size_t>(role - program.roles.begin()));
+
+  Match result;
+  const std::size_t count = trace.kernels.size();
+  result.kernels.assign(count, MatchedBy::kNothing);
+  result.task_of.assign(count, -1);
+  std::vector<MaybePhase> phases(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    result.line_of.push_back(names.kernel(trace.kernels[k].name));
+    phases[k] = phase_of(trace, trace.kernels[k], names);
+  }
+  // What is not marked beside a backward pass is of the forward pass; without one, all may be any.
+  if (std::ranges::find(phases, MaybePhase(Phase::kBackward)) != phases.end())
+    for (MaybePhase& phase : phases)
+      if (!phase) phase = Phase::kForward;
+
+  const std::vector<Seconds> begins = steps_of(trace);
+  result.steps = std::ssize(begins);
+  for (std::size_t s = 0; s < begins.size(); ++s) {
+    StepMatch step{.program = program,
+                   .trace = trace,
+                   .kernels = {},
+                   .tasks = {},
+                   .phase_of = phases,
+                   .phase_of_task = {},
+                   .ranks_of_task = {},
+                   .match = result};
+    for (std::size_t k = 0; k < count; ++k) {
+      const Seconds at = trace.kernels[k].launched;
+      if ((s == 0 || at >= begins[s]) && (s + 1 == begins.size() || at < begins[s + 1]))
+        step.kernels.push_back(k);
+    }
+    step.phase_of_task.resize(result.tasks.size());
+    step.ranks_of_task.resize(result.tasks.size());
+    for (const program::Instance& instance : expansion.instances) {
+      if (instance.stream < 0) continue;
+      const program::Task& task = program::task_of(program, *role, instance);
+      const program::Call& call = role->calls[static_cast<std::size_t>(instance.call)];
+      step.tasks.push_back(result.tasks.size());
+      result.tasks.push_back({.task = &task,
+                              .block = static_cast<std::int32_t>(call.block.index()),
+                              .call = instance.call,
+                              .layer = call.layer(instance.iteration),
+                              .step = static_cast<std::int32_t>(s),
+                              .expected = expected(task),
+                              .measured = {}});
+      step.phase_of_task.push_back(phase_of(program.blocks[call.block.index()], task));
+      const auto* what = std::get_if<program::Communication>(&task.body);
+      step.ranks_of_task.push_back(what == nullptr ? 0
+                                                   : program::size_of(program, what->group, rank));
+    }
+    internal::match_by_shape(step);
+    internal::match_by_order(step);
+    internal::match_by_place(step);
+  }
+  return result;
+}
+
+namespace {
+
+std::vector<Leftover> most_first(
+    const std::map<std::pair<std::string, std::string>, Leftover>& all) {
+  std::vector<Leftover> result;
+  for (const auto& entry : all) result.push_back(entry.second);
+  std::ranges::stable_sort(result,
+                           [](const Leftover& a, const Leftover& b) { return b.time < a.time; });
+  return result;
+}
+
+std::string why_unmatched(const Trace& trace, const Match& match, std::size_t kernel) {
+  const KernelName* line = match.line_of[kernel];
+  if (line == nullptr) return "no line of the list of kernel names fits";
+  if (line->kinds.empty()) return "no task stands for it";
+  if (const auto shape = product_shape(trace, trace.kernels[kernel]))
+    return "no task is left with its shape, " + std::to_string(shape->m) + "x" +
+           std::to_string(shape->n) + "x" + std::to_string(shape->k) +
+           (shape->batch > 1 ? " batch " + std::to_string(shape->batch) : "");
+  return "no task is left that is " + quoted_choice(line->kinds);
+}
+
+}  // namespace
+
+std::vector<Leftover> unmatched_kernels(const Trace& trace, const Match& match) {
+  std::map<std::pair<std::string, std::string>, Leftover> all;
+  for (std::size_t k = 0; k < match.kernels.size(); ++k) {
+    if (match.kernels[k] != MatchedBy::kNothing) continue;
+    const std::string why = why_unmatched(trace, match, k);
+    Leftover& one = all[{trace.kernels[k].name, why}];
+    one.name = trace.kernels[k].name;
+    one.why = why;
+    one.count += 1;
+    one.time += trace.kernels[k].lasted;
+  }
+  return most_first(all);
+}
+
+std::vector<Leftover> unmatched_tasks(const program::Program& program, const Match& match) {
+  std::map<std::pair<std::string, std::string>, Leftover> all;
+  for (const ProfiledTask& task : match.tasks) {
+    if (task.by != MatchedBy::kNothing) continue;
+    const std::string& block = program.blocks[static_cast<std::size_t>(task.block)].name;
+    Leftover& one = all[{block, task.task->name}];
+    one.name = block + " / " + task.task->name;
+    one.count += 1;
+    one.time += task.expected;
+  }
+  return most_first(all);
+}
+
+}  // namespace foreshard::profile

@@ -1,0 +1,265 @@
+// Rule 2 of match.h: what has the same kinds in the same phase, in order.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "strategies/program/ir/names.h"
+#include "validate/profile/align.h"
+#include "validate/profile/internal/step_match.h"
+#include "validate/profile/shapes.h"
+
+namespace foreshard::profile::internal {
+namespace {
+
+// What a kernel's name can tell of a task. Phase: 3 where a task has none.
+struct Node {
+  int phase = 3;
+  std::string kind;
+  DType dtype = DType::kBf16;  // of a product
+  bool accumulate = false;     // likewise
+  bool batched = false;        // likewise
+  auto operator<=>(const Node&) const = default;
+};
+
+int number_of(const MaybePhase& phase) {
+  return phase ? static_cast<int>(*phase) : 3;
+}
+
+std::string kind_of(const program::Task& task) {
+  if (const auto* what = std::get_if<program::Communication>(&task.body))
+    return std::string(program::name_of(what->kind));
+  const auto& kernel = std::get<Kernel>(task.body);
+  if (std::holds_alternative<Gemm>(kernel)) return "gemm";
+  if (const auto* attention = std::get_if<Attention>(&kernel))
+    return attention->direction == Direction::kForward ? "attention_fwd" : "attention_bwd";
+  return std::string(traffic_of(std::get<Pass>(kernel).kind).name);
+}
+
+Node node_of(const program::Task& task, const MaybePhase& phase) {
+  Node node{.phase = number_of(phase), .kind = kind_of(task)};
+  if (const auto* kernel = std::get_if<Kernel>(&task.body))
+    if (const auto* gemm = std::get_if<Gemm>(kernel)) {
+      node.dtype = gemm->dtype;
+      node.accumulate = gemm->accumulate;
+      node.batched = gemm->batch > 1;
+    }
+  return node;
+}
+
+bool allows(const KernelName& line, const Node& node) {
+  if (std::ranges::find(line.kinds, node.kind) == line.kinds.end()) return false;
+  if (node.kind != "gemm") return true;
+  return (!line.dtype || find_dtype(*line.dtype) == node.dtype) &&
+         (!line.accumulate || *line.accumulate == node.accumulate) &&
+         (!line.batched || *line.batched == node.batched);
+}
+
+// How many kernels a task may be: of memory-bound ones what a framework leaves apart, of several
+// products those that are launched one by one.
+std::int64_t most_kernels(const program::Task& task) {
+  constexpr std::int64_t kPartsOfPass = 8;
+  constexpr std::int64_t kMostProducts = 64;
+  const auto* kernel = std::get_if<Kernel>(&task.body);
+  if (kernel == nullptr) return 1;
+  if (const auto* gemm = std::get_if<Gemm>(kernel)) return std::min(gemm->batch, kMostProducts);
+  return std::holds_alternative<Pass>(*kernel) ? kPartsOfPass : 1;
+}
+
+// A kernel with those that are parts of it.
+struct Unit {
+  std::vector<std::size_t> kernels;
+  Seconds time;
+};
+
+class Ordered {
+ public:
+  explicit Ordered(StepMatch& step) : step_(step) {
+    for (const std::size_t task : step.tasks)
+      tasks_of_[node_of(*step.match.tasks[task].task, step.phase_of_task[task])].push_back(task);
+    for (const auto& entry : tasks_of_) nodes_.push_back(&entry.first);
+    set_.resize(nodes_.size());
+    std::iota(set_.begin(), set_.end(), 0);
+  }
+
+  void run() {
+    std::vector<std::pair<std::size_t, std::size_t>> member;  // kernel, a node that it may be
+    std::map<std::tuple<const KernelName*, int>, std::vector<std::size_t>> known;
+    for (const std::size_t kernel : step_.kernels) {
+      const KernelName* line = step_.match.line_of[kernel];
+      if (line == nullptr || !step_.free(kernel)) continue;
+      const int phase = number_of(step_.phase_of[kernel]);
+      const auto [found, added] = known.try_emplace({line, phase});
+      if (added) found->second = nodes_for(*line, phase);
+      if (found->second.empty()) continue;
+      for (const std::size_t node : found->second) join(found->second.front(), node);
+      // A shape that no task has.
+      if (!line->part && product_shape(step_.trace, step_.trace.kernels[kernel])) continue;
+      member.emplace_back(kernel, found->second.front());
+    }
+    std::map<std::size_t, std::vector<std::size_t>> kernels_of;  // by set
+    for (const auto& [kernel, node] : member) kernels_of[root(node)].push_back(kernel);
+    for (const auto& [set, kernels] : kernels_of) align_set(set, kernels);
+  }
+
+ private:
+  // Of its own phase, or of none; of any where there is none of those, or its own is not known.
+  std::vector<std::size_t> nodes_for(const KernelName& line, int phase) const {
+    std::vector<std::size_t> own;
+    std::vector<std::size_t> any;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      if (!allows(line, *nodes_[n])) continue;
+      any.push_back(n);
+      if (nodes_[n]->phase == phase || nodes_[n]->phase == 3) own.push_back(n);
+    }
+    return phase == 3 || own.empty() ? any : own;
+  }
+
+  std::size_t root(std::size_t node) {
+    while (set_[node] != node) node = set_[node] = set_[set_[node]];
+    return node;
+  }
+  void join(std::size_t a, std::size_t b) { set_[root(b)] = root(a); }
+
+  std::vector<Unit> units_of(const std::vector<std::size_t>& kernels) const {
+    std::vector<Unit> units;
+    Unit ahead;
+    for (const std::size_t kernel : kernels) {
+      const auto part = step_.match.line_of[kernel]->part;
+      const Seconds time = step_.trace.kernels[kernel].lasted;
+      if (part == Part::kBefore) {
+        ahead.kernels.push_back(kernel);
+        ahead.time += time;
+      } else if (part == Part::kAfter && !units.empty()) {
+        units.back().kernels.push_back(kernel);
+        units.back().time += time;
+      } else if (!part) {
+        ahead.kernels.push_back(kernel);
+        ahead.time += time;
+        units.push_back(std::exchange(ahead, {}));
+      }
+    }
+    return units;
+  }
+
+  void align_set(std::size_t set, const std::vector<std::size_t>& kernels) {
+    std::vector<std::size_t> tasks;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      if (root(n) != set) continue;
+      for (const std::size_t task : tasks_of_.at(*nodes_[n]))
+        if (step_.bare(task)) tasks.push_back(task);
+    }
+    std::ranges::sort(tasks);
+    const std::vector<Unit> units = units_of(kernels);
+    std::vector<Seconds> times;
+    times.reserve(units.size());
+    for (const Unit& unit : units) times.push_back(unit.time);
+    const auto order = own_order(std::move(tasks), times);
+    const auto found = aligned(expected(order), times);
+    for (std::size_t u = 0; u < units.size(); ++u)
+      if (found.task_of[u] >= 0)
+        for (const std::size_t kernel : units[u].kernels)
+          step_.give(kernel, order[static_cast<std::size_t>(found.task_of[u])], MatchedBy::kOrder);
+  }
+
+  std::vector<Expected> expected(const std::vector<std::size_t>& tasks) const {
+    std::vector<Expected> result;
+    result.reserve(tasks.size());
+    for (const std::size_t task : tasks)
+      result.push_back({.time = step_.match.tasks[task].expected,
+                        .most = most_kernels(*step_.match.tasks[task].task)});
+    return result;
+  }
+
+  // The tasks in the order that the framework ran them in, which within a block is its own, the
+  // same in every call: a task moves where all calls together then align better. It is learnt from
+  // the first calls; blocks of many such tasks stay as they are.
+  std::vector<std::size_t> own_order(std::vector<std::size_t> tasks,
+                                     const std::vector<Seconds>& times) const {
+    constexpr std::size_t kMostTasks = 16;
+    constexpr std::size_t kEnough = 256;
+    constexpr double kLeastGain = 0.5;
+    struct Call {
+      std::size_t begin;
+      std::size_t end;
+      std::int32_t block;
+    };
+    std::vector<Call> calls;
+    std::map<std::int32_t, std::size_t> length;  // of a block's calls
+    for (std::size_t begin = 0; begin < tasks.size();) {
+      const ProfiledTask& first = step_.match.tasks[tasks[begin]];
+      std::size_t end = begin;
+      while (end < tasks.size() && step_.match.tasks[tasks[end]].call == first.call &&
+             step_.match.tasks[tasks[end]].layer == first.layer)
+        ++end;
+      calls.push_back({begin, end, first.block});
+      const auto [found, added] = length.try_emplace(first.block, end - begin);
+      if (!added && found->second != end - begin) found->second = 0;  // tasks had a shape
+      begin = end;
+    }
+    std::size_t taken = 0;  // of the tasks, whole calls
+    for (const Call& call : calls)
+      if (taken < kEnough) taken = call.end;
+    const std::vector<Seconds> head(
+        times.begin(),
+        times.begin() + static_cast<std::ptrdiff_t>(times.size() * taken /
+                                                    std::max<std::size_t>(tasks.size(), 1)));
+    const auto moved = [&](std::int32_t block, std::size_t from, std::size_t to) {
+      std::vector<std::size_t> result = tasks;
+      for (const Call& call : calls) {
+        if (call.block != block) continue;
+        const auto at = [&](std::size_t i) {
+          return result.begin() + static_cast<std::ptrdiff_t>(call.begin + i);
+        };
+        if (from < to) {
+          std::rotate(at(from), at(from + 1), at(to + 1));
+        } else {
+          std::rotate(at(to), at(from), at(from + 1));
+        }
+      }
+      return result;
+    };
+    const auto cost = [&](const std::vector<std::size_t>& order) {
+      return aligned(expected({order.begin(), order.begin() + static_cast<std::ptrdiff_t>(taken)}),
+                     head)
+          .cost;
+    };
+    double best = cost(tasks);
+    for (const auto& [block, count] : length) {
+      if (count < 2 || count > kMostTasks) continue;
+      bool better = true;
+      while (better) {
+        better = false;
+        std::vector<std::size_t> least;
+        for (std::size_t from = 0; from < count; ++from) {
+          for (std::size_t to = 0; to < count; ++to) {
+            if (from == to) continue;
+            auto order = moved(block, from, to);
+            const double now = cost(order);
+            if (now + kLeastGain > best) continue;
+            best = now;
+            least = std::move(order);
+            better = true;
+          }
+        }
+        if (better) tasks = std::move(least);
+      }
+    }
+    return tasks;
+  }
+
+  StepMatch& step_;
+  std::map<Node, std::vector<std::size_t>> tasks_of_;
+  std::vector<const Node*> nodes_;  // the keys of tasks_of_
+  std::vector<std::size_t> set_;    // union-find over nodes_
+};
+
+}  // namespace
+
+void match_by_order(StepMatch& step) {
+  Ordered(step).run();
+}
+
+}  // namespace foreshard::profile::internal

@@ -1,0 +1,170 @@
+// Rule 1 of match.h: products and collectives whose sizes were recorded.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "validate/profile/internal/step_match.h"
+#include "validate/profile/shapes.h"
+
+namespace foreshard::profile::internal {
+namespace {
+
+const Gemm* product_in(const ProfiledTask& task) {
+  const auto* kernel = std::get_if<Kernel>(&task.task->body);
+  return kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
+}
+const program::Communication* communication_in(const ProfiledTask& task) {
+  return std::get_if<program::Communication>(&task.task->body);
+}
+
+bool agree(const MaybePhase& a, const MaybePhase& b) {
+  return !a || !b || *a == *b;
+}
+
+// Rows and columns of a result change places where a library computes its transpose.
+using ProductKey = std::array<std::int64_t, 4>;
+ProductKey key_of(const ProductShape& shape) {
+  return {shape.batch, std::min(shape.m, shape.n), std::max(shape.m, shape.n), shape.k};
+}
+ProductKey key_of(const Gemm& gemm) {
+  return key_of(ProductShape{.batch = gemm.batch, .m = gemm.m, .n = gemm.n, .k = gemm.k});
+}
+
+struct Shaped {
+  std::size_t kernel;
+  ProductShape shape;
+};
+
+// Which of the task's extents the kernel has a part of, and how much, where the others are its own.
+enum class Extent : std::uint8_t { kM, kN, kK };
+std::optional<std::int64_t> part_of(const ProductShape& kernel, const Gemm& task, Extent extent) {
+  if (kernel.batch != task.batch) return std::nullopt;
+  if (extent == Extent::kK) {
+    const bool same = std::minmax(kernel.m, kernel.n) == std::minmax(task.m, task.n);
+    return same ? std::optional(kernel.k) : std::nullopt;
+  }
+  const std::int64_t whole = extent == Extent::kM ? task.n : task.m;
+  if (kernel.k != task.k) return std::nullopt;
+  if (kernel.m == whole) return kernel.n;
+  if (kernel.n == whole) return kernel.m;
+  return std::nullopt;
+}
+
+std::int64_t extent_of(const Gemm& task, Extent extent) {
+  return extent == Extent::kM ? task.m : extent == Extent::kN ? task.n : task.k;
+}
+
+class Products {
+ public:
+  explicit Products(StepMatch& step) : step_(step) {
+    for (const std::size_t kernel : step.kernels) {
+      const KernelName* line = step.match.line_of[kernel];
+      if (line == nullptr || line->part ||
+          std::ranges::find(line->kinds, "gemm") == line->kinds.end())
+        continue;
+      if (const auto shape = product_shape(step.trace, step.trace.kernels[kernel]))
+        shaped_.push_back({kernel, *shape});
+    }
+  }
+
+  void whole() {
+    std::map<ProductKey, std::vector<std::size_t>> of_key;  // places in shaped_
+    for (std::size_t i = 0; i < shaped_.size(); ++i) of_key[key_of(shaped_[i].shape)].push_back(i);
+    std::map<ProductKey, std::size_t> next;
+    for (const std::size_t task : step_.tasks) {
+      const Gemm* gemm = product_in(step_.match.tasks[task]);
+      if (gemm == nullptr) continue;
+      const auto found = of_key.find(key_of(*gemm));
+      if (found == of_key.end()) continue;
+      for (const std::size_t i : found->second) {
+        const std::size_t kernel = shaped_[i].kernel;
+        if (!step_.free(kernel) || !agree(step_.phase_of[kernel], step_.phase_of_task[task]))
+          continue;
+        step_.give(kernel, task, MatchedBy::kShape);
+        break;
+      }
+    }
+  }
+
+  // Tasks in order, each with the next kernels that add up to it.
+  void in_pieces() {
+    std::size_t begin = 0;
+    for (const std::size_t task : step_.tasks) {
+      const Gemm* gemm = product_in(step_.match.tasks[task]);
+      if (gemm == nullptr || !step_.bare(task)) continue;
+      for (const Extent extent : {Extent::kM, Extent::kN, Extent::kK}) {
+        const auto pieces = pieces_of(*gemm, extent, task, begin);
+        if (pieces.empty()) continue;
+        for (const std::size_t i : pieces) step_.give(shaped_[i].kernel, task, MatchedBy::kShape);
+        begin = pieces.back() + 1;
+        break;
+      }
+    }
+  }
+
+ private:
+  std::vector<std::size_t> pieces_of(const Gemm& gemm, Extent extent, std::size_t task,
+                                     std::size_t begin) const {
+    const std::int64_t wanted = extent_of(gemm, extent);
+    std::vector<std::size_t> pieces;
+    std::int64_t sum = 0;
+    for (std::size_t i = begin; i < shaped_.size(); ++i) {
+      const std::size_t kernel = shaped_[i].kernel;
+      const auto part = part_of(shaped_[i].shape, gemm, extent);
+      const bool taken = part && step_.free(kernel) && *part < wanted &&
+                         agree(step_.phase_of[kernel], step_.phase_of_task[task]);
+      if (!taken) {
+        if (pieces.empty()) continue;
+        // Others may stand between them: of another branch of the graph.
+        if (i - pieces.back() > kMostBetween) return {};
+        continue;
+      }
+      pieces.push_back(i);
+      sum += *part;
+      if (sum == wanted) return pieces;
+      if (sum > wanted) return {};
+    }
+    return {};
+  }
+
+  static constexpr std::size_t kMostBetween = 4;
+  StepMatch& step_;
+  std::vector<Shaped> shaped_;  // by start
+};
+
+// Sizes differ by what fills a last part up.
+bool as_large(Bytes measured, Bytes task) {
+  return std::abs(measured / task - 1) < 0.01;
+}
+
+void collectives(StepMatch& step) {
+  for (const std::size_t kernel : step.kernels) {
+    const auto& traced = step.trace.kernels[kernel].collective;
+    if (!traced || !step.free(kernel)) continue;
+    for (const auto kind : collective_kinds(*traced)) {
+      const auto bytes = collective_bytes(*traced, kind);
+      if (!bytes) continue;
+      const auto task = std::ranges::find_if(step.tasks, [&](std::size_t t) {
+        const auto* what = communication_in(step.match.tasks[t]);
+        return what != nullptr && what->kind == kind && step.bare(t) &&
+               agree(step.phase_of[kernel], step.phase_of_task[t]) &&
+               step.ranks_of_task[t] == traced->ranks && as_large(*bytes, what->bytes);
+      });
+      if (task == step.tasks.end()) continue;
+      step.give(kernel, *task, MatchedBy::kShape);
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+void match_by_shape(StepMatch& step) {
+  Products products(step);
+  products.whole();
+  products.in_pieces();
+  collectives(step);
+}
+
+}  // namespace foreshard::profile::internal

@@ -1,0 +1,239 @@
+#include "validate/profile/samples.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/quantity.h"
+
+#include "strategies/program/ir/group.h"
+#include "strategies/program/ir/names.h"
+
+namespace foreshard::profile {
+namespace {
+
+using program::CollectiveKind;
+
+// What tells collectives apart.
+struct CollectiveKey {
+  CollectiveKind kind{};
+  std::vector<std::int32_t> ranks;
+  double bytes = 0;
+  std::int32_t root = -1;
+  std::optional<program::TokenRouting> routing;
+  auto operator<=>(const CollectiveKey&) const = default;
+};
+
+// Nothing for what is no collective between ranks, or one whose transfers are its own.
+std::optional<CollectiveKey> key_of(const program::Program& program, const program::Task& task,
+                                    std::int32_t rank) {
+  const auto* what = std::get_if<program::Communication>(&task.body);
+  if (what == nullptr || program::is_with_host(what->kind) ||
+      what->kind == CollectiveKind::kExchange)
+    return std::nullopt;
+  CollectiveKey key{.kind = what->kind,
+                    .ranks = program::members_of(program, what->group, rank),
+                    .bytes = what->bytes.in_base(),
+                    .routing = what->routing};
+  if (what->kind == CollectiveKind::kSend || what->kind == CollectiveKind::kReceive) {
+    const auto peer = program::peer_of(program, what->group, rank);
+    if (!peer) return std::nullopt;
+    key.ranks =
+        what->kind == CollectiveKind::kSend ? std::vector{rank, *peer} : std::vector{*peer, rank};
+    key.kind = CollectiveKind::kSend;
+  }
+  if (key.ranks.size() < 2) return std::nullopt;
+  for (const std::int32_t root : what->roots)
+    if (std::ranges::find(key.ranks, root) != key.ranks.end()) key.root = root;
+  return key;
+}
+
+std::string text_of(const CollectiveKey& key) {
+  return fmt::format("{} of {} over {} ranks", program::name_of_operation(key.kind),
+                     format(Bytes::from_base(key.bytes)), key.ranks.size());
+}
+
+struct Instances {
+  std::optional<Kernel> kernel;
+  std::optional<CollectiveKey> collective;
+  std::vector<Seconds> times;
+  Seconds expected;
+};
+
+// By description of the kernel, or of the collective.
+std::map<std::string, Instances> instances_of(const program::Program& program,
+                                              const std::vector<ProfiledRank>& ranks) {
+  std::map<std::string, Instances> all;
+  // Of a collective, how often its ranks did it before, and when each of these was shortest.
+  std::map<std::pair<std::string, std::int64_t>, std::pair<Seconds, Seconds>> shortest;
+  std::map<std::string, CollectiveKey> keys;
+  for (const ProfiledRank& one : ranks) {
+    std::map<std::string, std::int64_t> before;
+    for (const ProfiledTask& task : one.match.tasks) {
+      if (const auto* kernel = std::get_if<Kernel>(&task.task->body)) {
+        if (!(task.measured > 0_s)) continue;
+        Instances& known = all[describe(*kernel)];
+        known.kernel = *kernel;
+        known.times.push_back(task.measured);
+        known.expected = task.expected;
+        continue;
+      }
+      const auto key = key_of(program, *task.task, one.rank);
+      if (!key) continue;
+      const std::string text = text_of(*key);
+      // Members of the same group share an instance; others have their own.
+      const std::string group = fmt::format("{} {}", text, key->ranks.front());
+      const std::int64_t n = before[group]++;
+      if (!(task.measured > 0_s)) continue;
+      keys.emplace(text, *key);
+      const auto [found, added] =
+          shortest.try_emplace({group, n}, std::pair(task.measured, task.expected));
+      if (!added) found->second.first = std::min(found->second.first, task.measured);
+    }
+  }
+  for (const auto& [place, time] : shortest) {
+    const std::string text = place.first.substr(0, place.first.rfind(' '));
+    Instances& known = all[text];
+    known.collective = keys.at(text);
+    known.times.push_back(time.first);
+    known.expected = time.second;
+  }
+  return all;
+}
+
+// The median of what lies in the fastest quarter: of a few, the fastest.
+Seconds fast_quarter(std::vector<Seconds> times) {
+  std::ranges::sort(times);
+  return times[(times.size() - 1) / 4];
+}
+
+Seconds middle(std::vector<Seconds> times) {
+  std::ranges::sort(times);
+  return times.size() % 2 == 1 ? times[times.size() / 2]
+                               : 0.5 * (times[times.size() / 2 - 1] + times[times.size() / 2]);
+}
+
+}  // namespace
+
+calibrate::Samples samples_of(const program::Program& program,
+                              const std::vector<ProfiledRank>& ranks) {
+  calibrate::Samples samples;
+  for (auto& [text, of] : instances_of(program, ranks)) {
+    calibrate::Spread time = calibrate::spread_of(of.times);
+    if (of.kernel) {
+      samples.kernels.push_back({.kernel = *of.kernel, .provider = "profile", .time = time});
+      continue;
+    }
+    time.median = fast_quarter(of.times);
+    time.low = std::ranges::min(of.times);
+    time.high = std::max(time.high, time.median);
+    samples.collectives.push_back({.kind = of.collective->kind,
+                                   .ranks = of.collective->ranks,
+                                   .bytes = Bytes::from_base(of.collective->bytes),
+                                   .root = of.collective->root,
+                                   .routing = of.collective->routing,
+                                   .time = time});
+  }
+  return samples;
+}
+
+std::optional<HostNumbers> host_numbers(const std::vector<ProfiledRank>& ranks) {
+  std::vector<Seconds> calls;
+  std::vector<Seconds> intervals;
+  std::int64_t tasks = 0;
+  for (const ProfiledRank& one : ranks) {
+    std::set<Seconds> launched;
+    for (const TracedKernel& kernel : one.trace.kernels)
+      if (kernel.launched < kernel.start) launched.insert(kernel.launched);
+    for (const ProfiledTask& task : one.match.tasks) tasks += task.kernels > 0 ? 1 : 0;
+    std::map<std::int64_t, Seconds> last;  // launch by thread; forgotten where the thread waits
+    for (const HostCall& call : one.trace.calls) {
+      if (call.waits) {
+        last.erase(call.thread);
+        continue;
+      }
+      if (!launched.contains(call.start)) continue;
+      calls.push_back(call.lasted);
+      const auto [found, added] = last.try_emplace(call.thread, call.start);
+      if (!added) {
+        intervals.push_back(call.start - found->second);
+        found->second = call.start;
+      }
+    }
+  }
+  if (intervals.empty() || tasks == 0) return std::nullopt;
+  HostNumbers host{.launches = std::ssize(calls),
+                   .call = calibrate::spread_of(calls),
+                   .interval = calibrate::spread_of(intervals),
+                   .per_task = {}};
+  host.per_task =
+      (static_cast<double>(host.launches) / static_cast<double>(tasks)) * host.interval.median;
+  return host;
+}
+
+HeldOutLayers held_out_layers(const program::Program& program,
+                              const std::vector<ProfiledRank>& ranks) {
+  HeldOutLayers result;
+  // A layer is told by the blocks that come again with other layers.
+  std::map<std::int32_t, std::set<std::int32_t>> layers_of_block;
+  for (const ProfiledRank& one : ranks)
+    for (const ProfiledTask& task : one.match.tasks) layers_of_block[task.block].insert(task.layer);
+  std::set<std::int32_t> layers;
+  for (const auto& entry : layers_of_block)
+    if (entry.second.size() > 1) layers.insert(entry.second.begin(), entry.second.end());
+  if (layers.size() < 2) return result;
+  result.layers = std::ssize(layers);
+  std::map<std::int32_t, std::size_t> half_of;
+  for (const std::int32_t layer : layers) half_of.emplace(layer, half_of.size() % 2);
+
+  struct Halves {
+    std::array<std::vector<Seconds>, 2> times;
+    Seconds expected;
+  };
+  std::map<std::string, Halves> all;
+  for (const ProfiledRank& one : ranks) {
+    for (const ProfiledTask& task : one.match.tasks) {
+      if (!(task.measured > 0_s) || layers_of_block.at(task.block).size() < 2) continue;
+      const auto* kernel = std::get_if<Kernel>(&task.task->body);
+      const auto key = key_of(program, *task.task, one.rank);
+      // Where neither describes it: by its place in the block.
+      const std::string what = kernel != nullptr ? describe(*kernel)
+                               : key             ? text_of(*key)
+                                                 : task.task->name;
+      Halves& halves = all[what];
+      halves.times[half_of.at(task.layer)].push_back(task.measured);
+      halves.expected = task.expected;
+    }
+  }
+  for (const auto& [what, halves] : all) {
+    for (const std::size_t half : {0U, 1U}) {
+      const auto& own = halves.times[half];
+      const auto& others = halves.times[1 - half];
+      for (const Seconds time : own) result.measured[half] += time;
+      result.predicted[half] +=
+          static_cast<double>(own.size()) * (others.empty() ? halves.expected : middle(others));
+    }
+  }
+  return result;
+}
+
+std::vector<Compared> compared(const program::Program& program,
+                               const std::vector<ProfiledRank>& ranks) {
+  std::vector<Compared> result;
+  for (const auto& [what, of] : instances_of(program, ranks))
+    result.push_back({.what = what,
+                      .count = std::ssize(of.times),
+                      .measured = middle(of.times),
+                      .expected = of.expected});
+  const auto all = [](const Compared& one) {
+    return static_cast<double>(one.count) * one.measured;
+  };
+  std::ranges::stable_sort(result,
+                           [&](const Compared& a, const Compared& b) { return all(b) < all(a); });
+  return result;
+}
+
+}  // namespace foreshard::profile
