@@ -7,79 +7,9 @@
 #include "base/check.h"
 
 namespace foreshard::search {
-namespace {
 
 using program::Communication;
 using program::Task;
-
-bool on_compute(const Task& task) {
-  return std::holds_alternative<Kernel>(task.body) ||
-         task.stream == lower::stream(lower::kComputeStream);
-}
-
-Groups groups_of(const Communication& what, const std::vector<MeshAxis>& mesh) {
-  const auto* group = std::get_if<program::AxisGroup>(&what.group);
-  FORESHARD_CHECK(group != nullptr && group->coordinates.empty());
-  return {mesh, group->axes};
-}
-
-std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
-  std::int64_t ranks = 1;
-  for (const MeshAxis& axis : mesh) ranks *= axis.size;
-  return ranks;
-}
-
-// Of each communication; nothing of other tasks.
-Result<std::vector<Spread>> communication_times(const program::Block& block,
-                                                const std::vector<MeshAxis>& mesh,
-                                                const Kinds& kinds, Times& times,
-                                                std::int32_t stage) {
-  std::vector<Spread> result;
-  for (const Task& task : block.tasks) {
-    Spread spread;
-    if (const auto* what = std::get_if<Communication>(&task.body)) {
-      const auto found = times.collective(what->kind, what->bytes, groups_of(*what, mesh),
-                                          ranks_of(mesh), kinds, stage);
-      if (!found) return found.error();
-      spread = *found;
-    }
-    result.push_back(spread);
-  }
-  return result;
-}
-
-// Each task as early as its stream and its dependencies allow.
-class Schedule {
- public:
-  explicit Schedule(std::size_t streams) : free_(streams) {}
-
-  template <class TimeOf>
-  void run(const program::Block& block, TimeOf time_of) {
-    std::vector<Seconds> end(block.tasks.size());
-    for (std::size_t i = 0; i < block.tasks.size(); ++i) {
-      const Task& task = block.tasks[i];
-      Seconds start = begin_;
-      for (const std::int32_t before : task.after)
-        start = std::max(start, end[static_cast<std::size_t>(before)]);
-      if (!task.stream.valid()) {
-        end[i] = start;
-        continue;
-      }
-      Seconds& free = free_[task.stream.index()];
-      end[i] = std::max(start, free) + time_of(i);
-      free = end[i];
-    }
-  }
-  // The end of all its tasks.
-  Seconds end() const { return *std::ranges::max_element(free_); }
-  Seconds compute_end() const { return free_[lower::kComputeStream]; }
-
- private:
-  Seconds begin_;
-  std::vector<Seconds> free_;
-};
-
-}  // namespace
 
 Line line_of(const std::vector<MeshAxis>& mesh, Axis axis) {
   Line line;
@@ -327,51 +257,16 @@ Result<Seconds> Times::transfer(Bytes bytes, std::int32_t kind) {
   return operation(program::CollectiveKind::kSend, bytes, kind);
 }
 
-Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           const Kinds& kinds, Times& times, std::int32_t stage) {
-  FORESHARD_ASSIGN(const auto found, communication_times(block, mesh, kinds, times, stage));
-  const std::size_t streams = lower::streams().size();
-  PassTime result;
-  Schedule likely(streams);
-  const auto slowest = [&](std::size_t i) {
-    const auto* kernel = std::get_if<Kernel>(&block.tasks[i].body);
-    return kernel == nullptr ? found[i].slowest : times.kernel(*kernel, kinds).slowest;
-  };
-  likely.run(block, slowest);
-  result.first = likely.end();
-  likely.run(block, slowest);
-  const Seconds second = likely.end();
-  likely.run(block, slowest);
-  result.next = likely.end() - second;
+Groups groups_of(const Communication& what, const std::vector<MeshAxis>& mesh) {
+  const auto* group = std::get_if<program::AxisGroup>(&what.group);
+  FORESHARD_CHECK(group != nullptr && group->coordinates.empty());
+  return {mesh, group->axes};
+}
 
-  std::vector<Seconds> busy(streams);
-  for (std::size_t i = 0; i < block.tasks.size(); ++i)
-    if (block.tasks[i].stream.valid()) busy[block.tasks[i].stream.index()] += slowest(i);
-  result.busy = *std::ranges::max_element(busy);
-
-  result.least = result.kernels = kNever;
-  for (const std::int32_t kind : kinds) {
-    Seconds kernels;
-    for (const Task& task : block.tasks)
-      if (const auto* kernel = std::get_if<Kernel>(&task.body))
-        kernels += times.kernel(*kernel, kind);
-    result.kernels = std::min(result.kernels, kernels);
-    // Communication that waits for nothing may have begun before the block's first kernel.
-    Schedule least(streams);
-    least.run(block, [&](std::size_t i) {
-      const Task& task = block.tasks[i];
-      if (const auto* kernel = std::get_if<Kernel>(&task.body)) return times.kernel(*kernel, kind);
-      return on_compute(task) || !task.after.empty() ? found[i].fastest : Seconds{};
-    });
-    result.least = std::min(result.least, least.compute_end());
-    if (kinds.size() == 1) break;
-    result.kernels_of_kinds.push_back(kernels);
-    result.least_of_kinds.push_back(least.compute_end());
-  }
-  for (const Task& task : block.tasks) {
-    if (task.stream.valid()) ++result.launches;
-  }
-  return result;
+std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
+  std::int64_t ranks = 1;
+  for (const MeshAxis& axis : mesh) ranks *= axis.size;
+  return ranks;
 }
 
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
@@ -386,23 +281,6 @@ Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAx
     sum += *time;
   }
   return sum;
-}
-
-Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,
-                               std::int32_t stage) {
-  ModelTimes result;
-  for (const lower::LoweredBlock* block : model.all()) {
-    const auto of = [&](const lower::Pieces& pass) {
-      return pass_time(lower::only_block(pass), model.mesh, kinds, times, stage);
-    };
-    PassTimes& passes = result.emplace_back();
-    FORESHARD_ASSIGN(passes.forward, of(block->forward));
-    FORESHARD_ASSIGN(passes.backward, of(block->backward));
-    if (!block->split) continue;
-    FORESHARD_ASSIGN(passes.input, of(block->split->input));
-    FORESHARD_ASSIGN(passes.weight, of(block->split->weight));
-  }
-  return result;
 }
 
 }  // namespace foreshard::search

@@ -1,6 +1,5 @@
 /// \file
-/// Times of lowered blocks, for estimates: what one pass through a block takes, from its tasks and
-/// their dependencies alone.
+/// Times of kernels and of communication over groups of ranks, for estimates.
 #pragma once
 
 #include <compare>
@@ -130,45 +129,12 @@ class Times {
   std::map<std::tuple<Line, std::int64_t, std::int64_t>, GroupKind> transfers_;
 };
 
-/// One pass through a block, all its streams idle before.
-struct PassTime {
-  Seconds first;  ///< From its first task's start to its last one's end.
-  Seconds next;   ///< What each further pass right behind it adds.
-  /// The least time from its first to its last kernel on each kind of device, and on the fastest:
-  /// with the fastest groups, and nothing else on the links. No engine finds less on a device of
-  /// that kind.
-  Seconds least;
-  std::vector<Seconds> least_of_kinds{};  ///< Empty: there is one kind.
-  /// Of its busiest stream, all that it runs: a pass beside another one takes no longer if what is
-  /// exposed of the one is hidden by the other.
-  Seconds busy;
-  /// Of its kernels alone, likewise.
-  Seconds kernels;
-  std::vector<Seconds> kernels_of_kinds{};
-  std::int64_t launches = 0;
-
-  Seconds times(std::int64_t n) const {
-    return n == 0 ? Seconds{} : first + static_cast<double>(n - 1) * next;
-  }
-};
-
-/// On devices of these kinds; of groups of a stage as in Times::collective.
-Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           const Kinds& kinds, Times& times, std::int32_t stage = kAnyStage);
+/// Of a communication task of a block that lies on `mesh`.
+Groups groups_of(const program::Communication& what, const std::vector<MeshAxis>& mesh);
+std::int64_t ranks_of(const std::vector<MeshAxis>& mesh);
 
 /// The tasks of `block`, which are one after another: its communication.
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
                            Times& times);
-
-struct PassTimes {
-  PassTime forward;
-  PassTime backward;
-  PassTime input{};  ///< Where backward passes run in two parts.
-  PassTime weight{};
-};
-/// Of each block, in the order of LoweredModel::all().
-using ModelTimes = std::vector<PassTimes>;
-Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,
-                               std::int32_t stage = kAnyStage);
 
 }  // namespace foreshard::search

@@ -173,17 +173,30 @@ SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& ba
   return split;
 }
 
-Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                                 const Strategy& strategy, const LayerVariant& variant) {
-  const Framework& framework = *strategy.framework;
-  const BackwardPass follows = backward_pass(strategy);
-  FORESHARD_ASSIGN(auto forward, distribute(graph, mesh, Flow::kForward, follows));
-  if (follows == BackwardPass::kNone) return lower_forward_only(forward);
-  BackwardOptions options = backward_options(strategy);
-  options.trained_before = variant.trained_before;
-  const Graph back = backward_graph(forward, options);
-  FORESHARD_ASSIGN(auto backward, distribute(back, mesh, Flow::kForward));
+// A graph and its gradients, as its ranks have them.
+struct BothWays {
+  ShardedGraph forward;
+  Graph gradients;
+  ShardedGraph backward;  // of `gradients`
+};
 
+// What does not depend on what is computed again.
+Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
+                       const Strategy& strategy, bool trained_before, BothWays& result) {
+  FORESHARD_ASSIGN(result.forward,
+                   distribute(graph, mesh, Flow::kForward, BackwardPass::kFollows));
+  BackwardOptions options = backward_options(strategy);
+  options.trained_before = trained_before;
+  result.gradients = backward_graph(result.forward, options);
+  FORESHARD_ASSIGN(result.backward, distribute(result.gradients, mesh, Flow::kForward));
+  return {};
+}
+
+LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
+                         const Recomputation& recomputation) {
+  const auto& [forward, back, backward] = of;
+  const Graph& graph = *forward.graph;
+  const Framework& framework = *strategy.framework;
   LoweredBlock lowered;
   Block ahead{.name = graph.name + ".forward"};
   // A forward pass has nothing to put beside a reshard: each operator needs the one before.
@@ -192,12 +205,12 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
 
   Block behind{.name = graph.name + ".backward"};
   Emitter backward_tasks(behind, framework.overlap_tensor_gradients);
-  backward_tasks.emit(forward, recomputed_operators(graph, variant.recomputation));
+  backward_tasks.emit(forward, recomputed_operators(graph, recomputation));
   backward_tasks.emit(backward);
   lowered.backward = {{.block = std::move(behind)}};
 
-  const std::set<TensorId> kept = kept_tensors(graph, back, variant.recomputation);
-  const BackwardWork how{.recomputation = variant.recomputation,
+  const std::set<TensorId> kept = kept_tensors(graph, back, recomputation);
+  const BackwardWork how{.recomputation = recomputation,
                          .placeholders_kept = framework.keeps_gradient_placeholders};
   if (splits_backward(strategy) && can_split(back))
     lowered.split =
@@ -205,11 +218,34 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   lowered.saved = bytes_held(kept, forward);
   lowered.transient_forward = forward_work(forward, kept);
   lowered.transient_backward = backward_work(forward, backward, kept, how);
-  lowered.recompute = variant.recomputation.how;
+  lowered.recompute = recomputation.how;
   lowered.placeholders = placeholders(backward);
   lowered.parameters = parameter_groups(forward, backward, strategy.optimizer);
-  add_sizes(lowered, graph, mesh);
+  add_sizes(lowered, graph, forward.mesh);
   return lowered;
+}
+
+Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh,
+                                 const Strategy& strategy, const LayerVariant& variant) {
+  if (backward_pass(strategy) == BackwardPass::kNone) {
+    FORESHARD_ASSIGN(const auto forward, distribute(graph, mesh, Flow::kForward));
+    return lower_forward_only(forward);
+  }
+  BothWays of;
+  FORESHARD_TRY(distribute_both(graph, mesh, strategy, variant.trained_before, of));
+  return lower_block(of, strategy, variant.recomputation);
+}
+
+// What the framework and the dispatcher of tokens make of a block's tasks.
+void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
+            const std::vector<MeshAxis>& mesh) {
+  for (Pieces* pass : all_passes(block)) {
+    if (strategy.framework->matrix_units_need_alignment) visit_blocks(*pass, leave_matrix_units);
+    if (strategy.token_dispatcher == TokenDispatcher::kDeepEp)
+      visit_blocks(*pass, [&](Block& tasks) {
+        exchange_once_per_node(tasks, routing_of(model), mesh);
+      });
+  }
 }
 
 }  // namespace
@@ -336,13 +372,7 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   const auto lower_into = [&](LoweredBlock& into, const Graph& graph,
                               const LayerVariant& variant) -> Status {
     FORESHARD_ASSIGN(into, lower_block(graph, lowered.mesh, strategy, variant));
-    if (strategy.framework->matrix_units_need_alignment)
-      for (Pieces* pass : all_passes(into)) visit_blocks(*pass, leave_matrix_units);
-    if (strategy.token_dispatcher == TokenDispatcher::kDeepEp)
-      for (Pieces* pass : all_passes(into))
-        visit_blocks(*pass, [&](Block& block) {
-          exchange_once_per_node(block, routing_of(model), lowered.mesh);
-        });
+    finish(into, model, strategy, lowered.mesh);
     return {};
   };
   FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, {}));
@@ -362,6 +392,30 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   lowered.boundary = *boundary.pinned;
   lowered.boundary_sent = as_sent(boundary, strategy, lowered.mesh);
   return lowered;
+}
+
+Status lower_again(const Model& model, const Strategy& strategy,
+                   std::span<const Recomputation> ways, const VisitAgain& visit) {
+  const std::vector<MeshAxis> mesh = mesh_of(strategy);
+  const TransformerGraphs graphs = graphs_of(model, strategy);
+  std::size_t which = 0;
+  const auto lower_each = [&](const Graph& graph, const LayerVariant& variant) -> Status {
+    BothWays of;
+    FORESHARD_TRY(distribute_both(graph, mesh, strategy, variant.trained_before, of));
+    for (std::size_t way = 0; way < ways.size(); ++way) {
+      const bool again = variant.recomputation.how != Recompute::kNone;
+      LoweredBlock block = lower_block(of, strategy, again ? ways[way] : Recomputation{});
+      finish(block, model, strategy, mesh);
+      visit(way, which, block);
+    }
+    ++which;
+    return {};
+  };
+  for (const LayerVariant& variant : layers_of(model, strategy).variants)
+    FORESHARD_TRY(lower_each(graphs.layers[variant.kind], variant));
+  for (const Graph& prediction : graphs.predictions)
+    FORESHARD_TRY(lower_each(prediction, variant_of_prediction(strategy)));
+  return {};
 }
 
 }  // namespace foreshard::lower

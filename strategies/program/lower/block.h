@@ -4,9 +4,11 @@
 /// follows from the sharded graphs; no formula per strategy.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -126,6 +128,15 @@ Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
 /// \pre faults_in(strategy, model, ...) is empty.
 /// \return kInvalidInput where a tensor cannot be split as the strategy wants.
 Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy);
+
+/// The layers and predictions of `lower_blocks(model, strategy)`, in that order, as each of `ways`
+/// in place of the strategy's own computes them again: visited with its index, and that of the
+/// block. What does not depend on the ways is done once.
+/// \pre `strategy` trains and computes all layers again, in some way.
+using VisitAgain =
+    std::function<void(std::size_t way, std::size_t block, const LoweredBlock& lowered)>;
+Status lower_again(const Model& model, const Strategy& strategy,
+                   std::span<const Recomputation> ways, const VisitAgain& visit);
 
 /// The communication tasks of `from` -> `to` of a tensor, by the series that `planner` gives,
 /// appended to `block`, each after the one before it and the first after `after`.

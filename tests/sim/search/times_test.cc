@@ -1,4 +1,4 @@
-#include "sim/search/internal/times.h"
+#include "sim/search/internal/passes.h"
 
 #include <gtest/gtest.h>
 #include <string>

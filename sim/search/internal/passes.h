@@ -1,0 +1,100 @@
+/// \file
+/// What one pass through a lowered block takes, from its tasks and their dependencies alone.
+///
+/// Blocks that differ in what they compute again have most of their kernels in common. So a block's
+/// tasks are kept as numbers of works (PassTasks), of which each is timed once (WorkTimes).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+#include "sim/search/internal/times.h"
+#include "strategies/program/lower/block.h"
+
+namespace foreshard::search {
+
+/// One pass through a block, all its streams idle before.
+struct PassTime {
+  Seconds first;  ///< From its first task's start to its last one's end.
+  Seconds next;   ///< What each further pass right behind it adds.
+  /// The least time from its first to its last kernel on each kind of device, and on the fastest:
+  /// with the fastest groups, and nothing else on the links. No engine finds less on a device of
+  /// that kind.
+  Seconds least;
+  std::vector<Seconds> least_of_kinds{};  ///< Empty: there is one kind.
+  /// Of its busiest stream, all that it runs: a pass beside another one takes no longer if what is
+  /// exposed of the one is hidden by the other.
+  Seconds busy;
+  /// Of its kernels alone, likewise.
+  Seconds kernels;
+  std::vector<Seconds> kernels_of_kinds{};
+  std::int64_t launches = 0;
+
+  Seconds times(std::int64_t n) const {
+    return n == 0 ? Seconds{} : first + static_cast<double>(n - 1) * next;
+  }
+};
+
+/// Kernels and communication of some blocks, each once.
+class Works {
+ public:
+  /// The number of what the task does; -1: what takes no time.
+  std::int32_t of(const program::Task& task);
+  std::span<const program::TaskBody> all() const { return all_; }
+
+ private:
+  std::vector<program::TaskBody> all_;
+};
+
+/// What works take.
+struct WorkTimes {
+  std::vector<Seconds> slowest{};
+  /// Of each kind of device, a kernel on it; communication by the fastest groups, whatever the kind.
+  std::vector<std::vector<Seconds>> of_kinds{};
+};
+/// On devices of these kinds; of groups of a stage as in Times::collective.
+Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& mesh,
+                             const Kinds& kinds, Times& times, std::int32_t stage = kAnyStage);
+
+/// The tasks of a block.
+class PassTasks {
+ public:
+  PassTasks() = default;
+  PassTasks(const program::Block& block, Works& works);
+
+  PassTime time(const WorkTimes& times) const;
+
+ private:
+  struct Task {
+    std::int32_t work = -1;
+    std::int32_t stream = -1;  // -1: none
+    bool is_kernel = false;
+    bool may_be_early = false;  // communication that waits for nothing
+    std::int32_t first_after = 0;
+  };
+  template <class TimeOf>
+  void run(std::vector<Seconds>& free, TimeOf time_of) const;
+
+  std::vector<Task> tasks_{};
+  std::vector<std::int32_t> after_{};  // of all tasks
+};
+
+/// Of a block by itself, as work_times.
+Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
+                           const Kinds& kinds, Times& times, std::int32_t stage = kAnyStage);
+
+struct PassTimes {
+  PassTime forward;
+  PassTime backward;
+  PassTime input{};  ///< Where backward passes run in two parts.
+  PassTime weight{};
+};
+/// Of each block, in the order of LoweredModel::all().
+using ModelTimes = std::vector<PassTimes>;
+Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,
+                               std::int32_t stage = kAnyStage);
+
+}  // namespace foreshard::search
