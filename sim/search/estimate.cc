@@ -4,13 +4,19 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
 
+#include "sim/search/family.h"
+#include "sim/search/internal/again.h"
+#include "sim/search/internal/bound.h"
 #include "sim/search/internal/forms.h"
 #include "sim/search/internal/layout.h"
+#include "sim/search/internal/members.h"
 #include "sim/search/internal/numbers.h"
 #include "strategies/parallelism/pipeline.h"
 
@@ -20,6 +26,7 @@ namespace {
 // More than these are not remembered.
 constexpr std::size_t kRememberedSplits = 4096;
 constexpr std::size_t kRememberedLayouts = 16384;
+constexpr std::size_t kRememberedAgain = 256;
 
 std::int64_t number_of(const StateSharding& states) {
   const auto bit = [](bool value) { return std::int64_t{value ? 1 : 0}; };
@@ -27,86 +34,6 @@ std::int64_t number_of(const StateSharding& states) {
          4 * bit(states.cuts_optimizer) + 8 * static_cast<std::int64_t>(states.gather) +
          64 * static_cast<std::int64_t>(states.reduce);
 }
-
-// See the file's comment of estimate.h. The pieces before the first of stage s are those of chunk
-// 0. Of equal stages the last one has the most before it.
-class Bound {
- public:
-  Bound(const Strategy& strategy, const FilledForms& forms,
-        const std::vector<const ModelTimes*>& passes)
-      : strategy_(strategy),
-        classes_(forms.classes()),
-        units_(forms.of_classes),
-        passes_(passes),
-        splits_(splits_backward(strategy)) {
-    if (!strategy.overlap_experts) return;
-    // What others' passes may hide is left out.
-    least_ = &PassTime::kernels;
-    least_of_kinds_ = &PassTime::kernels_of_kinds;
-  }
-
-  template <class Optimizer>
-  Seconds run(Optimizer optimizer) const {
-    const auto m = static_cast<double>(strategy_.micro_batches());
-    std::vector<Seconds> ahead;  // what a stage of each class does before those behind it
-    for (std::size_t c = 0; c < classes_.size(); ++c)
-      ahead.push_back(of_chunk(c, units_[c].first_chunk, [&](const PassTimes& of) {
-        return splits_ ? of.forward.*least_
-                       : both(of, [&](const PassTime& pass) { return pass.*least_; });
-      }));
-    Seconds most;
-    for (std::size_t c = 0; c < classes_.size(); ++c) {
-      Seconds before;
-      for (std::size_t other = 0; other < ahead.size(); ++other)
-        before += static_cast<double>(classes_[c].before[other]) * ahead[other];
-      const Seconds own = own_of(c);
-      most = std::max(most, before + m * own + (splits_ ? optimizer(c) : Seconds{}));
-    }
-    return splits_ ? most : most + optimizer(0);
-  }
-
- private:
-  // A stage's own passes of a micro-batch on the kind of device that takes the longest for all of
-  // them: one kind may be the slowest in one pass, another in the next.
-  Seconds own_of(std::size_t c) const {
-    const auto kinds =
-        std::max<std::size_t>((passes_[c]->front().forward.*least_of_kinds_).size(), 1);
-    Seconds most;
-    for (std::size_t kind = 0; kind < kinds; ++kind) {
-      const auto on_kind = [&](const PassTime& pass) {
-        const std::vector<Seconds>& times = pass.*least_of_kinds_;
-        return times.empty() ? pass.*least_ : times[kind];
-      };
-      most = std::max(
-          most, of_chunk(c, units_[c].all, [&](const PassTimes& of) { return both(of, on_kind); }));
-    }
-    return most;
-  }
-  // Of a pass that may run whole or in two parts, the lesser.
-  template <class Which>
-  Seconds both(const PassTimes& of, Which which) const {
-    const bool apart = splits_ && of.input.launches > 0;
-    return which(of.forward) +
-           (apart ? std::min(which(of.input) + which(of.weight), which(of.backward))
-                  : which(of.backward));
-  }
-  template <class TimeOf>
-  Seconds of_chunk(std::size_t c, const BlockCounts& units, TimeOf time_of) const {
-    Seconds time;
-    const ModelTimes& times = *passes_[c];
-    for (std::size_t i = 0; i < times.size(); ++i)
-      if (units.at(i) > 0) time += static_cast<double>(units.at(i)) * time_of(times[i]);
-    return time;
-  }
-
-  const Strategy& strategy_;
-  const std::vector<StageClass>& classes_;
-  const std::vector<FilledForms::Units>& units_;  // by class
-  const std::vector<const ModelTimes*>& passes_;  // by class
-  bool splits_;
-  Seconds PassTime::*least_ = &PassTime::least;
-  std::vector<Seconds> PassTime::*least_of_kinds_ = &PassTime::least_of_kinds;
-};
 
 }  // namespace
 
@@ -134,8 +61,9 @@ class Estimator::Tables {
       std::vector<Bytes> peaks;
       for (const FilledForm& form : found.forms->forms)
         peaks.push_back(search::peak(form.loads_of_stage(stage), found.layout->bytes()));
-      result.push_back({.peak = std::max(found.forms->of(strategy.micro_batches(), peaks),
-                                         stages_[of_class]->at_step()) +
+      const Bytes live =
+          found.forms->of(strategy.micro_batches(), std::span<const Bytes>(peaks));
+      result.push_back({.peak = std::max(live, stages_[of_class]->at_step()) +
                                 stages_[of_class]->resident(),
                         .memory = stages_[of_class]->memory()});
     }
@@ -165,10 +93,10 @@ class Estimator::Tables {
     Layout& layout = *found.layout;
     const Framework& framework = *strategy.framework;
     const std::vector<StageClass>& classes = found.forms->classes();
-    std::vector<const ModelTimes*> passes;
+    std::vector<BlockTimes> passes;
     for (const StageClass& one : classes) {
       FORESHARD_ASSIGN(const ModelTimes* of_class, layout.passes(one.devices));
-      passes.push_back(of_class);
+      passes.push_back(by_block(*of_class));
     }
     std::vector<Seconds> steps;
     for (FilledForm& form : found.forms->forms) {
@@ -177,7 +105,7 @@ class Estimator::Tables {
         const auto of_class = static_cast<std::size_t>(symbol.role);
         if (symbol.kind == Symbol::Kind::kPass) {
           durations_.push_back(
-              pass_time_of(symbol, *passes[of_class], framework, launch_time_ + framework.host_time)
+              pass_time_of(symbol, passes[of_class], framework, launch_time_ + framework.host_time)
                   .in_base());
           continue;
         }
@@ -188,15 +116,143 @@ class Estimator::Tables {
       const bool is_known = !walks && form.is_settled(layout);
       steps.push_back(is_known ? form.longest_path(durations_) : form.walk(durations_, layout));
     }
-    estimate.step = found.forms->of(strategy.micro_batches(), steps);
-    estimate.bound = Bound(strategy, *found.forms, passes).run([&](std::size_t c) {
-      return layout.optimizer_kernels(*stages_[c]).fastest;
-    });
+    estimate.step = found.forms->of(strategy.micro_batches(), std::span<const Seconds>(steps));
+    std::vector<Seconds> optimizer;
+    for (Layout::Stage* const stage : stages_)
+      optimizer.push_back(layout.optimizer_kernels(*stage).fastest);
+    estimate.bound = Bound(strategy, *found.forms).of(passes, optimizer);
     if (!walks) estimate.step = std::max(estimate.step, estimate.bound);
     return estimate;
   }
 
+  Result<Seconds> least_step(const Strategy& strategy) {
+    const auto numbers = layout_numbers(strategy);
+    std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit - 1);  // any order
+    auto known = kernels_.find(key);
+    if (known == kernels_.end()) {
+      FORESHARD_ASSIGN(const Split* const split, split_of(strategy, numbers));
+      known = kernels_.emplace(std::move(key), kernels_of(alone_of(strategy), split->blocks)).first;
+    }
+    return static_cast<double>(strategy.micro_batches()) /
+           static_cast<double>(strategy.pipeline_parallel) * known->second;
+  }
+
+  Status family(const Family& family, FamilyVisitor& visitor) {
+    FORESHARD_ASSIGN(Members base, members(family.base, nullptr));
+    const Seconds bound = base.bound(0);
+    if (!visitor.is_of_interest(bound)) {
+      visitor.count_slower(family.size(), bound);
+      return {};
+    }
+    visit({}, 0, base, visitor);
+    if (family.ways->empty()) return {};
+    if (depends_on_ways(family.base)) return one_by_one(family, visitor);
+    Strategy one = family.strategy_of({.way = 0, .layers = 0});
+    FORESHARD_ASSIGN(Again* const again, again_of(one, *family.ways));
+    for (; one.recompute_layers < family.layers; ++one.recompute_layers) {
+      FORESHARD_ASSIGN(Members alike, members(one, again));
+      for (std::size_t way = 0; way < family.ways->size(); ++way)
+        visit({.way = static_cast<std::int32_t>(way), .layers = one.recompute_layers}, way, alike,
+              visitor);
+    }
+    return {};
+  }
+
  private:
+  // What the kernels of a micro-batch take, in all stages, each on the fastest kind of device.
+  Seconds kernels_of(const Strategy& strategy, const lower::LoweredModel& blocks) {
+    Kinds kinds(places_.kinds().size());
+    std::iota(kinds.begin(), kinds.end(), 0);
+    const auto kernels = [&](const lower::Pieces& pass) {
+      Seconds sum;
+      for (const program::Task& task : lower::only_block(pass).tasks)
+        if (const auto* kernel = std::get_if<Kernel>(&task.body))
+          sum += times_.kernel(*kernel, kinds).fastest;
+      return sum;
+    };
+    const auto of_block = [&](const lower::LoweredBlock& block) {
+      const Seconds back = kernels(block.backward);
+      return kernels(block.forward) +
+             (block.split ? std::min(back, kernels(block.split->input) +
+                                               kernels(block.split->weight))
+                          : back);
+    };
+    Seconds sum = of_block(blocks.embedding) + of_block(blocks.head);
+    for (const lower::LoweredBlock& prediction : blocks.predictions) sum += of_block(prediction);
+    std::vector<Seconds> of_variants;
+    for (const lower::LoweredBlock& layer : blocks.layers) of_variants.push_back(of_block(layer));
+    for (const std::int32_t variant : layers_of(model_, strategy).of_layer)
+      sum += of_variants[static_cast<std::size_t>(variant)];
+    return sum;
+  }
+
+  // Whether what a way changes is not told by its passes alone: what is gathered for them, or
+  // copied to the host; or other operators.
+  static bool depends_on_ways(const Strategy& strategy) {
+    const Framework& framework = *strategy.framework;
+    return strategy.offload_activation_layers > 0 || framework.quantized_expert_inputs ||
+           (framework.shards.gather_each && state_sharding(strategy).cuts_parameters);
+  }
+
+  static void visit(const Member& member, std::size_t way, Members& alike,
+                    FamilyVisitor& visitor) {
+    Estimate estimate = alike.memory(way);
+    if (!visitor.fits(estimate)) return visitor.add_large(member, estimate);
+    estimate.bound = alike.bound(way);
+    if (!visitor.is_of_interest(estimate.bound)) return visitor.count_slower(1, estimate.bound);
+    estimate.step = std::max(alike.step(), estimate.bound);
+    visitor.add(member, estimate);
+  }
+
+  Status one_by_one(const Family& family, FamilyVisitor& visitor) {
+    for (std::int64_t layers = 0; layers < family.layers; ++layers) {
+      for (std::size_t way = 0; way < family.ways->size(); ++way) {
+        const Member member{.way = static_cast<std::int32_t>(way), .layers = layers};
+        FORESHARD_ASSIGN(const Estimate found, estimate(family.strategy_of(member), false));
+        if (!visitor.fits(found))
+          visitor.add_large(member, found);
+        else if (!visitor.is_of_interest(found.bound))
+          visitor.count_slower(1, found.bound);
+        else
+          visitor.add(member, found);
+      }
+    }
+    return {};
+  }
+
+  // Those that compute the same layers again as the strategy.
+  Result<Members> members(const Strategy& strategy, Again* again) {
+    FORESHARD_ASSIGN(const Found found, find(strategy));
+    Members::Shared shared{.strategy = strategy,
+                           .forms = *found.forms,
+                           .layout = *found.layout,
+                           .stages = stages_,
+                           .again = again,
+                           .launch = launch_time_ + strategy.framework->host_time};
+    shared.index_of_block.fill(-1);
+    if (again == nullptr) return Members::of(shared);
+    shared.index_of_block = again->indices(model_, strategy, forms_.variants_of(strategy));
+    return Members::of(shared);
+  }
+
+  Result<Again*> again_of(const Strategy& strategy, const std::vector<Recomputation>& ways) {
+    const auto numbers = layout_numbers(strategy);
+    std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit - 1);  // any order
+    key.push_back(ways_.of(parts_in(ways)));
+    if (const auto known = again_.find(key); known != again_.end()) return known->second.get();
+    if (again_.size() > kRememberedAgain) again_.clear();
+    FORESHARD_ASSIGN(Again again, Again::of(model_, alone_of(strategy), ways));
+    return again_.emplace(std::move(key), std::make_unique<Again>(std::move(again)))
+        .first->second.get();
+  }
+  static std::vector<std::vector<foreshard::Part>> parts_in(
+      const std::vector<Recomputation>& ways) {
+    std::vector<std::vector<foreshard::Part>> parts;
+    for (const Recomputation& way : ways)
+      parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::Part>{} : way.parts);
+    return parts;
+  }
+
   struct Found {
     Layout* layout;
     FilledForms* forms;
@@ -248,7 +304,8 @@ class Estimator::Tables {
       for (const FilledForm& form : found.forms->forms)
         peaks.push_back(search::peak(form.loads(c), found.layout->bytes()));
       const Bytes peak =
-          std::max(found.forms->of(strategy.micro_batches(), peaks), stages_[c]->at_step()) +
+          std::max(found.forms->of(strategy.micro_batches(), std::span<const Bytes>(peaks)),
+                   stages_[c]->at_step()) +
           stages_[c]->resident();
       const Bytes memory = stages_[c]->memory();
       if (c == 0 || memory - peak < estimate.memory - estimate.peak) {
@@ -303,15 +360,20 @@ class Estimator::Tables {
       stride *= axis.size;
     }
     if (const auto it = splits_.find(key); it != splits_.end()) return it->second.get();
+    FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone_of(strategy)));
+    auto split = std::make_unique<Split>(Split{.blocks = std::move(blocks)});
+    return splits_.emplace(std::move(key), std::move(split)).first->second.get();
+  }
+
+  // The strategy that splits a layer alike, with the least of all else.
+  Strategy alone_of(const Strategy& strategy) const {
     Strategy alone = strategy;
     alone.data_parallel = alone.shard_replicas * alone.expert_ways();
     alone.pipeline_parallel = 1;
     alone.layers_per_stage.clear();
     if (strategy.recompute_layers > 0)
       alone.layers_per_stage = layers_of_stages(strategy, model_.layers);
-    FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone));
-    auto split = std::make_unique<Split>(Split{.blocks = std::move(blocks)});
-    return splits_.emplace(std::move(key), std::move(split)).first->second.get();
+    return alone;
   }
 
   Result<Known*> layout_of(const Strategy& strategy) {
@@ -362,7 +424,10 @@ class Estimator::Tables {
   Times times_;
   Numbers<std::vector<Part>> parts_;
   Numbers<std::vector<std::string>> orders_;
+  Numbers<std::vector<std::vector<foreshard::Part>>> ways_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Split>> splits_;
+  std::map<std::vector<std::int64_t>, std::unique_ptr<Again>> again_;
+  std::map<std::vector<std::int64_t>, Seconds> kernels_;  // of a micro-batch, by split
   ByNumbers<kOfLayout, Known> layouts_;
   std::map<Pattern, std::int64_t> patterns_;
   std::vector<Layout::Stage*> stages_;  // of the strategy at hand, by class
@@ -388,6 +453,12 @@ Result<Estimate> Estimator::estimate(const Strategy& strategy) {
 }
 Result<Estimate> Estimator::rank(const Strategy& strategy) {
   return tables_->estimate(strategy, false);
+}
+Result<Seconds> Estimator::least_step(const Strategy& strategy) {
+  return tables_->least_step(strategy);
+}
+Status Estimator::family(const Family& family, FamilyVisitor& visitor) {
+  return tables_->family(family, visitor);
 }
 
 }  // namespace foreshard::search

@@ -47,6 +47,9 @@
 
 namespace foreshard::search {
 
+struct Family;
+class FamilyVisitor;
+
 struct Estimate {
   Seconds step;
   Seconds bound;           ///< No engine finds less.
@@ -94,6 +97,14 @@ class Estimator {
   /// not known, more where only the shorter of two forms lacks it. It depends on the strategies
   /// that were estimated before, and on their order.
   Result<Estimate> rank(const Strategy& strategy);
+  /// A lower bound of the strategy and all others that split a layer and the batch alike on as many
+  /// stages, wherever these are cut and whatever is computed again: what kernels take on the fastest
+  /// kind of device, of the average stage. Some hundred nanoseconds where the split was met before.
+  Result<Seconds> least_step(const Strategy& strategy);
+  /// The members of a family, each as rank() does, but for how often paths are looked for: about a
+  /// microsecond each.
+  /// \return the first error that a member meets; those after it are not visited.
+  Status family(const Family& family, FamilyVisitor& visitor);
 
  private:
   class Tables;

@@ -2,20 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <fmt/format.h>
 #include <functional>
 #include <iterator>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 
+#include "sim/search/family.h"
 #include "sim/search/internal/peaks.h"
+#include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
 #include "sim/search/output.h"
@@ -33,129 +31,6 @@ bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks
   return ranks <= a.size() && ranks <= b.size() &&
          std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
 }
-
-// Adds what a part of the ranking has counted.
-void add_counts(const SearchResult& part, SearchResult& result) {
-  result.considered += part.considered;
-  for (const auto& [key, count] : part.misfits) result.misfits[key] += count;
-  result.too_large += part.too_large;
-  if (result.unroutable == 0) result.no_route = part.no_route;
-  result.unroutable += part.unroutable;
-  if (part.nearest && is_nearer(part.nearest->estimate, result.nearest))
-    result.nearest = part.nearest;
-}
-
-// A step that visits each of `count` once, and after a few of them has been everywhere: what time
-// allows of a space is a sample of all of it. 0 where there is none.
-std::int64_t stride_through(std::int64_t count) {
-  constexpr double kGolden = 0.6180339887;  // its multiples are spread evenly
-  auto stride = static_cast<std::int64_t>(static_cast<double>(count) * kGolden);
-  while (std::gcd(stride, count) > 1) ++stride;
-  return stride;
-}
-
-// All strategies of a place, in parts of which several threads take turns with a few strategies
-// each. The parts are the same for any number of threads, and so is what comes out.
-class PlaceRanking {
- public:
-  PlaceRanking(const study::LoadedStudy& study, const Place& place,
-               const std::vector<Strategy>& strategies, bool uneven, const Deadline& deadline)
-      : study_(study),
-        place_(place),
-        strategies_(strategies),
-        uneven_(uneven),
-        deadline_(deadline) {}
-
-  Status run(std::int64_t threads) {
-    const std::int64_t count = std::ssize(strategies_);
-    const std::int64_t parts = std::clamp<std::int64_t>(count / kLeast, 1, kParts);
-    for (std::int64_t i = 0; i < parts; ++i) {
-      // Routes are remembered by the cluster that finds them: each part has its own.
-      FORESHARD_ASSIGN(auto cluster, cluster_of(study_));
-      Part& part = parts_.emplace_back(std::move(cluster));
-      part.begin = i * count / parts;
-      part.count = (i + 1) * count / parts - part.begin;
-      part.stride = stride_through(part.count);
-      part.ranking.emplace(study_, part.cluster, place_);
-    }
-    std::vector<std::jthread> workers;
-    for (std::int64_t i = 1; i < std::min(threads, parts); ++i)
-      workers.emplace_back([this] { work(); });
-    work();
-    return {};
-  }
-
-  // What was found, in the order of the strategies. \pre run() has ended.
-  std::vector<Candidate> candidates(SearchResult& result) {
-    std::vector<Candidate> all;
-    for (Part& part : parts_) {
-      add_counts(part.ranking->counts(), result);
-      result.not_reached += part.count - part.done;
-      result.partial = result.partial || part.done < part.count;
-      std::ranges::move(part.ranking->candidates(), std::back_inserter(all));
-    }
-    std::ranges::stable_sort(all, {}, &Candidate::order);
-    return all;
-  }
-
- private:
-  static constexpr std::int64_t kParts = 4;
-  static constexpr std::int64_t kLeast = 256;  // of a part, to be worth tables of its own
-  static constexpr std::int64_t kTurn = 64;
-
-  struct Part {
-    explicit Part(ClusterView view) : cluster(std::move(view)) {}
-    ClusterView cluster;
-    std::optional<Ranking> ranking;
-    std::int64_t begin = 0;
-    std::int64_t count = 0;
-    std::int64_t stride = 0;
-    std::int64_t done = 0;
-    bool is_taken = false;
-    bool is_over = false;
-  };
-
-  // The part that is the farthest behind, of those that no thread has; null where there is none.
-  Part* take() {
-    const std::lock_guard lock(mutex_);
-    Part* next = nullptr;
-    for (Part& part : parts_)
-      if (!part.is_taken && !part.is_over && (next == nullptr || part.done < next->done))
-        next = &part;
-    if (next != nullptr) next->is_taken = true;
-    return next;
-  }
-  void give_back(Part& part, bool is_over) {
-    const std::lock_guard lock(mutex_);
-    part.is_taken = false;
-    part.is_over = is_over;
-  }
-
-  void work() {
-    while (Part* const part = take()) {
-      const std::int64_t end = std::min(part->done + kTurn, part->count);
-      bool is_over = false;
-      while (part->done < end && !is_over) {
-        is_over = deadline_.is_over_for_estimates();
-        if (is_over) break;
-        const std::int64_t order = part->begin + part->done * part->stride % part->count;
-        part->ranking->add(strategies_[static_cast<std::size_t>(order)], order, uneven_);
-        ++part->done;
-      }
-      is_over = is_over || part->done == part->count;
-      if (is_over) part->ranking->refine();
-      give_back(*part, is_over);
-    }
-  }
-
-  const study::LoadedStudy& study_;
-  const Place& place_;
-  const std::vector<Strategy>& strategies_;
-  bool uneven_;
-  const Deadline& deadline_;
-  std::deque<Part> parts_;
-  std::mutex mutex_;
-};
 
 // What tells strategies of one search apart on the devices of a place.
 using Tried = std::vector<std::set<std::string>>;
@@ -225,13 +100,96 @@ Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, 
   return found;
 }
 
-// Those of all places that may fit, by estimate.
-Result<std::vector<Candidate>> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
-                                      const std::vector<Place>& places,
-                                      const SearchOptions& options, const Deadline& deadline,
-                                      SearchResult& result) {
-  const SearchSpace& space = options.space;
-  std::vector<Candidate> candidates;
+// The strategies listed for a place that may fit, and what is made of the best of them.
+Result<std::vector<Candidate>> ranked_of(const study::LoadedStudy& study,
+                                         const ClusterView& cluster, const Place& place,
+                                         const std::vector<Strategy>& listed,
+                                         const SearchSpace& space, std::int64_t threads,
+                                         const Deadline& deadline, SearchResult& result) {
+  PlaceRanking ranking(study, place, listed, is_uneven(space), deadline);
+  FORESHARD_TRY(ranking.run(threads));
+  std::vector<Candidate> own = ranking.candidates(result);
+  // Where some layers are recomputed, each kind of layer is two.
+  const std::int64_t kinds = blocks_of(study.model, study.strategy);
+  if (space.level >= 2 && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
+    Ranking fewest(study, cluster, place);
+    for (const Strategy& full : best_of(Recompute::kFull, own)) {
+      if (deadline.is_over_for_estimates()) {
+        result.partial = true;
+        break;
+      }
+      fewest.add_least_recomputation(full);
+    }
+    add_counts(fewest.counts(), result);
+    std::ranges::move(fewest.candidates(), std::back_inserter(own));
+  }
+  if (!study.strategy.offloads() && space.offload) {
+    Ranking offloaded(study, cluster, place);
+    offloaded.add_least_offloads(listed, deadline);
+    add_counts(offloaded.counts(), result);
+    std::ranges::move(offloaded.candidates(), std::back_inserter(own));
+  }
+  return own;
+}
+
+// Whether strategies stand for families: everything that can be recomputed is tried.
+bool has_families(const study::LoadedStudy& study, const SearchSpace& space) {
+  return space.level == kEverything && space.recompute.empty() && !space.offload &&
+         study.strategy.offload_activation_layers == 0;
+}
+
+// All families of a place. The strategies of the level below come first: their best tells which
+// families cannot win, and those of them that cannot are listed too, for less memory or money.
+// What is not listed is counted in `unlisted`.
+Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
+                                           const ClusterView& cluster, const Place& place,
+                                           const std::vector<Strategy>& bases,
+                                           const std::vector<Strategy>& few,
+                                           const SearchOptions& options, const Deadline& deadline,
+                                           Unlisted& unlisted, SearchResult& result) {
+  SearchSpace below = options.space;
+  below.level = kEverything - 1;
+  SearchResult counted;  // again, among the families
+  FORESHARD_ASSIGN(auto known, ranked_of(study, cluster, place, few, below, options.threads,
+                                         deadline, counted));
+  std::optional<Seconds> best;
+  for (const Candidate& one : known)
+    if (one.estimate.peak <= one.estimate.memory && (!best || one.estimate.step < *best))
+      best = one.estimate.step;
+  constexpr std::int64_t kLeastKept = 256;
+  const std::int64_t most =
+      std::max(kLeastKept, options.simulate + options.certify + options.front);
+  const auto ways = ways_to_recompute(study.model, study.strategy);
+  PlaceRanking ranking(study, place, bases, is_uneven(options.space), deadline);
+  ranking.seek_families(ways, best, static_cast<std::size_t>(most));
+  FORESHARD_TRY(ranking.run(options.threads));
+  std::vector<Candidate> own = ranking.candidates(result);
+  Unlisted others = ranking.unlisted();
+  std::set<std::string> kept;
+  for (const Candidate& one : own) kept.insert(key_of(one.strategy));
+  for (Candidate& one : known) {
+    const bool is_far = others.limit && one.estimate.bound >= *others.limit;
+    if ((!is_far && !result.partial) || kept.contains(key_of(one.strategy))) continue;
+    if (is_far && others.far > 0) --others.far;
+    own.push_back(std::move(one));
+  }
+  unlisted.add(others);
+  return own;
+}
+
+struct Ranked {
+  std::vector<Candidate> candidates{};  // by estimate
+  Unlisted unlisted{};
+};
+
+// Those of all places that may fit.
+Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
+                      const std::vector<Place>& places, const SearchOptions& options,
+                      const Deadline& deadline, SearchResult& result) {
+  const bool families = has_families(study, options.space);
+  SearchSpace space = options.space;
+  if (families) space.recompute = {Recompute::kNone};
+  Ranked all;
   Tried tried;
   for (const Place& place : places) {
     if (!tried.empty() && deadline.is_over_for_estimates()) {
@@ -244,46 +202,40 @@ Result<std::vector<Candidate>> ranked(const study::LoadedStudy& study, const Clu
       result.whole_space = false;
       result.partial = true;
     }
+    const auto forget_known = [&](Enumeration& of) {
+      std::erase_if(of.candidates,
+                    [&](const Strategy& one) { return is_known(one, places, tried); });
+    };
     if (tried.empty()) {
       result.misfits = std::move(found.misfits);
       result.considered = found.considered;
     } else {
-      std::erase_if(found.candidates,
-                    [&](const Strategy& one) { return is_known(one, places, tried); });
+      forget_known(found);
       result.considered += std::ssize(found.candidates);
     }
-    auto& known = tried.emplace_back();
-    if (places.size() > 1)
-      for (const Strategy& one : found.candidates) known.insert(key_of(one));
     result.most_devices = std::max(result.most_devices, found.most_devices);
-    PlaceRanking ranking(study, place, found.candidates, is_uneven(space), deadline);
-    FORESHARD_TRY(ranking.run(options.threads));
-    std::vector<Candidate> own = ranking.candidates(result);
-    // Where some layers are recomputed, each kind of layer is two.
-    const std::int64_t kinds = blocks_of(study.model, study.strategy);
-    if (space.level >= 2 && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
-      Ranking fewest(study, cluster, place);
-      for (const Strategy& full : best_of(Recompute::kFull, own)) {
-        if (deadline.is_over_for_estimates()) {
-          result.partial = true;
-          break;
-        }
-        fewest.add_least_recomputation(full);
-      }
-      add_counts(fewest.counts(), result);
-      std::ranges::move(fewest.candidates(), std::back_inserter(own));
+    std::vector<Candidate> own;
+    Enumeration few;
+    if (families) {
+      SearchSpace below = options.space;
+      below.level = kEverything - 1;
+      few = listed(study, cluster, place, below, deadline);
+      forget_known(few);
+      FORESHARD_ASSIGN(own, families_of(study, cluster, place, found.candidates, few.candidates,
+                                        options, deadline, all.unlisted, result));
+    } else {
+      FORESHARD_ASSIGN(own, ranked_of(study, cluster, place, found.candidates, space,
+                                      options.threads, deadline, result));
     }
-    if (!study.strategy.offloads() && space.offload) {
-      Ranking offloaded(study, cluster, place);
-      offloaded.add_least_offloads(found.candidates, deadline);
-      add_counts(offloaded.counts(), result);
-      std::ranges::move(offloaded.candidates(), std::back_inserter(own));
-    }
-    std::ranges::move(own, std::back_inserter(candidates));
+    auto& known = tried.emplace_back();
+    for (const Enumeration* of : {&found, &few})
+      for (const Strategy& one : of->candidates)
+        if (places.size() > 1) known.insert(key_of(one));
+    std::ranges::move(own, std::back_inserter(all.candidates));
   }
-  std::ranges::stable_sort(candidates, {},
+  std::ranges::stable_sort(all.candidates, {},
                            [](const Candidate& candidate) { return candidate.estimate.step; });
-  return candidates;
+  return all;
 }
 
 }  // namespace
@@ -440,17 +392,17 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
   FORESHARD_ASSIGN(const SearchSpace asked, narrowed(options.space, options.why_not));
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
-  std::vector<Candidate> candidates;
+  Ranked found;
   if (!asked.layers_per_stage.empty()) {  // whether such a cut was tried
     SearchOptions cuts = options;
     cuts.space = asked;
     cuts.space.layers_per_stage = options.space.layers_per_stage;
     SearchResult counts;
-    FORESHARD_ASSIGN(candidates, ranked(study, cluster, places, cuts, deadline, counts));
+    FORESHARD_ASSIGN(found, ranked(study, cluster, places, cuts, deadline, counts));
   }
   SearchResult known = whole;
   known.whole_space = true;  // the time that was over is another search's
-  return placed_in(study, cluster, places, options, deadline, candidates, known);
+  return placed_in(study, cluster, places, options, deadline, found.candidates, known);
 }
 
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options) {
@@ -472,10 +424,10 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
   FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
-  FORESHARD_ASSIGN(const auto candidates,
-                   ranked(study, cluster, places, options, deadline, result));
+  FORESHARD_ASSIGN(const auto found, ranked(study, cluster, places, options, deadline, result));
+  const std::vector<Candidate>& candidates = found.candidates;
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
-  race(study, cluster, options, candidates, deadline, result);
+  race(study, cluster, options, candidates, found.unlisted, deadline, result);
   if (!result.partial) {
     FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result));
   }
@@ -511,7 +463,7 @@ Result<SearchResult> search_among(const study::LoadedStudy& study,
   add_counts(ranking.counts(), result);
   std::vector<Candidate> candidates = std::move(ranking.candidates());
   std::ranges::stable_sort(candidates, {}, [](const Candidate& one) { return one.estimate.step; });
-  race(study, cluster, options, candidates, deadline, result);
+  race(study, cluster, options, candidates, {}, deadline, result);
   return result;
 }
 

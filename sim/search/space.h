@@ -21,6 +21,9 @@
 
 namespace foreshard::search {
 
+/// The level that leaves nothing out.
+inline constexpr std::int64_t kEverything = 3;
+
 /// Which values are tried. An empty list means all that `level` allows.
 struct SearchSpace {
   /// How much is tried (R3.7, optimisation level). 0: micro-batches that are powers of two up to 4,

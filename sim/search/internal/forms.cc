@@ -24,6 +24,7 @@ constexpr std::size_t kRememberedFilled = 50'000;
 constexpr std::int32_t kSettled = 8;
 // Steps between two walks, at most.
 constexpr std::int32_t kNotWalked = 16;
+constexpr std::int32_t kMemberNotWalked = 4096;
 
 // Shards of gradients go to the CPU as they are made.
 bool offloads_gradients(const Strategy& strategy) {
@@ -90,15 +91,31 @@ bool FilledForm::is_settled(const Layout& layout) const {
          (form_->walked_last == &layout || form_->known_elsewhere >= kSettled);
 }
 
-Seconds FilledForm::longest_path(std::span<const double> times) {
+bool FilledForm::is_walk_due(const Layout& layout) {
+  PlanForm& form = *form_;
+  const bool is_new = form.known_again < kSettled ||
+                      (form.walked_last != &layout && form.known_elsewhere < kSettled);
+  if (is_new || form.not_walked >= std::min(kNotWalked * form.known_again, kMemberNotWalked))
+    return true;
+  ++form.not_walked;
+  return false;
+}
+
+std::span<const double> FilledForm::paths() {
   const std::size_t size = symbols_.size();
-  ++form_->not_walked;
   for (; known_paths_ < form_->shape.paths(); ++known_paths_) {
     const auto path = form_->shape.path(known_paths_);
     paths_.resize(paths_.size() + size, 0);
     for (std::size_t work = 0; work < path.size(); ++work)
       paths_[known_paths_ * size + static_cast<std::size_t>(symbol_of_[work])] += path[work];
   }
+  return paths_;
+}
+
+Seconds FilledForm::longest_path(std::span<const double> times) {
+  const std::size_t size = symbols_.size();
+  ++form_->not_walked;
+  paths();
   double most = 0;
   for (std::size_t path = 0; path < paths_.size(); path += size) {
     double length = 0;

@@ -65,6 +65,11 @@ class FilledForm {
   /// Whether a walk would hardly find another path: the last ones, of several layouts or of this
   /// one, found none that was longer than those known. Now and then it is not, to find out.
   bool is_settled(const Layout& layout) const;
+  /// Likewise for one of many members of a family: the more walks in a row have found nothing new,
+  /// the longer until the next.
+  bool is_walk_due(const Layout& layout);
+  /// Of each path that walks of this form have met, how often it has each of symbols().
+  std::span<const double> paths();
 
  private:
   PlanForm* form_;
@@ -91,7 +96,7 @@ struct FilledForms {
   const std::vector<StageClass>& classes() const { return shared->classes.all; }
   /// A quantity of `count` micro-batches, from that of each form.
   template <class Quantity>
-  Quantity of(std::int64_t count, const std::vector<Quantity>& of_forms) const {
+  Quantity of(std::int64_t count, std::span<const Quantity> of_forms) const {
     if (of_forms.size() == 1) return of_forms.front();
     const auto periods =
         static_cast<double>(count - shared->micro_batches) / static_cast<double>(shared->period);

@@ -24,16 +24,12 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
                                          const lower::LoweredModel& blocks) {
   const StateSharding states = state_sharding(strategy);
   const Bytes gradient = size_of(strategy.framework->gradients_of(strategy.precision));
-  const auto trails = [](const program::Block& pass) {
-    return !pass.tasks.empty() && pass.tasks.back().stream != lower::stream(lower::kComputeStream);
-  };
   std::array<BlockBytes, kBlocks> result;
   const auto parts = blocks.all();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const lower::LoweredBlock& of = *parts.at(i);
     const bool shared = lower::reads_copy_of_table(strategy, model, blocks, of);
-    BlockBytes& bytes = result.at(i);
-    bytes.kept = of.saved;
+    BlockBytes& bytes = result.at(i) = bytes_of_passes(of);
     const auto over = reduced_over(of.parameters);
     for (const plan::ParameterGroup& group : of.parameters) {
       const auto place = std::ranges::find(over, group.over) - over.begin();
@@ -47,16 +43,6 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
       const auto place = std::ranges::find(over, copy_axes(blocks.mesh)) - over.begin();
       bytes.gradient.at(static_cast<std::size_t>(place)) -=
           gradient * static_cast<double>(blocks.head.largest_parameter);
-    }
-    bytes.work = {of.transient_forward, of.transient_backward, {}, {}};
-    bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward)),
-                    false, false};
-    if (of.split) {
-      bytes.held = of.split->kept_for_weight + of.split->held;
-      bytes.work[2] = of.split->transient_input + of.split->held;
-      bytes.work[3] = of.split->transient_weight;
-      bytes.trails[2] = trails(lower::only_block(of.split->input));
-      bytes.trails[3] = trails(lower::only_block(of.split->weight));
     }
   }
   return result;
@@ -82,6 +68,29 @@ std::set<std::vector<Axis>> axes_of(const lower::LoweredModel& blocks) {
 }
 
 }  // namespace
+
+BlockBytes bytes_of_passes(const lower::LoweredBlock& block) {
+  const auto trails = [](const lower::Pieces& pass) {
+    const auto& tasks = lower::only_block(pass).tasks;
+    return !tasks.empty() && tasks.back().stream != lower::stream(lower::kComputeStream);
+  };
+  BlockBytes bytes{.kept = block.saved};
+  bytes.work = {block.transient_forward, block.transient_backward, {}, {}};
+  bytes.trails = {trails(block.forward), trails(block.backward), false, false};
+  if (!block.split) return bytes;
+  bytes.held = block.split->kept_for_weight + block.split->held;
+  bytes.work[2] = block.split->transient_input + block.split->held;
+  bytes.work[3] = block.split->transient_weight;
+  bytes.trails[2] = trails(block.split->input);
+  bytes.trails[3] = trails(block.split->weight);
+  return bytes;
+}
+
+BlockTimes by_block(const ModelTimes& times) {
+  BlockTimes result{};
+  for (std::size_t block = 0; block < times.size(); ++block) result.at(block) = &times[block];
+  return result;
+}
 
 Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Places& places,
                Times& times, Seconds launch_time)
@@ -158,23 +167,36 @@ std::int32_t Layout::transfer_kind(std::int32_t from, std::int32_t to) {
   return static_cast<std::int32_t>(known - transfers_.begin());
 }
 
+std::int32_t Layout::stage_with(std::int32_t devices) const {
+  if (!stages_differ_) return kAnyStage;
+  return static_cast<std::int32_t>(std::ranges::find(devices_of_stages_, devices) -
+                                   devices_of_stages_.begin());
+}
+
+std::vector<std::int32_t> Layout::group_kinds(const std::vector<std::vector<Axis>>& axes,
+                                              std::int32_t devices) const {
+  std::vector<std::int32_t> kinds;
+  for (const std::vector<Axis>& one : axes) {
+    const search::Groups of(mesh_, one);
+    kinds.push_back(times_.group_kinds(of, strategy_.devices(), places_.set(devices),
+                                       of.stages().size > 1 ? stage_with(devices) : kAnyStage));
+  }
+  return kinds;
+}
+
+Result<WorkTimes> Layout::work_times(const Works& works, std::int32_t devices) const {
+  return search::work_times(works, mesh_, places_.set(devices), times_, stage_with(devices));
+}
+
 Result<const ModelTimes*> Layout::passes(std::int32_t devices) {
   if (const auto known = passes_.find(devices); known != passes_.end()) return known->second;
-  const Kinds kinds = places_.set(devices);
-  const auto stage =
-      stages_differ_ ? static_cast<std::int32_t>(std::ranges::find(devices_of_stages_, devices) -
-                                                 devices_of_stages_.begin())
-                     : kAnyStage;
-  std::vector<std::int32_t> groups;
-  for (const auto& axes : axes_of(split_.blocks)) {
-    const search::Groups of(mesh_, axes);
-    groups.push_back(times_.group_kinds(of, strategy_.devices(), kinds,
-                                        of.stages().size > 1 ? stage : kAnyStage));
-  }
-  auto known = split_.times.find({groups, devices});
+  const auto axes = axes_of(split_.blocks);
+  std::pair key{group_kinds({axes.begin(), axes.end()}, devices), devices};
+  auto known = split_.times.find(key);
   if (known == split_.times.end()) {
-    FORESHARD_ASSIGN(auto times, model_times(blocks(), kinds, times_, stage));
-    known = split_.times.emplace(std::pair(std::move(groups), devices), std::move(times)).first;
+    FORESHARD_ASSIGN(auto times,
+                     model_times(blocks(), places_.set(devices), times_, stage_with(devices)));
+    known = split_.times.emplace(std::move(key), std::move(times)).first;
   }
   return passes_[devices] = &known->second;
 }
@@ -515,14 +537,14 @@ const Spread& Layout::optimizer_kernels(Stage& stage) {
   return stage.optimizer_.emplace(sum);
 }
 
-Seconds pass_time_of(const Symbol& symbol, const ModelTimes& times, const Framework& framework,
+Seconds pass_time_of(const Symbol& symbol, const BlockTimes& times, const Framework& framework,
                      Seconds launch) {
   Seconds time;
   std::int64_t launches = 0;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const std::int64_t n = symbol.units.at(i);
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    const std::int64_t n = symbol.units[i];
     if (n == 0) continue;
-    const PassTimes& of = times[i];
+    const PassTimes& of = *times[i];
     const PassTime& pass = symbol.direction == Direction::kForward ? of.forward
                            : symbol.part == plan::Part::kWhole     ? of.backward
                            : symbol.part == plan::Part::kInput     ? of.input

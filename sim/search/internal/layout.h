@@ -40,6 +40,8 @@ struct StageHolds {
   bool operator==(const StageHolds&) const = default;
 };
 
+BlockTimes by_block(const ModelTimes& times);
+
 class Layout {
  public:
   /// `split` has been lowered for the strategy's way to split a layer. All but `strategy` must
@@ -65,6 +67,11 @@ class Layout {
   /// Passes on devices of that set.
   /// \return kInfeasible where devices that communicate have no route; so do all below.
   Result<const ModelTimes*> passes(std::int32_t devices);
+  /// Of blocks that lie as those of the layout do: the kinds of the groups along those sets of axes
+  /// (Times::group_kinds), and what works take, on devices of that set.
+  std::vector<std::int32_t> group_kinds(const std::vector<std::vector<Axis>>& axes,
+                                        std::int32_t devices) const;
+  Result<WorkTimes> work_times(const Works& works, std::int32_t devices) const;
 
   /// One kind of stage of the layout. `strategy` has the layout and a stage that holds this.
   class Stage {
@@ -124,6 +131,7 @@ class Layout {
   Result<Seconds> norm_time();
   Result<Seconds> update_time(Stage& stage);
   void tell_stages_apart();
+  std::int32_t stage_with(std::int32_t devices) const;
   Seconds slowest(const std::vector<Pass>& passes);
   Seconds cast_time(std::int64_t shard);
   Groups own_groups(std::int32_t block);
@@ -151,8 +159,11 @@ class Layout {
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;  // of symbols of no stage
 };
 
+/// What passes through the block keep, hold and work with.
+BlockBytes bytes_of_passes(const lower::LoweredBlock& block);
+
 /// What the passes of a symbol take, a pass no less than the host needs to launch it.
-Seconds pass_time_of(const Symbol& symbol, const ModelTimes& times, const Framework& framework,
+Seconds pass_time_of(const Symbol& symbol, const BlockTimes& times, const Framework& framework,
                      Seconds launch);
 
 }  // namespace foreshard::search

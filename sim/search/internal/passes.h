@@ -5,12 +5,14 @@
 /// tasks are kept as numbers of works (PassTasks), of which each is timed once (WorkTimes).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 
+#include "sim/search/internal/peaks.h"
 #include "sim/search/internal/times.h"
 #include "strategies/program/lower/block.h"
 
@@ -44,6 +46,12 @@ class Works {
   /// The number of what the task does; -1: what takes no time.
   std::int32_t of(const program::Task& task);
   std::span<const program::TaskBody> all() const { return all_; }
+  /// Calls `change` with each communication.
+  template <class Change>
+  void change(Change change) {
+    for (program::TaskBody& body : all_)
+      if (auto* what = std::get_if<program::Communication>(&body)) change(*what);
+  }
 
  private:
   std::vector<program::TaskBody> all_;
@@ -92,6 +100,8 @@ struct PassTimes {
   PassTime input{};  ///< Where backward passes run in two parts.
   PassTime weight{};
 };
+/// Those of a stage's blocks, by block; null where there is none.
+using BlockTimes = std::array<const PassTimes*, kBlocks>;
 /// Of each block, in the order of LoweredModel::all().
 using ModelTimes = std::vector<PassTimes>;
 Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,

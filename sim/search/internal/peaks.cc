@@ -387,30 +387,25 @@ std::vector<Load> loads_of(const StagePasses& passes, const Labels& labels) {
   return Loads(passes, labels).all();
 }
 
-Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes) {
+Bytes bytes_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes) {
   const auto of = [&](const PassOf& pass) -> const BlockBytes& {
     return bytes[static_cast<std::size_t>(pass.block)];
   };
-  Bytes most;
-  for (const Load& load : loads) {
-    Bytes sum = of(load.pass).work[load.pass.form()];
+  Bytes sum = of(load.pass).work[load.pass.form()];
+  for (std::size_t b = 0; b < kBlocks; ++b)
+    sum += static_cast<double>(load.kept[b]) * bytes[b].kept +
+           static_cast<double>(load.held[b]) * bytes[b].held +
+           static_cast<double>(load.whole[b]) * bytes[b].whole;
+  for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
     for (std::size_t b = 0; b < kBlocks; ++b)
-      sum += static_cast<double>(load.kept[b]) * bytes[b].kept +
-             static_cast<double>(load.held[b]) * bytes[b].held +
-             static_cast<double>(load.whole[b]) * bytes[b].whole;
-    for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
-      for (std::size_t b = 0; b < kBlocks; ++b)
-        sum += static_cast<double>(load.gradient[g][b]) * bytes[b].gradient[g];
-    const PassOf& before = load.trailing;
-    if (before.block >= 0 && of(before).trails[before.form()]) {
-      sum += of(before).work[before.form()];
-      if (before.part == plan::Part::kWeight)
-        sum += of(before).held;
-      else if (before.direction == Direction::kBackward)
-        sum += of(before).kept;
-    }
-    most = std::max(most, sum);
-  }
+      sum += static_cast<double>(load.gradient[g][b]) * bytes[b].gradient[g];
+  if (load.trailing.block >= 0) sum += bytes_trailing(load.trailing, of(load.trailing));
+  return sum;
+}
+
+Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes) {
+  Bytes most;
+  for (const Load& load : loads) most = std::max(most, bytes_of(load, bytes));
   return most;
 }
 

@@ -131,6 +131,16 @@ struct BlockBytes {
   std::array<bool, kForms> trails{};
 };
 
+/// What is live off the compute stream of a pass whose last tasks may still run.
+/// \param bytes  of its block.
+inline Bytes bytes_trailing(const PassOf& pass, const BlockBytes& bytes) {
+  if (!bytes.trails[pass.form()]) return {};
+  const Bytes work = bytes.work[pass.form()];
+  if (pass.part == plan::Part::kWeight) return work + bytes.held;
+  return pass.direction == Direction::kBackward ? work + bytes.kept : work;
+}
+/// All that is live.
+Bytes bytes_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes);
 /// The largest of the loads.
 Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes);
 

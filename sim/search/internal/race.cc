@@ -139,11 +139,13 @@ class Simulations {
 class Race {
  public:
   Race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
-       const std::vector<Candidate>& candidates, const Deadline& deadline, SearchResult& result)
+       const std::vector<Candidate>& candidates, const Unlisted& unlisted,
+       const Deadline& deadline, SearchResult& result)
       : study_(study),
         cluster_(cluster),
         options_(options),
         candidates_(candidates),
+        unlisted_(unlisted),
         deadline_(deadline),
         result_(result),
         waiting_(candidates.size()) {
@@ -269,12 +271,9 @@ class Race {
       return a.fits != b.fits ? a.fits : a.step < b.step;
     });
     mark_front();
-    result_.slower = std::ssize(waiting_);
-    for (const std::size_t i : waiting_) {
-      const Seconds bound = candidates_[i].estimate.bound;
-      if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
-      if (!may_win(i)) ++result_.provably_slower;
-    }
+    for (const std::size_t i : waiting_) count_slower(1, candidates_[i].estimate.bound);
+    for (const Seconds bound : unlisted_.near) count_slower(1, bound);
+    if (unlisted_.far > 0) count_slower(unlisted_.far, *unlisted_.limit);
     // Of what was not looked at, nothing is known.
     const bool is_known = result_.not_reached == 0 && result_.whole_space;
     if (!is_known) result_.best_bound.reset();
@@ -289,6 +288,13 @@ class Race {
     }
     result_.nearest.reset();
     result_.certified = is_known && result_.provably_slower == result_.slower;
+  }
+
+  // So many that are not simulated, none of which takes less.
+  void count_slower(std::int64_t count, Seconds bound) {
+    result_.slower += count;
+    if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
+    if (best_ && bound >= *best_) result_.provably_slower += count;
   }
 
   void mark_front() {
@@ -306,6 +312,7 @@ class Race {
   const ClusterView& cluster_;
   const SearchOptions& options_;
   const std::vector<Candidate>& candidates_;
+  const Unlisted& unlisted_;
   const Deadline& deadline_;
   SearchResult& result_;
   std::vector<std::size_t> waiting_;  // by estimate until one fits, then by bound
@@ -314,14 +321,23 @@ class Race {
 
 }  // namespace
 
+void Unlisted::add(const Unlisted& others) {
+  if (others.limit && (!limit || *others.limit < *limit)) limit = others.limit;
+  far += others.far;
+  near.insert(near.end(), others.near.begin(), others.near.end());
+  if (!limit) return;
+  const auto is_far = [&](Seconds bound) { return bound >= *limit; };
+  far += static_cast<std::int64_t>(std::erase_if(near, is_far));
+}
+
 bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest) {
   return !nearest || missing(estimate) < missing(nearest->estimate);
 }
 
 void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
-          const std::vector<Candidate>& candidates, const Deadline& deadline,
-          SearchResult& result) {
-  Race(study, cluster, options, candidates, deadline, result).run();
+          const std::vector<Candidate>& candidates, const Unlisted& unlisted,
+          const Deadline& deadline, SearchResult& result) {
+  Race(study, cluster, options, candidates, unlisted, deadline, result).run();
 }
 
 }  // namespace foreshard::search

@@ -56,9 +56,20 @@ class Deadline {
 /// Whether it misses less memory than the nearest so far.
 bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest);
 
+/// Strategies of a search that are not among its candidates, though they may fit.
+struct Unlisted {
+  std::int64_t far = 0;            ///< Take no less than `limit`.
+  std::vector<Seconds> near{};     ///< Bounds of the others.
+  std::optional<Seconds> limit{};  ///< Nothing: there are none.
+
+  /// Joins them; the limit of both is the lesser.
+  void add(const Unlisted& others);
+};
+
 /// Simulates some of `candidates`, which are in the order of their estimates, and says so in
 /// `result`.
 void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
-          const std::vector<Candidate>& candidates, const Deadline& deadline, SearchResult& result);
+          const std::vector<Candidate>& candidates, const Unlisted& unlisted,
+          const Deadline& deadline, SearchResult& result);
 
 }  // namespace foreshard::search

@@ -24,12 +24,68 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, co
       estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster)),
       cutter_(study.model, estimator_) {}
 
+void Ranking::seek_families(const std::vector<Recomputation>& ways, std::optional<Seconds> best,
+                            std::size_t most) {
+  ways_ = &ways;
+  keeper_.emplace(best, most, kMemoryError, all_fit_);
+}
+
 void Ranking::add(const Strategy& strategy, std::int64_t order, bool uneven) {
   order_ = order;
+  if (keeper_) return add_families(strategy, uneven);
   if (!uneven) return add_one(strategy);
   const std::vector<Strategy> cuts = cutter_.with_cuts(strategy, place_.pool.size());
   counts_.considered += std::ssize(cuts) - 1;
   for (const Strategy& one : cuts) add_one(one);
+}
+
+void Ranking::add_families(const Strategy& base, bool uneven) {
+  const Family uncut(base, model_, *ways_);
+  keeper_->begin(uncut, order_);
+  const auto least = estimator_.least_step(base);
+  if (least && !keeper_->is_of_interest(*least)) {
+    counts_.considered += uncut.size() - 1;  // that are not listed
+    return keeper_->count_slower(uncut.size(), *least);
+  }
+  --counts_.considered;
+  for (const Strategy& cut : uneven ? cuts_of_family(base) : std::vector{base}) {
+    const Family family(cut, model_, *ways_);
+    keeper_->begin(family, order_);
+    counts_.considered += family.size();
+    const auto done = estimator_.family(family, *keeper_);
+    if (done.ok()) continue;
+    if (done.error().code == Error::Code::kInvalidInput)
+      counts_.misfits["sharding"] += keeper_->left();
+    else if ((counts_.unroutable += keeper_->left()) == keeper_->left())
+      counts_.no_route = done.error().message;
+  }
+}
+
+// What little is recomputed decides where stages are best cut: the cuts of what recomputes nothing,
+// the usual parts, and all.
+std::vector<Strategy> Ranking::cuts_of_family(const Strategy& base) {
+  std::vector<Strategy> cuts;
+  for (const Recompute how : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    Strategy one = base;
+    one.recompute = how;
+    if (!faults_in(one, model_, place_.pool.size()).empty()) continue;
+    for (Strategy& cut : cutter_.with_cuts(one, place_.pool.size())) {
+      cut.recompute = Recompute::kNone;
+      if (std::ranges::find(cuts, cut.layers_per_stage, &Strategy::layers_per_stage) == cuts.end())
+        cuts.push_back(std::move(cut));
+    }
+  }
+  return cuts;
+}
+
+void Ranking::take_kept() {
+  for (const Keeper::Kept& one : keeper_->finish())
+    candidates_.push_back(
+        {one.family->strategy_of(one.member), one.estimate, &place_, one.order});
+  unlisted_ = keeper_->unlisted();
+  counts_.too_large += keeper_->large();
+  counts_.nearest = keeper_->nearest();
+  keeper_.reset();
 }
 
 void Ranking::add_least_recomputation(const Strategy& full) {
@@ -71,6 +127,7 @@ void Ranking::add_least_offloads(const std::vector<Strategy>& strategies,
 
 void Ranking::refine() {
   constexpr std::size_t kMost = 64;
+  if (keeper_) take_kept();
   std::vector<Candidate*> best;
   for (Candidate& one : candidates_) best.push_back(&one);
   std::ranges::stable_sort(best, {}, [](const Candidate* one) { return one->estimate.step; });

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/search/cuts.h"
 #include "sim/search/estimate.h"
+#include "sim/search/internal/keeper.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"
@@ -25,6 +27,13 @@ class Ranking {
   std::vector<Candidate>& candidates() { return candidates_; }
   const SearchResult& counts() const { return counts_; }
 
+  /// From now on, strategies that are added stand for their families. Of these, `most` by estimate
+  /// and by bound may become candidates; the others are counted (keeper.h).
+  /// \param best  the step of a strategy that fits, if one is known.
+  void seek_families(const std::vector<Recomputation>& ways, std::optional<Seconds> best,
+                     std::size_t most);
+  const Unlisted& unlisted() const { return unlisted_; }
+
   /// A strategy, with other cuts of the pipeline if `uneven`.
   void add(const Strategy& strategy, std::int64_t order, bool uneven);
   /// A strategy that recomputes whole layers and fits, with as few of them as still fit; nothing
@@ -32,11 +41,15 @@ class Ranking {
   void add_least_recomputation(const Strategy& full);
   /// Of those that do not fit, the best estimates with what makes them fit on their hosts.
   void add_least_offloads(const std::vector<Strategy>& strategies, const Deadline& deadline);
-  /// The best ones were ranked by the paths that were known then: walks tell their times.
+  /// The end of a ranking: the best ones were ranked by the paths that were known then, walks tell
+  /// their times.
   void refine();
 
  private:
   void add_one(const Strategy& strategy);
+  void add_families(const Strategy& base, bool uneven);
+  std::vector<Strategy> cuts_of_family(const Strategy& base);
+  void take_kept();
 
   const Model& model_;
   const Place& place_;
@@ -47,6 +60,9 @@ class Ranking {
   Cutter cutter_;
   std::vector<Candidate> candidates_;
   SearchResult counts_;
+  const std::vector<Recomputation>* ways_ = nullptr;
+  std::optional<Keeper> keeper_;
+  Unlisted unlisted_;
 };
 
 }  // namespace foreshard::search

@@ -1,0 +1,106 @@
+#include "sim/search/family.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "sim/search/internal/peaks.h"
+#include "strategies/graph/backward.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/layers.h"
+#include "strategies/program/lower/recompute.h"
+
+namespace foreshard::search {
+namespace {
+
+using Parts = std::vector<foreshard::Part>;
+
+// Sets of more parts than this are not listed: of each more there are twice as many.
+constexpr std::size_t kMostParts = 10;
+
+// The parts of a layer, in the order in which it runs them.
+Parts parts_of(const Graph& layer) {
+  Parts parts;
+  for (const Operator& op : layer.operators)
+    if (op.part != foreshard::Part::kNone && std::ranges::find(parts, op.part) == parts.end())
+      parts.push_back(op.part);
+  return parts;
+}
+
+// The sets of which no part can be left out without more being kept.
+void add_sets(const Graph& layer, const Graph& gradients, std::set<Parts>& sets) {
+  Parts parts = parts_of(layer);
+  if (parts.size() > kMostParts) parts.resize(kMostParts);
+  std::vector<std::set<TensorId>> kept;  // by the bits of the set
+  for (std::size_t set = 0; set < std::size_t{1} << parts.size(); ++set) {
+    Parts own;
+    bool is_least = set > 0;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if ((set >> i & 1) != 0) own.push_back(parts[i]);
+    kept.push_back(
+        lower::kept_tensors(layer, gradients, {Recompute::kSelective, own}));
+    for (std::size_t i = 0; i < parts.size() && is_least; ++i)
+      if ((set >> i & 1) != 0) is_least = kept[set & ~(std::size_t{1} << i)] != kept[set];
+    if (!is_least) continue;
+    std::ranges::sort(own);
+    sets.insert(std::move(own));
+  }
+}
+
+// Kinds of units that a plan tells apart where some layers are computed again.
+bool may_count_layers(const Model& model, const Strategy& strategy) {
+  Strategy one = strategy;
+  one.pipeline_parallel = one.virtual_stages = 1;
+  one.layers_per_stage.clear();
+  const auto kinds = static_cast<std::int64_t>(layers_of(model, one).variants.size());
+  return 2 * kinds + model.multi_token_prediction + 2 <= static_cast<std::int64_t>(kBlocks);
+}
+
+}  // namespace
+
+std::vector<Recomputation> ways_to_recompute(const Model& model, const Strategy& base) {
+  Strategy one = base;  // on one rank
+  one.tensor_parallel = one.pipeline_parallel = one.data_parallel = one.context_parallel = 1;
+  one.expert_parallel = one.shard_replicas = one.context_heads = one.virtual_stages = 1;
+  one.expert_tensor_parallel = 0;
+  one.sequence_parallel = false;
+  one.recompute = Recompute::kNone;
+  one.recompute_parts = usual_recompute_parts();
+  std::set<Parts> sets;
+  for (const Graph& layer : graphs_of(model, one).layers) {
+    const auto forward =
+        distribute(layer, mesh_of(one), Flow::kForward, BackwardPass::kFollows);
+    if (!forward) continue;
+    add_sets(layer, backward_graph(*forward, backward_options(one)), sets);
+  }
+  std::vector<Recomputation> ways;
+  for (const Parts& parts : sets) {
+    one.recompute = Recompute::kSelective;
+    one.recompute_parts = parts;
+    if (faults_in(one, model, 1).empty()) ways.push_back(one.recomputation());
+  }
+  ways.push_back({Recompute::kFull, usual_recompute_parts()});
+  return ways;
+}
+
+Family::Family(Strategy strategy, const Model& model,
+               const std::vector<Recomputation>& recomputations)
+    : base(std::move(strategy)), ways(&recomputations) {
+  if (!may_count_layers(model, base)) return;
+  for (const std::int64_t count : layers_of_stages(base, model.layers))
+    layers = std::max(layers, count);
+}
+
+Strategy Family::strategy_of(const Member& member) const {
+  Strategy strategy = base;
+  if (member.way < 0) return strategy;
+  const Recomputation& way = (*ways)[static_cast<std::size_t>(member.way)];
+  strategy.recompute = way.how;
+  strategy.recompute_parts = way.parts;
+  strategy.recompute_layers = member.layers;
+  return strategy;
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,56 @@
+/// \file
+/// Families of strategies: those that are alike but for what their backward passes compute again,
+/// of the layers of each stage, and of how many of these. Most of what a step takes is the same for
+/// a whole family, so that one more of them is estimated in a microsecond (Estimator::family).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/search/estimate.h"
+#include "strategies/graph/model.h"
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard::search {
+
+/// The ways in which layers of the model can be computed again, each of which keeps less than any
+/// of those that it contains: selective, of all such sets of parts, and full.
+/// \param base  its framework, precision and quantization count.
+std::vector<Recomputation> ways_to_recompute(const Model& model, const Strategy& base);
+
+/// What a member of a family has of its own.
+struct Member {
+  std::int32_t way = -1;    ///< Index into Family::ways; -1: nothing is computed again.
+  std::int64_t layers = 0;  ///< As Strategy::recompute_layers.
+  bool operator==(const Member&) const = default;
+};
+
+struct Family {
+  Strategy base;  ///< With nothing computed again.
+  const std::vector<Recomputation>* ways = nullptr;
+  /// Layers of the longest stage (of an interleaved pipeline: chunk); 1: all layers or none are
+  /// computed again.
+  std::int64_t layers = 1;
+
+  /// \pre strategy.recompute is none, and faults_in(strategy, model, ...) is empty.
+  Family(Strategy strategy, const Model& model, const std::vector<Recomputation>& recomputations);
+
+  std::int64_t size() const { return 1 + layers * static_cast<std::int64_t>(ways->size()); }
+  Strategy strategy_of(const Member& member) const;
+};
+
+/// What is done with the members of a family.
+class FamilyVisitor {
+ public:
+  virtual ~FamilyVisitor() = default;
+  /// Whether a strategy that takes no less than `bound` need be estimated; if not, so many are
+  /// counted that take no less.
+  virtual bool is_of_interest(Seconds bound) const = 0;
+  virtual void count_slower(std::int64_t members, Seconds bound) = 0;
+  /// `estimate` has the memory; step and bound follow if it is said to fit.
+  virtual bool fits(const Estimate& estimate) const = 0;
+  virtual void add_large(const Member& member, const Estimate& estimate) = 0;
+  virtual void add(const Member& member, const Estimate& estimate) = 0;
+};
+
+}  // namespace foreshard::search

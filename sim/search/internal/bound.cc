@@ -1,0 +1,74 @@
+#include "sim/search/internal/bound.h"
+
+#include <algorithm>
+
+#include "strategies/parallelism/pipeline.h"
+
+namespace foreshard::search {
+
+// The pieces before the first of stage s are those of chunk 0. Of equal stages the last one has the
+// most before it.
+Bound::Bound(const Strategy& strategy, const FilledForms& forms)
+    : classes_(forms.classes()),
+      units_(forms.of_classes),
+      micro_batches_(static_cast<double>(strategy.micro_batches())),
+      splits_(splits_backward(strategy)),
+      ahead_(classes_.size()) {
+  if (!strategy.overlap_experts) return;
+  // What others' passes may hide is left out.
+  least_ = &PassTime::kernels;
+  least_of_kinds_ = &PassTime::kernels_of_kinds;
+}
+
+Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer) {
+  for (std::size_t c = 0; c < classes_.size(); ++c)
+    ahead_[c] = of_chunk(passes[c], units_[c].first_chunk, [&](const PassTimes& of) {
+      return splits_ ? of.forward.*least_
+                     : both(of, [&](const PassTime& pass) { return pass.*least_; });
+    });
+  Seconds most;
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    Seconds before;
+    for (std::size_t other = 0; other < ahead_.size(); ++other)
+      before += static_cast<double>(classes_[c].before[other]) * ahead_[other];
+    const Seconds own = own_of(c, passes[c]);
+    most = std::max(most, before + micro_batches_ * own + (splits_ ? optimizer[c] : Seconds{}));
+  }
+  return splits_ ? most : most + optimizer[0];
+}
+
+// A stage's own passes of a micro-batch on the kind of device that takes the longest for all of
+// them: one kind may be the slowest in one pass, another in the next.
+Seconds Bound::own_of(std::size_t c, const BlockTimes& passes) const {
+  const auto kinds =
+      std::max<std::size_t>((passes.front()->forward.*least_of_kinds_).size(), 1);
+  Seconds most;
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    const auto on_kind = [&](const PassTime& pass) {
+      const std::vector<Seconds>& times = pass.*least_of_kinds_;
+      return times.empty() ? pass.*least_ : times[kind];
+    };
+    most = std::max(most, of_chunk(passes, units_[c].all, [&](const PassTimes& of) {
+                      return both(of, on_kind);
+                    }));
+  }
+  return most;
+}
+
+// Of a pass that may run whole or in two parts, the lesser.
+template <class Which>
+Seconds Bound::both(const PassTimes& of, Which which) const {
+  const bool apart = splits_ && of.input.launches > 0;
+  return which(of.forward) + (apart ? std::min(which(of.input) + which(of.weight), which(of.backward))
+                                    : which(of.backward));
+}
+
+template <class TimeOf>
+Seconds Bound::of_chunk(const BlockTimes& passes, const BlockCounts& units, TimeOf time_of) const {
+  Seconds time;
+  for (std::size_t i = 0; i < kBlocks; ++i)
+    if (units[i] > 0) time += static_cast<double>(units[i]) * time_of(*passes[i]);
+  return time;
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,42 @@
+/// \file
+/// The lower bound of a step: the file's comment of estimate.h has what it is.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+
+#include "sim/search/internal/forms.h"
+#include "sim/search/internal/layout.h"
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard::search {
+
+/// Of strategies that share their forms and the blocks of their units; both must outlive it.
+class Bound {
+ public:
+  Bound(const Strategy& strategy, const FilledForms& forms);
+
+  /// \param passes  by class of stages.
+  /// \param optimizer  of each class: its kernels, on the fastest kind of device.
+  Seconds of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer);
+
+ private:
+  Seconds own_of(std::size_t c, const BlockTimes& passes) const;
+  template <class Which>
+  Seconds both(const PassTimes& of, Which which) const;
+  template <class TimeOf>
+  Seconds of_chunk(const BlockTimes& passes, const BlockCounts& units, TimeOf time_of) const;
+
+  const std::vector<StageClass>& classes_;
+  const std::vector<FilledForms::Units>& units_;  // by class
+  double micro_batches_;
+  bool splits_;
+  Seconds PassTime::*least_ = &PassTime::least;
+  std::vector<Seconds> PassTime::*least_of_kinds_ = &PassTime::least_of_kinds;
+  std::vector<Seconds> ahead_;  // what a stage of each class does before those behind it
+};
+
+}  // namespace foreshard::search

@@ -1,0 +1,88 @@
+#include "sim/search/internal/keeper.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/search/internal/times.h"
+
+namespace foreshard::search {
+namespace {
+
+// A simulation hardly takes this much longer than the estimate of the same strategy: what takes
+// longer than the best estimate by it is not the best.
+constexpr double kMargin = 1.05;
+
+// What is kept is thinned out when it is so many times as much as may stay.
+constexpr std::size_t kTimesKept = 8;
+
+}  // namespace
+
+Keeper::Keeper(std::optional<Seconds> best, std::size_t most, double memory_error, bool all_fit)
+    : limit_(best ? kMargin * *best : kNever),
+      most_(most),
+      memory_error_(memory_error),
+      all_fit_(all_fit) {}
+
+void Keeper::begin(const Family& family, std::int64_t order) {
+  family_ = &family;
+  is_remembered_ = false;
+  order_ = order;
+  told_ = 0;
+}
+
+void Keeper::count_slower(std::int64_t members, Seconds) {
+  told_ += members;
+  unlisted_.far += members;
+}
+
+bool Keeper::fits(const Estimate& estimate) const {
+  return all_fit_ || estimate.peak * (1 - memory_error_) <= estimate.memory;
+}
+
+void Keeper::add_large(const Member& member, const Estimate& estimate) {
+  ++told_;
+  ++large_;
+  if (is_nearer(estimate, nearest_)) nearest_ = {family_->strategy_of(member), estimate};
+}
+
+void Keeper::add(const Member& member, const Estimate& estimate) {
+  ++told_;
+  if (!is_remembered_) family_ = &families_.emplace_back(*family_);
+  is_remembered_ = true;
+  kept_.push_back({family_, member, estimate, order_});
+  if (estimate.peak <= estimate.memory || all_fit_)
+    limit_ = std::min(limit_, kMargin * estimate.step);
+  if (kept_.size() >= kTimesKept * most_) keep_best();
+}
+
+void Keeper::keep_best() {
+  std::vector<std::size_t> by_step(kept_.size());
+  std::iota(by_step.begin(), by_step.end(), std::size_t{0});
+  std::vector<std::size_t> by_bound = by_step;
+  std::ranges::stable_sort(by_step, {}, [&](std::size_t i) { return kept_[i].estimate.step; });
+  std::ranges::stable_sort(by_bound, {}, [&](std::size_t i) { return kept_[i].estimate.bound; });
+  std::vector<bool> stays(kept_.size(), false);
+  for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
+    stays[by_step[place]] = stays[by_bound[place]] = true;
+  std::vector<Kept> best;
+  for (const std::size_t i : by_step) {
+    const Seconds bound = kept_[i].estimate.bound;
+    if (!is_of_interest(bound))
+      ++unlisted_.far;
+    else if (stays[i])
+      best.push_back(kept_[i]);
+    else
+      unlisted_.near.push_back(bound);
+  }
+  kept_ = std::move(best);
+}
+
+std::vector<Keeper::Kept> Keeper::finish() {
+  keep_best();
+  if (limit_ != kNever) unlisted_.limit = limit_;
+  const auto is_far = [&](Seconds bound) { return !is_of_interest(bound); };
+  unlisted_.far += static_cast<std::int64_t>(std::erase_if(unlisted_.near, is_far));
+  return std::move(kept_);
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,69 @@
+/// \file
+/// What a search keeps of the families that it goes through: the members that it may simulate, by
+/// estimate and by lower bound, and counts of all others.
+///
+/// The limit is somewhat more than the best step known. What takes no less for certain is counted
+/// as far; of what is nearer and not kept, the bound is remembered. So it can be told in the end,
+/// of every member, whether it is slower for certain than the best that was simulated.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "sim/search/family.h"
+#include "sim/search/internal/race.h"
+#include "sim/search/search.h"
+
+namespace foreshard::search {
+
+class Keeper : public FamilyVisitor {
+ public:
+  struct Kept {
+    const Family* family;
+    Member member;
+    Estimate estimate;
+    std::int64_t order = 0;
+  };
+
+  /// \param best  a step that is known; nothing: none is.
+  /// \param most  that is kept, by estimate and by bound each.
+  Keeper(std::optional<Seconds> best, std::size_t most, double memory_error, bool all_fit);
+
+  /// The members that follow are of this family, which has the order of its base.
+  void begin(const Family& family, std::int64_t order);
+  /// Those of one that nothing was told of, since an error came first.
+  std::int64_t left() const { return family_->size() - told_; }
+
+  bool is_of_interest(Seconds bound) const override { return bound < limit_; }
+  void count_slower(std::int64_t members, Seconds bound) override;
+  bool fits(const Estimate& estimate) const override;
+  void add_large(const Member& member, const Estimate& estimate) override;
+  void add(const Member& member, const Estimate& estimate) override;
+
+  /// Members, the best estimates first. The counts are complete then.
+  std::vector<Kept> finish();
+  const Unlisted& unlisted() const { return unlisted_; }
+  std::int64_t large() const { return large_; }
+  const std::optional<Nearest>& nearest() const { return nearest_; }
+
+ private:
+  void keep_best();
+
+  Seconds limit_;
+  std::size_t most_;
+  double memory_error_;
+  bool all_fit_;
+  const Family* family_ = nullptr;
+  bool is_remembered_ = false;
+  std::int64_t order_ = 0;
+  std::int64_t told_ = 0;
+  std::deque<Family> families_;  // of what is kept
+  std::vector<Kept> kept_;
+  Unlisted unlisted_;
+  std::int64_t large_ = 0;
+  std::optional<Nearest> nearest_;
+};
+
+}  // namespace foreshard::search

@@ -1,0 +1,185 @@
+#include "sim/search/internal/members.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace foreshard::search {
+
+Result<Members> Members::of(const Shared& shared) {
+  Members members(shared);
+  for (std::int32_t block = 0; block < static_cast<std::int32_t>(kBlocks); ++block)
+    if (members.is_again(block)) members.again_.push_back(block);
+  for (std::size_t block = 0; shared.again != nullptr && block < shared.again->blocks(); ++block)
+    members.bytes_.push_back(shared.again->bytes(block));
+  members.add_loads();
+  FORESHARD_TRY(members.add_times());
+  return members;
+}
+
+void Members::add_loads() {
+  std::array<BlockBytes, kBlocks> others = shared_.layout.bytes();
+  for (const std::int32_t block : again_) {
+    BlockBytes& own = others[static_cast<std::size_t>(block)];
+    own = {.whole = own.whole, .gradient = own.gradient};
+  }
+  const auto covers = [](const AgainLoad& a, const AgainLoad& b) {
+    return a.pass == b.pass && a.trailing == b.trailing && a.fixed >= b.fixed &&
+           std::ranges::equal(a.kept, b.kept, std::greater_equal()) &&
+           std::ranges::equal(a.held, b.held, std::greater_equal());
+  };
+  for (std::size_t c = 0; c < shared_.stages.size(); ++c) {
+    auto& of_class = loads_.emplace_back();
+    for (const FilledForm& form : shared_.forms.forms) {
+      ClassLoads& found = of_class.emplace_back();
+      for (const Load& load : form.loads(c)) {
+        AgainLoad own{.fixed = search::bytes_of(load, others)};
+        bool has_any = is_again(load.pass.block) || is_again(load.trailing.block);
+        if (is_again(load.pass.block)) own.pass = load.pass;
+        if (is_again(load.trailing.block)) own.trailing = load.trailing;
+        for (const std::int32_t block : again_) {
+          const auto b = static_cast<std::size_t>(block);
+          own.kept[b] = load.kept[b];
+          own.held[b] = load.held[b];
+          has_any = has_any || own.kept[b] > 0 || own.held[b] > 0;
+        }
+        if (!has_any) {
+          found.fixed = std::max(found.fixed, own.fixed);
+          continue;
+        }
+        if (std::ranges::any_of(found.loads,
+                                [&](const AgainLoad& other) { return covers(other, own); }))
+          continue;
+        std::erase_if(found.loads, [&](const AgainLoad& other) { return covers(own, other); });
+        found.loads.push_back(own);
+      }
+    }
+  }
+}
+
+Status Members::add_times() {
+  for (const StageClass& one : shared_.forms.classes()) {
+    FORESHARD_ASSIGN(const ModelTimes* const plain, shared_.layout.passes(one.devices));
+    passes_.push_back(by_block(*plain));
+    if (again_.empty()) continue;
+    FORESHARD_ASSIGN(const auto ways, shared_.again->passes(shared_.layout, one.devices));
+    ways_.push_back(ways);
+  }
+  for (Layout::Stage* const stage : shared_.stages)
+    optimizer_.push_back(shared_.layout.optimizer_kernels(*stage).fastest);
+  const Framework& framework = *shared_.strategy.framework;
+  for (FilledForm& form : shared_.forms.forms) {
+    TimedForm& timed = forms_.emplace_back(TimedForm{.form = &form, .symbols = form.symbols()});
+    for (std::size_t i = 0; i < timed.symbols.size(); ++i) {
+      const Symbol& symbol = timed.symbols[i];
+      const auto of_class = static_cast<std::size_t>(symbol.role);
+      if (symbol.kind == Symbol::Kind::kPass) {
+        const bool varies = symbol.direction == Direction::kBackward &&
+                            std::ranges::any_of(again_, [&](std::int32_t block) {
+                              return symbol.units[static_cast<std::size_t>(block)] > 0;
+                            });
+        if (varies) timed.varying.push_back(i);
+        timed.durations.push_back(
+            pass_time_of(symbol, passes_[of_class], framework, shared_.launch).in_base());
+        continue;
+      }
+      FORESHARD_ASSIGN(
+          const auto time,
+          shared_.layout.time_of(symbol, symbol.role < 0 ? nullptr : shared_.stages[of_class]));
+      timed.durations.push_back(time.in_base());
+    }
+    add_paths(timed);
+  }
+  return {};
+}
+
+void Members::add_paths(TimedForm& form) {
+  const auto paths = form.form->paths();
+  const std::size_t size = form.symbols.size();
+  for (; form.paths < paths.size() / size; ++form.paths) {
+    const auto path = paths.subspan(form.paths * size, size);
+    double fixed = 0;
+    for (std::size_t i = 0; i < size; ++i) fixed += path[i] * form.durations[i];
+    for (const std::size_t i : form.varying) {
+      fixed -= path[i] * form.durations[i];
+      form.counts.push_back(path[i]);
+    }
+    form.fixed.push_back(fixed);
+  }
+}
+
+Bytes Members::peak(const ClassLoads& of, std::size_t way) const {
+  Bytes most = of.fixed;
+  for (const AgainLoad& load : of.loads) {
+    Bytes sum = load.fixed;
+    for (const std::int32_t block : again_) {
+      const BlockBytes& own = bytes(block, way);
+      const auto b = static_cast<std::size_t>(block);
+      sum += static_cast<double>(load.kept[b]) * own.kept +
+             static_cast<double>(load.held[b]) * own.held;
+    }
+    if (load.pass.block >= 0) sum += bytes(load.pass.block, way).work[load.pass.form()];
+    if (load.trailing.block >= 0)
+      sum += bytes_trailing(load.trailing, bytes(load.trailing.block, way));
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+Estimate Members::memory(std::size_t way) const {
+  Estimate estimate;
+  for (std::size_t c = 0; c < shared_.stages.size(); ++c) {
+    const Layout::Stage& stage = *shared_.stages[c];
+    std::array<Bytes, 2> peaks{};
+    for (std::size_t form = 0; form < loads_[c].size(); ++form)
+      peaks[form] = peak(loads_[c][form], way);
+    const Bytes live = shared_.forms.of(shared_.strategy.micro_batches(),
+                                        std::span<const Bytes>(peaks).first(loads_[c].size()));
+    const Bytes peak = std::max(live, stage.at_step()) + stage.resident();
+    if (c > 0 && stage.memory() - peak >= estimate.memory - estimate.peak) continue;
+    estimate.peak = peak;
+    estimate.memory = stage.memory();
+    estimate.stage = shared_.forms.classes()[c].first;
+  }
+  return estimate;
+}
+
+Seconds Members::bound(std::size_t way) {
+  for (std::size_t c = 0; c < ways_.size(); ++c)
+    for (const std::int32_t block : again_) {
+      const auto b = static_cast<std::size_t>(block);
+      const auto index = static_cast<std::size_t>(shared_.index_of_block[b]);
+      passes_[c][b] = &ways_[c][index * shared_.again->ways() + way];
+    }
+  return bound_.of(passes_, optimizer_);
+}
+
+Seconds Members::step() {
+  std::array<Seconds, 2> steps{};
+  const Framework& framework = *shared_.strategy.framework;
+  for (std::size_t f = 0; f < forms_.size(); ++f) {
+    TimedForm& form = forms_[f];
+    for (const std::size_t i : form.varying)
+      form.durations[i] =
+          pass_time_of(form.symbols[i], passes_[static_cast<std::size_t>(form.symbols[i].role)],
+                       framework, shared_.launch)
+              .in_base();
+    if (form.form->is_walk_due(shared_.layout)) {
+      steps[f] = form.form->walk(form.durations, shared_.layout);
+      add_paths(form);
+      continue;
+    }
+    const std::size_t varying = form.varying.size();
+    double longest = 0;
+    for (std::size_t path = 0; path < form.paths; ++path) {
+      double length = form.fixed[path];
+      for (std::size_t i = 0; i < varying; ++i)
+        length += form.counts[path * varying + i] * form.durations[form.varying[i]];
+      longest = std::max(longest, length);
+    }
+    steps[f] = Seconds::from_base(longest);
+  }
+  return shared_.forms.of(shared_.strategy.micro_batches(),
+                          std::span<const Seconds>(steps).first(forms_.size()));
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,91 @@
+/// \file
+/// Strategies that compute the same layers again, each in its own way (Again): they share a layout,
+/// the forms of their plans and the blocks of their units. What a step takes and needs beside those
+/// layers is found once for all.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+#include "sim/search/estimate.h"
+#include "sim/search/internal/again.h"
+#include "sim/search/internal/bound.h"
+#include "sim/search/internal/forms.h"
+#include "sim/search/internal/layout.h"
+
+namespace foreshard::search {
+
+class Members {
+ public:
+  /// What all of them share; all must outlive it.
+  struct Shared {
+    const Strategy& strategy;  ///< One of them.
+    FilledForms& forms;
+    Layout& layout;
+    const std::vector<Layout::Stage*>& stages;  ///< By class.
+    Again* again = nullptr;                     ///< Null: nothing is computed again.
+    std::array<std::int32_t, kBlocks> index_of_block{};  ///< Again::index_of.
+    Seconds launch;
+  };
+  /// \return kInfeasible where devices that communicate have no route.
+  static Result<Members> of(const Shared& shared);
+
+  /// The memory of one of them.
+  Estimate memory(std::size_t way) const;
+  /// The lower bound of one of them, and its step as Estimator::rank has it. The bound is asked for
+  /// before the step.
+  Seconds bound(std::size_t way);
+  Seconds step();
+
+ private:
+  explicit Members(const Shared& shared) : shared_(shared), bound_(shared.strategy, shared.forms) {}
+
+  // What is live beside blocks that are computed again, and how much of these.
+  struct AgainLoad {
+    Bytes fixed;
+    BlockCounts kept{};
+    BlockCounts held{};
+    PassOf pass{};
+    PassOf trailing{};
+  };
+  struct ClassLoads {
+    Bytes fixed;  // the largest of those that have nothing of these blocks
+    std::vector<AgainLoad> loads;
+  };
+  struct TimedForm {
+    FilledForm* form;
+    std::span<const Symbol> symbols;
+    std::vector<double> durations{};
+    std::vector<std::size_t> varying{};  // symbols that are not the same for all
+    std::size_t paths = 0;             // that are known below
+    std::vector<double> fixed{};         // of each path
+    std::vector<double> counts{};        // of each path, of each of the varying
+  };
+
+  bool is_again(std::int32_t block) const {
+    return block >= 0 && shared_.index_of_block[static_cast<std::size_t>(block)] >= 0;
+  }
+  void add_loads();
+  Status add_times();
+  void add_paths(TimedForm& form);
+  Bytes peak(const ClassLoads& of, std::size_t way) const;
+  const BlockBytes& bytes(std::int32_t block, std::size_t way) const {
+    const std::int32_t index = shared_.index_of_block[static_cast<std::size_t>(block)];
+    return bytes_[static_cast<std::size_t>(index)][way];
+  }
+
+  Shared shared_;
+  Bound bound_;
+  std::vector<std::int32_t> again_;                 // blocks of the plan
+  std::vector<std::span<const BlockBytes>> bytes_;  // by Again's block
+  std::vector<std::vector<ClassLoads>> loads_;      // by class and form
+  std::vector<std::span<const PassTimes>> ways_;    // by class: Again::passes
+  std::vector<BlockTimes> passes_;                  // by class, of the way at hand
+  std::vector<Seconds> optimizer_;                  // by class
+  std::vector<TimedForm> forms_;
+};
+
+}  // namespace foreshard::search

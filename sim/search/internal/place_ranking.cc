@@ -1,0 +1,113 @@
+#include "sim/search/internal/place_ranking.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <thread>
+
+#include "sim/study/run.h"
+
+namespace foreshard::search {
+namespace {
+
+// A step that visits each of `count` once, and after a few of them has been everywhere: what time
+// allows of a space is a sample of all of it. 0 where there is none.
+std::int64_t stride_through(std::int64_t count) {
+  constexpr double kGolden = 0.6180339887;  // its multiples are spread evenly
+  auto stride = static_cast<std::int64_t>(static_cast<double>(count) * kGolden);
+  while (std::gcd(stride, count) > 1) ++stride;
+  return stride;
+}
+
+}  // namespace
+
+void add_counts(const SearchResult& part, SearchResult& result) {
+  result.considered += part.considered;
+  for (const auto& [key, count] : part.misfits) result.misfits[key] += count;
+  result.too_large += part.too_large;
+  if (result.unroutable == 0) result.no_route = part.no_route;
+  result.unroutable += part.unroutable;
+  if (part.nearest && is_nearer(part.nearest->estimate, result.nearest))
+    result.nearest = part.nearest;
+}
+
+Status PlaceRanking::run(std::int64_t threads) {
+  const std::int64_t count = std::ssize(strategies_);
+  const std::int64_t parts = std::clamp<std::int64_t>(count / kLeast, 1, kParts);
+  for (std::int64_t i = 0; i < parts; ++i) {
+    // Routes are remembered by the cluster that finds them: each part has its own.
+    FORESHARD_ASSIGN(auto cluster, cluster_of(study_));
+    Part& part = parts_.emplace_back(std::move(cluster));
+    part.begin = i * count / parts;
+    part.count = (i + 1) * count / parts - part.begin;
+    part.stride = stride_through(part.count);
+    part.ranking.emplace(study_, part.cluster, place_);
+    if (families_.ways != nullptr)
+      part.ranking->seek_families(*families_.ways, families_.best, families_.most);
+  }
+  std::vector<std::jthread> workers;
+  for (std::int64_t i = 1; i < std::min(threads, parts); ++i)
+    workers.emplace_back([this] { work(); });
+  work();
+  return {};
+}
+
+std::vector<Candidate> PlaceRanking::candidates(SearchResult& result) {
+  std::vector<Candidate> all;
+  for (Part& part : parts_) {
+    add_counts(part.ranking->counts(), result);
+    result.partial = result.partial || part.done < part.count;
+    result.not_reached += part.count - part.done;
+    for (std::int64_t i = part.done; i < part.count && families_.ways != nullptr; ++i) {
+      const Strategy& base = strategies_[static_cast<std::size_t>(order_of(part, i))];
+      const std::int64_t others = Family(base, study_.model, *families_.ways).size() - 1;
+      result.not_reached += others;
+      result.considered += others;
+    }
+    std::ranges::move(part.ranking->candidates(), std::back_inserter(all));
+  }
+  std::ranges::stable_sort(all, {}, &Candidate::order);
+  return all;
+}
+
+Unlisted PlaceRanking::unlisted() const {
+  Unlisted all;
+  for (const Part& part : parts_) all.add(part.ranking->unlisted());
+  return all;
+}
+
+// The part that is the farthest behind, of those that no thread has; null where there is none.
+PlaceRanking::Part* PlaceRanking::take() {
+  const std::lock_guard lock(mutex_);
+  Part* next = nullptr;
+  for (Part& part : parts_)
+    if (!part.is_taken && !part.is_over && (next == nullptr || part.done < next->done))
+      next = &part;
+  if (next != nullptr) next->is_taken = true;
+  return next;
+}
+
+void PlaceRanking::give_back(Part& part, bool is_over) {
+  const std::lock_guard lock(mutex_);
+  part.is_taken = false;
+  part.is_over = is_over;
+}
+
+void PlaceRanking::work() {
+  while (Part* const part = take()) {
+    const std::int64_t end = std::min(part->done + kTurn, part->count);
+    bool is_over = false;
+    while (part->done < end && !is_over) {
+      is_over = deadline_.is_over_for_estimates();
+      if (is_over) break;
+      const std::int64_t order = order_of(*part, part->done);
+      part->ranking->add(strategies_[static_cast<std::size_t>(order)], order, uneven_);
+      ++part->done;
+    }
+    is_over = is_over || part->done == part->count;
+    if (is_over) part->ranking->refine();
+    give_back(*part, is_over);
+  }
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,86 @@
+/// \file
+/// All strategies of a place, in parts of which several threads take turns with a few strategies
+/// each. The parts are the same for any number of threads, and so is what comes out.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+
+#include "sim/search/internal/ranking.h"
+#include "sim/search/place.h"
+
+namespace foreshard::search {
+
+/// Adds what a part of a ranking has counted.
+void add_counts(const SearchResult& part, SearchResult& result);
+
+class PlaceRanking {
+ public:
+  /// All must outlive it.
+  PlaceRanking(const study::LoadedStudy& study, const Place& place,
+               const std::vector<Strategy>& strategies, bool uneven, const Deadline& deadline)
+      : study_(study),
+        place_(place),
+        strategies_(strategies),
+        uneven_(uneven),
+        deadline_(deadline) {}
+
+  /// Strategies stand for their families: Ranking::seek_families.
+  void seek_families(const std::vector<Recomputation>& ways, std::optional<Seconds> best,
+                     std::size_t most) {
+    families_ = {&ways, best, most};
+  }
+
+  Status run(std::int64_t threads);
+
+  /// What was found, in the order of the strategies. \pre run() has ended.
+  std::vector<Candidate> candidates(SearchResult& result);
+  Unlisted unlisted() const;
+
+ private:
+  static constexpr std::int64_t kParts = 4;
+  static constexpr std::int64_t kLeast = 256;  // of a part, to be worth tables of its own
+  static constexpr std::int64_t kTurn = 64;
+
+  struct Part {
+    explicit Part(ClusterView view) : cluster(std::move(view)) {}
+    ClusterView cluster;
+    std::optional<Ranking> ranking;
+    std::int64_t begin = 0;
+    std::int64_t count = 0;
+    std::int64_t stride = 0;
+    std::int64_t done = 0;
+    bool is_taken = false;
+    bool is_over = false;
+  };
+
+  struct Families {
+    const std::vector<Recomputation>* ways = nullptr;
+    std::optional<Seconds> best{};
+    std::size_t most = 0;
+  };
+
+  Part* take();
+  void give_back(Part& part, bool is_over);
+  void work();
+  // Of the place-th that a part looks at.
+  static std::int64_t order_of(const Part& part, std::int64_t place) {
+    return part.begin + place * part.stride % part.count;
+  }
+
+  const study::LoadedStudy& study_;
+  const Place& place_;
+  const std::vector<Strategy>& strategies_;
+  bool uneven_;
+  const Deadline& deadline_;
+  std::deque<Part> parts_;
+  std::mutex mutex_;
+  Families families_;
+};
+
+}  // namespace foreshard::search

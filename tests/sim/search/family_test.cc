@@ -1,0 +1,262 @@
+#include "sim/search/family.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "sim/search/internal/keeper.h"
+#include "sim/search/place.h"
+#include "sim/search/search.h"
+#include "sim/search/space.h"
+#include "sim/simulate/cost.h"
+#include "sim/simulate/simulate.h"
+#include "sim/study/run.h"
+#include "strategies/parallelism/reserve.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::search {
+namespace {
+
+using testing::Contains;
+using testing::Not;
+
+study::LoadedStudy study_of(const std::string& cluster, const std::string& model,
+                            const std::string& strategy) {
+  auto study = study::load_study(
+      {.cluster = cluster, .model = model, .strategy = strategy, .sizes_matter = false},
+      {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  if (!study) throw std::runtime_error(study.error().message);
+  return *std::move(study);
+}
+
+constexpr const char* kSmall =
+    "{name: small, layers: 4, hidden: 1024, heads: 16, vocabulary: 32000, sequence: 1024}";
+constexpr const char* kMixture =
+    "{name: mixture, layers: 4, hidden: 1024, heads: 16, kv_heads: 8, vocabulary: 32000, sequence: "
+    "1024, bias: false, activation: swiglu, positions: rotary, norm: rms-norm, tied_embeddings: "
+    "false, dropout: false, experts: 8, experts_per_token: 2, expert_ffn: 512}";
+constexpr const char* kMixed =
+    "{name: two, groups: [{node: {device: A100-SXM-80GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, "
+    "nics: {count: 1, bandwidth: 200 Gbit/s}}}, {node: {device: H100-SXM, gpus: 4, nvlink: "
+    "{bandwidth: 450 GB/s}, nics: {count: 1, bandwidth: 400 Gbit/s}}}], fabric: {kind: "
+    "single-switch}}";
+
+Recomputation selective(std::vector<foreshard::Part> parts) {
+  return {Recompute::kSelective, std::move(parts)};
+}
+
+// Gradients of a layer read what its parts make, but for the product that ends a branch: that is
+// read by the dropout behind it, whose mask is kept. Computed again alone, it frees nothing; with
+// the residual, it frees what that reads. There are 8 parts.
+TEST(WaysToRecompute, AreThoseThatKeepLessThanTheirSubsets) {
+  const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 8, framework: megatron-lm}");
+  const auto ways = ways_to_recompute(study.model, study.strategy);
+  using enum foreshard::Part;
+  EXPECT_THAT(ways, Contains(selective({kCoreAttention})));
+  EXPECT_THAT(ways, Contains(selective({kNorm, kActivation})));
+  EXPECT_THAT(ways, Contains(selective({kMlpDown, kResidual})));
+  EXPECT_THAT(ways, Not(Contains(selective({kMlpDown}))));
+  EXPECT_EQ(std::ranges::count(ways, Recompute::kFull, &Recomputation::how), 1);
+  EXPECT_EQ(ways.size(), 160U);
+}
+
+// Eight layers on two stages of two chunks: two layers each, of which none, one or all are computed
+// again.
+TEST(Family, HasEachMemberOnce) {
+  auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 8, framework: megatron-lm}");
+  study.model.layers = 8;
+  Strategy base = study.strategy;
+  base.pipeline_parallel = base.virtual_stages = 2;
+  base.schedule = "interleaved";
+  const auto ways = ways_to_recompute(study.model, base);
+  const Family family(base, study.model, ways);
+  EXPECT_EQ(family.layers, 2);
+  EXPECT_EQ(family.size(), 1 + 2 * std::ssize(ways));
+  EXPECT_EQ(family.strategy_of({}).recompute, Recompute::kNone);
+  const auto full = static_cast<std::int32_t>(ways.size()) - 1;
+  const Strategy one = family.strategy_of({.way = full, .layers = 1});
+  EXPECT_EQ(one.recompute, Recompute::kFull);
+  EXPECT_EQ(one.recompute_layers, 1);
+}
+
+// Compares with the estimate of each by itself.
+class Comparing : public FamilyVisitor {
+ public:
+  Comparing(const Family& family, Estimator& alone) : family_(family), alone_(alone) {}
+
+  std::int64_t met = 0;
+  std::vector<double> ratios;
+
+  bool is_of_interest(Seconds) const override { return true; }
+  void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
+  bool fits(const Estimate&) const override { return true; }
+  void add_large(const Member&, const Estimate&) override { FAIL() << "all fit"; }
+  void add(const Member& member, const Estimate& found) override {
+    if (met++ % 7 != 0) return;
+    const Strategy strategy = family_.strategy_of(member);
+    const auto expected = alone_.estimate(strategy);
+    ASSERT_TRUE(expected) << expected.error().message;
+    const std::string what = describe(strategy);
+    EXPECT_NEAR(found.peak / expected->peak, 1, 1e-12) << what;
+    EXPECT_EQ(found.memory, expected->memory) << what;
+    EXPECT_NEAR(found.bound / expected->bound, 1, 1e-12) << what;
+    ratios.push_back(found.step / expected->step);
+  }
+
+ private:
+  const Family& family_;
+  Estimator& alone_;
+};
+
+struct Case {
+  const char* name;
+  const char* cluster;
+  const char* model;
+  const char* strategy;
+};
+
+class FamilyEstimates : public testing::TestWithParam<Case> {};
+
+// Memory and bound are the same, the step is that of a critical path: nearly always the longest.
+TEST_P(FamilyEstimates, AreThoseOfTheirMembers) {
+  const Case& of = GetParam();
+  const auto study = study_of(of.cluster, of.model, of.strategy);
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const sim::SimulatedCost cost(*cluster, study.communication);
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+  Estimator alone(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+  const auto ways = ways_to_recompute(study.model, study.strategy);
+  ASSERT_THAT(faults_in(study.strategy, study.model, study.pool.size()), testing::IsEmpty());
+  const Family family(study.strategy, study.model, ways);
+  Comparing comparing(family, alone);
+  const Status done = estimator.family(family, comparing);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_EQ(comparing.met, family.size());
+  double sum = 0;
+  for (const double ratio : comparing.ratios) {
+    EXPECT_NEAR(ratio, 1, 0.05);
+    sum += std::abs(ratio - 1);
+  }
+  EXPECT_LT(sum / static_cast<double>(comparing.ratios.size()), 0.002);
+  const auto least = estimator.least_step(study.strategy);
+  const auto base = alone.estimate(study.strategy);
+  ASSERT_TRUE(least && base);
+  EXPECT_LE(*least, base->bound);
+  EXPECT_GT(*least, 0.3 * base->bound);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FamilyEstimates,
+    testing::Values(
+        Case{"Pipeline", "two-dgx-a100", kSmall,
+             "{tensor_parallel: 2, sequence_parallel: true, pipeline_parallel: 2, data_parallel: "
+             "2, global_batch: 32, zero_stage: 1, framework: megatron-lm}"},
+        Case{"Interleaved", "two-dgx-a100", kSmall,
+             "{tensor_parallel: 2, pipeline_parallel: 2, virtual_stages: 2, schedule: interleaved, "
+             "data_parallel: 2, global_batch: 16, framework: megatron-lm}"},
+        Case{"Uneven", "two-dgx-a100", kSmall,
+             "{pipeline_parallel: 2, layers_per_stage: [3, 1], data_parallel: 2, global_batch: 16, "
+             "framework: megatron-lm}"},
+        Case{"Shards", "two-dgx-a100", kSmall,
+             "{data_parallel: 8, global_batch: 16, zero_stage: 3, framework: pytorch-fsdp}"},
+        Case{"BackwardInTwo", "two-dgx-a100", kSmall,
+             "{pipeline_parallel: 2, schedule: zb-h1, data_parallel: 2, global_batch: 16, "
+             "framework: megatron-lm}"},
+        Case{"Experts", "two-dgx-a100", kMixture,
+             "{expert_parallel: 4, data_parallel: 4, global_batch: 16, framework: megatron-lm}"},
+        Case{"Mixed", kMixed, kSmall,
+             "{pipeline_parallel: 2, data_parallel: 4, global_batch: 16, framework: megatron-lm}"}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+// Whatever is pruned, each member is counted once.
+TEST(Keeper, CountsEachMemberOnce) {
+  const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 16, framework: megatron-lm}");
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const sim::SimulatedCost cost(*cluster, study.communication);
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+  const auto ways = ways_to_recompute(study.model, study.strategy);
+  Keeper keeper({}, 16, 0.025, false);
+  std::int64_t members = 0;
+  for (const Strategy& base :
+       enumerate({.level = 2, .recompute = {Recompute::kNone}}, study.strategy, study.model, 16)
+           .candidates) {
+    const Family family(base, study.model, ways);
+    members += family.size();
+    keeper.begin(family, 0);
+    ASSERT_TRUE(estimator.family(family, keeper).ok());
+    EXPECT_EQ(keeper.left(), 0);
+  }
+  const auto kept = keeper.finish();
+  const Unlisted& others = keeper.unlisted();
+  EXPECT_GE(kept.size(), 16U);
+  EXPECT_LE(kept.size(), 32U);
+  EXPECT_GT(others.far, 0);
+  EXPECT_FALSE(others.near.empty());
+  EXPECT_EQ(std::ssize(kept) + others.far + std::ssize(others.near) + keeper.large(), members);
+  ASSERT_TRUE(others.limit);
+  for (const Seconds bound : others.near) {
+    EXPECT_LT(bound, *others.limit);
+  }
+}
+
+// Everything that can be recomputed of both layers or of the first one, all simulated: the search
+// finds the best, and is certain of it.
+TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
+  // Some 3 GB of states and 4 GB of activations, on devices of 6 GiB.
+  const auto study = study_of(
+      "{name: one, node: {device: A100-SXM-40GB, gpus: 2, nvlink: {bandwidth: 300 GB/s}}}",
+      "{name: two-layers, layers: 2, hidden: 4096, heads: 32, vocabulary: 32000, sequence: 2048}",
+      "{global_batch: 16, framework: megatron-lm}");
+  const SearchSpace space{.level = 3,
+                          .tensor_parallel = {2},
+                          .pipeline_parallel = {1},
+                          .micro_batch = {16},
+                          .zero_stage = {0},
+                          .sequence_parallel = true};
+  const auto found =
+      run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_FALSE(found->simulated.empty());
+
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto ways = ways_to_recompute(study.model, study.strategy);
+  std::optional<Seconds> best;
+  std::int64_t fit = 0;
+  std::int64_t all = 0;
+  SearchSpace bases = space;
+  bases.recompute = {Recompute::kNone};
+  for (const Strategy& base :
+       enumerate(bases, study.strategy, study.model, study.pool.size()).candidates) {
+    const Family family(base, study.model, ways);
+    for (std::int32_t way = -1; way < std::ssize(ways); ++way) {
+      for (std::int64_t layers = 0; layers < (way < 0 ? 1 : family.layers); ++layers) {
+        const Strategy one = family.strategy_of({.way = way, .layers = layers});
+        ++all;
+        const auto program =
+            lower::lower(study.model, one, {.launch_time = launch_time_of(*cluster)});
+        ASSERT_TRUE(program) << program.error().message;
+        const auto step = sim::simulate(*cluster, study.pool.placed(*program), study.communication,
+                                        {.critical_path = false, .reserve = reserve_of(one)});
+        ASSERT_TRUE(step) << step.error().message;
+        if (!step->fits) continue;
+        ++fit;
+        if (!best || step->step < *best) best = step->step;
+      }
+    }
+  }
+  EXPECT_EQ(all, 1 + 2 * std::ssize(ways));
+  EXPECT_EQ(found->considered, all);
+  EXPECT_GT(fit, 0);
+  ASSERT_TRUE(best);
+  EXPECT_EQ(found->simulated.front().step, *best);
+  EXPECT_TRUE(found->certified);
+  EXPECT_EQ(std::ssize(found->simulated) + found->slower + found->too_large, all);
+}
+
+}  // namespace
+}  // namespace foreshard::search
