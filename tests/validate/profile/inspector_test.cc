@@ -53,19 +53,21 @@ TEST(Inspector, TakesAHeaderThatComesOnce) {
   EXPECT_EQ((*dump)[0].bytes, 4_KiB);
 }
 
-std::string fault(const std::string& text) {
+std::string dump_fault(const std::string& text) {
   const auto dump = read_inspector(text, "dump.log");
   return dump ? "accepted" : dump.error().message;
 }
 
 TEST(Inspector, NamesTheFaultAndItsLine) {
-  EXPECT_THAT(fault(""), HasSubstr("dump.log:1: holds no collective"));
-  EXPECT_THAT(fault("\n{\"a\": }"), HasSubstr("dump.log:2: is no JSON"));
-  EXPECT_THAT(fault("{\"header\": {"), HasSubstr("dump.log:1: ends inside of a record"));
-  EXPECT_THAT(fault("{\"coll_perf\": {\"coll\": \"AllReduce\"}}"), HasSubstr("no header says"));
-  EXPECT_THAT(fault("{\"header\": {\"n_ranks\": 0}}"), HasSubstr("n_ranks: is no number of ranks"));
-  EXPECT_THAT(fault("{\"header\": {\"n_ranks\": 2}, \"coll_perf\": {\"coll\": \"AllReduce\", "
-                    "\"coll_msg_size_bytes\": -1}}"),
+  EXPECT_THAT(dump_fault(""), HasSubstr("dump.log:1: holds no collective"));
+  EXPECT_THAT(dump_fault("\n{\"a\": }"), HasSubstr("dump.log:2: is no JSON"));
+  EXPECT_THAT(dump_fault("{\"header\": {"), HasSubstr("dump.log:1: ends inside of a record"));
+  EXPECT_THAT(dump_fault("{\"coll_perf\": {\"coll\": \"AllReduce\"}}"),
+              HasSubstr("no header says"));
+  EXPECT_THAT(dump_fault("{\"header\": {\"n_ranks\": 0}}"),
+              HasSubstr("n_ranks: is no number of ranks"));
+  EXPECT_THAT(dump_fault("{\"header\": {\"n_ranks\": 2}, \"coll_perf\": {\"coll\": \"AllReduce\", "
+                         "\"coll_msg_size_bytes\": -1}}"),
               HasSubstr("coll_msg_size_bytes: is no size"));
 }
 

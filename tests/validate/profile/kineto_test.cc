@@ -65,20 +65,22 @@ TEST(Trace, ReadsOldForms) {
   EXPECT_NEAR(trace->kernels[0].lasted / 1_us, 1.25, 1e-9);
 }
 
-std::string fault(const std::string& text) {
+std::string trace_fault(const std::string& text) {
   const auto trace = read_trace(text, "t.json");
   return trace ? "accepted" : trace.error().message;
 }
 
 TEST(Trace, NamesTheFaultAndItsPlace) {
-  EXPECT_THAT(fault("no"), HasSubstr("t.json: is no JSON"));
-  EXPECT_THAT(fault("7"), HasSubstr("t.json: is no trace"));
-  EXPECT_THAT(fault("{}"), HasSubstr("holds no event of a GPU"));
-  EXPECT_THAT(fault(R"({"traceEvents": [{"ph": "M"}, {"ph": "X", "cat": "kernel", "ts": 1}]})"),
-              HasSubstr("t.json: traceEvents[1].dur: is missing"));
-  EXPECT_THAT(fault(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "ts": "a", "dur": 1}]})"),
-              HasSubstr("traceEvents[0].ts: \"a\" is no number"));
-  EXPECT_THAT(fault(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "ts": 1, "dur": -1}]})"),
+  EXPECT_THAT(trace_fault("no"), HasSubstr("t.json: is no JSON"));
+  EXPECT_THAT(trace_fault("7"), HasSubstr("t.json: is no trace"));
+  EXPECT_THAT(trace_fault("{}"), HasSubstr("holds no event of a GPU"));
+  EXPECT_THAT(
+      trace_fault(R"({"traceEvents": [{"ph": "M"}, {"ph": "X", "cat": "kernel", "ts": 1}]})"),
+      HasSubstr("t.json: traceEvents[1].dur: is missing"));
+  EXPECT_THAT(
+      trace_fault(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "ts": "a", "dur": 1}]})"),
+      HasSubstr("traceEvents[0].ts: \"a\" is no number"));
+  EXPECT_THAT(trace_fault(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "ts": 1, "dur": -1}]})"),
               HasSubstr("traceEvents[0].dur: is negative"));
 }
 
