@@ -38,10 +38,12 @@ class Calibrate final : public Command {
                            "communication library are fitted. May be given again.");
     declaration.repeatable("--profile", "FILE", profiles_,
                            "A trace of PyTorch's profiler of one rank (.json, .json.gz), whose "
-                           "kernels are matched with the first study. May be given again.");
-    declaration.option("--kernel-names", "FILE", kernel_names_,
-                       "With --profile: what kernels do by their names, a file or a catalogue name "
-                       "(kernels).");
+                           "kernels are matched with the first study; a dump of the NCCL "
+                           "Inspector, or what nccl-tests printed. May be given again.");
+    declaration.repeatable(
+        "--kernel-names", "FILE", kernel_names_,
+        "With --profile: what kernels do by their names, a file whose lines come "
+        "before the catalogue's (profiles/kernels). May be given again.");
     declaration.repeatable(
         "--program", "FILE", programs_,
         "The Program of a measurement, where it is not that of a study. May be given again.");
@@ -90,6 +92,8 @@ class Calibrate final : public Command {
       return fail({Error::Code::kInvalidInput,
                    "--plan, --measurement, --profile and --collectives exclude each other: give "
                    "one of them"});
+    if (!kernel_names_.empty() && profiles_.empty())
+      return fail({Error::Code::kInvalidInput, "--kernel-names applies only with --profile"});
     if (own_kernels_ && measurements_.empty())
       return fail({Error::Code::kInvalidInput, "--own-kernels applies only with --measurement"});
     if (const std::string option = of_another_call(); !option.empty())
@@ -264,7 +268,7 @@ class Calibrate final : public Command {
   bool plan_ = false;
   std::vector<std::string> measurements_;
   std::vector<std::string> profiles_;
-  std::string kernel_names_ = "kernels";
+  std::vector<std::string> kernel_names_;
   std::vector<std::string> programs_;
   std::string cluster_;
   std::string communication_;

@@ -106,8 +106,7 @@ Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& reques
 
 // "host-dp2: 812 ms -> 655 ms (-19.3 %)" of each study.
 Result<std::string> predictions(const std::vector<Planned>& studies,
-                                const calibrate::MachineStart& start,
-                                const calibrate::MachineCalibration& machine) {
+                                const calibrate::MachineStart& start, const Found& found) {
   std::string text;
   for (const Planned& one : studies) {
     study::LoadedStudy study{.name = one.study.name,
@@ -124,8 +123,9 @@ Result<std::string> predictions(const std::vector<Planned>& studies,
                              .inputs = {},
                              .loader = yaml::Loader()};
     FORESHARD_ASSIGN(const auto before, study::run_study(study, {}));
-    study.cluster = machine.cluster;
-    study.communication = machine.communication;
+    study.cluster = found.machine.cluster;
+    study.communication = found.machine.communication;
+    if (found.framework) study.strategy.framework.value = *found.framework;
     FORESHARD_ASSIGN(const auto after, study::run_study(study, {}));
     const Seconds old_step = before.prediction.step;
     const Seconds new_step = after.prediction.step;
@@ -184,15 +184,14 @@ Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& e
   const auto machine =
       calibrate::calibrate_machine(start, runs, {.own_kernels = request.own_kernels});
   if (!machine) return machine.error();
-  return write_machine(request, *studies, start, *machine, calibrate::to_text(*machine));
+  return write_found(request, *studies, start,
+                     {.machine = *machine, .report = calibrate::to_text(*machine)});
 }
 
-Result<ExitCode> write_machine(const MachineRequest& request, const std::vector<Planned>& studies,
-                               const calibrate::MachineStart& start,
-                               const calibrate::MachineCalibration& machine,
-                               const std::string& report) {
-  FORESHARD_ASSIGN(const auto steps, predictions(studies, start, machine));
-  const std::string told = report + steps;
+Result<ExitCode> write_found(const MachineRequest& request, const std::vector<Planned>& studies,
+                             const calibrate::MachineStart& start, const Found& found) {
+  FORESHARD_ASSIGN(const auto steps, predictions(studies, start, found));
+  const std::string told = found.report + steps;
   if (request.dry_run) {
     FORESHARD_TRY(write_result("", told));
     return kDone;
@@ -200,7 +199,9 @@ Result<ExitCode> write_machine(const MachineRequest& request, const std::vector<
   std::error_code status;
   fs::create_directories(request.output, status);
   if (status) return fail({Error::Code::kIo, request.output + ": " + status.message()});
-  for (const calibrate::OutputFile& file : calibrate::files_of(machine))
+  auto files = calibrate::files_of(found.machine);
+  files.insert(files.end(), found.files.begin(), found.files.end());
+  for (const calibrate::OutputFile& file : files)
     FORESHARD_TRY(write_file(fs::path(request.output) / file.name, file.text));
   note(told);
   return kDone;

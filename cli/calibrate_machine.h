@@ -3,6 +3,7 @@
 /// studies need, and the machine's files from what was measured.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "cli/exit_code.h"
 
 #include "sim/study/study.h"
+#include "strategies/parallelism/framework.h"
 #include "strategies/program/ir/program.h"
 #include "validate/calibrate/machine.h"
 
@@ -34,12 +36,17 @@ struct Planned {
 /// The request's studies.
 Result<std::vector<Planned>> planned(const MachineRequest& request, const Environment& environment);
 
-/// Writes the machine's files into the request's folder and tells `report`; with `dry_run` the
-/// latter alone. `report` is followed by each study's step before and after.
-Result<ExitCode> write_machine(const MachineRequest& request, const std::vector<Planned>& studies,
-                               const calibrate::MachineStart& start,
-                               const calibrate::MachineCalibration& machine,
-                               const std::string& report);
+/// What a calibration found, beside the machine itself.
+struct Found {
+  calibrate::MachineCalibration machine;
+  std::optional<Framework> framework{};        ///< With numbers of its own.
+  std::vector<calibrate::OutputFile> files{};  ///< Beside those of the machine.
+  std::string report;                          ///< For people.
+};
+/// Writes the machine's files into the request's folder and tells the report; with `dry_run` the
+/// latter alone. Each study's step before and after follows it.
+Result<ExitCode> write_found(const MachineRequest& request, const std::vector<Planned>& studies,
+                             const calibrate::MachineStart& start, const Found& found);
 
 /// Writes the microbenchmark Program of the studies.
 Result<ExitCode> write_plan(const MachineRequest& request, const Environment& environment);

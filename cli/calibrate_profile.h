@@ -10,9 +10,9 @@
 namespace foreshard::cli {
 
 struct ProfileRequest {
-  MachineRequest machine;             ///< The first study is what was profiled.
-  std::vector<std::string> profiles;  ///< Files.
-  std::string kernel_names;           ///< A file or a catalogue name.
+  MachineRequest machine;                 ///< The first study is what was profiled.
+  std::vector<std::string> profiles;      ///< Files.
+  std::vector<std::string> kernel_names;  ///< Files or catalogue names, the first first.
 };
 
 /// Matches the profiles with the study's Program, fits the machine to what was matched, and writes

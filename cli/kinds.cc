@@ -24,6 +24,7 @@
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
 #include "validate/accuracy/exclusions.h"
+#include "validate/profile/kernel_names.h"
 
 namespace foreshard::cli {
 namespace {
@@ -145,7 +146,7 @@ const Kind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 21> kKinds{
+  static constexpr std::array<Kind, 22> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -164,6 +165,8 @@ std::span<const Kind> kinds() {
       kind<Framework>("framework", "frameworks", "What a training framework fuses and overlaps."),
       kind<GraphConfig>("graph", "graphs", "Operators and tensors of one step, one by one."),
       kind<Hardware>("hardware", "hardware", "How devices present themselves to tools."),
+      kind<profile::KernelNames>("kernel_names", "profiles",
+                                 "What kernels of a profile do, by their names (--kernel-names)."),
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<search::GraphRules>(

@@ -38,6 +38,9 @@ void StudyOptions::declare(Declaration& declaration) {
   declaration.option("--communication", "FILE", communication_,
                      "Numbers of the communication library: a file (as calibrate writes it) or a "
                      "catalogue name.");
+  declaration.option("--measured", "OPS.csv", measured_,
+                     "Times of kernels and collectives that were measured, which take the place of "
+                     "the model's (docs/calibrate.md).");
   add_set(declaration, sets_);
 }
 
@@ -70,8 +73,10 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
                    fmt::format("--set {0}={1}: a study has no key '{0}'\n   help: did you mean "
                                "'--set {2}={1}'?",
                                each.path, each.value, *path)};
-  return study::load_study(files,
-                           {.catalogue = environment.catalogue, .overrides = std::move(overrides)});
+  FORESHARD_ASSIGN(auto study, study::load_study(files, {.catalogue = environment.catalogue,
+                                                         .overrides = std::move(overrides)}));
+  if (!measured_.empty()) FORESHARD_TRY(study::add_measured(measured_, study));
+  return study;
 }
 
 Result<study::LoadedStudy> StudyOptions::load_other(const Environment& environment,
@@ -130,7 +135,8 @@ Status StudyOptions::stdin_twice() const {
   for (const auto& [name, value] :
        {std::pair("STUDY.yaml", &study_), std::pair("--cluster", &cluster_),
         std::pair("--model", &model_), std::pair("--strategy", &strategy_),
-        std::pair("--import", &import_), std::pair("--communication", &communication_)})
+        std::pair("--import", &import_), std::pair("--communication", &communication_),
+        std::pair("--measured", &measured_)})
     if (*value == "-") users.emplace_back(name);
   if (users.size() < 2) return {};
   return Error{Error::Code::kInvalidInput,
@@ -146,13 +152,14 @@ std::string StudyOptions::beside_study() const {
 }
 
 std::span<const std::pair<const char*, std::string StudyOptions::*>> StudyOptions::parts() {
-  static constexpr std::array<std::pair<const char*, std::string StudyOptions::*>, 6> kParts{
+  static constexpr std::array<std::pair<const char*, std::string StudyOptions::*>, 7> kParts{
       {{"--cluster", &StudyOptions::cluster_},
        {"--model", &StudyOptions::model_},
        {"--strategy", &StudyOptions::strategy_},
        {"--import", &StudyOptions::import_},
        {"--megatron", &StudyOptions::megatron_},
-       {"--communication", &StudyOptions::communication_}}};
+       {"--communication", &StudyOptions::communication_},
+       {"--measured", &StudyOptions::measured_}}};
   return kParts;
 }
 

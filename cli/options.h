@@ -17,7 +17,8 @@
 
 namespace foreshard::cli {
 
-/// STUDY.yaml, --cluster, --model, --strategy, --import, --megatron, --communication and --set.
+/// STUDY.yaml, --cluster, --model, --strategy, --import, --megatron, --communication, --measured
+/// and --set.
 class StudyOptions {
  public:
   void declare(Declaration& declaration);
@@ -54,7 +55,7 @@ class StudyOptions {
   /// The options beside STUDY.yaml and --set.
   static std::span<const std::pair<const char*, std::string StudyOptions::*>> parts();
 
-  std::string study_, cluster_, model_, strategy_, import_, megatron_, communication_;
+  std::string study_, cluster_, model_, strategy_, import_, megatron_, communication_, measured_;
   std::vector<std::string> sets_;
 };
 

@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "base/yaml/ref.h"
@@ -43,6 +44,9 @@ struct DeviceType {
   yaml::Ref<DeviceDraw> draw;                           ///< Between the two, by what it does.
   std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device.
   yaml::Ref<DeviceEfficiency> efficiency;
+  /// Not in YAML: kernels that were measured on this very device, whatever the efficiency's numbers
+  /// rest on. They come before those that the efficiency lists.
+  std::vector<MeasuredKernel> measured{};
 };
 
 const yaml::Table<DeviceType>& yaml_table(const DeviceType*);

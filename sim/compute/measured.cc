@@ -71,18 +71,19 @@ Duty duty_of(const MeasuredKernel& one) {
 
 MeasuredKernels::MeasuredKernels(const DeviceType& device)
     : device_(&device), reach_(device.efficiency->reach) {
+  for (const MeasuredKernel& one : device.measured) add(one);
   const DeviceEfficiency& efficiency = *device.efficiency;
-  if (efficiency.measured.empty() ||
-      std::ranges::find(efficiency.measured_on, device.name) == efficiency.measured_on.end())
-    return;
-  for (const MeasuredKernel& one : efficiency.measured) {
-    const auto kernel = kernel_from(one.kernel);
-    if (!kernel) continue;
-    const Seconds model = model_time_of(*kernel, device, duty_of(one)).total();
-    const double residual = model > 0_s ? std::log(one.time / model) : 0;
-    if (exact_.try_emplace(*kernel, known_.size()).second)
-      known_.push_back({*kernel, one.time, duty_of(one), residual});
-  }
+  if (std::ranges::find(efficiency.measured_on, device.name) != efficiency.measured_on.end())
+    for (const MeasuredKernel& one : efficiency.measured) add(one);
+}
+
+void MeasuredKernels::add(const MeasuredKernel& one) {
+  const auto kernel = kernel_from(one.kernel);
+  if (!kernel) return;
+  const Seconds model = model_time_of(*kernel, *device_, duty_of(one)).total();
+  const double residual = model > 0_s ? std::log(one.time / model) : 0;
+  if (exact_.try_emplace(*kernel, known_.size()).second)
+    known_.push_back({*kernel, one.time, duty_of(one), residual});
 }
 
 double MeasuredKernels::factor_near(const Kernel& kernel, Duty duty) const {

@@ -20,6 +20,7 @@
 /// 1964, shrunk towards the model.
 ///
 /// Other devices of the same efficiency file (DeviceEfficiency::measured_on) take nothing of it.
+/// What a device lists itself (DeviceType::measured) comes first.
 #pragma once
 
 #include <optional>
@@ -39,6 +40,8 @@ class MeasuredKernels {
   explicit MeasuredKernels(const DeviceType& device);
 
   bool empty() const { return exact_.empty(); }
+  /// Whether this very kernel was measured.
+  bool holds(const Kernel& kernel) const { return exact_.contains(kernel); }
   /// `model` is the model's time of `kernel` on the device at `duty`; the result's parts are scaled
   /// alike, and its `basis` records why.
   OperatorTime corrected(const Kernel& kernel, const OperatorTime& model, Duty duty) const;
@@ -50,6 +53,7 @@ class MeasuredKernels {
     Duty duty;
     double residual;  // log(measured / model), at its own duty
   };
+  void add(const MeasuredKernel& one);
   double factor_near(const Kernel& kernel, Duty duty) const;
 
   const DeviceType* device_;
@@ -57,6 +61,11 @@ class MeasuredKernels {
   std::vector<Known> known_;
   std::unordered_map<Kernel, std::size_t, KernelHash> exact_;  // into known_; looked up only
 };
+
+/// Whether anything was measured on the device, or may have been.
+inline bool lists_measured(const DeviceType& device) {
+  return !device.measured.empty() || !device.efficiency->measured.empty();
+}
 
 /// What is wrong with the names in an efficiency file: an unknown implementation of attention, a
 /// measured kernel whose text is not a kernel (the message names it), a kernel twice. Empty if

@@ -68,7 +68,7 @@ Bound OperatorTime::bound() const {
 
 OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty) {
   const OperatorTime model = model_time_of(kernel, device, duty);
-  if (device.efficiency->measured.empty()) return model;
+  if (!lists_measured(device)) return model;
   return MeasuredKernels(device).corrected(kernel, model, duty);
 }
 
@@ -105,8 +105,7 @@ std::size_t KernelHash::operator()(const Kernel& kernel) const noexcept {
 }
 
 CachedOperatorTime::CachedOperatorTime(const DeviceType& device) : device_(&device) {
-  if (!device.efficiency->measured.empty())
-    measured_ = std::make_unique<const MeasuredKernels>(device);
+  if (lists_measured(device)) measured_ = std::make_unique<const MeasuredKernels>(device);
 }
 CachedOperatorTime::~CachedOperatorTime() = default;
 CachedOperatorTime::CachedOperatorTime(CachedOperatorTime&&) noexcept = default;

@@ -258,6 +258,11 @@ std::string to_json(const Report& report) {
                         {"p10_s", seconds(report.drawn->low)},
                         {"median_s", seconds(report.drawn->median)},
                         {"p90_s", seconds(report.drawn->high)}};
+  if (report.measured)
+    json["measured"] = {
+        {"rows", report.measured->rows},
+        {"unused", report.measured->unused},
+        {"share", prediction.step > 0_s ? report.measured->time / prediction.step : 0}};
   json["inputs"] = inputs_of(report);
   json["warnings"] = warnings_of(prediction);
   if (report.wall) json["timing"] = {{"wall_s", seconds(*report.wall)}};

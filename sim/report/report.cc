@@ -151,12 +151,20 @@ Report report_of(const study::LoadedStudy& study, study::StudyRun run) {
                 .sensitivities = {},
                 .inputs = {},
                 .drawn = {},
+                .measured = {},
                 .wall = {}};
   for (const sim::DeviceClass& one : report.prediction.classes)
     report.capacities.push_back(run.cluster.type_of(one.device).memory.value);
   report.critical = critical_shares(report.prediction, run.program);
   if (report.prediction.interruption)
     report.interruption = words_of(*report.prediction.interruption, report.prediction, run.program);
+  if (study.measured) {
+    MeasuredShare& share = report.measured.emplace();
+    share.rows = std::ssize(study.measured->rows);
+    share.unused = study::unused_in(*study.measured, run.program);
+    for (const sim::CriticalUse& use : report.prediction.critical_uses)
+      if (use.itself) share.time += use.time;
+  }
   for (const yaml::Input& input : study.inputs)
     report.inputs.push_back({input.path, sha256(input.bytes)});
   return report;

@@ -70,6 +70,13 @@ struct InterruptionReport {
   std::int64_t unfinished = 0;
 };
 
+/// What of a step rests on times that a user measured himself (sim/study/measured_times.h).
+struct MeasuredShare {
+  std::int64_t rows = 0;
+  std::vector<std::string> unused;  ///< In words, with their lines.
+  Seconds time;                     ///< Of the critical path, that took such times.
+};
+
 struct Report {
   Subject subject;
   sim::Prediction prediction;
@@ -80,6 +87,7 @@ struct Report {
   std::optional<sim::Sensitivities> sensitivities;  ///< If asked for.
   std::vector<InputDigest> inputs;
   std::optional<study::DrawnSteps> drawn;  ///< If asked for.
+  std::optional<MeasuredShare> measured;   ///< Where times were given.
   std::optional<Seconds> wall;             ///< Of the prediction itself; told only if there.
 };
 

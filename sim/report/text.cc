@@ -62,6 +62,19 @@ void write_result(Page& page, const Report& report) {
                  Tone::kFaint)));
   if (!prediction.interval_source.text.empty())
     page.remark(left("interval", 12) + " ", prediction.interval_source.text, Tone::kFaint);
+  if (report.measured) {
+    std::string words = fmt::format(
+        "{} of the step rests on times that were given; {} of {} rows are used",
+        percent(report.measured->time / prediction.step),
+        report.measured->rows - std::ssize(report.measured->unused), report.measured->rows);
+    constexpr std::size_t kMostUnused = 5;
+    for (std::size_t i = 0; i < std::min(kMostUnused, report.measured->unused.size()); ++i)
+      words += (i == 0 ? ". Unused: " : "; ") + report.measured->unused[i];
+    if (report.measured->unused.size() > kMostUnused)
+      words += fmt::format("; and {} more (--format json lists all)",
+                           report.measured->unused.size() - kMostUnused);
+    page.remark(left("measured", 12) + " ", words, Tone::kFaint);
+  }
   if (prediction.routing) {
     const sim::ExpertLoadSpread& routing = *prediction.routing;
     page.remark(left("routing", 12) + " ",

@@ -4,12 +4,14 @@
 #include <map>
 #include <tuple>
 
+#include "sim/compute/measured.h"
+
 namespace foreshard::sim {
 namespace {
 
 using yaml::Evidence;
 
-using Key = std::tuple<ParameterGroup, std::string, Evidence>;
+using Key = std::tuple<ParameterGroup, std::string, Evidence, bool>;
 
 // Of the links that a communicator's messages cross, as the devices of this name have them.
 Evidence of_links(const std::map<std::string, LinkEvidence>& links, const std::string& device,
@@ -55,6 +57,7 @@ std::vector<CriticalUse> critical_uses(const program::Program& program, const Cl
   for (const CriticalTask& one : path)
     times[{one.device_class, one.block, one.task}] += one.finish - one.start;
   std::map<Key, Seconds> sums;
+  std::map<std::string, MeasuredKernels> measured;  // by name of the device type
   for (const auto& [place, time] : times) {
     const auto c = static_cast<std::size_t>(std::get<0>(place));
     const auto b = static_cast<std::size_t>(std::get<1>(place));
@@ -62,23 +65,31 @@ std::vector<CriticalUse> critical_uses(const program::Program& program, const Cl
     const DeviceType& type = cluster.type_of(classes[c].device);
     const auto& body = program.blocks[b].tasks[t].body;
     if (const auto* kernel = std::get_if<Kernel>(&body)) {
-      sums[{group_of(*kernel), type.name, foreshard::evidence_of(*kernel, type)}] += time;
+      const bool itself = lists_measured(type) &&
+                          measured.try_emplace(type.name, type).first->second.holds(*kernel);
+      const Evidence evidence =
+          itself ? Evidence::kMeasured : foreshard::evidence_of(*kernel, type);
+      sums[{group_of(*kernel), type.name, evidence, itself}] += time;
     } else if (const auto* what = std::get_if<program::Communication>(&body)) {
       const auto endpoint = static_cast<std::size_t>(communicators.endpoint_of_task[b][t]);
       const auto communicator = static_cast<std::size_t>(
           communicators
               .of_rank[endpoint][static_cast<std::size_t>(folding.rank_representative[c])]);
       const comm::FlatCollective& form = forms.at(communicator, what->bytes);
+      if (form.measured) {
+        sums[{ParameterGroup::kCommunication, type.name, Evidence::kMeasured, true}] += time;
+        continue;
+      }
       const Evidence of_form = evidence_of(communication, form.algorithm, form.protocol, type);
       const Evidence weakest = std::max(
           of_form, of_links(links, type.name, communicators.all[communicator], program, cluster));
-      sums[{ParameterGroup::kCommunication, type.name, weakest}] += time;
+      sums[{ParameterGroup::kCommunication, type.name, weakest, false}] += time;
     }
   }
   std::vector<CriticalUse> uses;
   uses.reserve(sums.size());
   for (const auto& [key, time] : sums)
-    uses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), time});
+    uses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), time, std::get<3>(key)});
   std::ranges::stable_sort(uses, std::greater{}, &CriticalUse::time);
   return uses;
 }

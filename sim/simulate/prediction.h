@@ -87,6 +87,7 @@ struct CriticalUse {
   std::string device;  ///< Name of the type.
   yaml::Evidence evidence = yaml::Evidence::kUser;
   Seconds time;
+  bool itself = false;  ///< These very kernels or collectives were measured.
 };
 
 /// Where the interval of a step comes from (sim/study/interval.h). Factors on the step time.

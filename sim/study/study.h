@@ -21,6 +21,7 @@
 #include "sim/disturbance/disturbances.h"
 #include "sim/study/graph_source.h"
 #include "sim/study/interval.h"
+#include "sim/study/measured_times.h"
 #include "sim/study/pool.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/model.h"
@@ -99,6 +100,8 @@ struct LoadedStudy {
   std::optional<disturbance::Disturbances> disturbances;
   Pool pool;
   std::optional<std::string> train;  ///< A text that parse_training_length reads.
+  /// Times that its cluster and communication were given (add_measured).
+  std::optional<MeasuredTimes> measured{};
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".
   std::vector<yaml::Input> inputs;
   yaml::Loader loader;  ///< For errors that show a place in those files.

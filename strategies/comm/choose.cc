@@ -50,13 +50,17 @@ Repertoire::Repertoire(CollectiveKind kind, const Participants& group, const Par
       parameters_(&parameters),
       forms_(std::move(forms)),
       ranks_(static_cast<std::int64_t>(group.devices.size())),
-      nodes_(parameters.choices.empty() ? 0 : nodes_of(group)) {
+      nodes_(parameters.choices.empty() && parameters.measured.empty() ? 0 : nodes_of(group)) {
   curves_.reserve(forms_.size());
   for (const FlatCollective& form : forms_) curves_.push_back(form.curve(*cluster_));
   for (const Choice& choice : parameters.choices)
     if (choice.operation == name_of(kind) && in_range(ranks_, choice.from_ranks, choice.to_ranks) &&
         in_range(nodes_, choice.from_nodes, choice.to_nodes) && ranks_ > 1)
       choices_.push_back(&choice);
+  for (const MeasuredCollective& one : parameters.measured)
+    if (one.operation == name_of(kind) && one.ranks == ranks_ &&
+        (!one.nodes || one.nodes == nodes_))
+      measured_.push_back(&one);
 }
 
 Result<Repertoire> Repertoire::made(CollectiveKind kind, const Participants& group,
@@ -81,12 +85,19 @@ Result<Repertoire> Repertoire::representative(CollectiveKind kind, const Partici
 }
 
 bool Repertoire::takes_fastest() const {
-  return choices_.empty() && !communicator_;
+  return choices_.empty() && measured_.empty() && !communicator_;
 }
 
 const Choice* Repertoire::choice_for(Bytes bytes) const {
   for (const Choice* choice : choices_)
     if (in_range(bytes, choice->from_bytes, choice->to_bytes)) return choice;
+  return nullptr;
+}
+
+const MeasuredCollective* Repertoire::measured_for(Bytes bytes) const {
+  constexpr double kAlike = 1e-3;
+  for (const MeasuredCollective* one : measured_)
+    if (std::abs(one->bytes / bytes - 1) <= kAlike) return one;
   return nullptr;
 }
 
@@ -134,11 +145,16 @@ Result<std::size_t> Repertoire::index_for(Bytes bytes) const {
 Result<FlatCollective> Repertoire::choose(Bytes bytes) const {
   FORESHARD_ASSIGN(const auto index, index_for(bytes));
   const Choice* choice = choice_for(bytes);
-  if (choice == nullptr || !choice->channels) return forms_[index];
-  return with_channels(forms_[index], *choice->channels, *cluster_);
+  FlatCollective form = choice == nullptr || !choice->channels
+                            ? forms_[index]
+                            : with_channels(forms_[index], *choice->channels, *cluster_);
+  if (const MeasuredCollective* measured = measured_for(bytes))
+    return lasting(std::move(form), bytes, measured->time, *cluster_);
+  return form;
 }
 
 Result<Seconds> Repertoire::time(Bytes bytes) const {
+  if (const MeasuredCollective* measured = measured_for(bytes)) return measured->time;
   FORESHARD_ASSIGN(const auto index, index_for(bytes));
   const Choice* choice = choice_for(bytes);
   if (choice == nullptr || !choice->channels) return curves_[index](bytes);
@@ -162,6 +178,18 @@ FlatCollective with_channels(FlatCollective form, std::int64_t channels,
   form.channels = static_cast<double>(channels);
   form.connections = std::max(1.0, form.connections * ratio);
   form.sm_share = std::min(1.0, form.sm_share * ratio);
+  return form;
+}
+
+FlatCollective lasting(FlatCollective form, Bytes bytes, Seconds time, const ClusterView& cluster) {
+  const Seconds own = form.idle_time(bytes, cluster);
+  if (!(own > 0_s)) return form;
+  const double factor = time / own;
+  form.latency = factor * form.latency;
+  form.start.rendezvous = factor * form.start.rendezvous;
+  form.rate_cap = form.rate_cap / factor;
+  form.bandwidth_fraction /= factor;
+  form.measured = true;
   return form;
 }
 

@@ -1,6 +1,7 @@
 /// \file
 /// Which form of an operation a group takes, size by size: what `choices` prescribe (R4.8), else
-/// what the tuner decides. The simulator, the search and the accuracy tables all choose forms here.
+/// what the tuner decides; and what it then takes, if that was measured. The simulator, the search
+/// and the accuracy tables all choose forms here.
 ///
 ///     const auto repertoire = Repertoire::of(CollectiveKind::kAllReduce, group, parameters);
 ///     const auto form = repertoire->choose(64_MiB);
@@ -50,6 +51,7 @@ class Repertoire {
                                  const Parameters& parameters,
                                  Result<std::vector<FlatCollective>> forms);
   const Choice* choice_for(Bytes bytes) const;
+  const MeasuredCollective* measured_for(Bytes bytes) const;
   std::size_t tuned(Bytes bytes, const std::vector<std::size_t>& candidates) const;
 
   CollectiveKind kind_;
@@ -59,13 +61,18 @@ class Repertoire {
   std::vector<TimeCurve> curves_;  ///< Of forms_.
   std::int64_t ranks_;
   std::int64_t nodes_;
-  std::vector<const Choice*> choices_;              ///< Those that hold for some size.
-  std::optional<nccl::Communicator> communicator_;  ///< Of TunerKind::kNccl.
+  std::vector<const Choice*> choices_;               ///< Those that hold for some size.
+  std::vector<const MeasuredCollective*> measured_;  ///< Likewise.
+  std::optional<nccl::Communicator> communicator_;   ///< Of TunerKind::kNccl.
 };
 
 /// With so many channels instead of its own: each has the rate that it had, at most its own (or its
 /// part of what the form reaches on idle links).
 FlatCollective with_channels(FlatCollective form, std::int64_t channels,
                              const ClusterView& cluster);
+
+/// The form made slower or faster, each part of its time alike, so that `bytes` take `time` on idle
+/// links. One that costs nothing stays.
+FlatCollective lasting(FlatCollective form, Bytes bytes, Seconds time, const ClusterView& cluster);
 
 }  // namespace foreshard::comm

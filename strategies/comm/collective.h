@@ -104,6 +104,7 @@ struct FlatCollective {
   /// Most bytes of the operation per second, whatever the links: what its channels can copy.
   BytesPerSecond rate_cap = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
   StartUp start;
+  bool measured = false;  ///< Its time is that of a MeasuredCollective.
   /// It goes in rounds that wait for one another; this form has the bytes of all rounds on the
   /// links at once, so that links which are busy in different rounds do not add up.
   bool overlaps_rounds = false;

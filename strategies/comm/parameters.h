@@ -133,6 +133,16 @@ const yaml::Table<Choice>& yaml_table(const Choice*);
 /// What is wrong with a choice, whatever the cluster; empty if nothing is.
 std::string fault_in(const Choice& choice);
 
+/// An operation that was measured, alone on a group of so many ranks: its time takes the place of
+/// that of whatever form is taken.
+struct MeasuredCollective {
+  std::string operation;  ///< "all_reduce", "all_gather" ...; "send" of both ends of a transfer.
+  Bytes bytes;            ///< As Programs count them; operations within 0.1 % of it take the time.
+  std::int64_t ranks = 0;
+  std::optional<std::int64_t> nodes{};  ///< That they lie on. Empty: any.
+  Seconds time;                         ///< Invariant: > 0.
+};
+
 struct Parameters {
   std::string name;
   /// For each algorithm and protocol, the first one whose `architectures` hold for all members.
@@ -145,6 +155,7 @@ struct Parameters {
   /// Numbers of this library on the transports of these names, which give none themselves
   /// (configs/transports/).
   std::vector<TransportNumbers> transports{};
+  std::vector<MeasuredCollective> measured{};  ///< Not in YAML; the first that fits counts.
 };
 /// Those of `transports` with this name; null if there are none.
 const TransportNumbers* own_numbers(const Parameters& parameters, const Transport& transport);

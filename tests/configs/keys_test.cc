@@ -247,6 +247,9 @@ TEST(EveryKeyChangesSomething, OfExclusions) {
   expect_no_dead_keys<accuracy::Exclusions>("exclusions", "accuracy");
 }
 
+TEST(EveryKeyChangesSomething, OfKernelNames) {
+  expect_no_dead_keys<profile::KernelNames>("kernel_names", "profiles");
+}
 TEST(EveryKeyChangesSomething, OfFailures) {
   expect_no_dead_keys<elastic::FailureRates>("failures", "failures");
 }

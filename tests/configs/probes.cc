@@ -481,6 +481,35 @@ Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::s
   }};
 }
 
+Probes<profile::KernelNames> probes_of(const profile::KernelNames*, const std::string& name) {
+  yaml::Loader loader({.catalogue = {kShipped}});
+  const auto shipped = *loader.read_file<profile::KernelNames>(std::string(kShipped) +
+                                                               "/profiles/" + name + ".yaml");
+  const auto written = [](const profile::KernelName* line) {
+    if (line == nullptr) return std::string("-");
+    std::string text;
+    for (const std::string& kind : line->kinds) text += kind + ",";
+    text += line->dtype.value_or("-");
+    text += line->accumulate ? std::to_string(static_cast<int>(*line->accumulate)) : "-";
+    text += line->batched ? std::to_string(static_cast<int>(*line->batched)) : "-";
+    return text + (line->part ? std::string(yaml::name_of(*line->part)) : "-") + ";";
+  };
+  // A name that the pattern fits: its stars stand for a letter that no pattern has.
+  const auto example = [](std::string pattern) {
+    std::ranges::replace(pattern, '*', '~');
+    return pattern;
+  };
+  return {[shipped, written, example](const profile::KernelNames& names) {
+    std::string text;
+    for (const auto& line : shipped.kernels) text += written(names.kernel(example(line.name)));
+    for (const auto& line : shipped.ranges) {
+      const auto* range = names.range(example(line.name));
+      text += range == nullptr ? "-" : std::string(yaml::name_of(range->phase)) + ";";
+    }
+    return text;
+  }};
+}
+
 std::string study_result(const std::string& file, const std::string& path, const std::string& value,
                          bool& refused) {
   yaml::Options options{.catalogue = {kShipped}};

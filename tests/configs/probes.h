@@ -19,6 +19,7 @@
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
 #include "validate/accuracy/exclusions.h"
+#include "validate/profile/kernel_names.h"
 
 namespace foreshard {
 
@@ -42,6 +43,8 @@ Probes<Hardware> probes_of(const Hardware*, const std::string& name);
 Probes<comm::Parameters> probes_of(const comm::Parameters*, const std::string& name);
 Probes<comm::nccl::Tables> probes_of(const comm::nccl::Tables*, const std::string& name);
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string& name);
+/// What is understood of the names that its own patterns stand for.
+Probes<profile::KernelNames> probes_of(const profile::KernelNames*, const std::string& name);
 /// What a run comes to.
 Probes<elastic::FailureRates> probes_of(const elastic::FailureRates*, const std::string& name);
 Probes<elastic::Timeline> probes_of(const elastic::Timeline*, const std::string& name);

@@ -1,5 +1,5 @@
 foreshard_test(study_test APART
-  SOURCES study/break_even_test.cc study/deepseek_trace_test.cc study/disturbed_test.cc study/exchanges_test.cc study/expense_test.cc study/inputs_test.cc study/interval_test.cc study/pool_test.cc
+  SOURCES study/break_even_test.cc study/deepseek_trace_test.cc study/disturbed_test.cc study/exchanges_test.cc study/expense_test.cc study/inputs_test.cc study/interval_test.cc study/measured_times_test.cc study/pool_test.cc
           study/study_test.cc study/unequal_nodes_test.cc
   DEPS foreshard_study ${RAPIDCHECK_LIBRARY})
 if(FORESHARD_ONNX_FOUND)

@@ -125,8 +125,7 @@ std::string other_device(const DeviceType& device, const measure::Measurement& m
   for (const measure::Machine& machine : measurement.machines) {
     const auto fact = machine.facts.find("device");
     if (fact == machine.facts.end()) continue;
-    const auto named = accuracy::device_named(fact->second, {});
-    if (named && !named->guessed_memory && named->name != device.name)
+    if (is_another(device, fact->second))
       return fmt::format("'{}' was replayed on '{}', but the numbers go into device '{}'",
                          measurement.program, fact->second, device.name);
   }
@@ -211,6 +210,11 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start, const Sa
   machine.outliers.insert(machine.outliers.end(), links.outliers.begin(), links.outliers.end());
   machine.links = std::move(links);
   return machine;
+}
+
+bool is_another(const DeviceType& device, const std::string& named) {
+  const auto known = accuracy::device_named(named, {});
+  return known && !known->guessed_memory && known->name != device.name;
 }
 
 std::string to_text(const MachineCalibration& machine) {

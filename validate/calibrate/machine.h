@@ -63,6 +63,10 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start, const Sa
                                              const SampleSource& source,
                                              const MachineOptions& options = {});
 
+/// Whether a device that a tool calls `named` ("NVIDIA H800") is of another type, as far as the
+/// name tells.
+bool is_another(const DeviceType& device, const std::string& named);
+
 /// For people: numbers with intervals, which were kept and why, errors on held-out kernels,
 /// outliers.
 std::string to_text(const MachineCalibration& machine);

@@ -100,8 +100,8 @@ const yaml::Table<KernelNames>& yaml_table(const KernelNames*) {
   static const auto table =
       yaml::Table<N>("kernel_names", "What kernels of a profile do, by their names.")
           .folder("profiles")
-          .required("kernels", &N::kernels, "The first line that fits a kernel's name counts.")
-          .required("ranges", &N::ranges,
+          .optional("kernels", &N::kernels, "The first line that fits a kernel's name counts.")
+          .optional("ranges", &N::ranges,
                     "Likewise for operators and named ranges, from the innermost outwards.");
   return table;
 }

@@ -9,9 +9,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "validate/profile/internal/json_text.h"
+
 namespace foreshard::profile {
 namespace {
 
+using internal::text_in;
 using Json = nlohmann::json;
 
 // Leaves the parser; read_trace catches it.
@@ -37,10 +40,6 @@ Category category_of(std::string word) {
   return Category::kOther;
 }
 
-std::string text_in(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 std::int64_t whole_in(const Json& object, const char* key, std::int64_t otherwise) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>()
@@ -220,6 +219,7 @@ class Reader {
       return a.start != b.start ? a.start < b.start : a.lasted > b.lasted;
     });
     nest();
+    leave_out_earlier();
     for (std::size_t k = 0; k < trace_.kernels.size(); ++k) {
       TracedKernel& kernel = trace_.kernels[k];
       kernel.launched = kernel.start;
@@ -231,6 +231,25 @@ class Reader {
     }
     std::ranges::stable_sort(trace_.kernels, {}, &TracedKernel::start);
     std::ranges::stable_sort(trace_.calls, {}, &HostCall::start);
+  }
+
+  // What was launched before the recording began, and ran on into it.
+  void leave_out_earlier() {
+    const auto call_of = [&](std::size_t kernel) { return call_of_.find(correlation_[kernel]); };
+    std::optional<Seconds> first;
+    for (std::size_t k = 0; k < trace_.kernels.size(); ++k)
+      if (const auto call = call_of(k); call != call_of_.end())
+        first = std::min(first.value_or(trace_.calls[call->second].start),
+                         trace_.calls[call->second].start);
+    if (!first) return;
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < trace_.kernels.size(); ++k) {
+      if (call_of(k) == call_of_.end() && trace_.kernels[k].start < *first) continue;
+      if (kept != k) trace_.kernels[kept] = std::move(trace_.kernels[k]);
+      correlation_[kept++] = correlation_[k];
+    }
+    trace_.earlier = static_cast<std::int64_t>(trace_.kernels.size() - kept);
+    trace_.kernels.resize(kept);
   }
 
   // Clocks of ranges are rounded to microseconds in some versions.

@@ -147,7 +147,8 @@ std::string why_unmatched(const Trace& trace, const Match& match, std::size_t ke
   const KernelName* line = match.line_of[kernel];
   if (line == nullptr) return "no line of the list of kernel names fits";
   if (line->kinds.empty()) return "no task stands for it";
-  if (const auto shape = product_shape(trace, trace.kernels[kernel]))
+  const bool product = std::ranges::find(line->kinds, "gemm") != line->kinds.end();
+  if (const auto shape = product_shape(trace, trace.kernels[kernel]); shape && product)
     return "no task is left with its shape, " + std::to_string(shape->m) + "x" +
            std::to_string(shape->n) + "x" + std::to_string(shape->k) +
            (shape->batch > 1 ? " batch " + std::to_string(shape->batch) : "");

@@ -49,6 +49,10 @@ Node node_of(const program::Task& task, const MaybePhase& phase) {
   return node;
 }
 
+bool is_product(const KernelName& line) {
+  return std::ranges::find(line.kinds, "gemm") != line.kinds.end();
+}
+
 bool allows(const KernelName& line, const Node& node) {
   if (std::ranges::find(line.kinds, node.kind) == line.kinds.end()) return false;
   if (node.kind != "gemm") return true;
@@ -95,8 +99,10 @@ class Ordered {
       if (added) found->second = nodes_for(*line, phase);
       if (found->second.empty()) continue;
       for (const std::size_t node : found->second) join(found->second.front(), node);
-      // A shape that no task has.
-      if (!line->part && product_shape(step_.trace, step_.trace.kernels[kernel])) continue;
+      // A product with a shape that no task has.
+      if (!line->part && is_product(*line) &&
+          product_shape(step_.trace, step_.trace.kernels[kernel]))
+        continue;
       member.emplace_back(kernel, found->second.front());
     }
     std::map<std::size_t, std::vector<std::size_t>> kernels_of;  // by set

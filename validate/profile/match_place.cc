@@ -68,6 +68,10 @@ void match_by_place(StepMatch& step) {
       std::copy_if(begin, end, std::back_inserter(gift.tasks),
                    [&](std::size_t task) { return step.bare(task); });
       if (gift.tasks.empty()) gift.tasks.assign(begin, end);
+      // Inside of a task that several kernels run: ahead of the next pass.
+      if (gift.tasks.empty() && end != passes.end() &&
+          step.match.tasks[*end].call == step.match.tasks[high].call)
+        gift.tasks.push_back(*end);
       if (!gift.tasks.empty()) gifts.push_back(std::move(gift));
     }
     for (const Gift& gift : gifts) {

@@ -68,58 +68,70 @@ class Products {
     }
   }
 
-  void whole() {
-    std::map<ProductKey, std::vector<std::size_t>> of_key;  // places in shaped_
-    for (std::size_t i = 0; i < shaped_.size(); ++i) of_key[key_of(shaped_[i].shape)].push_back(i);
-    std::map<ProductKey, std::size_t> next;
+  // Tasks in order, each with the kernel of its shape or the kernels that add up to it, whichever
+  // come first among the next ones.
+  void in_order() {
+    std::size_t cursor = 0;
     for (const std::size_t task : step_.tasks) {
       const Gemm* gemm = product_in(step_.match.tasks[task]);
       if (gemm == nullptr) continue;
-      const auto found = of_key.find(key_of(*gemm));
-      if (found == of_key.end()) continue;
-      for (const std::size_t i : found->second) {
+      while (cursor < shaped_.size() && !step_.free(shaped_[cursor].kernel)) ++cursor;
+      std::size_t seen = 0;
+      for (std::size_t i = cursor; i < shaped_.size() && seen < kAhead; ++i) {
         const std::size_t kernel = shaped_[i].kernel;
         if (!step_.free(kernel) || !agree(step_.phase_of[kernel], step_.phase_of_task[task]))
           continue;
-        step_.give(kernel, task, MatchedBy::kShape);
+        ++seen;
+        if (!give(task, *gemm, i)) continue;
+        cursor = std::max(cursor, i < kAhead ? 0 : i - kAhead);
         break;
       }
     }
   }
 
-  // Tasks in order, each with the next kernels that add up to it.
-  void in_pieces() {
-    std::size_t begin = 0;
+  // Those that are left, wherever a kernel of the same shape is.
+  void anywhere() {
+    std::map<ProductKey, std::vector<std::size_t>> of_key;  // kernels
+    for (const Shaped& one : shaped_) of_key[key_of(one.shape)].push_back(one.kernel);
     for (const std::size_t task : step_.tasks) {
       const Gemm* gemm = product_in(step_.match.tasks[task]);
       if (gemm == nullptr || !step_.bare(task)) continue;
-      for (const Extent extent : {Extent::kM, Extent::kN, Extent::kK}) {
-        const auto pieces = pieces_of(*gemm, extent, task, begin);
-        if (pieces.empty()) continue;
-        for (const std::size_t i : pieces) step_.give(shaped_[i].kernel, task, MatchedBy::kShape);
-        begin = pieces.back() + 1;
-        break;
-      }
+      const auto found = of_key.find(key_of(*gemm));
+      if (found == of_key.end()) continue;
+      const auto kernel = std::ranges::find_if(found->second, [&](std::size_t one) {
+        return step_.free(one) && agree(step_.phase_of[one], step_.phase_of_task[task]);
+      });
+      if (kernel != found->second.end()) step_.give(*kernel, task, MatchedBy::kShape);
     }
   }
 
  private:
+  // The task runs as the kernel at `begin`, or as that one and others behind it.
+  bool give(std::size_t task, const Gemm& gemm, std::size_t begin) {
+    if (key_of(shaped_[begin].shape) == key_of(gemm)) {
+      step_.give(shaped_[begin].kernel, task, MatchedBy::kShape);
+      return true;
+    }
+    for (const Extent extent : {Extent::kM, Extent::kN, Extent::kK}) {
+      const auto pieces = pieces_of(gemm, extent, task, begin);
+      for (const std::size_t i : pieces) step_.give(shaped_[i].kernel, task, MatchedBy::kShape);
+      if (!pieces.empty()) return true;
+    }
+    return false;
+  }
+
   std::vector<std::size_t> pieces_of(const Gemm& gemm, Extent extent, std::size_t task,
                                      std::size_t begin) const {
     const std::int64_t wanted = extent_of(gemm, extent);
     std::vector<std::size_t> pieces;
     std::int64_t sum = 0;
-    for (std::size_t i = begin; i < shaped_.size(); ++i) {
+    for (std::size_t i = begin; i < std::min(shaped_.size(), begin + kAhead); ++i) {
       const std::size_t kernel = shaped_[i].kernel;
       const auto part = part_of(shaped_[i].shape, gemm, extent);
       const bool taken = part && step_.free(kernel) && *part < wanted &&
                          agree(step_.phase_of[kernel], step_.phase_of_task[task]);
-      if (!taken) {
-        if (pieces.empty()) continue;
-        // Others may stand between them: of another branch of the graph.
-        if (i - pieces.back() > kMostBetween) return {};
-        continue;
-      }
+      if (!taken && i == begin) return {};
+      if (!taken) continue;  // of another branch of the graph
       pieces.push_back(i);
       sum += *part;
       if (sum == wanted) return pieces;
@@ -128,7 +140,7 @@ class Products {
     return {};
   }
 
-  static constexpr std::size_t kMostBetween = 4;
+  static constexpr std::size_t kAhead = 8;  // products
   StepMatch& step_;
   std::vector<Shaped> shaped_;  // by start
 };
@@ -162,8 +174,8 @@ void collectives(StepMatch& step) {
 
 void match_by_shape(StepMatch& step) {
   Products products(step);
-  products.whole();
-  products.in_pieces();
+  products.in_order();
+  products.anywhere();
   collectives(step);
 }
 

@@ -23,7 +23,7 @@ struct CollectiveKey {
   std::vector<std::int32_t> ranks;
   double bytes = 0;
   std::int32_t root = -1;
-  std::optional<program::TokenRouting> routing;
+  std::optional<program::TokenRouting> routing{};
   auto operator<=>(const CollectiveKey&) const = default;
 };
 
@@ -138,6 +138,70 @@ calibrate::Samples samples_of(const program::Program& program,
                                    .time = time});
   }
   return samples;
+}
+
+std::vector<std::string> add_collectives(calibrate::Samples& samples,
+                                         const program::Program& program,
+                                         const std::vector<InspectedCollective>& collectives) {
+  std::map<std::int64_t, std::vector<std::int32_t>> group_of;  // of so many ranks
+  std::map<std::pair<std::int64_t, CollectiveKind>, std::vector<std::int32_t>> same_of;
+  for (const program::Role& role : program.roles) {
+    for (const program::Call& call : role.calls) {
+      for (const program::Task& task : program.blocks[call.block.index()].tasks) {
+        const auto key = key_of(program, task, role.ranks.front());
+        if (!key) continue;
+        group_of.try_emplace(std::ssize(key->ranks), key->ranks);
+        same_of.try_emplace({std::ssize(key->ranks), key->kind}, key->ranks);
+      }
+    }
+  }
+  std::map<CollectiveKey, std::vector<Seconds>> times;
+  std::map<std::string, std::int64_t> left_out;
+  for (const InspectedCollective& one : collectives) {
+    const auto same = same_of.find({one.ranks, one.kind});
+    const auto any = group_of.find(one.ranks);
+    if (any == group_of.end()) {
+      ++left_out[fmt::format("{} over {} ranks: no group of the study has so many",
+                             program::name_of_operation(one.kind), one.ranks)];
+      continue;
+    }
+    CollectiveKey key{.kind = one.kind,
+                      .ranks = same == same_of.end() ? any->second : same->second,
+                      .bytes = one.bytes.in_base()};
+    if (one.kind == CollectiveKind::kBroadcast) key.root = key.ranks.front();
+    times[std::move(key)].push_back(one.time);
+  }
+  for (const auto& [key, of] : times) {
+    calibrate::Spread time = calibrate::spread_of(of);
+    time.median = fast_quarter(of);
+    time.low = std::ranges::min(of);
+    samples.collectives.push_back({.kind = key.kind,
+                                   .ranks = key.ranks,
+                                   .bytes = Bytes::from_base(key.bytes),
+                                   .root = key.root,
+                                   .time = time});
+  }
+  std::vector<std::string> words;
+  for (const auto& [what, count] : left_out) words.push_back(fmt::format("{} x {}", count, what));
+  return words;
+}
+
+study::MeasuredTimes measured_times(const calibrate::Samples& samples, const std::string& source) {
+  study::MeasuredTimes times;
+  for (const calibrate::KernelSample& sample : samples.kernels)
+    times.rows.push_back({.kernel = MeasuredKernel{.kernel = describe(sample.kernel),
+                                                   .time = sample.time.median,
+                                                   .low = sample.time.low,
+                                                   .high = sample.time.high,
+                                                   .burst = false,
+                                                   .source = source}});
+  for (const calibrate::CollectiveSample& sample : samples.collectives)
+    times.rows.push_back({.collective = comm::MeasuredCollective{
+                              .operation = std::string(program::name_of(sample.kind)),
+                              .bytes = sample.bytes,
+                              .ranks = std::ssize(sample.ranks),
+                              .time = sample.time.median}});
+  return times;
 }
 
 std::optional<HostNumbers> host_numbers(const std::vector<ProfiledRank>& ranks) {

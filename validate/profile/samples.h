@@ -14,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/study/measured_times.h"
 #include "strategies/program/ir/program.h"
 #include "validate/calibrate/samples.h"
+#include "validate/profile/inspector.h"
 #include "validate/profile/kineto.h"
 #include "validate/profile/match.h"
 
@@ -31,6 +33,16 @@ struct ProfiledRank {
 /// What all traces tell. \pre the matches are of `program`.
 calibrate::Samples samples_of(const program::Program& program,
                               const std::vector<ProfiledRank>& ranks);
+
+/// Adds what was measured of collectives alone, each on the Program's group of as many ranks that
+/// does the same, else on any group of so many.
+/// \return what no group of the Program has as many ranks for, in words: it is left out.
+std::vector<std::string> add_collectives(calibrate::Samples& samples,
+                                         const program::Program& program,
+                                         const std::vector<InspectedCollective>& collectives);
+
+/// The samples as the table that --measured reads.
+study::MeasuredTimes measured_times(const calibrate::Samples& samples, const std::string& source);
 
 struct HostNumbers {
   std::int64_t launches = 0;

@@ -37,11 +37,14 @@ std::string to_text(const program::Program& program, const Trace& trace, const M
   const Seconds whole = trace.gpu_time();
   const auto share = [&](MatchedBy by) { return percent(match.time_of(trace, by) / whole); };
   std::string text = fmt::format(
-      "{} kernels, {} of GPU time on {}, {} {}\n"
+      "{} kernels{}, {} of GPU time on {}, {} {}\n"
       "matched to tasks: {} of the GPU time ({} by shape, {} by kind and order, {} by place)\n",
-      trace.kernels.size(), format(whole), trace.device.empty() ? "a GPU" : trace.device,
-      match.steps, match.steps == 1 ? "step" : "steps", percent(match.share(trace)),
-      share(MatchedBy::kShape), share(MatchedBy::kOrder), share(MatchedBy::kPlace));
+      trace.kernels.size(),
+      trace.earlier > 0 ? fmt::format(" ({} more were launched before it began)", trace.earlier)
+                        : "",
+      format(whole), trace.device.empty() ? "a GPU" : trace.device, match.steps,
+      match.steps == 1 ? "step" : "steps", percent(match.share(trace)), share(MatchedBy::kShape),
+      share(MatchedBy::kOrder), share(MatchedBy::kPlace));
   if (const auto kernels = unmatched_kernels(trace, match); !kernels.empty())
     text += "\nkernels without a task\n" + lines_of(kernels, whole);
   if (const auto tasks = unmatched_tasks(program, match); !tasks.empty())

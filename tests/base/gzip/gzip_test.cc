@@ -1,0 +1,52 @@
+#include "base/gzip/gzip.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+namespace foreshard {
+namespace {
+
+using testing::HasSubstr;
+
+// printf abc | gzip -n: header, "abc" in a fixed block, CRC-32 0x352441c2, length 3.
+std::string compressed() {
+  constexpr unsigned char kBytes[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00,
+                                      0x00, 0x03, 0x4b, 0x4c, 0x4a, 0x06, 0x00, 0xc2,
+                                      0x41, 0x24, 0x35, 0x03, 0x00, 0x00, 0x00};
+  return {reinterpret_cast<const char*>(kBytes), sizeof kBytes};
+}
+
+std::string fault(const std::string& bytes, Bytes largest = 1_MiB) {
+  const auto text = gunzip(bytes, "trace.gz", largest);
+  return text ? "accepted" : text.error().message;
+}
+
+TEST(Gunzip, GivesWhatWasCompressed) {
+  ASSERT_TRUE(is_gzip(compressed()));
+  const auto text = gunzip(compressed(), "trace.gz", 1_MiB);
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_EQ(*text, "abc");
+}
+
+TEST(Gunzip, ReadsMembersOneAfterAnother) {
+  const auto text = gunzip(compressed() + compressed(), "trace.gz", 1_MiB);
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_EQ(*text, "abcabc");
+}
+
+TEST(Gunzip, NamesTheFault) {
+  EXPECT_FALSE(is_gzip("{\"traceEvents\": []}"));
+  EXPECT_THAT(fault("{}"), HasSubstr("trace.gz: is not compressed by gzip"));
+  for (std::size_t length = 2; length < compressed().size(); ++length)
+    EXPECT_THAT(fault(compressed().substr(0, length)), HasSubstr("trace.gz: ends before"))
+        << length;
+  std::string damaged = compressed();
+  damaged[15] = 'x';  // of the CRC
+  EXPECT_THAT(fault(damaged), HasSubstr("is damaged"));
+  EXPECT_THAT(fault(compressed() + "rest"), HasSubstr("other bytes behind"));
+  EXPECT_THAT(fault(compressed(), 2_B), HasSubstr("holds more than 2 B"));
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,158 @@
+#include "validate/profile/match.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/yaml/loader.h"
+#include "tests/validate/profile/small_trace.h"
+
+#include "validate/profile/samples.h"
+#include "validate/profile/write.h"
+
+namespace foreshard::profile {
+namespace {
+
+using testing::HasSubstr;
+
+KernelNames shipped_names() {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  auto names = loader.read_ref<KernelNames>("kernels");
+  EXPECT_TRUE(names) << names.error().message;
+  return *std::move(names);
+}
+
+// Of two ranks: a product and a norm, an all-reduce of 128 KiB, and the product's backward pass.
+program::Program small_program() {
+  program::Program p;
+  p.name = "small";
+  p.mesh = {{"tensor", 2}};
+  p.streams = {{"compute"}, {"tensor"}};
+  const program::StreamId compute{0};
+  p.blocks = {
+      {"layer.forward",
+       {{.name = "up",
+         .body = Kernel{Gemm{.m = 128, .n = 512, .k = 256, .dtype = DType::kBf16}},
+         .stream = compute},
+        {.name = "norm",
+         .body = Kernel{Pass{.kind = PassKind::kRmsNormForward, .rows = 128, .columns = 512}},
+         .stream = compute},
+        {.name = "reduce",
+         .body = program::Communication{.kind = program::CollectiveKind::kAllReduce,
+                                        .group = program::AxisGroup{{0}, {}},
+                                        .bytes = 128_KiB},
+         .stream = program::StreamId{1},
+         .after = {1}}}},
+      {"layer.backward",
+       {{.name = "d.up.data",
+         .body = Kernel{Gemm{.m = 128, .n = 256, .k = 512, .dtype = DType::kBf16}},
+         .stream = compute},
+        {.name = "d.norm",
+         .body = Kernel{Pass{.kind = PassKind::kLayerNormBackward, .rows = 128, .columns = 512}},
+         .stream = compute}}}};
+  p.roles = {{.name = "all",
+              .ranks = {0, 1},
+              .calls = {{.block = program::BlockId{0}}, {.block = program::BlockId{1}}}}};
+  return p;
+}
+
+TEST(Match, OfASmallTraceByHand) {
+  const auto program = small_program();
+  const auto names = shipped_names();
+  const auto trace = read_trace(kSmallTrace, "t.json");
+  ASSERT_TRUE(trace);
+  const Match found = match(program, 0, *trace, names, [](const program::Task&) { return 10_us; });
+  ASSERT_EQ(found.tasks.size(), 5U);
+  EXPECT_EQ(found.tasks[0].by, MatchedBy::kShape);  // its operator's shapes were recorded
+  EXPECT_EQ(found.tasks[1].by, MatchedBy::kPlace);  // two kernels between product and all-reduce
+  EXPECT_NEAR(found.tasks[1].measured / 1_us, 5, 1e-6);
+  EXPECT_EQ(found.tasks[2].by, MatchedBy::kShape);  // of 65,536 numbers of 2 bytes
+  EXPECT_EQ(found.tasks[3].by, MatchedBy::kOrder);  // the one product of the backward pass
+  EXPECT_NEAR(found.tasks[3].measured / 1_us, 12, 1e-6);
+  EXPECT_EQ(found.tasks[4].by, MatchedBy::kNothing);
+  EXPECT_NEAR(found.share(*trace), 47.0 / 50, 1e-9);
+
+  const std::string text = to_text(program, *trace, found);
+  EXPECT_THAT(text, HasSubstr("94.0 % of the GPU time"));
+  EXPECT_THAT(text, HasSubstr("somebodys_kernel: no line of the list of kernel names fits"));
+  EXPECT_THAT(text, HasSubstr("layer.backward / d.norm"));
+}
+
+TEST(Match, GivesSamples) {
+  const auto program = small_program();
+  const auto names = shipped_names();
+  auto trace = read_trace(kSmallTrace, "t.json");
+  ASSERT_TRUE(trace);
+  std::vector<ProfiledRank> ranks(1);
+  ranks[0].match = match(program, 0, *trace, names, [](const program::Task&) { return 10_us; });
+  ranks[0].trace = *std::move(trace);
+  const auto samples = samples_of(program, ranks);
+  ASSERT_EQ(samples.kernels.size(), 3U);
+  EXPECT_EQ(describe(samples.kernels[0].kernel), "gemm 128x256x512 bf16");
+  EXPECT_NEAR(samples.kernels[0].time.median / 1_us, 12, 1e-6);
+  ASSERT_EQ(samples.collectives.size(), 1U);
+  EXPECT_EQ(samples.collectives[0].ranks, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_NEAR(samples.collectives[0].time.median / 1_us, 20, 1e-6);
+
+  // By hand: launches of thread 1 begin at 10, 50, 70, 90 us: 40, 20, 20 apart; five for four
+  // tasks.
+  const auto host = host_numbers(ranks);
+  ASSERT_TRUE(host);
+  EXPECT_EQ(host->launches, 5);
+  EXPECT_NEAR(host->call.median / 1_us, 4, 1e-6);
+  EXPECT_NEAR(host->interval.median / 1_us, 20, 1e-6);
+  EXPECT_NEAR(host->per_task / 1_us, 25, 1e-6);
+  EXPECT_EQ(held_out_layers(program, ranks).layers, 0);  // of one layer nothing can be held out
+}
+
+// A product that the framework runs in two pieces of the same input: 128x256 . 256x(384 + 128).
+TEST(Match, JoinsProductsThatAddUpToATask) {
+  const std::string text = R"({"traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "tid": 1, "ts": 0, "dur": 9,
+     "args": {"Input Dims": [[128, 256], [256, 384]]}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "tid": 1, "ts": 1, "dur": 1, "args": {"correlation": 1}},
+    {"ph": "X", "cat": "kernel", "name": "nvjet_a", "ts": 2, "dur": 3, "args": {"correlation": 1}},
+    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "tid": 1, "ts": 10, "dur": 9,
+     "args": {"Input Dims": [[128, 256], [256, 128]]}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "tid": 1, "ts": 11, "dur": 1, "args": {"correlation": 2}},
+    {"ph": "X", "cat": "kernel", "name": "nvjet_b", "ts": 12, "dur": 4, "args": {"correlation": 2}}]})";
+  const auto program = small_program();
+  const auto names = shipped_names();
+  const auto trace = read_trace(text, "t.json");
+  ASSERT_TRUE(trace);
+  const Match found = match(program, 1, *trace, names, [](const program::Task&) { return 10_us; });
+  EXPECT_EQ(found.tasks[0].by, MatchedBy::kShape);
+  EXPECT_EQ(found.tasks[0].kernels, 2);
+  EXPECT_NEAR(found.tasks[0].measured / 1_us, 7, 1e-6);
+}
+
+TEST(KernelNames, TakeTheFirstLineThatFits) {
+  const auto names = shipped_names();
+  const auto kinds = [&](const char* name) {
+    const KernelName* line = names.kernel(name);
+    return line == nullptr ? std::vector<std::string>{"nothing"} : line->kinds;
+  };
+  using Kinds = std::vector<std::string>;
+  EXPECT_EQ(kinds("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
+            Kinds{"all_reduce"});
+  EXPECT_EQ(kinds("void cutlass::device_kernel<flash::FlashAttnBwd<...> >"),
+            Kinds{"attention_bwd"});
+  EXPECT_EQ(kinds("volta_sgemm_128x32_nn"), Kinds{"gemm"});
+  EXPECT_EQ(kinds("triton_poi_fused_add_0"), Kinds{"pass"});
+  EXPECT_EQ(kinds("mine"), Kinds{"nothing"});
+  EXPECT_EQ(names.range("LinearBackward")->phase, Phase::kBackward);
+}
+
+TEST(KernelNames, RefuseWhatIsNoTask) {
+  yaml::Loader loader;
+  const auto names = loader.read_text<KernelNames>(
+      "kernels:\n  - {name: a, kinds: [gem], source: s}\n  - {name: b, kinds: [gemm], dtype: fp7, "
+      "source: s}\nranges: []\n",
+      "mine.yaml");
+  ASSERT_FALSE(names);
+  EXPECT_THAT(names.error().message, HasSubstr("mine.yaml:2"));
+  EXPECT_THAT(names.error().message, HasSubstr("'gem' is no kind of task"));
+  EXPECT_THAT(names.error().message, HasSubstr("'fp7' is no type"));
+}
+
+}  // namespace
+}  // namespace foreshard::profile

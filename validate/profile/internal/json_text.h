@@ -1,0 +1,16 @@
+/// \file
+/// Texts in JSON that others write.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace foreshard::profile::internal {
+
+/// The text of a key; empty where there is none.
+inline std::string text_in(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace foreshard::profile::internal
