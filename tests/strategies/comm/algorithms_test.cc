@@ -302,7 +302,7 @@ TEST(Forms, GoThroughTheHostAtARateOfItsOwn) {
   parameters.forms.push_back(form);
   const auto time = [&](bool one_switch) {
     ClusterView::Builder builder("hosts");
-    const auto type = builder.add_device_type({.name = "gpu"});
+    const auto type = builder.add_device_type(DeviceType{});
     const auto node = builder.add_node();
     const auto kind = one_switch ? VertexKind::kPcieSwitch : VertexKind::kSocket;
     const auto middle = builder.add_vertex(kind, "middle", node);

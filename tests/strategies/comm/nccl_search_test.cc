@@ -55,7 +55,10 @@ TEST(Search, FindsSixRingsInTheHybridCubeMesh) {
 // 16 channels: up to 32 ranks a peer has two of them, beyond one. 12 count as 16.
 TEST(PeerChannels, AreTwoUnlessChannelsWouldHaveEightOperations) {
   const auto channels = [](std::int64_t members, std::int64_t all) {
-    return peer_channels({.members = members, .channels = all});
+    Communicator communicator;
+    communicator.members = members;
+    communicator.channels = all;
+    return peer_channels(communicator);
   };
   EXPECT_EQ(channels(2, 1), 2);
   EXPECT_EQ(channels(3, 1), 1);

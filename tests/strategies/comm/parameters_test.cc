@@ -133,11 +133,14 @@ TEST(Parameters, TakeOnlyFormsThatTheSettingsOfATransportLeave) {
   config.node->value.nics->transport =
       yaml::Ref<Transport>{*loader.read_ref<Transport>("gpudirect-tcpxo"), "gpudirect-tcpxo"};
   const auto cluster = *build_cluster(config);
-  for (const auto& form : *flat_forms(CollectiveKind::kAllReduce, everyone(cluster), *nccl())) {
+  const Parameters parameters = *nccl();
+  const auto forms = flat_forms(CollectiveKind::kAllReduce, everyone(cluster), parameters);
+  ASSERT_TRUE(forms) << forms.error().message;
+  for (const FlatCollective& form : *forms) {
     EXPECT_TRUE(form.algorithm == "ring" || form.algorithm == "tree") << form.algorithm;
     EXPECT_EQ(form.protocol, "Simple");
   }
-  EXPECT_GT(flat_forms(CollectiveKind::kAllToAll, everyone(cluster), *nccl())->size(), 1U);
+  EXPECT_GT(flat_forms(CollectiveKind::kAllToAll, everyone(cluster), parameters)->size(), 1U);
 }
 
 TEST(Parameters, RefuseSettingsThatNoLibraryKnows) {
