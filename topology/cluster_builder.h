@@ -62,6 +62,8 @@ class ClusterView::Builder {
   void set_efficiency(LinkId link, double efficiency);  ///< Its bandwidth stays. \pre > 0
   void set_reduces_in_network(bool reduces);
   void set_routing(Routing routing, std::uint64_t seed, bool pxn = false);
+  /// Devices of a host pass on over NVLink what two others that it does not join send each other.
+  void allow_nvlink_relays();
   /// Of a fabric whose routes follow from its order: what kAdaptive needs, and faster otherwise.
   void set_shape(FabricShape shape);
 

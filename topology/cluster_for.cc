@@ -82,7 +82,15 @@ Result<ClusterConfig> cluster_for(const ClusterRequest& request, yaml::Loader& l
     return fault(std::to_string(request.gpus) + " GPUs do not fill nodes of " +
                  std::to_string(per_node));
   resize(node, per_node);
+  if (request.pcie_switches && !node.nvlink) {
+    node.pcie.switches = request.pcie_switches;
+    node.pcie.sockets = std::min(node.pcie.sockets, *node.pcie.switches);
+  }
   if (request.internode_per_gpu) set_network(node, *request.internode_per_gpu);
+  if (!request.transport.empty() && node.nics) {
+    FORESHARD_ASSIGN(auto transport, loader.read_ref<Transport>(request.transport, "transport"));
+    node.nics->transport = yaml::Ref<Transport>{std::move(transport), request.transport};
+  }
 
   ClusterConfig config;
   config.nodes = request.gpus / per_node;

@@ -219,6 +219,9 @@ void ClusterView::Builder::set_routing(Routing routing, std::uint64_t seed, bool
   state_->seed = seed;
   state_->pxn = pxn;
 }
+void ClusterView::Builder::allow_nvlink_relays() {
+  state_->nvlink_relays = true;
+}
 void ClusterView::Builder::set_shape(FabricShape shape) {
   state_->shape = std::move(shape);
 }
@@ -228,7 +231,7 @@ ClusterView ClusterView::Builder::build() && {
   State& state = *state_;
   state.router.emplace(state.vertices, state.links, state.devices,
                        static_cast<std::int32_t>(state.hosts.size()), state.routing, state.pxn,
-                       state.shape);
+                       state.nvlink_relays, state.shape);
   return ClusterView(std::move(state_));
 }
 

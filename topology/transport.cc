@@ -1,6 +1,31 @@
 #include "topology/transport.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
 namespace foreshard {
+namespace {
+
+// Names of the library's forms (strategies/comm/): those that NCCL_ALGO and NCCL_PROTO can name.
+constexpr std::array<std::string_view, 7> kAlgorithms{
+    "ring", "tree", "nvls", "nvls_tree", "collnet_chain", "collnet_direct", "pat"};
+constexpr std::array<std::string_view, 3> kProtocols{"LL", "LL128", "Simple"};
+
+std::string unknown_in(const std::vector<std::string>& names,
+                       std::span<const std::string_view> known) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    std::string list;
+    for (const std::string_view one : known)
+      list += (list.empty() ? "" : ", ") + std::string(one);
+    return "unknown '" + name + "'; there are " + list;
+  }
+  return {};
+}
+
+}  // namespace
 
 const yaml::Table<TransportNumbers>& yaml_table(const TransportNumbers*) {
   using T = TransportNumbers;
@@ -15,7 +40,13 @@ const yaml::Table<TransportNumbers>& yaml_table(const TransportNumbers*) {
                     yaml::positive())
           .required("exchange_efficiency", &T::exchange_efficiency,
                     "Part of the rate of one stream that messages to many peers reach.",
-                    yaml::positive(), yaml::at_most(1.0));
+                    yaml::positive(), yaml::at_most(1.0))
+          .optional("inject", &T::inject,
+                    "Additional time of messages to many peers that commands carry (default: 0 s).",
+                    yaml::non_negative())
+          .optional("inject_limit", &T::inject_limit,
+                    "Largest message that a command carries (default: none).",
+                    yaml::non_negative());
   return table;
 }
 
@@ -40,8 +71,23 @@ const yaml::Table<Transport>& yaml_table(const Transport*) {
                     "Part of the rate of one stream that messages to many peers reach (default: "
                     "1).",
                     yaml::positive(), yaml::at_most(1.0))
+          .optional("inject", &T::inject,
+                    "Additional time of messages to many peers that commands carry (default: 0 s).",
+                    yaml::non_negative())
+          .optional("inject_limit", &T::inject_limit,
+                    "Largest message that a command carries (default: none).",
+                    yaml::non_negative())
           .optional("ordered", &T::ordered,
-                    "False where writes may overtake each other: LL and LL128 cannot be used.");
+                    "False where writes may overtake each other: LL and LL128 cannot be used.")
+          .optional("algorithms", &T::algorithms,
+                    "Algorithms of collectives that its settings allow: ring, tree ... Default: "
+                    "all.")
+          .optional("protocols", &T::protocols,
+                    "Protocols of these that its settings allow. Default: all.")
+          .check("algorithms",
+                 [](const T& transport) { return unknown_in(transport.algorithms, kAlgorithms); })
+          .check("protocols",
+                 [](const T& transport) { return unknown_in(transport.protocols, kProtocols); });
   return table;
 }
 
@@ -52,6 +98,8 @@ TransportNumbers numbers_of(const Transport& transport) {
   numbers.rendezvous = transport.rendezvous.value_or(numbers.rendezvous);
   numbers.eager_limit = transport.eager_limit.value_or(numbers.eager_limit);
   numbers.exchange_efficiency = transport.exchange_efficiency.value_or(numbers.exchange_efficiency);
+  numbers.inject = transport.inject.value_or(numbers.inject);
+  numbers.inject_limit = transport.inject_limit.value_or(numbers.inject_limit);
   return numbers;
 }
 
@@ -60,6 +108,8 @@ std::string first_number_of(const Transport& transport) {
   if (transport.rendezvous) return "rendezvous";
   if (transport.eager_limit) return "eager_limit";
   if (transport.exchange_efficiency) return "exchange_efficiency";
+  if (transport.inject) return "inject";
+  if (transport.inject_limit) return "inject_limit";
   return {};
 }
 

@@ -11,11 +11,12 @@
 /// is registered first, which costs `rendezvous`. The share of messages that do grows with size.
 ///
 /// Source: libfabric fi_rxm(7), fi_cxi(7) and the UCX documentation: eager and rendezvous
-/// protocols. Not modelled: number of endpoints, matching in hardware or software.
+/// protocols. Not modelled: number of endpoints.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "base/yaml/sourced.h"
@@ -33,6 +34,10 @@ struct TransportNumbers {
   /// Of what one stream of long messages reaches, the part that messages to many peers at a time
   /// reach (all-to-all, trees). Invariant: in (0, 1].
   yaml::Sourced<double> exchange_efficiency{1.0, "", yaml::Evidence::kUser};
+  /// Messages to many peers of at most `inject_limit` bytes, which the adapter's command carries
+  /// itself, take `inject` more: it has to read them from the GPU. Invariants: >= 0.
+  yaml::Sourced<Seconds> inject{0_s, "", yaml::Evidence::kUser};
+  yaml::Sourced<Bytes> inject_limit{0_B, "", yaml::Evidence::kUser};
 };
 const yaml::Table<TransportNumbers>& yaml_table(const TransportNumbers*);
 
@@ -44,8 +49,15 @@ struct Transport {
   std::optional<yaml::Sourced<Seconds>> rendezvous{};
   std::optional<yaml::Sourced<Bytes>> eager_limit{};
   std::optional<yaml::Sourced<double>> exchange_efficiency{};
+  std::optional<yaml::Sourced<Seconds>> inject{};
+  std::optional<yaml::Sourced<Bytes>> inject_limit{};
   /// Protocols that put flags beside the data (LL, LL128) need writes that arrive in order.
   bool ordered = true;
+  /// What the settings that come with it leave to the library on its hosts, inside a node as well
+  /// (NCCL_ALGO, NCCL_PROTO): algorithms of all-reduces, gathers and reduce-scatters, and protocols
+  /// of these. Empty: all.
+  std::vector<std::string> algorithms{};
+  std::vector<std::string> protocols{};
 };
 /// Catalogue folder: transports.
 const yaml::Table<Transport>& yaml_table(const Transport*);

@@ -169,6 +169,8 @@ Seconds StartUp::delay(Bytes bytes, BytesPerSecond rate) const {
   const Bytes open = channels * std::min(bytes, channel_bytes);
   if (open > bytes) time += (open - bytes) / rate;
   if (rendezvous > 0_s) time += rendezvous * (bytes / (bytes + eager_bytes));
+  if (bytes > 0_B && bytes <= inject_bytes) time += inject;
+  if (!(bytes > 0_B)) time -= empty;
   return time;
 }
 
@@ -221,7 +223,7 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
         pattern = *std::move(result);
         demand = demand_of(*pattern, *group.cluster);
       }
-      if (!can_use(form->protocol, *pattern, transport)) continue;
+      if (!can_use(*form, kind, *pattern, transport)) continue;
       forms.push_back(flat_form(algorithm, *pattern, demand, *form, group, transport.numbers));
     }
   }

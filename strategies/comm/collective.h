@@ -46,6 +46,9 @@ struct Participants {
   std::vector<DeviceId> devices;      ///< Distinct, at least 1. Of a transfer: sender, receiver.
   std::uint64_t flow = 0;             ///< Tells groups apart for kEcmpHash.
   std::int32_t root = 0;              ///< Of a broadcast: the member that has the data.
+  /// Channels of a transfer across the network, where the communicator that it is part of has fewer
+  /// for a peer than the form (nccl/peer_channels.h); 0: the form's.
+  std::int64_t peer_channels = 0;
   std::vector<Transfer> transfers{};  ///< Of an exchange, and of nothing else.
   std::optional<program::TokenRouting> routing{};  ///< Of a token_exchange, likewise.
 };
@@ -70,10 +73,14 @@ struct StartUp {
   Bytes channel_bytes;
   Seconds rendezvous;
   Bytes eager_bytes = 1_B;
+  Seconds inject;      ///< More, if the operation's messages are short: of at most
+  Bytes inject_bytes;  ///< so many of its bytes.
+  Seconds empty;       ///< Less, of an operation without bytes.
   /// Largest operation for which the protocol is taken where there is another one.
   Bytes most_bytes = Bytes::from_base(std::numeric_limits<double>::infinity());
 
-  /// Seconds, given the full rate. Such that delay + bytes / rate never falls with bytes.
+  /// Seconds, given the full rate. Such that delay + bytes / rate never falls with bytes, but
+  /// beyond `inject_bytes`.
   Seconds delay(Bytes bytes, BytesPerSecond rate) const;
 };
 

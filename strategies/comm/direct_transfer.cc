@@ -10,6 +10,7 @@ Result<Pattern> direct_transfer(const Participants& group) {
   FORESHARD_ASSIGN(const auto route, internal::route_between(group, 0, 1));
   Pattern pattern;
   pattern.sent_per_member = 1;
+  pattern.most_channels = group.peer_channels;
   internal::LoadSum loads;
   loads.add(route, 1);
   pattern.loads = loads.take();

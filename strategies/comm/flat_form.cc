@@ -17,6 +17,17 @@ bool has_many_peers(const Algorithm& algorithm) {
   return all_pairs(algorithm.kind) || algorithm.name == "tree" || algorithm.name == "nvls_tree";
 }
 
+// Of names of which none stands for all.
+bool allows(const std::vector<std::string>& names, std::string_view name) {
+  return names.empty() || std::ranges::find(names, name) != names.end();
+}
+void keep_common(std::vector<std::string>& names, const std::vector<std::string>& others) {
+  if (names.empty())
+    names = others;
+  else
+    std::erase_if(names, [&](const std::string& name) { return !allows(others, name); });
+}
+
 double slowest(const Demand& demand) {
   return std::max({demand.nvlink, demand.pcie, demand.network});
 }
@@ -26,9 +37,13 @@ double slowest(const Demand& demand) {
 Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
   Demand demand;
   const bool networked = pattern.path.network > 0;
-  const auto is_socket = [&](VertexId vertex) {
-    return cluster.vertices()[vertex.index()].kind == VertexKind::kSocket;
+  const auto is = [&](VertexId vertex, VertexKind kind) {
+    return cluster.vertices()[vertex.index()].kind == kind;
   };
+  const auto is_socket = [&](VertexId vertex) { return is(vertex, VertexKind::kSocket); };
+  const auto is_device = [&](VertexId vertex) { return is(vertex, VertexKind::kDevice); };
+  double busiest = 0;  // of the devices' own links over PCIe
+  bool through_host = false;
   for (const LinkLoad& load : pattern.loads) {
     const Link& link = cluster.links()[load.link.index()];
     const double time = load.bytes_per_byte / link.bandwidth.in_base();
@@ -39,7 +54,9 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
       case LinkKind::kPcie:
       case LinkKind::kSocket:
         demand.pcie = std::max(demand.pcie, time);
-        if (!networked && (is_socket(link.from) || is_socket(link.to))) demand.through_host = true;
+        if (is_device(link.from) || is_device(link.to))
+          busiest = std::max(busiest, load.bytes_per_byte);
+        if (!networked && (is_socket(link.from) || is_socket(link.to))) through_host = true;
         break;
       case LinkKind::kNetwork:
         demand.network = std::max(demand.network, time);
@@ -48,6 +65,7 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
         break;
     }
   }
+  if (through_host) demand.through_host = busiest;
   return demand;
 }
 
@@ -64,22 +82,31 @@ Result<GroupTransport> transport_of(const Participants& group, const Parameters&
     const TransportNumbers one = known != nullptr ? *known : foreshard::numbers_of(own);
     TransportNumbers& all = slowest.numbers;
     if (last < 0) {
-      slowest = {one, own.ordered};
+      slowest = {one, own.ordered, own.algorithms, own.protocols};
     } else {
       all.latency.value = std::max(*all.latency, *one.latency);
       all.rendezvous.value = std::max(*all.rendezvous, *one.rendezvous);
       all.eager_limit.value = std::min(*all.eager_limit, *one.eager_limit);
       all.exchange_efficiency.value = std::min(*all.exchange_efficiency, *one.exchange_efficiency);
+      all.inject.value = std::max(*all.inject, *one.inject);
+      all.inject_limit.value = std::max(*all.inject_limit, *one.inject_limit);
       slowest.ordered = slowest.ordered && own.ordered;
+      keep_common(slowest.algorithms, own.algorithms);
+      keep_common(slowest.protocols, own.protocols);
     }
     last = node;
   }
   return slowest;
 }
 
-bool can_use(Protocol protocol, const Pattern& pattern, const GroupTransport& transport) {
-  const bool beside = protocol == Protocol::kLl || protocol == Protocol::kLl128;
-  return transport.ordered || !beside || pattern.path.network <= 0;
+bool can_use(const FormParameters& form, CollectiveKind kind, const Pattern& pattern,
+             const GroupTransport& transport) {
+  const bool beside = form.protocol == Protocol::kLl || form.protocol == Protocol::kLl128;
+  if (!transport.ordered && beside && pattern.path.network > 0) return false;
+  const bool is_set = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
+                      kind == CollectiveKind::kReduceScatter;
+  return !is_set || (allows(transport.algorithms, form.algorithm) &&
+                     allows(transport.protocols, name_of(form.protocol)));
 }
 
 BytesPerSecond FormNumbers::idle_rate(const Demand& demand) const {
@@ -94,6 +121,8 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   FormNumbers numbers;
   numbers.channels =
       static_cast<double>(networked ? form.network_channels : form.channels.value_or(1));
+  if (networked && pattern.most_channels > 0)
+    numbers.channels = std::min(numbers.channels, static_cast<double>(pattern.most_channels));
   numbers.latency = form.base + path.wire + path.nvlink * form.hop.nvlink +
                     path.pcie * form.hop.pcie.value_or(0_s) +
                     path.network * (form.hop.network + *transport.latency);
@@ -105,12 +134,11 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   const double busy = hops > 0 && !hides ? hops / (hops + form.turnaround) : 1;
   const double network_efficiency =
       form.efficiency.network * (has_many_peers(algorithm) ? *transport.exchange_efficiency : 1.0);
-  const double pcie_efficiency =
-      demand.through_host && form.efficiency.host ? *form.efficiency.host : form.efficiency.pcie;
   // One fraction for all links: that of the link which decides on idle links.
   const double over_nvlink = demand.nvlink / (form.efficiency.nvlink * busy);
   const double used =
-      std::max({over_nvlink, demand.pcie / pcie_efficiency, demand.network / network_efficiency});
+      std::max({over_nvlink, demand.pcie / form.efficiency.pcie, demand.network / network_efficiency,
+                demand.through_host / form.host_rate.in_base()});
   numbers.bandwidth_fraction = used > 0 ? slowest(demand) / used : 1;
   const BytesPerSecond channel_rate = networked ? form.network_channel_rate : form.channel_rate;
   const double moved = pattern.sent_per_member + pattern.kept_per_member;
@@ -127,6 +155,12 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   if (networked) {
     numbers.start.rendezvous = path.network * *transport.rendezvous;
     numbers.start.eager_bytes = *transport.eager_limit * numbers.channels / pattern.message;
+  }
+  if (networked && all_pairs(algorithm.kind)) {
+    numbers.start.inject = path.network * *transport.inject;
+    numbers.start.inject_bytes = *transport.inject_limit / pattern.message;
+    if (form.hop.network_empty)
+      numbers.start.empty = path.network * (form.hop.network - *form.hop.network_empty);
   }
   numbers.start.most_bytes = form.largest_message / pattern.message;
   return numbers;

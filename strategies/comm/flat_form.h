@@ -3,6 +3,9 @@
 /// every form, in two steps, so that a fit can ask for many sets of numbers on one pattern.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/collective.h"
 #include "strategies/comm/parameters.h"
@@ -15,7 +18,9 @@ struct Demand {
   double nvlink = 0;
   double pcie = 0;  ///< Also between sockets.
   double network = 0;
-  bool through_host = false;  ///< Crosses the root complex between GPUs of one host.
+  /// Bytes per byte of the operation on the busiest link between a device and its switch or socket,
+  /// if the pattern crosses the root complex between GPUs of one host, else 0.
+  double through_host = 0;
 };
 Demand demand_of(const Pattern& pattern, const ClusterView& cluster);
 
@@ -23,13 +28,16 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster);
 struct GroupTransport {
   TransportNumbers numbers;
   bool ordered = true;  ///< See Transport.
+  std::vector<std::string> algorithms{}, protocols{};  ///< Likewise.
 };
 /// The slowest of the members' adapters in each respect; each as `parameters` knows it, if it does.
 /// \return kInvalidInput if a transport gives numbers that `parameters` have of their own.
 Result<GroupTransport> transport_of(const Participants& group, const Parameters& parameters);
 
-/// False where the protocol needs writes in order that the network does not promise.
-bool can_use(Protocol protocol, const Pattern& pattern, const GroupTransport& transport);
+/// False where the protocol needs writes in order that the network does not promise, and where the
+/// transport's settings exclude the algorithm or the protocol.
+bool can_use(const FormParameters& form, CollectiveKind kind, const Pattern& pattern,
+             const GroupTransport& transport);
 
 /// One form's numbers on one pattern.
 struct FormNumbers {

@@ -183,7 +183,10 @@ const yaml::Table<HopLatency>& yaml_table(const HopLatency*) {
           .optional("pcie", &HopLatency::pcie,
                     "PCIe or a link between sockets; of algorithms that have such hops.",
                     yaml::non_negative())
-          .required("network", &HopLatency::network, "A network adapter.", yaml::non_negative());
+          .required("network", &HopLatency::network, "A network adapter.", yaml::non_negative())
+          .optional("network_empty", &HopLatency::network_empty,
+                    "Likewise, of a message without bytes in an all-to-all. Default: as network.",
+                    yaml::non_negative());
   return table;
 }
 
@@ -193,10 +196,6 @@ const yaml::Table<Efficiency>& yaml_table(const Efficiency*) {
           .required("nvlink", &Efficiency::nvlink, "Efficiency of NVLink.", yaml::positive(),
                     yaml::at_most(1))
           .required("pcie", &Efficiency::pcie, "Efficiency of PCIe and links between sockets.",
-                    yaml::positive(), yaml::at_most(1))
-          .optional("host", &Efficiency::host,
-                    "Efficiency of PCIe where GPUs communicate across the root complex. Default: "
-                    "as pcie.",
                     yaml::positive(), yaml::at_most(1))
           .required("network", &Efficiency::network, "Efficiency of the network.", yaml::positive(),
                     yaml::at_most(1));
@@ -224,6 +223,10 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
                     yaml::positive())
           .optional("channel_rate", &FormParameters::channel_rate,
                     "Highest rate of one channel inside a node. Default: no limit.",
+                    yaml::positive())
+          .optional("host_rate", &FormParameters::host_rate,
+                    "Highest rate of a device over PCIe where GPUs communicate across the root "
+                    "complex. Default: no limit.",
                     yaml::positive())
           .optional("channel_bytes", &FormParameters::channel_bytes,
                     "Bytes that a channel takes before another one is opened.",

@@ -48,6 +48,9 @@ struct HopLatency {
   /// PCIe or between sockets, without a network adapter. Empty where the algorithm has no such hop.
   std::optional<Seconds> pcie{};
   Seconds network;
+  /// Likewise, of a message without bytes in an all-to-all: the proxy's step alone. Empty: as
+  /// `network`.
+  std::optional<Seconds> network_empty{};
 };
 const yaml::Table<HopLatency>& yaml_table(const HopLatency*);
 
@@ -55,9 +58,6 @@ const yaml::Table<HopLatency>& yaml_table(const HopLatency*);
 struct Efficiency {
   double nvlink = 1;
   double pcie = 1;
-  /// Of PCIe, where GPUs of one host talk across its root complex (through host memory, or peer to
-  /// peer between switches). Empty: as `pcie`.
-  std::optional<double> host{};
   double network = 1;
 };
 const yaml::Table<Efficiency>& yaml_table(const Efficiency*);
@@ -79,6 +79,10 @@ struct FormParameters {
   /// Likewise, inside a node: what its threads load, send and store, whatever the link. Of an
   /// all-to-all also what a member keeps, which its channels copy as well.
   BytesPerSecond channel_rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+  /// What a device sends at most over PCIe where GPUs of one host talk across its root complex
+  /// (through host memory, or peer to peer between switches), whatever the links. A rate and not a
+  /// part of the link: on hosts of PCIe 4.0 and 5.0 alike 23 to 26 GB/s. Infinite: no limit.
+  BytesPerSecond host_rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
   /// What a channel takes at least of an operation before another one is opened. NCCL: threads x
   /// bytes per thread of the protocol, at least 16 KiB (src/enqueue.cc).
   Bytes channel_bytes;

@@ -73,7 +73,8 @@ TEST(Catalogue, PcieCarriesTheAdapters) {
   }
 }
 
-// Six links per GPU; GPU 0 and GPU 5 have none in common and meet over PCIe.
+// Six links per GPU; GPU 0 and GPU 5 have none in common: GPU 1 (one link to 0, two to 5) and GPU 4
+// (two, one) could both pass on between them, equally fast, and the first does.
 TEST(Catalogue, Dgx1vIsAHybridCubeMesh) {
   yaml::Loader loader({.catalogue = {kConfigs}});
   const auto node = loader.read_ref<NodeConfig>("dgx-1v");
@@ -87,7 +88,16 @@ TEST(Catalogue, Dgx1vIsAHybridCubeMesh) {
     EXPECT_NEAR(rate, 6 * link, 1e-9);
   }
   EXPECT_EQ(cluster.route(DeviceId(0), DeviceId(4))->widest_kind, LinkKind::kNvLink);
-  EXPECT_EQ(cluster.route(DeviceId(0), DeviceId(5))->widest_kind, LinkKind::kSocket);
+  const auto relayed = cluster.route(DeviceId(0), DeviceId(5));
+  EXPECT_EQ(relayed->widest_kind, LinkKind::kNvLink);
+  ASSERT_EQ(relayed->links.size(), 2U);
+  const auto passes = [&](DeviceId device) {
+    return std::ranges::any_of(relayed->links, [&](const RoutedLink& routed) {
+      return cluster.links()[routed.link.index()].to == cluster.devices()[device.index()].vertex;
+    });
+  };
+  EXPECT_TRUE(passes(DeviceId(1)));
+  EXPECT_TRUE(passes(DeviceId(5)));
 }
 
 // 36 GPUs behind each of two groups of switches: a path across has one link more and no less rate;

@@ -25,6 +25,7 @@ struct ClusterParts {
   std::uint64_t seed = 0;
   bool reduces_in_network = false;
   bool pxn = false;
+  bool nvlink_relays = false;
   FabricShape shape;
 };
 

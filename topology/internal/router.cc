@@ -43,7 +43,7 @@ struct Router::Passage {
 
 Router::Router(std::span<const Vertex> vertices, std::span<const Link> links,
                std::span<const Device> devices, std::int32_t nodes, Routing routing, bool pxn,
-               const FabricShape& shape)
+               bool nvlink_relays, const FabricShape& shape)
     : vertices_(vertices),
       links_(links),
       devices_(devices),
@@ -51,6 +51,7 @@ Router::Router(std::span<const Vertex> vertices, std::span<const Link> links,
       devices_of_(fabric_),
       routing_(routing),
       pxn_(pxn),
+      nvlink_relays_(nvlink_relays),
       shape_(&shape) {
   members_.resize(fabric_ + 1);
   inner_links_.resize(fabric_ + 1);
@@ -217,7 +218,10 @@ std::optional<DeviceId> Router::relay(DeviceId from, DeviceId to) {
 
 std::optional<Route> Router::route(DeviceId from, DeviceId to, std::optional<double> choice) {
   if (devices_[from.index()].node == devices_[to.index()].node) {
-    if (auto inside = within(from, to, choice)) return inside;
+    auto inside = within(from, to, choice);
+    if (nvlink_relays_ && (!inside || inside->widest_kind != LinkKind::kNvLink))
+      if (auto relayed_one = relayed(from, to)) return relayed_one;
+    if (inside) return inside;
   } else if (pxn_) {
     if (const auto device = relay(from, to)) {
       auto first = within(from, *device, choice);
@@ -229,6 +233,27 @@ std::optional<Route> Router::route(DeviceId from, DeviceId to, std::optional<dou
     }
   }
   return between(from, to, choice);
+}
+
+std::optional<Route> Router::relayed(DeviceId from, DeviceId to) {
+  const auto host = domain_of(devices_[from.index()].vertex);
+  std::optional<Route> best;
+  BytesPerSecond fastest;
+  for (const DeviceId device : devices_of_[host]) {
+    if (device == from || device == to) continue;
+    auto first = within(from, device, {});
+    const auto second = within(device, to, {});
+    if (!first || !second || first->links.size() != 1 || second->links.size() != 1) continue;
+    const Link& in = links_[first->links.front().link.index()];
+    const Link& out = links_[second->links.front().link.index()];
+    const BytesPerSecond rate = std::min(in.bandwidth, out.bandwidth);
+    if (in.kind != LinkKind::kNvLink || out.kind != LinkKind::kNvLink || !(rate > fastest))
+      continue;
+    fastest = rate;
+    first->links.push_back(second->links.front());
+    best = finish(std::move(first->links), first->latency + second->latency);
+  }
+  return best;
 }
 
 std::optional<VertexId> Router::nearest_socket(DeviceId device, bool inbound) {

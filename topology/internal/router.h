@@ -5,8 +5,9 @@
 ///     within a host   the host's own links; only if they do not connect the two, as between hosts
 ///     host memory     the host's own links to the nearest socket, and that to its memory
 ///     PXN             within the source host by NVLink to another device, from there between hosts
+///     relay           within the host by NVLink to another device, from there likewise
 ///
-/// Without PXN and non-minimal routing the result is the shortest path of the whole graph under the
+/// Without PXN, relays and non-minimal routing the result is the shortest path of the whole graph under the
 /// rules of cluster_view.h; a test compares it with an exhaustive search.
 #pragma once
 
@@ -31,7 +32,7 @@ class Router {
   /// The spans and the shape must stay valid.
   Router(std::span<const Vertex> vertices, std::span<const Link> links,
          std::span<const Device> devices, std::int32_t nodes, Routing routing, bool pxn,
-         const FabricShape& shape);
+         bool nvlink_relays, const FabricShape& shape);
 
   /// \param choice  where in [0, 1) the one path lies among all; empty: spread over all.
   /// \return nothing if no path exists.
@@ -68,6 +69,9 @@ class Router {
   std::span<const std::int32_t> rails(DeviceId device, bool inbound);
   /// The device that the flow goes through first; nothing if it needs none or there is none.
   std::optional<DeviceId> relay(DeviceId from, DeviceId to);
+  /// Of two devices of a host that NVLink does not join: by way of the device that has the fastest
+  /// links of its own to both; nothing if none has. Ties: the first.
+  std::optional<Route> relayed(DeviceId from, DeviceId to);
   std::optional<Route> within(DeviceId from, DeviceId to, std::optional<double> choice);
   std::optional<Route> between(DeviceId from, DeviceId to, std::optional<double> choice);
   Route finish(std::vector<RoutedLink> links, Seconds latency) const;
@@ -89,6 +93,7 @@ class Router {
   std::unique_ptr<FabricPaths> fabric_paths_;      ///< Made when first needed.
   Routing routing_ = Routing::kSpread;
   bool pxn_ = false;
+  bool nvlink_relays_ = false;
   const FabricShape* shape_ = nullptr;
 };
 

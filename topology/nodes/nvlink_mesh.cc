@@ -4,6 +4,7 @@ namespace foreshard {
 
 void add_nvlink_mesh(ClusterView::Builder& builder, const NvlinkConfig& config,
                      const BuiltNode& node) {
+  builder.allow_nvlink_relays();
   const auto join = [&](std::size_t a, std::size_t b, std::int64_t links) {
     builder.connect(
         builder.vertex_of(node.gpus[a]), builder.vertex_of(node.gpus[b]),

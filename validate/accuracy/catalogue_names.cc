@@ -36,6 +36,8 @@ constexpr std::array kDevices{
     DeviceLine{"GH200", 96, "GH200-96GB"},
     DeviceLine{"H100 PCIe", 80, "H100-PCIe"},
     DeviceLine{"H100-PCIe", 80, "H100-PCIe"},
+    DeviceLine{"H100 NVL", 94, "H100-NVL"},
+    DeviceLine{"H100-NVL", 94, "H100-NVL"},
     DeviceLine{"H100", 96, "H100-SXM-96GB", true},
     DeviceLine{"H100", 80, "H100-SXM"},
     DeviceLine{"H200", 141, "H200-SXM"},

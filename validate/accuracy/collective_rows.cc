@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 
+#include "strategies/comm/nccl/peer_channels.h"
 #include "topology/cluster_for.h"
 #include "topology/hardware.h"
 #include "validate/accuracy/catalogue_names.h"
@@ -52,14 +53,55 @@ Result<NamedDevice> device_of(const CollectiveRow& row, yaml::Loader& loader) {
                fmt::format("device '{}' is not in the catalogue", row.gpu)};
 }
 
+bool same_machine(std::string_view a, std::string_view b) {
+  return a.find(b) != std::string_view::npos || b.find(a) != std::string_view::npos;
+}
+
+// The rate of the row's adapters and who drives them: as machines.csv says of its machine, else as
+// the row says itself.
+Status set_network(const CollectiveRow& row, const std::string& device,
+                   const std::vector<KnownMachine>& machines, yaml::Loader& loader,
+                   ClusterRequest* request) {
+  std::string words = row.inter_net + ' ' + row.notes;
+  for (const KnownMachine& known : machines) {
+    if (!same_machine(row.machine, known.name)) continue;
+    if (row.nodes > 1) request->internode_per_gpu = known.per_gpu;
+    words += ' ' + known.name + ' ' + known.words;
+  }
+  const std::string entry = request->node.empty() ? "by-device/" + device : request->node;
+  FORESHARD_ASSIGN(const auto node, loader.read_ref<NodeConfig>(entry, "node"));
+  request->transport = stated_transport(words, generation_of(*node.device));
+  const auto stated = stated_adapters(row.inter_net);
+  if (row.nodes < 2 || request->internode_per_gpu || !stated) return {};
+  // What is said of a node is shared by all of its GPUs, also those that take no part.
+  const std::int64_t gpus =
+      std::max(request->gpus_per_node, node.gpus_per_tray.value_or(node.gpus));
+  request->internode_per_gpu = static_cast<double>(stated->count) * stated->rate /
+                               (stated->per_gpu ? 1.0 : static_cast<double>(gpus));
+  return {};
+}
+
+// Of a group of all GPUs: what the last of them sends to the first, over the channels that a
+// communicator of so many has for a peer on another node.
+Status make_transfer(std::int64_t nodes, yaml::Loader& loader, comm::Participants* group) {
+  if (nodes > 1) {
+    FORESHARD_ASSIGN(const auto tables, loader.read_ref<comm::nccl::Tables>("nccl-2.28", "nccl"));
+    FORESHARD_ASSIGN(const auto communicator, comm::nccl::communicator_of(*group, tables));
+    group->peer_channels = comm::nccl::peer_channels(communicator);
+  }
+  group->devices = {group->devices.back(), group->devices.front()};
+  return {};
+}
+
 // The row's devices on a machine that is known.
 Result<MeasuredGroup> group_on(const CollectiveRow& row, comm::CollectiveKind kind,
-                               const ClusterConfig& machine) {
+                               const ClusterConfig& machine, yaml::Loader& loader) {
   FORESHARD_ASSIGN(auto cluster, build_cluster(machine));
   MeasuredGroup result;
   result.cluster = std::make_unique<ClusterView>(std::move(cluster));
   result.kind = kind;
   result.switch_adds = row.switch_adds();
+  result.forms = stated_forms(row.hint, row.notes);
   result.group.cluster = result.cluster.get();
   std::vector<std::int64_t> taken(static_cast<std::size_t>(row.nodes), 0);
   for (std::int64_t d = 0; d < std::ssize(result.cluster->devices()); ++d) {
@@ -72,19 +114,18 @@ Result<MeasuredGroup> group_on(const CollectiveRow& row, comm::CollectiveKind ki
     return Error{Error::Code::kUnsupported,
                  fmt::format("{} GPUs on {} nodes are more than machine '{}' has", row.gpus,
                              row.nodes, machine.name)};
-  if (kind == comm::CollectiveKind::kSend)
-    result.group.devices = {result.group.devices.back(), result.group.devices.front()};
+  if (kind == comm::CollectiveKind::kSend) {
+    FORESHARD_TRY(make_transfer(row.nodes, loader, &result.group));
+  }
   return result;
-}
-
-bool same_machine(std::string_view a, std::string_view b) {
-  return a.find(b) != std::string_view::npos || b.find(a) != std::string_view::npos;
 }
 
 }  // namespace
 
 CollectiveRow::Setup CollectiveRow::setup() const {
-  return {machine, gpu, intra_link, inter_net, gpus, nodes, op, switch_adds()};
+  // Of the notes only what names a transport tells rows apart.
+  return {machine, gpu,   intra_link, inter_net,     stated_transport(inter_net + ' ' + notes, {}),
+          gpus,    nodes, op,         switch_adds(), stated_forms(hint, notes)};
 }
 
 Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes largest,
@@ -110,7 +151,8 @@ Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& t
     const double rate = row.required("nics_per_node") * row.required("nic_gbps") /
                         std::max(1.0, row.required("gpus_per_node"));
     FORESHARD_TRY(row.error());
-    machines.push_back({row.text("machine"), rate * 1_Gbit_s});
+    machines.push_back({row.text("machine"), rate * 1_Gbit_s,
+                        row.text("source") + ' ' + row.text("comment")});
   }
   return machines;
 }
@@ -129,6 +171,8 @@ Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const 
                     .inter_net = cells.text("inter_net"),
                     .op = cells.text("op"),
                     .dtype = cells.text("dtype"),
+                    .hint = cells.text("algo_hint"),
+                    .notes = cells.text("notes"),
                     .gpus = cells.required_integer("num_gpus"),
                     .nodes = cells.required_integer("nodes"),
                     .bytes = cells.text("bytes") == "0" ? 0.0 : cells.number("bytes"),
@@ -148,7 +192,7 @@ Result<MeasuredGroup> measured_group(const CollectiveRow& row,
   if (row.nodes < 1 || row.gpus < 1 || row.gpus % row.nodes != 0)
     return Error{Error::Code::kUnsupported,
                  fmt::format("{} GPUs do not fill {} nodes", row.gpus, row.nodes)};
-  if (machine != nullptr) return group_on(row, *kind, *machine);
+  if (machine != nullptr) return group_on(row, *kind, *machine, loader);
   FORESHARD_ASSIGN(const auto device, device_of(row, loader));
   if (device.guessed_memory) result.assumed.emplace_back("gpu_memory");
   ClusterRequest request{
@@ -158,31 +202,43 @@ Result<MeasuredGroup> measured_group(const CollectiveRow& row,
         (row.intra_link.find(wiring.intra_link) != std::string::npos ||
          row.inter_net.find(wiring.intra_link) != std::string::npos))
       request.node = wiring.node;
-  if (row.nodes > 1) {
-    for (const KnownMachine& known : machines)
-      if (same_machine(row.machine, known.name)) request.internode_per_gpu = known.per_gpu;
-    if (!request.internode_per_gpu) result.assumed.emplace_back("network");
+  if (stated_no_nvlink(row.intra_link)) {
+    if (device.name == "H100-NVL") request.node = "pcie-8gpu-h100-nvl";
+    if (const auto peers = stated_peer_to_peer(row.intra_link))
+      request.pcie_switches = *peers ? 1 : request.gpus_per_node;
   }
+  FORESHARD_TRY(set_network(row, device.name, machines, loader, &request));
+  if (row.nodes > 1 && !request.internode_per_gpu) result.assumed.emplace_back("network");
   FORESHARD_ASSIGN(const auto config, cluster_for(request, loader));
   FORESHARD_ASSIGN(auto cluster, build_cluster(config));
   result.cluster = std::make_unique<ClusterView>(std::move(cluster));
   result.kind = *kind;
   result.switch_adds = row.switch_adds();
+  result.forms = stated_forms(row.hint, row.notes);
   auto& group = result.group;
   group.cluster = result.cluster.get();
   for (std::int32_t i = 0; i < row.gpus; ++i) group.devices.emplace_back(i);
   // Every rank sends to the next one; the transfer between nodes, if there is one, is last.
-  if (kind == comm::CollectiveKind::kSend)
-    group.devices = {DeviceId{static_cast<std::int32_t>(row.gpus) - 1}, DeviceId{0}};
+  if (kind == comm::CollectiveKind::kSend) {
+    FORESHARD_TRY(make_transfer(row.nodes, loader, &group));
+  }
   return result;
 }
 
+bool MeasuredGroup::allows(const comm::FormParameters& form) const {
+  using enum comm::CollectiveKind;
+  if (kind != kAllReduce && kind != kAllGather && kind != kReduceScatter) return true;
+  const bool may_use_nvls = forms.nvls && (switch_adds || kind == kAllGather);
+  if (!may_use_nvls && form.algorithm.starts_with("nvls")) return false;
+  const auto among = [](const std::vector<std::string>& names, std::string_view name) {
+    return names.empty() || std::ranges::find(names, name) != names.end();
+  };
+  return among(forms.algorithms, form.algorithm) &&
+         among(forms.protocols, comm::name_of(form.protocol));
+}
+
 comm::Parameters MeasuredGroup::allowed(comm::Parameters parameters) const {
-  const bool sums =
-      kind == comm::CollectiveKind::kAllReduce || kind == comm::CollectiveKind::kReduceScatter;
-  if (sums && !switch_adds)
-    std::erase_if(parameters.forms,
-                  [](const auto& form) { return form.algorithm.starts_with("nvls"); });
+  std::erase_if(parameters.forms, [&](const auto& form) { return !allows(form); });
   return parameters;
 }
 

@@ -18,19 +18,21 @@
 #include "strategies/comm/collective.h"
 #include "topology/cluster_config.h"
 #include "topology/cluster_view.h"
+#include "validate/accuracy/row_words.h"
 
 namespace foreshard::accuracy {
 
 struct CollectiveRow {
-  std::string id{}, source{}, machine{}, gpu{}, intra_link{}, inter_net{}, op{}, dtype{};
+  std::string id{}, source{}, machine{}, gpu{}, intra_link{}, inter_net{}, op{}, dtype{},
+      hint{}, notes{};
   std::int64_t gpus = 0, nodes = 0;
   std::optional<double> bytes{};  ///< The larger buffer of a rank. Empty where it is not said.
   double time_us = 0;
   std::string fault{};  ///< The first bad cell, with its line and column; else empty.
 
   /// Rows that are alike in it were measured on one group.
-  using Setup = std::tuple<std::string, std::string, std::string, std::string, std::int64_t,
-                           std::int64_t, std::string, bool>;
+  using Setup = std::tuple<std::string, std::string, std::string, std::string, std::string,
+                           std::int64_t, std::int64_t, std::string, bool, StatedForms>;
   Setup setup() const;
   /// NVLink switches do not add 8-bit integers.
   bool switch_adds() const { return dtype != "int8" && dtype != "uint8"; }
@@ -48,6 +50,7 @@ Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes la
 struct KnownMachine {
   std::string name;
   BytesPerSecond per_gpu;
+  std::string words{};  ///< What else is said of it.
 };
 /// Those of machines.csv beside a table; none if there is no such file.
 Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& table);
@@ -57,9 +60,12 @@ struct MeasuredGroup {
   std::unique_ptr<ClusterView> cluster;
   comm::Participants group;
   std::vector<std::string> assumed;  ///< What the row does not state.
-  /// Without the forms that the row's data type forbids.
-  comm::Parameters allowed(comm::Parameters parameters) const;
   bool switch_adds = true;
+  StatedForms forms{};
+  /// Neither the row's data type nor what it says of algorithms excludes it.
+  bool allows(const comm::FormParameters& form) const;
+  /// Those forms alone.
+  comm::Parameters allowed(comm::Parameters parameters) const;
 };
 /// \param machine  what the row was measured on, if that is known: its first nodes, and of each the
 ///     first devices. Null: a usual machine of the row's devices.

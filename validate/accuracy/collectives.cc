@@ -50,7 +50,7 @@ class Group {
     const Bytes bytes = *row.bytes * 1_B;
     const auto time = repertoire_->time(bytes);
     if (!time) return fail(time.error());
-    result.predicted = time->in_base();
+    result.predicted = (*time + stated_overhead(row.notes)).in_base();
     set_range(result, *range_);
     if (communicator_) {
       const auto estimates = comm::nccl::estimates(group_->kind, bytes, *communicator_, **tables_);
@@ -87,7 +87,7 @@ class Group {
 
   // Plugins of these networks overwrite NCCL's table.
   static bool has_own_tuner(std::string_view network) {
-    for (const std::string_view plugin : {"EFA", "ofi-nccl", "Slingshot"})
+    for (const std::string_view plugin : {"EFA", "ofi-nccl", "Slingshot", "TCPXO"})
       if (network.find(plugin) != std::string_view::npos) return true;
     return false;
   }

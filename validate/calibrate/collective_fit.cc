@@ -24,7 +24,7 @@ constexpr double kErrorScale = 0.1;  // of the logarithm of predicted / measured
 constexpr double kGenerationSpread = 0.5;
 constexpr double kPollingSpread = 0.25;
 constexpr double kTransportSpread = 1.0;
-constexpr std::size_t kTransportNumbers = 4;
+constexpr std::size_t kTransportNumbers = 5;
 // Of the least of several times. Begins smooth, so that forms which are not the fastest one at the
 // start are found too.
 constexpr std::array kSharpness{8.0, 200.0};
@@ -34,17 +34,19 @@ constexpr double kRowsOfMachine = 100;
 double number_of(const TransportNumbers& transport, std::size_t i) {
   const std::array<double, kTransportNumbers> numbers{
       transport.latency->in_base(), transport.rendezvous->in_base(),
-      transport.eager_limit->in_base(), *transport.exchange_efficiency};
+      transport.eager_limit->in_base(), *transport.exchange_efficiency,
+      transport.inject->in_base()};
   return numbers[i];
 }
 constexpr std::array<const char*, kTransportNumbers> kTransportNames{
-    "latency", "rendezvous", "eager limit", "exchange efficiency"};
+    "latency", "rendezvous", "eager limit", "exchange efficiency", "inject"};
 
 TransportNumbers with(TransportNumbers transport, const double* logarithms) {
   transport.latency.value = Seconds::from_base(std::exp(logarithms[0]));
   transport.rendezvous.value = Seconds::from_base(std::exp(logarithms[1]));
   transport.eager_limit.value = Bytes::from_base(std::exp(logarithms[2]));
   transport.exchange_efficiency.value = std::min(1.0, std::exp(logarithms[3]));
+  transport.inject.value = Seconds::from_base(std::exp(logarithms[4]));
   return transport;
 }
 
@@ -66,12 +68,6 @@ bool is_first_for(const comm::Parameters& start, std::size_t form, const std::st
         is_for(start.forms[i], generation))
       return false;
   return true;
-}
-
-bool allowed(const PreparedGroup& group, const comm::Algorithm& algorithm) {
-  const bool sums = group.measured.kind == comm::CollectiveKind::kAllReduce ||
-                    group.measured.kind == comm::CollectiveKind::kReduceScatter;
-  return group.measured.switch_adds || !sums || !algorithm.name.starts_with("nvls");
 }
 
 double time_of(const PreparedGroup::Candidate& candidate, const comm::FormParameters& form,
@@ -102,7 +98,8 @@ std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
       const auto& start = slots.start().forms[f];
       if (start.algorithm == candidate.algorithm->name &&
           is_first_for(slots.start(), f, group.generation) &&
-          comm::can_use(start.protocol, candidate.pattern, group.transport))
+          group.measured.allows(start) &&
+          comm::can_use(start, group.measured.kind, candidate.pattern, group.transport))
         forms.push_back({.form = f, .candidate = &candidate});
     }
   return forms;
@@ -153,7 +150,9 @@ class RowError final : public ceres::CostFunction {
         has_transport_ ? with(group_.transport.numbers, parameters[1]) : group_.transport.numbers;
     const double bytes = *row_.row.bytes;
     auto possible = possible_forms(forms_, slots_, parameters[0], transport, bytes);
-    residuals[0] = std::log(least(possible, sharpness_) / row_.measured) / kErrorScale;
+    const double time = least(possible, sharpness_);
+    const double share = time / (time + row_.overhead);
+    residuals[0] = std::log((time + row_.overhead) / row_.measured) / kErrorScale;
     if (jacobians == nullptr) return true;
     std::vector<double> moved(parameters[0], parameters[0] + slots_.all().size());
     if (jacobians[0] != nullptr) std::fill_n(jacobians[0], moved.size(), 0.0);
@@ -161,8 +160,8 @@ class RowError final : public ceres::CostFunction {
       std::fill_n(jacobians[1], kTransportNumbers, 0.0);
     for (const Possible& one : possible) {
       if (one.weight < 1e-3) continue;
-      const auto slope = [&](double time) {
-        return one.weight * std::log(time / one.time) / kErrorScale / kStep;
+      const auto slope = [&](double moved_time) {
+        return share * one.weight * std::log(moved_time / one.time) / kErrorScale / kStep;
       };
       if (jacobians[0] != nullptr) add_slopes(one, transport, bytes, slope, moved, jacobians[0]);
       if (!has_transport_ || jacobians[1] == nullptr) continue;
@@ -215,7 +214,7 @@ class Problem {
       auto& numbers = of_transport_[group->transport.numbers.name];
       networks_.try_emplace(group->transport.numbers.name, group->transport.numbers);
       if (!numbers.empty()) continue;
-      const std::array<double, kTransportNumbers> least{1e-7, 1e-7, 256, 0.05};
+      const std::array<double, kTransportNumbers> least{1e-7, 1e-7, 256, 0.05, 1e-7};
       for (std::size_t i = 0; i < kTransportNumbers; ++i)
         numbers.push_back(std::log(std::max(least[i], number_of(group->transport.numbers, i))));
     }
@@ -355,6 +354,7 @@ class Problem {
         *sourced = {**sourced, source, yaml::Evidence::kFitted};
       fitted.eager_limit = {*fitted.eager_limit, source, yaml::Evidence::kFitted};
       fitted.exchange_efficiency = {*fitted.exchange_efficiency, source, yaml::Evidence::kFitted};
+      if (*fitted.inject_limit > 0_B) fitted.inject = {*fitted.inject, source, yaml::Evidence::kFitted};
       result.parameters.transports.push_back(std::move(fitted));
     }
     for (const TransportNumbers& unmeasured : slots_.start().transports)
@@ -417,11 +417,10 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
   group->operation = row.op;
   const auto& members = group->measured.group;
   group->generation = generation_of(members.cluster->type_of(members.devices.front()));
-  if (row.nodes > 1) {
-    FORESHARD_ASSIGN(group->transport, comm::transport_of(members, start));
-  }
+  FORESHARD_ASSIGN(group->transport, comm::transport_of(members, start));
+  if (row.nodes == 1) group->transport.numbers = {};
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
-    if (algorithm.kind != group->measured.kind || !allowed(*group, algorithm)) continue;
+    if (algorithm.kind != group->measured.kind ) continue;
     auto pattern = algorithm.pattern(members);
     if (!pattern && pattern.error().code == Error::Code::kUnsupported) continue;
     if (!pattern) return pattern.error();
@@ -465,7 +464,8 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
                          prepared(row, machines, loader, start, machine ? &*machine : nullptr));
         group = input.groups.emplace_back(std::move(made));
       }
-      group->rows.push_back({row, row.time_us * 1e-6});
+      const double overhead = accuracy::stated_overhead(row.notes).in_base();
+      group->rows.push_back({row, row.time_us * 1e-6, overhead});
       ++input.rows;
     }
   }
@@ -551,7 +551,7 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
       outcome.size_class = accuracy::size_class(*row.row.bytes);
       outcome.measured = row.measured;
       FORESHARD_ASSIGN(const auto time, repertoire.time(bytes));
-      outcome.predicted = time.in_base();
+      outcome.predicted = time.in_base() + row.overhead;
       outcomes.push_back(std::move(outcome));
     }
   }

@@ -54,6 +54,7 @@ struct PreparedGroup {
   struct Row {
     accuracy::CollectiveRow row;
     double measured = 0;  ///< Seconds.
+    double overhead = 0;  ///< Of it, the benchmark's own.
   };
   std::vector<Row> rows;
 };

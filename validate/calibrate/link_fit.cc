@@ -95,7 +95,7 @@ Result<Prepared> prepared(const CollectiveSample& sample, const ClusterView& clu
         if (pattern.error().code == Error::Code::kUnsupported) continue;
         return pattern.error();
       }
-      if (!comm::can_use(form.protocol, *pattern, result.transport)) continue;
+      if (!comm::can_use(form, sample.kind, *pattern, result.transport)) continue;
       const comm::Demand demand = comm::demand_of(*pattern, cluster);
       result.candidates.push_back(
           {.form = f, .algorithm = &algorithm, .pattern = *std::move(pattern), .demand = demand});
@@ -155,8 +155,9 @@ std::vector<Field> fields_of(const comm::FormParameters& form, const Candidate& 
   } else if (demand.nvlink == slowest) {
     fields.push_back(Field::kPartNvlink);
   } else {
-    fields.push_back(demand.through_host && form.efficiency.host ? Field::kPartHost
-                                                                 : Field::kPartPcie);
+    const bool by_host =
+        demand.through_host / form.host_rate.in_base() > demand.pcie / form.efficiency.pcie;
+    fields.push_back(by_host ? Field::kHostRate : Field::kPartPcie);
   }
   return fields;
 }
@@ -174,11 +175,11 @@ LogNumber number_of(comm::FormParameters& form, Field field) {
   switch (field) {
     case Field::kPartNvlink:
     case Field::kPartPcie:
-    case Field::kPartHost:
     case Field::kPartNetwork:
       number.low = 1e-4;
       number.spread = kRateSpread;
       break;
+    case Field::kHostRate:
     case Field::kChannelRate:
     case Field::kNetworkChannelRate:
       number.low = 1e5;

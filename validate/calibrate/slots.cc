@@ -22,9 +22,10 @@ constexpr std::array<Bounds, kFields> kBounds{{
     {"hop over NVLink", 1e-8, 20e-6, 1.0},
     {"hop over PCIe", 1e-8, 40e-6, 1.0},
     {"hop over the network", 1e-7, 100e-6, 0.7},
+    {"hop over the network without bytes", 1e-7, 100e-6, 0.7},
     {"part of NVLink", 0.02, 1, 0.4},
     {"part of PCIe", 0.02, 1, 0.4},
-    {"part of PCIe through the host", 0.02, 1, 0.4},
+    {"rate of PCIe through the host", 1e8, 200e9, 0.4},
     {"part of the network", 0.02, 1, 0.4},
     {"bytes that open a channel", 256, 1 << 20, 1.0},
     {"turnaround", 1e-3, 3, 1.0},
@@ -49,18 +50,18 @@ double data_on_the_wire(comm::Protocol protocol) {
 }
 
 bool is_part_of_link(Field field) {
-  return field == Field::kPartNvlink || field == Field::kPartPcie || field == Field::kPartHost ||
-         field == Field::kPartNetwork;
+  return field == Field::kPartNvlink || field == Field::kPartPcie || field == Field::kPartNetwork;
 }
 
 bool is_start_up(Field field) {
   return field == Field::kBase || field == Field::kHopNvlink || field == Field::kHopPcie ||
-         field == Field::kHopNetwork;
+         field == Field::kHopNetwork || field == Field::kHopEmpty;
 }
 
 // Of LL, which has neither fence nor proxy inside a node: launch and polling of flags.
 bool polls(const comm::FormParameters& form, Field field) {
-  return form.protocol == comm::Protocol::kLl && is_start_up(field) && field != Field::kHopNetwork;
+  return form.protocol == comm::Protocol::kLl && is_start_up(field) &&
+         field != Field::kHopNetwork && field != Field::kHopEmpty;
 }
 
 bool runs_ring_primitives(const std::string& algorithm) {
@@ -71,7 +72,10 @@ bool runs_ring_primitives(const std::string& algorithm) {
 std::string slot_name(const comm::FormParameters& form, Field field) {
   const std::string family = runs_ring_primitives(form.algorithm) ? "ring" : form.algorithm;
   const std::string protocol(comm::name_of(form.protocol));
-  if (field == Field::kBase && form.algorithm == "nvls_tree") return "nvls Simple base";
+  // Inside a node a tree of switches does what one switch does (NCCL 2.28, src/graph/tuning.cc: one
+  // efficiency for both).
+  if (form.algorithm == "nvls_tree" && (field == Field::kBase || field == Field::kPartNvlink))
+    return std::string("nvls Simple ") + name_of(field);
   if (is_start_up(field) || field == Field::kTurnaround || field == Field::kChannelRate)
     return family + " " + protocol + " " + name_of(field);
   return form.algorithm + " " + protocol + " " + name_of(field);
@@ -93,12 +97,14 @@ double value_of(const comm::FormParameters& form, Field field) {
       return form.hop.pcie.value_or(0_s).in_base();
     case Field::kHopNetwork:
       return form.hop.network.in_base();
+    case Field::kHopEmpty:
+      return form.hop.network_empty.value_or(0_s).in_base();
     case Field::kPartNvlink:
       return form.efficiency.nvlink;
     case Field::kPartPcie:
       return form.efficiency.pcie;
-    case Field::kPartHost:
-      return form.efficiency.host.value_or(0);
+    case Field::kHostRate:
+      return form.host_rate.in_base();
     case Field::kPartNetwork:
       return form.efficiency.network;
     case Field::kChannelBytes:
@@ -128,14 +134,17 @@ void set_value(comm::FormParameters& form, Field field, double value) {
     case Field::kHopNetwork:
       form.hop.network = Seconds::from_base(value);
       return;
+    case Field::kHopEmpty:
+      form.hop.network_empty = Seconds::from_base(value);
+      return;
     case Field::kPartNvlink:
       form.efficiency.nvlink = value;
       return;
     case Field::kPartPcie:
       form.efficiency.pcie = value;
       return;
-    case Field::kPartHost:
-      form.efficiency.host = value;
+    case Field::kHostRate:
+      form.host_rate = BytesPerSecond::from_base(value);
       return;
     case Field::kPartNetwork:
       form.efficiency.network = value;

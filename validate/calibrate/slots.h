@@ -16,16 +16,17 @@ enum class Field : std::uint8_t {
   kHopNvlink,
   kHopPcie,
   kHopNetwork,
+  kHopEmpty,
   kPartNvlink,
   kPartPcie,
-  kPartHost,
+  kHostRate,
   kPartNetwork,
   kChannelBytes,
   kTurnaround,
   kChannelRate,
   kNetworkChannelRate,
 };
-inline constexpr std::size_t kFields = 12;
+inline constexpr std::size_t kFields = 13;
 const char* name_of(Field field);
 
 double value_of(const comm::FormParameters& form, Field field);

@@ -37,10 +37,12 @@ std::string text_of(const comm::FormParameters& form) {
                       micro(form.base));
   text += fmt::format("    hop: {{nvlink: {}, ", micro(form.hop.nvlink));
   if (form.hop.pcie) text += fmt::format("pcie: {}, ", micro(*form.hop.pcie));
-  text += fmt::format("network: {}}}\n", micro(form.hop.network));
+  text += fmt::format("network: {}", micro(form.hop.network));
+  if (form.hop.network_empty)
+    text += fmt::format(", network_empty: {}", micro(*form.hop.network_empty));
+  text += "}\n";
   text += fmt::format("    efficiency: {{nvlink: {}, pcie: {}, ", part(form.efficiency.nvlink),
                       part(form.efficiency.pcie));
-  if (form.efficiency.host) text += fmt::format("host: {}, ", part(*form.efficiency.host));
   text += fmt::format("network: {}}}\n", part(form.efficiency.network));
   if (form.channels) text += fmt::format("    channels: {}\n", *form.channels);
   if (form.network_channels > 1)
@@ -49,6 +51,8 @@ std::string text_of(const comm::FormParameters& form) {
     text += fmt::format("    network_channel_rate: {}\n", giga(form.network_channel_rate));
   if (std::isfinite(form.channel_rate.in_base()))
     text += fmt::format("    channel_rate: {}\n", giga(form.channel_rate));
+  if (std::isfinite(form.host_rate.in_base()))
+    text += fmt::format("    host_rate: {}\n", giga(form.host_rate));
   if (form.channel_bytes > 0_B)
     text += fmt::format("    channel_bytes: {}\n", kibi(form.channel_bytes));
   if (std::isfinite(form.largest_message.in_base()))
@@ -67,11 +71,16 @@ std::string sourced(const std::string& key, const std::string& value, const T& n
 }
 
 std::string text_of(const TransportNumbers& transport) {
-  const auto& [name, latency, rendezvous, eager_limit, efficiency] = transport;
-  return fmt::format("  - name: {}\n", name) + sourced("latency", micro(*latency), latency) +
-         sourced("rendezvous", micro(*rendezvous), rendezvous) +
-         sourced("eager_limit", kibi(*eager_limit), eager_limit) +
-         sourced("exchange_efficiency", part(*efficiency), efficiency);
+  const auto& [name, latency, rendezvous, eager_limit, efficiency, inject, limit] = transport;
+  std::string text = fmt::format("  - name: {}\n", name) +
+                     sourced("latency", micro(*latency), latency) +
+                     sourced("rendezvous", micro(*rendezvous), rendezvous) +
+                     sourced("eager_limit", kibi(*eager_limit), eager_limit) +
+                     sourced("exchange_efficiency", part(*efficiency), efficiency);
+  if (*limit > 0_B)
+    text += sourced("inject", micro(*inject), inject) +
+            sourced("inject_limit", all_digits(*limit), limit);
+  return text;
 }
 
 std::string text_of(const comm::Choice& choice) {

@@ -45,10 +45,14 @@ class LinkTimes {
   Status prepare() {
     const auto count = static_cast<std::int32_t>(group_->devices.size());
     routes_.resize(group_->devices.size() * group_->devices.size());
+    kinds_.resize(routes_.size());
     for (std::int32_t from = 0; from < count; ++from) {
       for (std::int32_t to = 0; to < count; ++to) {
         if (from == to) continue;
         FORESHARD_ASSIGN(auto route, route_between(*group_, from, to));
+        kinds_[slot(from, to)] = route.widest_kind != LinkKind::kNvLink ? 2
+                                 : route.links.size() > 1               ? 1
+                                                                        : 0;
         for (const RoutedLink& routed : route.links) {
           const auto [place, is_new] =
               index_.try_emplace(routed.link, static_cast<int>(index_.size()));
@@ -60,6 +64,14 @@ class LinkTimes {
     }
     times_.assign(index_.size(), 0.0);
     return {};
+  }
+
+  // The slowest kind of hop that the ring takes: a link of two members, a relay over NVLink, more.
+  int kind_of(const Ring& ring) const {
+    int kind = 0;
+    for (std::size_t i = 0; i < ring.size(); ++i)
+      kind = std::max(kind, kinds_[slot(ring[i], ring[(i + 1) % ring.size()])]);
+    return kind;
   }
 
   void add(const Ring& ring, double weight) {
@@ -81,6 +93,7 @@ class LinkTimes {
   const Participants* group_;
   std::map<LinkId, int> index_;
   std::vector<std::vector<std::pair<int, double>>> routes_;
+  std::vector<int> kinds_;  // As routes_.
   std::vector<double> times_;
 };
 
@@ -179,7 +192,8 @@ Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::s
   return ring;
 }
 
-// Adds, one after another, the ring that leaves the busiest link (then all links) least busy, and
+// Of the orders whose hops are of the best kind (NCCL takes a slower kind of path only where it found
+// no ring without: src/graph/search.cc, v2.28) adds, one after another, the ring that leaves the busiest link (then all links) least busy, and
 // keeps as many as give the best rate.
 Result<std::vector<Ring>> search_rings(const Participants& group) {
   LinkTimes times(group);
@@ -188,7 +202,12 @@ Result<std::vector<Ring>> search_rings(const Participants& group) {
   std::vector<Ring> candidates;
   Ring order(group.devices.size());
   std::iota(order.begin(), order.end(), 0);
+  int kind = std::numeric_limits<int>::max();
   do {
+    const int own = times.kind_of(order);
+    if (own > kind) continue;
+    if (own < kind) candidates.clear();
+    kind = own;
     candidates.push_back(order);
   } while (std::next_permutation(order.begin() + 1, order.end()));
 

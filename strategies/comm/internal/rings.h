@@ -36,7 +36,7 @@ std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
 ///
 /// On one node it is one ring where a switch joins the members, all rings are then alike; between
 /// members with links of their own, the set of up to 12 rings that the links carry fastest, found
-/// greedily among all orders (up to 8 members).
+/// greedily among all orders (up to 8 members) that need no relay, or else no PCIe.
 /// \return kInfeasible where there is no route.
 Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group);
 

@@ -1,9 +1,12 @@
 // Every algorithm on clusters small enough to work it out by hand.
 #include <gtest/gtest.h>
 
+#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
 
 #include "strategies/comm/collective.h"
+#include "topology/cluster_builder.h"
+#include "topology/cluster_config.h"
 
 namespace foreshard::comm {
 namespace {
@@ -161,6 +164,23 @@ TEST(RingInAMesh, UsesAllLinksEvenly) {
   EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 4.006, 1e-9);
 }
 
+// The first five GPUs of a DGX-1: GPU 4 has a link to GPU 0 alone, so what it sends to another one
+// passes GPU 0. No ring is over PCIe, and six GPUs, which a ring of links of their own joins, need
+// no relay.
+TEST(RingInAMesh, PassesAGpuWhereTwoHaveNoLink) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  const auto config = loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-1v}", "c.yaml");
+  ASSERT_TRUE(config) << config.error().message;
+  const auto cluster = *build_cluster(*config);
+  for (const std::int32_t members : {5, 6}) {
+    const auto flat = (*flat_forms(CollectiveKind::kAllReduce, first(cluster, members),
+                                   ideal_parameters()))[0];
+    EXPECT_EQ(flat.algorithm, "ring");
+    for (const LinkLoad& load : flat.loads)
+      EXPECT_EQ(cluster.links()[load.link.index()].kind, LinkKind::kNvLink) << members;
+  }
+}
+
 // Two nodes: each is the root of one tree with half the bytes; it sends that half down and the
 // other up. So each sends the whole buffer once; a ring of two does, too.
 TEST(TreeAllReduce, OfTwoNodesSendsTheBufferOnce) {
@@ -254,6 +274,46 @@ TEST(Forms, ChannelsHaveARateOfTheirOwn) {
   parameters.forms[0].efficiency.nvlink = 0.1;
   EXPECT_NEAR(time(100_kB), 10, 1e-9);
   EXPECT_NEAR(time(1_MB), 100, 1e-9);
+}
+
+// Of a transfer whose communicator has one channel for a peer, one carries: twice the time.
+TEST(Forms, TransfersHaveTheChannelsOfTheirCommunicator) {
+  const auto cluster = rails(2, 1);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "direct";
+  form.network_channels = 2;
+  form.network_channel_rate = 5_GB_s;
+  parameters.forms.push_back(form);
+  Participants group = everyone(cluster);
+  group.peer_channels = 1;
+  const auto forecast = predict(CollectiveKind::kSend, 100_MB, group, parameters);
+  ASSERT_TRUE(forecast);
+  EXPECT_NEAR(forecast->time / 1_ms, 20.003, 1e-9);
+}
+
+// Two devices on sockets of their own, PCIe 63 GB/s, of which 10 GB/s go through the host: 100 MB
+// take 10 ms and not 1.6, and the same on one switch, which needs no host, still 1.6.
+TEST(Forms, GoThroughTheHostAtARateOfItsOwn) {
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "direct";
+  form.host_rate = 10_GB_s;
+  parameters.forms.push_back(form);
+  const auto time = [&](bool one_switch) {
+    ClusterView::Builder builder("hosts");
+    const auto type = builder.add_device_type(DeviceType{});
+    const auto node = builder.add_node();
+    const auto kind = one_switch ? VertexKind::kPcieSwitch : VertexKind::kSocket;
+    const auto middle = builder.add_vertex(kind, "middle", node);
+    for (const char* name : {"gpu0", "gpu1"})
+      builder.connect(builder.vertex_of(builder.add_device(type, name, node)), middle,
+                      {.kind = LinkKind::kPcie, .bandwidth = 62.5_GB_s, .latency = 0_us});
+    const auto cluster = std::move(builder).build();
+    return predict(CollectiveKind::kSend, 100_MB, everyone(cluster), parameters)->time / 1_ms;
+  };
+  EXPECT_NEAR(time(false), 10, 1e-9);
+  EXPECT_NEAR(time(true), 1.6, 1e-9);
 }
 
 // Two channels of 10 GB/s also copy the half of an all-to-all that a member of two keeps: 20 MB in

@@ -5,6 +5,7 @@
 #include "tests/strategies/comm/nccl_nodes.h"
 
 #include "strategies/comm/collective.h"
+#include "strategies/comm/nccl/peer_channels.h"
 #include "topology/cluster_builder.h"
 
 namespace foreshard::comm::nccl {
@@ -49,6 +50,21 @@ TEST(Search, FindsSixRingsInTheHybridCubeMesh) {
   EXPECT_EQ(text(v100.ring), "6 x 20");
   EXPECT_EQ(v100.channels, 12);
   EXPECT_FALSE(v100.has_nvswitch);
+}
+
+// 16 channels: up to 32 ranks a peer has two of them, beyond one. 12 count as 16.
+TEST(PeerChannels, AreTwoUnlessChannelsWouldHaveEightOperations) {
+  const auto channels = [](std::int64_t members, std::int64_t all) {
+    Communicator communicator;
+    communicator.members = members;
+    communicator.channels = all;
+    return peer_channels(communicator);
+  };
+  EXPECT_EQ(channels(2, 1), 2);
+  EXPECT_EQ(channels(3, 1), 1);
+  EXPECT_EQ(channels(32, 16), 2);
+  EXPECT_EQ(channels(33, 16), 1);
+  EXPECT_EQ(channels(32, 12), 2);
 }
 
 // Four A100, four links of 20 GB/s between each two: K4 has three pairs of opposite cycles, which

@@ -126,6 +126,54 @@ TEST(Parameters, TakeTheirOwnNumbersOfATransportOrThoseThatItGives) {
   EXPECT_GT(time(parameters), fitted);
 }
 
+// Settings that come with a transport hold inside a node as well, but not for sends to all.
+TEST(Parameters, TakeOnlyFormsThatTheSettingsOfATransportLeave) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  auto config = *loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-h100}", "c.yaml");
+  config.node->value.nics->transport =
+      yaml::Ref<Transport>{*loader.read_ref<Transport>("gpudirect-tcpxo"), "gpudirect-tcpxo"};
+  const auto cluster = *build_cluster(config);
+  const Parameters parameters = *nccl();
+  const auto forms = flat_forms(CollectiveKind::kAllReduce, everyone(cluster), parameters);
+  ASSERT_TRUE(forms) << forms.error().message;
+  for (const FlatCollective& form : *forms) {
+    EXPECT_TRUE(form.algorithm == "ring" || form.algorithm == "tree") << form.algorithm;
+    EXPECT_EQ(form.protocol, "Simple");
+  }
+  EXPECT_GT(flat_forms(CollectiveKind::kAllToAll, everyone(cluster), parameters)->size(), 1U);
+}
+
+TEST(Parameters, RefuseSettingsThatNoLibraryKnows) {
+  const auto fault = [](const std::string& text) {
+    const auto read = yaml::Loader().read_text<Transport>("{name: mine, " + text + "}", "t.yaml");
+    return read ? "accepted" : read.error().message;
+  };
+  EXPECT_EQ(fault("algorithms: [ring, pat], protocols: [LL128]"), "accepted");
+  EXPECT_THAT(fault("algorithms: [rings]"), HasSubstr("unknown 'rings'; there are ring, tree"));
+  EXPECT_THAT(fault("protocols: [simple]"),
+              HasSubstr("unknown 'simple'; there are LL, LL128, Simple"));
+}
+
+// Eight nodes of one member each send seven messages: those of at most 192 B, which commands carry,
+// cost 10 us more each, those without bytes 3 us less.
+TEST(Parameters, MessagesThatCommandsCarryTakeLonger) {
+  const auto time = [&](Bytes bytes, bool special) {
+    Parameters parameters{.name = "test", .forms = {}};
+    FormParameters form;
+    form.algorithm = "pairwise";
+    form.hop.network = 5_us;
+    if (special) form.hop.network_empty = 2_us;
+    parameters.forms.push_back(form);
+    if (special)
+      parameters.transports.push_back({.inject = {.value = 10_us}, .inject_limit = {.value = 192_B}});
+    const auto cluster = rails(8, 1);
+    return predict(CollectiveKind::kAllToAll, bytes, everyone(cluster), parameters)->time / 1_us;
+  };
+  EXPECT_NEAR(time(8 * 192_B, true) - time(8 * 192_B, false), 70, 1e-9);
+  EXPECT_NEAR(time(8 * 200_B, true) - time(8 * 200_B, false), 0, 1e-9);
+  EXPECT_NEAR(time(0_B, true) - time(0_B, false), -21, 1e-9);
+}
+
 TEST(Parameters, RefuseTwoSetsOfNumbersOfOneTransport) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
                        .overrides = {{"transports.1.name", "efa"}}});
