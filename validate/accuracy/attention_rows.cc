@@ -1,6 +1,7 @@
 // Tables of fused attention: times, rates read off charts, rates of several implementations.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -43,6 +44,17 @@ Seconds time_at(const KernelRow& row, double tflops) {
   return tflops > 0 ? flops / (tflops * 1_TFLOP_s) : Seconds();
 }
 
+// vLLM copies keys and values into its cache before its attention reads them from there.
+void add_cache(KernelRow& row, std::string_view kernel) {
+  if (!kernel.starts_with("vllm")) return;
+  const auto attention = std::get<Attention>(row.kernels.front());
+  row.kernels.emplace_back(
+      Pass{.kind = PassKind::kTranspose,
+           .rows = attention.batch * attention.key_length,
+           .columns = attention.kv_heads * (attention.head_dim + attention.value_width()),
+           .dtype = attention.dtype});
+}
+
 // Not one kernel but a product, a softmax over all scores, and another product.
 bool unfused(std::string_view implementation) {
   return contains(implementation, "unfused") || implementation == "pyt_math";
@@ -74,7 +86,6 @@ struct Remark {
   std::string_view obstacle;
 };
 constexpr std::array kRemarks{
-    Remark{"window", "sliding-window attention is not modelled"},
     Remark{"beside DeepEP", "measured beside other kernels"},
     Remark{"locked", "measured at locked clocks"},
 };
@@ -88,10 +99,18 @@ std::string obstacle_of(const Cells& cells, std::string_view implementation, boo
   if (unfused(implementation)) return "attention that is not fused is several kernels";
   if (contains(cells.text("dtype"), "fp8") || contains(implementation, "fp8"))
     return "attention in 8 bits is not modelled";
-  if (cells.text("head_dim_qk") != cells.text("head_dim_v"))
-    return fmt::format("attention with heads of {} and {} elements is not modelled",
-                       cells.text("head_dim_qk"), cells.text("head_dim_v"));
   return "";
+}
+
+// Of a note such as "cudnn 91901 window 1024"; 0 where it names none.
+std::int64_t window_of(const Cells& cells) {
+  constexpr std::string_view kWord = "window ";
+  const std::string_view note = cells.text("note");
+  const std::size_t at = note.find(kWord);
+  std::int64_t window = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(note.data() + at + kWord.size(), note.data() + note.size(), window);
+  return window;
 }
 
 }  // namespace
@@ -114,6 +133,7 @@ std::vector<KernelRow> attention_rows(const CsvTable& table, std::string_view na
                  .causal = cells.text("causal") != "0",
                  .dtype = dtype_of(cells, row)},
                 *directions_of("fwd"));
+    add_cache(row, cells.text("kernel_source"));
     add(rows, std::move(row), cells);
   }
   return rows;
@@ -171,7 +191,9 @@ std::vector<KernelRow> attention_rate_rows(const CsvTable& table, std::string_vi
                           .query_length = length,
                           .key_length = length,
                           .head_dim = cells.required_integer("head_dim_qk"),
+                          .value_dim = cells.integer("head_dim_v").value_or(0),
                           .causal = cells.text("causal") != "0",
+                          .window = window_of(cells),
                           .implementation = implementation_of(cells.text("implementation"))};
       if (row.obstacle.empty()) attention.dtype = dtype_of(cells, row);
       set_kernels(row, attention, *directions);

@@ -1,7 +1,8 @@
 // SimuMax's tables of reached shares of the peak, by a text that describes the shape:
 //
 //     matmul        b=1, m=7168, k=4096, n=18432, layout=NT, accumulate=True, out_dtype=bf16
-//     group_matmul  ng=32, M=1024, N=7168, K=2048, dtype=bf16, stage=fwd, accumulate=False
+//     group_matmul  ng=32, M=1024, N=7168, K=2048, dtype=bf16, stage=fwd, accumulate=False,
+//     main_grad_dtype=fp32
 //     sdp_fwd       batch=1, seq_len=4096, head_num=32, kv_head_num=8, qk_head_dim=128,
 //     v_head_dim=128
 //
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <utility>
 
 #include "validate/accuracy/kernel_rows.h"
 
@@ -53,20 +55,24 @@ void set_gemm(KernelRow& row, const Key& key) {
                       .accumulate = key.word("accumulate") == "True"}};
 }
 
+// The shape is the forward product's, whatever the stage.
 void set_grouped(KernelRow& row, const Key& key) {
   row.operation = "grouped_gemm";
-  row.kernels = {Gemm{.batch = key.number("ng"),
-                      .m = key.number("M"),
-                      .n = key.number("N"),
-                      .k = key.number("K"),
-                      .accumulate = key.word("accumulate") == "True"}};
+  Gemm gemm{
+      .batch = key.number("ng"),
+      .m = key.number("M"),
+      .n = key.number("N"),
+      .k = key.number("K"),
+      .accumulate = key.word("accumulate") == "True" && key.word("main_grad_dtype") == "fp32"};
+  if (key.word("stage") == "bwd_grad_act") std::swap(gemm.n, gemm.k);
+  if (key.word("stage") == "bwd_grad_w")
+    gemm = {
+        .batch = gemm.batch, .m = gemm.n, .n = gemm.k, .k = gemm.m, .accumulate = gemm.accumulate};
+  row.kernels = {gemm};
 }
 
 void set_attention(KernelRow& row, const Key& key, Direction direction) {
   row.operation = direction == Direction::kForward ? "attention_fwd" : "attention_bwd";
-  if (key.word("qk_head_dim") != key.word("v_head_dim"))
-    row.obstacle = fmt::format("attention with heads of {} and {} elements is not modelled",
-                               key.word("qk_head_dim"), key.word("v_head_dim"));
   const std::int64_t length = key.number("seq_len");
   row.kernels = {Attention{.batch = key.number("batch"),
                            .query_heads = key.number("head_num"),
@@ -74,6 +80,7 @@ void set_attention(KernelRow& row, const Key& key, Direction direction) {
                            .query_length = length,
                            .key_length = length,
                            .head_dim = key.number("qk_head_dim"),
+                           .value_dim = key.number("v_head_dim"),
                            .causal = true,
                            .direction = direction}};
 }

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
+
 #include "validate/accuracy/kernel_rows.h"
 
 namespace foreshard::accuracy {
@@ -13,7 +15,21 @@ std::optional<DType> dtype_named(std::string_view name) {
   if (name == "bfloat16") return DType::kBf16;
   if (name == "float16" || name == "half") return DType::kFp16;
   if (name == "float32") return DType::kFp32;
+  // One scale for 128 x 128 weights and for 128 of an activation, as DeepGEMM has them.
+  if (name == "fp8_block" || name == "fp8 block-scaled") return DType::kFp8;
   return find_dtype(name);
+}
+
+// What a linear layer of TensorRT-LLM does to its input, which arrives in 16 bits: with one scale
+// for all it looks for the largest element, makes the scale and casts; in blocks it casts at once.
+std::vector<Kernel> casts_of(const Cells& cells, const Gemm& gemm) {
+  if (gemm.dtype != DType::kFp8 || !contains(cells.text("source"), "/trtllm/")) return {};
+  const auto over = [](PassKind kind, std::int64_t rows, std::int64_t columns) {
+    return Pass{.kind = kind, .rows = rows, .columns = columns};
+  };
+  const Pass cast = over(PassKind::kQuantize, gemm.m, gemm.k);
+  if (gemm.scales == Scales::kBlocks) return {cast};
+  return {over(PassKind::kReduce, gemm.m, gemm.k), over(PassKind::kUnary, 1, 1), cast};
 }
 
 std::vector<KernelRow> gemm_rows(const CsvTable& table, std::string_view name) {
@@ -22,10 +38,14 @@ std::vector<KernelRow> gemm_rows(const CsvTable& table, std::string_view name) {
     Cells cells(table, line, name);
     KernelRow row = kernel_row(cells, "gemm");
     row.measured = cells.required("time_us") * 1_us;
-    row.kernels = {Gemm{.m = cells.required_integer("m"),
-                        .n = cells.required_integer("n"),
-                        .k = cells.required_integer("k"),
-                        .dtype = dtype_of(cells, row)}};
+    const Gemm gemm{
+        .m = cells.required_integer("m"),
+        .n = cells.required_integer("n"),
+        .k = cells.required_integer("k"),
+        .dtype = dtype_of(cells, row),
+        .scales = contains(cells.text("dtype"), "block") ? Scales::kBlocks : Scales::kTensor};
+    row.kernels = casts_of(cells, gemm);
+    row.kernels.emplace_back(gemm);
     add(rows, std::move(row), cells);
   }
   return rows;
@@ -148,6 +168,7 @@ const std::vector<KernelFormat>& kernel_formats() {
   static const std::vector<KernelFormat> formats{
       {"layers of serving", {"op", "tokens_m", "n_or_hidden", "k", "time_us"}, serving_layer_rows},
       {"layers of training", {"op", "params", "fwd_us", "bwd_us"}, training_layer_rows},
+      {"experts", {"tokens", "hidden", "expert_ffn", "topk", "experts", "time_us"}, expert_rows},
       {"efficiencies", {"op", "key", "efficiency", "tflops"}, efficiency_rows},
       {"norms", {"norm", "rows", "columns", "fwd_ms", "bwd_ms"}, norm_rows},
       {"elementwise", {"op", "m", "n", "time_us"}, elementwise_rows},

@@ -58,5 +58,6 @@ std::vector<KernelRow> attention_rate_rows(const CsvTable& table, std::string_vi
 std::vector<KernelRow> serving_layer_rows(const CsvTable& table, std::string_view name);
 std::vector<KernelRow> training_layer_rows(const CsvTable& table, std::string_view name);
 std::vector<KernelRow> efficiency_rows(const CsvTable& table, std::string_view name);
+std::vector<KernelRow> expert_rows(const CsvTable& table, std::string_view name);
 
 }  // namespace foreshard::accuracy

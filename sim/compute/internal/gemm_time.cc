@@ -42,6 +42,14 @@ Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
           .multiprocessors = *device.multiprocessors};
 }
 
+// What a tile takes longer that adds to fp32 numbers, which it reads and writes, than one that
+// writes 16 bits.
+Seconds adding(const Gemm& g, GemmTile tile, const Setting& s) {
+  if (!g.accumulate) return {};
+  const Bytes element = 2 * size_of(DType::kFp32) - size_of(DType::kBf16);
+  return count(tile.m) * count(tile.n) * element / s.operand_rate;
+}
+
 OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEfficiency& e,
                   const Setting& s) {
   const std::int64_t units = g.batch * parts(g.m, tile.m) * parts(g.n, tile.n) * split;
@@ -52,7 +60,8 @@ OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEf
   const Flops work = 2.0 * count(tile.m) * count(tile.n) * depth * 1_FLOP;
   const Bytes operands =
       count(std::min(tile.m, g.m) + std::min(tile.n, g.n)) * depth * size_of(g.dtype);
-  const Seconds one = e.tile_overhead + std::max(work / s.rate, operands / s.operand_rate);
+  const Seconds one =
+      e.tile_overhead + std::max(work / s.rate, operands / s.operand_rate) + adding(g, tile, s);
 
   OperatorTime time{.compute = count(waves) * one,
                     .memory = bytes_of(g) / s.bandwidth,

@@ -205,7 +205,7 @@ bool has_aligned_rows(const Gemm& gemm) {
   constexpr double kLoad = 16;  // bytes
   const double bytes = size_of(gemm.dtype) / 1_B;
   const auto loads = [&](std::int64_t row) { return std::fmod(count(row) * bytes, kLoad) == 0; };
-  return bytes >= 4 || (loads(gemm.n) && loads(gemm.k));
+  return bytes >= 4 || (loads(gemm.n) && loads(gemm.accumulate ? gemm.m : gemm.k));
 }
 
 std::string_view name_of(Scales scales) {

@@ -57,9 +57,9 @@ struct Gemm {
   auto operator<=>(const Gemm&) const = default;
 };
 /// Whether the rows of all its matrices are multiples of 16 bytes long, which is what the loads of
-/// the matrix units want, or its type has at least 4 bytes.
-/// Not modelled: products whose k lies across the rows of both operands (a weight's gradient over
-/// an odd number of tokens) are none the slower.
+/// the matrix units want, or its type has at least 4 bytes. Of a product that adds to a weight's
+/// gradient in fp32, k (tokens) lies across the rows of both operands: any number will do.
+/// Not modelled: that this holds of other gradients of weights, too.
 bool has_aligned_rows(const Gemm& gemm);
 
 /// Whose kernel computes attention. What each reaches on a device says the device's efficiency

@@ -182,6 +182,9 @@ TEST(Kernel, RowsOfFourBitsAreAligned) {
   EXPECT_TRUE(aligned(32, 64));
   EXPECT_FALSE(aligned(16, 64));
   EXPECT_FALSE(aligned(32, 33));
+  // 33 tokens lie across the rows of both operands of a weight's gradient, whose own have 16.
+  EXPECT_TRUE(has_aligned_rows(Gemm{.m = 16, .n = 16, .k = 33, .accumulate = true}));
+  EXPECT_FALSE(has_aligned_rows(Gemm{.m = 12, .n = 16, .k = 33, .accumulate = true}));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ DeviceType toy_device() {
   device.tensor_peak["bf16"].value = 100_TFLOP_s;
   device.vector_peak.value = 10_TFLOP_s;
   device.multiprocessors.value = 10;
+  device.compute_capability.value = 70;  // none that FlashAttention is for
 
   DeviceEfficiency& efficiency = device.efficiency.value;
   efficiency.gemm.rate = 1;

@@ -105,16 +105,21 @@ TEST_F(Score, Collectives) {
   EXPECT_THAT(report.rows[4].reason, HasSubstr("'scan'"));
 }
 
-// 4096^3 in bf16 is 137 GFLOP: at 989 TFLOP/s 139 us.
+// 4096^3 in bf16 is 137 GFLOP: at 989 TFLOP/s 139 us. In fp8 with scales of blocks 69 us; what
+// TensorRT-LLM casts before it are 4096^2 elements of 2 B in and 1 B out: 15 us at 3.35 TB/s.
 TEST_F(Score, Products) {
   const Report report =
       of("source,gpu,kernel_source,dtype,m,n,k,time_us\n"
          "x@1:y,H100-SXM5-80GB,k,bfloat16,4096,4096,4096,190\n"
-         "x@1:y,H100-SXM5-80GB,k,fp8_block,4096,4096,4096,100\n");
+         "x@1:y,H100-SXM5-80GB,k,fp8_block,4096,4096,4096,100\n"
+         "x@1:h100/trtllm/1,H100-SXM5-80GB,k,fp8_block,4096,4096,4096,120\n");
   EXPECT_EQ(report.rows[0].id, "table.csv:2");
   EXPECT_GT(*report.rows[0].predicted, 139e-6);
   EXPECT_LT(*report.rows[0].predicted, 280e-6);
-  EXPECT_THAT(report.rows[1].reason, HasSubstr("fp8_block"));
+  EXPECT_EQ(report.rows[1].status, RowStatus::kOk);
+  EXPECT_GT(*report.rows[1].predicted, 69e-6);
+  EXPECT_LT(*report.rows[1].predicted, *report.rows[0].predicted);
+  EXPECT_GT(*report.rows[2].predicted, *report.rows[1].predicted + 15e-6);
 }
 
 TEST_F(Score, AttentionKernels) {
@@ -123,6 +128,15 @@ TEST_F(Score, AttentionKernels) {
          "x,A100-SXM4-80GB,k,1,4096,32,8,128,800\n");
   EXPECT_EQ(report.overall.ok, 1);
   EXPECT_GT(*report.rows[0].predicted, 200e-6);
+}
+
+// vLLM first copies 4,096 x 8 x 256 elements into its cache: 34 MB in all, 16 us at 2.04 TB/s.
+TEST_F(Score, AttentionOfServingFillsItsCache) {
+  const Report report =
+      of("source,gpu,kernel_source,batch,seqlen,q_heads,kv_heads,head_dim,time_us\n"
+         "x,A100-SXM4-80GB,k,1,4096,32,8,128,800\n"
+         "x,A100-SXM4-80GB,vllm_flash_attn,1,4096,32,8,128,800\n");
+  EXPECT_GT(*report.rows[1].predicted, *report.rows[0].predicted + 16e-6);
 }
 
 // The same kernels in every format, by hand: 16 x 16 queries and keys have 4 x 16^2 x 64 FLOP a
@@ -143,8 +157,9 @@ TEST_F(Score, AttentionRatesCountBothDirections) {
   EXPECT_DOUBLE_EQ(*report.rows[2].measured, 3.5 * forward / 400e12);
   EXPECT_GT(*report.rows[1].predicted, *report.rows[0].predicted);
   EXPECT_EQ(report.rows[1].kernel, "attention_bwd on H100-SXM");
-  EXPECT_THAT(report.rows[3].reason, HasSubstr("192 and 128"));
-  EXPECT_THAT(report.rows[4].reason, HasSubstr("window"));
+  // Heads of 192 and 128 have 832 / 640 of the products; a window of 128 of 4,096 keys few of them.
+  EXPECT_GT(*report.rows[3].predicted, *report.rows[1].predicted);
+  EXPECT_LT(*report.rows[4].predicted, 0.3 * *report.rows[1].predicted);
   EXPECT_EQ(report.kernels.at("attention_fwd+bwd on H100-SXM").ok, 1);
 }
 
@@ -160,8 +175,8 @@ TEST_F(Score, NormsHaveTwoOutcomesALine) {
   EXPECT_THAT(report.rows[2].reason, HasSubstr("'group_norm'"));
 }
 
-// A backward product has two of the forward one's FLOPs; the head of a layer at mp 2 has half of
-// them.
+// A backward product has two of the forward one's FLOPs, at full clocks where the forward one has
+// 0.90 of them; the head of a layer at mp 2 has half of them.
 TEST_F(Score, LayersOfTraining) {
   const Report report =
       of("source,gpu,op,params,fwd_us,bwd_us\n"
@@ -171,7 +186,7 @@ TEST_F(Score, LayersOfTraining) {
          "s,GH200-120GB,gelu,mp=1;b=4;l=4096;dim=4096,180,360\n"
          "s,A100-SXM4-80GB,linear1,mp=2;b=4;l=none;dim=4096,1800,3600\n");
   ASSERT_EQ(report.rows.size(), 9u);
-  EXPECT_NEAR(*report.rows[1].predicted / *report.rows[0].predicted, 2, 0.2);
+  EXPECT_NEAR(*report.rows[1].predicted / *report.rows[0].predicted, 2 * 0.90, 0.1);
   EXPECT_THAT(report.rows[2].reason, HasSubstr("chain"));
   EXPECT_THAT(report.rows[4].reason, HasSubstr("whole optimizer step"));
   EXPECT_EQ(report.rows[5].status, RowStatus::kOk);
@@ -206,6 +221,23 @@ TEST_F(Score, Efficiencies) {
   EXPECT_NEAR(*report.rows[0].measured, 85.9e-6, 0.1e-6);
   EXPECT_THAT(report.rows[1].reason, HasSubstr("no shape"));
   EXPECT_THAT(report.rows[2].reason, HasSubstr("no whole number 'n'"));
+}
+
+// The shape of experts' products is the forward one's: the gradient of 20 weights of 4,096 x 1,024
+// adds to 84 million fp32 numbers, read and written in 0.33 ms at 2.04 TB/s.
+TEST_F(Score, GroupedProductsByStage) {
+  const auto row = [](std::string_view stage) {
+    return "s,A100-PCIe-80GB,group_matmul,\"ng=20, M=64, N=4096, K=1024, main_grad_dtype=fp32, "
+           "stage=" +
+           std::string(stage) + ", accumulate=" + (stage == "bwd_grad_w" ? "True" : "False") +
+           "\",312,,100,\n";
+  };
+  const Report report = of("source,gpu,op,key,peak_tflops,efficiency,tflops,time_us_from_eff\n" +
+                           row("fwd") + row("bwd_grad_act") + row("bwd_grad_w"));
+  EXPECT_EQ(report.overall.ok, 3);
+  EXPECT_LT(*report.rows[0].predicted, 0.33e-3);
+  EXPECT_LT(*report.rows[1].predicted, 0.33e-3);
+  EXPECT_GT(*report.rows[2].predicted, 0.33e-3);
 }
 
 TEST_F(Score, DataSheetsAreNoKernels) {
