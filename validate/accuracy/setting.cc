@@ -225,8 +225,8 @@ class Mapping {
   void context_exchange() {
     Strategy& strategy = setting_.strategy;
     if (strategy.context_parallel == 1) return;
-    strategy.context_exchange = named_.entry == "megatron-lm"
-                                    ? ContextExchange::kRing
+    const bool is_megatron = named_.entry == "megatron-lm" || named_.entry == "nemo";
+    strategy.context_exchange = is_megatron ? ContextExchange::kRing
                                     : ContextExchange::kOverlappedAllGather;
     assume("context_exchange");
   }

@@ -393,7 +393,9 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("PaddleNLP", "").entry, "paddlenlp");
   EXPECT_EQ(framework_named("Megatron-LM", "Narayanan et al. SC21").entry, "megatron-lm-sc21");
   EXPECT_EQ(framework_named("Megatron-LM", "README H100 table").entry, "megatron-lm");
-  EXPECT_EQ(framework_named("NeMo 24.07", "").entry, "megatron-lm");
+  EXPECT_EQ(framework_named("NeMo 24.07 / Megatron-Core", "").entry, "nemo");
+  EXPECT_EQ(framework_named("NGC Pytorch 25.04, NVIDIA Nemo 25.04", "").entry, "nemo");
+  EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").entry, "megatron-lm");
   EXPECT_FALSE(framework_named("nanotron", "").assumed);
   EXPECT_TRUE(framework_named("Pax/JAX", "").assumed);
 }
