@@ -220,6 +220,22 @@ TEST_F(SettingOf, RecipesOfFp8) {
   EXPECT_TRUE(stated.strategy.quantized_parameters);
   EXPECT_THAT(stated.assumed, testing::Not(testing::Contains("quantization")));
   EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, testing::Contains("quantization"));
+  EXPECT_FALSE(recipe("FP8", megatron.c_str(), "").strategy.quantized_parameters);
+  // Recipes of Megatron-Bridge, and of adapters, hold weights so unless they say otherwise.
+  const char* bridge = "Megatron-Bridge (NeMo 26.02)";
+  EXPECT_TRUE(recipe("FP8-CS", bridge, "").strategy.quantized_parameters);
+  EXPECT_FALSE(recipe("FP8-CS", bridge, "fp8 params off").strategy.quantized_parameters);
+  EXPECT_TRUE(recipe("FP8", "NeMo 25.04", "LoRA rank 16").strategy.quantized_parameters);
+}
+
+TEST_F(SettingOf, WhatNotesSayOfKernels) {
+  TrainingRow row = full_row();
+  row.framework = "NeMo 25.04";
+  const Framework plain = *of(row).strategy.framework;
+  EXPECT_FALSE(plain.fp8_attention || plain.fp8_activation_inputs || plain.overlap_tensor_products);
+  row.notes = "fp8 attention; fp8 stored activation input; TP comm overlap (userbuffers) on";
+  const Framework said = *of(row).strategy.framework;
+  EXPECT_TRUE(said.fp8_attention && said.fp8_activation_inputs && said.overlap_tensor_products);
 }
 
 TEST_F(SettingOf, ContextParallelism) {
