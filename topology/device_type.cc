@@ -196,7 +196,7 @@ const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
           .required("attention", &E::attention, "Fused attention, the usual kernel.")
           .optional("attention_of", &E::attention_of,
                     "The same of implementations that frameworks name: triton-flash-1, flash-2, "
-                    "flash-3, cudnn.")
+                    "flash-3, cudnn; with -fp8 behind the name: in fp8.")
           .required("passes", &E::passes, "Memory-bound kernels.")
           .optional("measured", &E::measured,
                     "Measured kernels, whose times take the place of the model's.")
@@ -239,6 +239,11 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
                     "numbers.")
           .check("idle_power", fault_in_power);
   return table;
+}
+
+bool reads_fp8_either_way(const DeviceType& device) {
+  const std::int64_t capability = *device.compute_capability;
+  return (capability >= 100 && capability < 120) || capability >= 130;
 }
 
 std::string generation_of(const DeviceType& device) {

@@ -51,6 +51,12 @@ struct DeviceType {
 
 const yaml::Table<DeviceType>& yaml_table(const DeviceType*);
 
+/// Whether matrix units take fp8 operands, scaled by tensor, along either dimension: from
+/// Blackwell's data-centre devices on. Others need a transposed copy.
+/// Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/utils.py,
+/// is_non_tn_fp8_gemm_supported.
+bool reads_fp8_either_way(const DeviceType& device);
+
 /// By it, forms of collectives say which devices they are for ("Hopper"): what its efficiency says,
 /// else the name of the efficiency's file. Empty if the efficiency is written in place and says
 /// nothing.

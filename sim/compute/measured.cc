@@ -121,9 +121,15 @@ OperatorTime MeasuredKernels::corrected(const Kernel& kernel, const OperatorTime
   return time;
 }
 
+// Of an entry under attention_of: "cudnn" of "cudnn-fp8", its rates in fp8.
+static std::string implementation_of(const std::string& entry) {
+  constexpr std::string_view kNarrow = "-fp8";
+  return entry.ends_with(kNarrow) ? entry.substr(0, entry.size() - kNarrow.size()) : entry;
+}
+
 std::string fault_in(const DeviceEfficiency& efficiency) {
   for (const auto& [name, rates] : efficiency.attention_of) {
-    const auto known = find_attention(name);
+    const auto known = find_attention(implementation_of(name));
     if (!known || *known == AttentionImplementation::kFused ||
         *known == AttentionImplementation::kUnfused)
       return "'" + name +

@@ -468,6 +468,9 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                      loader.read_ref<Framework>(kDefaultFramework, "strategy.framework"));
     strategy.framework = {.value = std::move(framework), .name = std::string(kDefaultFramework)};
   }
+  strategy.one_copy_in_fp8 = std::ranges::all_of(
+      study.cluster->node_groups(),
+      [](const NodeGroup& group) { return reads_fp8_either_way(*group.node->device); });
   FORESHARD_TRY(read_schedule_file(strategy, loader, imported));
   FORESHARD_ASSIGN(auto pool, pool_of(*study.cluster, study.use, loader));
   std::optional<LoadedGraph> graph;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 
@@ -113,7 +114,7 @@ class Backward {
       ends_.inputs[in] = gradient;
     }
     if (!wanted_.empty()) prune(graph_);
-    dequantize_again();
+    make_again();
     return std::move(graph_);
   }
 
@@ -149,30 +150,39 @@ class Backward {
                         reached.contains(TensorId{static_cast<std::int64_t>(t)}));
   }
 
-  // Each operator that reads a weight which the forward pass dequantized does so itself.
-  // Source: bitsandbytes-foundation/bitsandbytes, bitsandbytes/autograd/_functions.py (MatMul4Bit).
-  void dequantize_again() {
-    std::map<TensorId, const Operator*> made;
-    for (const Operator& op : forward_.operators)
-      if (op.type == "dequantize") made[op.outputs.front()] = &op;
+  // What operators of the backward pass make themselves of what was kept: each that reads a weight
+  // which the forward pass dequantized does so itself, and each that reads a tensor which is kept
+  // narrow brings that one to its type.
+  // Source: bitsandbytes-foundation/bitsandbytes, bitsandbytes/autograd/_functions.py (MatMul4Bit);
+  // NVIDIA/Megatron-LM, megatron/core/fusions/fused_bias_swiglu.py (fp8_input_store).
+  void make_again() {
+    std::map<TensorId, OperatorSpec> made;
+    for (const Operator& op : forward_.operators) {
+      if (op.type == "dequantize")
+        made[op.outputs.front()] = {.type = op.type, .inputs = op.inputs, .settings = op.settings};
+      if (op.type == "quantize" && op.settings.flag("kept")) {
+        const TensorId wide = op.inputs.front();
+        made[wide] = {.type = "cast",
+                      .inputs = op.outputs,
+                      .settings = {{"to", std::string(name_of(forward_[wide].dtype))}}};
+      }
+    }
     if (made.empty()) return;
-    std::vector<Operator> operators;
-    for (Operator& op : graph_.operators) {
+    std::vector<Operator> operators = std::exchange(graph_.operators, {});
+    for (Operator& op : operators) {
       const bool is_forward = op.outputs.front().index() < forward_.tensors.size();
       for (TensorId& id : op.inputs) {
         const auto known = made.find(id);
         if (is_forward || known == made.end()) continue;
-        Operator again = *known->second;
-        again.name = "d." + op.name + ".weight";
-        again.part = op.part;
+        OperatorSpec again = known->second;
+        again.name = again.type == "cast" ? graph_[id].name + ".again" : "d." + op.name + ".weight";
         Tensor copy = graph_[id];
         copy.name = again.name;
-        id = again.outputs.front() = graph_.add(std::move(copy));
-        operators.push_back(std::move(again));
+        id = added(std::move(again), op.part).front();
+        graph_[id] = std::move(copy);
       }
-      operators.push_back(std::move(op));
+      graph_.operators.push_back(std::move(op));
     }
-    graph_.operators = std::move(operators);
   }
 
   bool is_loss(TensorId tensor) const {

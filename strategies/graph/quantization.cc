@@ -71,12 +71,14 @@ Scales scales_of(Quantization recipe, bool of_weight) {
   return of_weight ? Scales::kVectors : Scales::kBlocks;
 }
 
-Bytes weight_copies(Quantization recipe) {
-  return recipe == Quantization::kNone ? 0_B : 2 * size_of(dtype_of(recipe));
+Bytes weight_copies(Quantization recipe, bool either_way) {
+  if (recipe == Quantization::kNone) return 0_B;
+  const bool one_scale = recipe == Quantization::kFp8Delayed || recipe == Quantization::kFp8Current;
+  return (either_way && one_scale ? 1 : 2) * size_of(dtype_of(recipe));
 }
 
 Bytes gathered_copies(Quantization recipe) {
-  const Bytes all = weight_copies(recipe);
+  const Bytes all = weight_copies(recipe, false);
   const bool needs_both = recipe == Quantization::kMxFp8 || recipe == Quantization::kNvFp4;
   return needs_both ? all : all / 2;
 }

@@ -72,9 +72,9 @@ std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::
 /// costs.
 Scales scales_of(Quantization recipe, bool of_weight);
 
-/// Of each element of a weight: a copy for the forward product and one for its input's gradient.
-/// Not modelled: devices that read one copy either way.
-Bytes weight_copies(Quantization recipe);
+/// Of each element of a weight: a copy for the forward product and one for its input's gradient; or
+/// one for both, with one scale a tensor and matrix units that read it `either_way`.
+Bytes weight_copies(Quantization recipe, bool either_way);
 /// What data-parallel ranks gather of each element of a weight that is held quantized alone: one
 /// copy, or both where one does not follow from the other.
 Bytes gathered_copies(Quantization recipe);

@@ -25,7 +25,10 @@ TensorId BlockBuilder::attention(std::string type, std::vector<TensorId> inputs,
 
 TensorId BlockBuilder::packed_attention(TensorId qkv) {
   if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
-  return attention("packed_attention", {qkv}, attention_settings());
+  if (quantization_ == Quantization::kNone || !options_.fp8_attention)
+    return attention("packed_attention", {qkv}, attention_settings());
+  begin(Part::kCoreAttention);
+  return widened(attention("packed_attention", {in_fp8(qkv, false)}, attention_settings()));
 }
 
 TensorId BlockBuilder::attention_on_parts(TensorId qkv) {

@@ -41,6 +41,8 @@ TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t wid
                      .inputs = {up, parameter(name + "_up.bias", {width}, {tensor()})}});
   } else {
     gate.push_back(up);
+    if (quantization_ != Quantization::kNone && options_.fp8_activation_inputs)
+      for (const TensorId read : gate) in_fp8(read, true);
     between = activated(name + "_activation", std::move(gate));
   }
   begin_own(Part::kMlpDown);

@@ -162,6 +162,12 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "With `quantization`, what the activations of routed experts read is kept "
                     "quantized for a backward pass that makes them again (recompute_parts: "
                     "[expert-activation]).")
+          .optional("fp8_attention", &Framework::fp8_attention,
+                    "With `quantization`, attention computes in fp8 (fp8_dot_product_attention); "
+                    "not with context_parallel, nor from latents.")
+          .optional("fp8_activation_inputs", &Framework::fp8_activation_inputs,
+                    "With `quantization`, what the activation of a dense feed-forward layer reads "
+                    "is kept in fp8 for the backward pass (activation_func_fp8_input_store).")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
                     "Whether weight-gradient products accumulate into the main gradient.")
           .optional("keeps_gradient_placeholders", &Framework::keeps_gradient_placeholders,
@@ -193,6 +199,9 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional(
               "overlap_tensor_gradients", &Framework::overlap_tensor_gradients,
               "Whether tensor-parallel reductions of data gradients overlap weight gradients.")
+          .optional("overlap_tensor_products", &Framework::overlap_tensor_products,
+                    "Whether products run while tensor-parallel ranks gather what they read "
+                    "(tp_comm_overlap).")
           .optional("pipeline_transfers", &Framework::pipeline_transfers,
                     "Whether a stage waits for its pipeline transfers.")
           .optional("host_time", &Framework::host_time,

@@ -77,6 +77,12 @@ struct Framework {
   /// With fp8 or fp4: what the activations of routed experts read is kept quantized for a backward
   /// pass that makes them again (Part::kExpertActivation).
   bool quantized_expert_inputs = false;
+  /// With fp8 or fp4: queries, keys and values come to attention in fp8, and its result leaves it
+  /// so. Not modelled: where ranks have parts of a sequence (context_parallel); latents.
+  bool fp8_attention = false;
+  /// With fp8 or fp4: what the activation of a dense feed-forward layer reads is kept in fp8 for
+  /// the backward pass.
+  bool fp8_activation_inputs = false;
   bool fused_gradient_accumulation = true;
   /// Where weight gradients are added up by the products themselves, autograd still wants a tensor
   /// of each weight's shape and type. Kept: one for each distinct shape during the whole step; else
@@ -97,6 +103,9 @@ struct Framework {
   Bytes gradient_bucket = 25_MiB;
   bool overlap_parameter_gather = false;  ///< ZeRO-1/2: gather beside the next forward pass.
   bool overlap_tensor_gradients = true;   ///< Tensor-parallel reductions beside weight gradients.
+  /// A product runs while the tensor-parallel ranks gather what it reads (user buffers of
+  /// Transformer Engine).
+  bool overlap_tensor_products = false;
   PipelineTransfers pipeline_transfers = PipelineTransfers::kBlocking;
   /// What the host does for each kernel of the Program before it launches it: modules, dispatcher,
   /// autograd, and the launches of views and copies that the Program does not name.

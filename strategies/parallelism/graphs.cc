@@ -49,6 +49,8 @@ TransformerOptions transformer_options(const Strategy& strategy) {
       .weights_at_activation = framework.weights_at_activation,
       .quantized_dispatch = framework.quantized_dispatch,
       .quantized_expert_inputs = framework.quantized_expert_inputs && makes_activations(strategy),
+      .fp8_attention = framework.fp8_attention,
+      .fp8_activation_inputs = framework.fp8_activation_inputs,
       .fused_cross_entropy = framework.fused_cross_entropy,
       .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
       .dtype = strategy.precision,

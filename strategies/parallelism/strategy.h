@@ -103,6 +103,9 @@ struct Strategy {
   UnquantizedLayers unquantized_layers{};
   /// Weights that products read quantized are held so alone, and gathered so.
   bool quantized_parameters = false;
+  /// A weight in fp8 with one scale is held once for all its products (`reads_fp8_either_way`). Not
+  /// read: whoever knows the devices sets it.
+  bool one_copy_in_fp8 = false;
   Optimizer optimizer{};
   std::vector<std::string> rank_order = {"tensor", "data", "pipeline"};  ///< Fastest first.
   yaml::Ref<Framework> framework;

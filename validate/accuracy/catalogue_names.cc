@@ -58,7 +58,7 @@ struct FrameworkLine {
   std::string_view source;
   NamedFramework named;
 };
-// First line that fits. Megatron-LM up to 2023 (fp16 or bf16, no flash attention, a host that waits
+// First line that fits, in upper or lower case. Megatron-LM up to 2023 (fp16 or bf16, no flash attention, a host that waits
 // for every pipeline transfer) is that of the SC 2021 paper; the sources below say so themselves.
 constexpr std::array kFrameworks{
     FrameworkLine{"BigScience", "", {"megatron-deepspeed-bloom", 0, false}},
@@ -78,8 +78,9 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-LM", "OneFlow", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron-LM", "LiBai", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron-LM", "Zero Bubble", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron-Bridge", "", {"megatron-lm", 0, false}},
+    FrameworkLine{"NeMo", "", {"nemo", 0, false}},
     FrameworkLine{"Megatron", "", {"megatron-lm", 0, false}},
-    FrameworkLine{"NeMo", "", {"megatron-lm", 0, false}},
     FrameworkLine{"OneFlow", "", {"oneflow-libai", 0, false}},
     FrameworkLine{"LiBai", "", {"oneflow-libai", 0, false}},
     FrameworkLine{"", "", {"generic", 0, true}},
@@ -164,8 +165,10 @@ std::optional<NamedDevice> device_named(std::string_view gpu, std::optional<doub
 }
 
 NamedFramework framework_named(std::string_view framework, std::string_view source) {
+  const std::string name = lower_case(framework);
   for (const FrameworkLine& line : kFrameworks)
-    if (contains(framework, line.framework) && contains(source, line.source)) return line.named;
+    if (contains(name, lower_case(line.framework)) && contains(source, line.source))
+      return line.named;
   return kFrameworks.back().named;
 }
 

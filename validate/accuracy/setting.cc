@@ -225,9 +225,9 @@ class Mapping {
   void context_exchange() {
     Strategy& strategy = setting_.strategy;
     if (strategy.context_parallel == 1) return;
-    strategy.context_exchange = named_.entry == "megatron-lm"
-                                    ? ContextExchange::kRing
-                                    : ContextExchange::kOverlappedAllGather;
+    const bool is_megatron = named_.entry == "megatron-lm" || named_.entry == "nemo";
+    strategy.context_exchange =
+        is_megatron ? ContextExchange::kRing : ContextExchange::kOverlappedAllGather;
     assume("context_exchange");
   }
 
@@ -291,9 +291,14 @@ class Mapping {
         return plain;
       }();
     }
+    const std::string notes = lower_case(row_.notes);
+    // Recipes switch user buffers on and off; where nothing is said, they are off as by default.
+    framework.overlap_tensor_products = contains(notes, "(userbuffers) on");
+    framework.fp8_attention = contains(notes, "fp8 attention");
+    framework.fp8_activation_inputs = contains(notes, "fp8 stored activation input");
     setting_.strategy.framework =
         yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
-    if (contains(lower_case(row_.notes), "+lamb")) setting_.strategy.optimizer.rule = "lamb";
+    if (contains(notes, "+lamb")) setting_.strategy.optimizer.rule = "lamb";
     context_exchange();
     return {};
   }
@@ -342,10 +347,9 @@ class Mapping {
     const std::string wanted(name_of(has_four_bits ? DType::kFp4 : DType::kFp8));
     if (!device.tensor_peak.contains(wanted))
       return unsupported(fmt::format("device '{}' has no {} products", row_.gpu, wanted));
+    setting_.strategy.one_copy_in_fp8 = reads_fp8_either_way(device);
     Quantization& recipe = setting_.strategy.quantization;
     const std::string notes = lower_case(row_.notes);
-    setting_.strategy.quantized_parameters =
-        contains(notes, "fp8 params on") || contains(notes, "fp8 params/param gather on");
     const bool current = contains(text, "cs") || contains(text, "current") ||
                          contains(text, "tensorwise") || contains(text, "rowwise");
     if (has_four_bits) {
@@ -363,7 +367,28 @@ class Mapping {
       recipe = scales_by_itself ? Quantization::kFp8Current : Quantization::kFp8Delayed;
       assume("quantization");
     }
+    quantized_parameters(notes);
     return {};
+  }
+
+  // Where it is not said: recipes of Megatron-Bridge hold weights in fp8 alone, and so do NVIDIA's
+  // and AMD's of adapters, whose base never changes (a base of 70B in bf16 beside its copies in fp4
+  // would not fit in the B200 that ran it); not with blocks of 128, nor when training all in fp4.
+  // Source: NVIDIA-NeMo/Megatron-Bridge 067f987, src/megatron/bridge/training/mixed_precision.py;
+  // mlcommons/training_results_v5.0 0fdc28f01325, NVIDIA/benchmarks/llama2_70b_lora, conf
+  // (fp8_params: ${FP8}).
+  void quantized_parameters(const std::string& notes) {
+    Strategy& strategy = setting_.strategy;
+    const bool is_usual =
+        strategy.quantization != Quantization::kFp8Block &&
+        (setting_.model.adapters.has_value() ||
+         (strategy.quantization != Quantization::kNvFp4 && contains(row_.framework, "Bridge")));
+    const bool is_on =
+        contains(notes, "fp8 params on") || contains(notes, "fp8 params/param gather on");
+    const bool is_off =
+        contains(notes, "fp8 params off") || contains(notes, "fp8 params/param gather off");
+    strategy.quantized_parameters = is_on || (is_usual && !is_off);
+    if (is_usual && !is_on && !is_off) assume("quantized_parameters");
   }
 
   Status recompute() {

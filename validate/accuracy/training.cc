@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "base/text.h"
+
 #include "sim/simulate/simulate.h"
 #include "sim/study/alternatives.h"
 #include "sim/study/run.h"
@@ -157,7 +159,9 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
         fmt::format("predicted not to fit: {:.1f} of {:.1f} GiB", fullest.memory.peak / 1_GiB,
                     (prediction->memory_capacity - prediction->memory_reserve) / 1_GiB);
   if (memory) {
-    outcome.predicted = fullest.memory.peak.in_base();
+    const auto first = std::ranges::find(prediction->classes, 0, &sim::DeviceClass::representative);
+    const auto& told = contains(row.notes, "of the logging rank") ? *first : fullest;
+    outcome.predicted = told.memory.peak.in_base();
     set_range(outcome, errors.memory);
     return outcome;
   }

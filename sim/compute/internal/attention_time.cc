@@ -65,7 +65,10 @@ Bytes bytes_around_backward(const Attention& a) {
 
 const AttentionEfficiency& efficiency_of(const Attention& attention,
                                          const DeviceEfficiency& device) {
-  const auto own = device.attention_of.find(std::string(name_of(attention.implementation)));
+  const std::string name(name_of(attention.implementation));
+  const auto narrow = device.attention_of.find(name + "-fp8");
+  if (attention.dtype == DType::kFp8 && narrow != device.attention_of.end()) return narrow->second;
+  const auto own = device.attention_of.find(name);
   return own == device.attention_of.end() ? device.attention : own->second;
 }
 
@@ -76,7 +79,11 @@ OperatorTime attention_time(const Attention& a, const DeviceType& device, Duty d
 
   const bool forward = a.direction == Direction::kForward;
   const double clocks = duty == Duty::kSustained ? e.sustained : 1.0;
-  const FlopsPerSecond rate = peak_of(device, std::string(name_of(a.dtype))) *
+  // Without rates in fp8: as fast as in bf16.
+  const bool has_fp8 =
+      device.efficiency->attention_of.contains(std::string(name_of(a.implementation)) + "-fp8");
+  const DType dtype = a.dtype == DType::kFp8 && !has_fp8 ? DType::kBf16 : a.dtype;
+  const FlopsPerSecond rate = peak_of(device, std::string(name_of(dtype))) *
                               (share_of(a, e, device) * clocks) / count(*device.multiprocessors);
 
   // A unit owns `tile` rows of the score matrix (backward: columns) and walks along the others. A

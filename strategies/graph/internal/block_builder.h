@@ -211,6 +211,15 @@ class BlockBuilder {
          .inputs = {x},
          .settings = {{"recipe", std::string(yaml::name_of(quantization_))}, {"both", false}}});
   }
+  /// In fp8 whatever the recipe. `kept`: the backward pass reads it in place of `x`.
+  TensorId in_fp8(TensorId x, bool kept) {
+    return added({.type = "quantize",
+                  .name = graph_[x].name + ".fp8",
+                  .inputs = {x},
+                  .settings = {{"recipe", std::string(yaml::name_of(Quantization::kFp8Delayed))},
+                               {"both", false},
+                               {"kept", kept}}});
+  }
   TensorId widened(TensorId x) {
     return added({.type = "cast",
                   .name = graph_[x].name + ".widened",

@@ -149,10 +149,11 @@ Result<Inferred> infer_packed_attention(const Call& call) {
     beside.insert(beside.begin(), {g.make.factor(call.inputs.back().shape[0], true, "distances")});
   if (sinks) g.make.input(beside);
   g.make.output(g.packed);
-  if (!forward && !sinks) return Inferred{{x}, g.make.take()};
-  if (!forward) {
+  if (!forward) {  // gradients of what is narrow are as wide as those of the result
+    const TensorType gradient{call.inputs[3].dtype, x.shape};
+    if (!sinks) return Inferred{{gradient}, g.make.take()};
     g.make.output(beside);
-    return Inferred{{x, call.inputs.back()}, g.make.take()};
+    return Inferred{{gradient, call.inputs.back()}, g.make.take()};
   }
   g.make.output(g.packed);
   return Inferred{{{x.dtype, y}, {DType::kFp32, statistics}}, g.make.take()};

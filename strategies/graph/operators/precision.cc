@@ -92,7 +92,11 @@ OperatorDefinition quantize() {
                         .doc = "As `quantization` of a strategy."},
                        {.name = "both",
                         .fallback = true,
-                        .doc = "There is that copy, which gradients of weights read."}},
+                        .doc = "There is that copy, which gradients of weights read."},
+                       {.name = "kept",
+                        .fallback = false,
+                        .doc = "Operators of the backward pass that read x read this in its place, "
+                               "and bring it to the type of x first."}},
           .infer = infer_quantize,
           .kernels = quantize_kernels_of,
           .gradient = quantize_backward};

@@ -137,7 +137,7 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
   const Graph& graph = *forward.graph;
   LoweredBlock lowered;
   Block pass{.name = graph.name + ".forward"};
-  Emitter(pass, false).emit(forward);
+  Emitter(pass, {}).emit(forward);
   lowered.forward = {{.block = std::move(pass)}};
   lowered.backward = {{.block = {.name = graph.name + ".backward"}}};
   lowered.transient_forward = forward_work(forward, {});
@@ -149,7 +149,7 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
 
 SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& backward,
                              const std::set<TensorId>& kept, const BackwardWork& how,
-                             bool overlap) {
+                             Overlap overlap) {
   const std::vector<bool> weights = weight_gradient_operators(*backward.graph);
   const std::string& name = forward.graph->name;
   std::set<std::int32_t> converted;  // by the first part, for both
@@ -200,11 +200,13 @@ LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
   LoweredBlock lowered;
   Block ahead{.name = graph.name + ".forward"};
   // A forward pass has nothing to put beside a reshard: each operator needs the one before.
-  Emitter(ahead, false).emit(forward);
+  Emitter(ahead, {.products = framework.overlap_tensor_products}).emit(forward);
   lowered.forward = {{.block = std::move(ahead)}};
 
   Block behind{.name = graph.name + ".backward"};
-  Emitter backward_tasks(behind, framework.overlap_tensor_gradients);
+  const Overlap overlap{.conversions = framework.overlap_tensor_gradients,
+                        .products = framework.overlap_tensor_products};
+  Emitter backward_tasks(behind, overlap);
   backward_tasks.emit(forward, recomputed_operators(graph, recomputation));
   backward_tasks.emit(backward);
   lowered.backward = {{.block = std::move(behind)}};
@@ -213,8 +215,7 @@ LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
   const BackwardWork how{.recomputation = recomputation,
                          .placeholders_kept = framework.keeps_gradient_placeholders};
   if (splits_backward(strategy) && can_split(back))
-    lowered.split =
-        split_backward(forward, backward, kept, how, framework.overlap_tensor_gradients);
+    lowered.split = split_backward(forward, backward, kept, how, overlap);
   lowered.saved = bytes_held(kept, forward);
   lowered.transient_forward = forward_work(forward, kept);
   lowered.transient_backward = backward_work(forward, backward, kept, how);

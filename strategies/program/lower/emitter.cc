@@ -63,7 +63,7 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
     const std::size_t i = selected[n];
     for (const std::int32_t c : sharded.operators[i].conversions) convert(sharded, c);
     // A tensor saved earlier can be converted while the operator before its user computes.
-    if (overlap_ && n + 1 < selected.size()) {
+    if (overlap_.conversions && n + 1 < selected.size()) {
       for (const std::int32_t c : sharded.operators[selected[n + 1]].conversions) {
         if (!produced.contains(conversion(sharded, c).tensor)) convert(sharded, c);
       }
@@ -129,22 +129,35 @@ void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {
   if (last) pending_ = *last;
 }
 
+bool Emitter::gathers(std::int32_t task) const {
+  const auto* one = std::get_if<Communication>(&block_.tasks[static_cast<std::size_t>(task)].body);
+  return one != nullptr && one->kind == program::CollectiveKind::kAllGather &&
+         one->purpose == program::Purpose::kTensor;
+}
+
 void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
   const Operator& op = sharded.graph->operators[i];
   const ShardedOperator& how = sharded.operators[i];
-  std::set<std::int32_t> after;
+  const auto kernels = kernels_for(sharded, i);
+  const bool multiplies =
+      overlap_.products && kernels.size() == 1 && std::holds_alternative<Gemm>(kernels.front());
+  std::set<std::int32_t> after = kernels.empty() ? std::set<std::int32_t>{} : beside_;
+  if (!kernels.empty()) beside_.clear();
+  const auto wait_for = [&](std::int32_t task) {
+    const bool is_gather = multiplies && gathers(task);
+    (is_gather ? beside_ : after).insert(task);
+  };
   for (const std::int32_t c : how.conversions) {
-    if (const auto last = converted_.at(c)) after.insert(*last);
+    if (const auto last = converted_.at(c)) wait_for(*last);
   }
   for (const TensorId input : op.inputs) {
     const auto it = producer_.find(input);
     if (it != producer_.end() && std::holds_alternative<Communication>(
                                      block_.tasks[static_cast<std::size_t>(it->second)].body))
-      after.insert(it->second);
+      wait_for(it->second);
   }
-  if (!overlap_ && pending_ >= 0) after.insert(std::exchange(pending_, -1));
+  if (!overlap_.conversions && pending_ >= 0) wait_for(std::exchange(pending_, -1));
 
-  const auto kernels = kernels_for(sharded, i);
   if (kernels.empty()) {  // a view: whoever reads it waits for what it views
     for (const TensorId output : op.outputs) {
       if (!after.empty()) producer_[output] = *after.rbegin();

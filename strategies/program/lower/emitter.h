@@ -18,14 +18,25 @@
 
 namespace foreshard::lower {
 
+/// What runs beside what.
+struct Overlap {
+  /// A conversion delays only the operators that need its result, and tensors that were saved
+  /// earlier are converted while the operator before their user computes; else the next kernel
+  /// waits for every conversion.
+  bool conversions = false;
+  /// A product runs beside the gathering of what it reads along the tensor-parallel ranks.
+  /// Source: NVIDIA/TransformerEngine, transformer_engine/common/comm_gemm_overlap (ring exchange).
+  /// Not modelled: that it starts when the first part is there and is cut into as many, which fill
+  /// the device less well; sums of what it writes, which user buffers bring beside it, too.
+  bool products = false;
+};
+
 /// Writes operators of sharded graphs as tasks, in the order of the graphs given to it.
 class Emitter {
  public:
-  /// With `overlap`, a conversion delays only the operators that need its result, and tensors that
-  /// were saved earlier are converted while the operator before their user computes; without it,
-  /// the next kernel waits for every conversion.
   /// Conversions are carried out as `planner` says.
-  Emitter(program::Block& block, bool overlap, reshard::MeshPlanner planner = reshard::steps_within)
+  Emitter(program::Block& block, Overlap overlap,
+          reshard::MeshPlanner planner = reshard::steps_within)
       : block_(block), overlap_(overlap), planner_(std::move(planner)) {}
 
   /// Emits all operators of `sharded`.
@@ -49,15 +60,18 @@ class Emitter {
   std::vector<std::int32_t> behind(TensorId tensor) const;
   void convert(const ShardedGraph& sharded, std::int32_t index);
   void kernel(const ShardedGraph& sharded, std::size_t index);
+  // Whether a task gathers along the tensor-parallel ranks.
+  bool gathers(std::int32_t task) const;
 
   program::Block& block_;
-  bool overlap_;
+  Overlap overlap_;
   reshard::MeshPlanner planner_;
   std::map<std::int32_t, std::optional<std::int32_t>> converted_;
   std::map<std::size_t, Ring> rings_;          // of the selected operators
   std::map<TensorId, std::int32_t> producer_;  // the task after which a tensor can be used
   std::int32_t last_kernel_ = -1;
-  std::int32_t pending_ = -1;  // communication that the next kernel waits for without overlap
+  std::int32_t pending_ = -1;      // communication that the next kernel waits for without overlap
+  std::set<std::int32_t> beside_;  // what runs beside the last kernel: the next one waits for it
 };
 
 }  // namespace foreshard::lower

@@ -26,7 +26,8 @@ Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_
            nf4_bytes() * static_cast<double>(quantized);
   const std::int64_t plain = strategy.quantized_parameters ? count - quantized : count;
   return size_of(strategy.precision) * static_cast<double>(plain) +
-         weight_copies(strategy.quantization) * static_cast<double>(quantized);
+         weight_copies(strategy.quantization, strategy.one_copy_in_fp8) *
+             static_cast<double>(quantized);
 }
 
 std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,

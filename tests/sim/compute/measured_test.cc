@@ -87,6 +87,8 @@ TEST(Measured, NamesWhatIsNoKernel) {
   EXPECT_THAT(fault_in(*device.efficiency), HasSubstr("measured twice"));
   device.efficiency.value.measured[1].kernel = "gem 1x2x3 fp32";
   EXPECT_THAT(fault_in(*device.efficiency), HasSubstr("'gem 1x2x3 fp32' is not a kernel"));
+  device.efficiency.value.attention_of["cudnn-fp8"] = device.efficiency->attention;
+  EXPECT_THAT(fault_in(*device.efficiency), testing::Not(HasSubstr("cudnn")));
   device.efficiency.value.attention_of["flash-9"] = device.efficiency->attention;
   EXPECT_THAT(fault_in(*device.efficiency),
               HasSubstr("'flash-9' under attention_of is no implementation of fused attention"));

@@ -111,6 +111,36 @@ TEST(SequenceParallel, GathersAndScatters) {
                      3 * (kBoundary + statistics) + 4 * (6 * kHidden * kLayers + 2 * kHidden)}));
 }
 
+// Beside the products that read them run two gathers of a layer forward, and two backward; as many
+// as ever.
+TEST(SequenceParallel, RunsProductsBesideCollectivesIfTheFrameworkDoes) {
+  Strategy s = strategy(2, 1, 1, 1);
+  s.sequence_parallel = true;
+  const Program apart = lowered(gpt(), s);
+  s.framework.value.overlap_tensor_products = true;
+  const Program beside = lowered(gpt(), s);
+  const auto waiting = [](const Program& program, std::string_view block) {
+    int count = 0;
+    for (const program::Block& one : program.blocks) {
+      if (one.name != block) continue;
+      for (const program::Task& task : one.tasks) {
+        const auto* kernel = std::get_if<Kernel>(&task.body);
+        if (kernel == nullptr || !std::holds_alternative<Gemm>(*kernel)) continue;
+        for (const std::int32_t t : task.after) {
+          const auto* what =
+              std::get_if<program::Communication>(&one.tasks[static_cast<std::size_t>(t)].body);
+          if (what != nullptr && what->kind == CollectiveKind::kAllGather) ++count;
+        }
+      }
+    }
+    return count;
+  };
+  EXPECT_EQ(waiting(apart, "layer.forward"), 2);
+  EXPECT_EQ(waiting(beside, "layer.forward"), 0);
+  EXPECT_GT(waiting(apart, "layer.backward"), waiting(beside, "layer.backward"));
+  EXPECT_EQ(traffic(apart, 0, Purpose::kTensor), traffic(beside, 0, Purpose::kTensor));
+}
+
 // Rajbhandari et al. 2020. P parameters, fp32 gradients, two replicas, two micro-batches; units of
 // reduction are the embedding, each layer, the head.
 TEST(DataParallel, MovesWhatItsZeroStageSays) {

@@ -222,6 +222,64 @@ TEST(Quantization, HoldsAndGathersWeightsAsItIsTold) {
   EXPECT_EQ(parameters(plain) - parameters(lowered(gpt(), s)), 4 * kWeights);
 }
 
+// With one scale a tensor, where matrix units read it either way, one copy; with scales of blocks
+// two.
+TEST(Quantization, HoldsOneCopyWhereItIsReadEitherWay) {
+  const auto copies = [](Quantization recipe) {
+    Strategy s = strategy(recipe, 1, 1);
+    s.one_copy_in_fp8 = true;
+    return (held(lowered(gpt(), s), MemoryKind::kParameters) -
+            held(lowered(gpt(), strategy(Quantization::kNone, 1, 1)), MemoryKind::kParameters)) /
+           (4 * kWeights);
+  };
+  EXPECT_EQ(copies(Quantization::kFp8Delayed), 1);
+  EXPECT_EQ(copies(Quantization::kFp8Current), 1);
+  EXPECT_EQ(copies(Quantization::kFp8Block), 2);
+  EXPECT_EQ(copies(Quantization::kMxFp8), 2);
+}
+
+// Gate and up projection are 2 x 32 wide: a byte an element less is kept of each token, for a cast
+// in either pass of each of four layers and three micro-batches.
+TEST(Quantization, KeepsWhatActivationsReadInFp8) {
+  Model model = gpt();
+  model.activation = Activation::kSwiglu;
+  model.bias = false;
+  Strategy s = strategy(Quantization::kFp8Delayed, 1, 1);
+  const auto saved = [&] { return lower_blocks(model, s)->layers.front().saved.in_base(); };
+  const double wide = saved();
+  EXPECT_EQ(passes(lowered(model, s), PassKind::kQuantize, ""), Work{});
+  s.framework.value.fp8_activation_inputs = true;
+  EXPECT_EQ(wide - saved(), kTokens * 64);
+  const Work casts{4 * 3, 4 * 3 * kTokens * 64};
+  EXPECT_EQ(passes(lowered(model, s), PassKind::kQuantize, "layer.forward"), casts);
+  EXPECT_EQ(passes(lowered(model, s), PassKind::kQuantize, "layer.backward"), casts);
+  s.quantization = Quantization::kNone;
+  EXPECT_EQ(passes(lowered(model, s), PassKind::kQuantize, ""), Work{});
+}
+
+// Queries, keys and values, 24 wide, are kept in one byte an element, and the result, 8 wide, which
+// is cast back for the product that reads it.
+TEST(Quantization, AttendsInFp8) {
+  Strategy s = strategy(Quantization::kFp8Delayed, 1, 1);
+  const auto saved = [&] { return lower_blocks(gpt(), s)->layers.front().saved.in_base(); };
+  const auto narrow = [&] {
+    int count = 0;
+    visit_tasks(lowered(gpt(), s), [&](const program::Block&, const program::Task& task) {
+      const auto* kernel = std::get_if<Kernel>(&task.body);
+      const auto* attention = kernel == nullptr ? nullptr : std::get_if<Attention>(kernel);
+      if (attention != nullptr && attention->dtype == DType::kFp8) ++count;
+    });
+    return count;
+  };
+  const double wide = saved();
+  EXPECT_EQ(narrow(), 0);
+  s.framework.value.fp8_attention = true;
+  EXPECT_EQ(wide - saved(), kTokens * (24 + 8));
+  EXPECT_EQ(narrow(), 2 * 4 * 3);
+  EXPECT_EQ(passes(lowered(gpt(), s), PassKind::kQuantize, "layer.forward"),
+            (Work{2 * 4 * 3, 4 * 3 * kTokens * (24 + 8)}));
+}
+
 // ZeRO 3 casts what it gathered, twice a micro-batch; where shards are quantized, they are cast
 // once.
 TEST(Quantization, CastsShardsOrWhatIsGathered) {

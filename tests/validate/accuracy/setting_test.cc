@@ -220,6 +220,22 @@ TEST_F(SettingOf, RecipesOfFp8) {
   EXPECT_TRUE(stated.strategy.quantized_parameters);
   EXPECT_THAT(stated.assumed, testing::Not(testing::Contains("quantization")));
   EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, testing::Contains("quantization"));
+  EXPECT_FALSE(recipe("FP8", megatron.c_str(), "").strategy.quantized_parameters);
+  // Recipes of Megatron-Bridge, and of adapters, hold weights so unless they say otherwise.
+  const char* bridge = "Megatron-Bridge (NeMo 26.02)";
+  EXPECT_TRUE(recipe("FP8-CS", bridge, "").strategy.quantized_parameters);
+  EXPECT_FALSE(recipe("FP8-CS", bridge, "fp8 params off").strategy.quantized_parameters);
+  EXPECT_TRUE(recipe("FP8", "NeMo 25.04", "LoRA rank 16").strategy.quantized_parameters);
+}
+
+TEST_F(SettingOf, WhatNotesSayOfKernels) {
+  TrainingRow row = full_row();
+  row.framework = "NeMo 25.04";
+  const Framework plain = *of(row).strategy.framework;
+  EXPECT_FALSE(plain.fp8_attention || plain.fp8_activation_inputs || plain.overlap_tensor_products);
+  row.notes = "fp8 attention; fp8 stored activation input; TP comm overlap (userbuffers) on";
+  const Framework said = *of(row).strategy.framework;
+  EXPECT_TRUE(said.fp8_attention && said.fp8_activation_inputs && said.overlap_tensor_products);
 }
 
 TEST_F(SettingOf, ContextParallelism) {
@@ -393,7 +409,9 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("PaddleNLP", "").entry, "paddlenlp");
   EXPECT_EQ(framework_named("Megatron-LM", "Narayanan et al. SC21").entry, "megatron-lm-sc21");
   EXPECT_EQ(framework_named("Megatron-LM", "README H100 table").entry, "megatron-lm");
-  EXPECT_EQ(framework_named("NeMo 24.07", "").entry, "megatron-lm");
+  EXPECT_EQ(framework_named("NeMo 24.07 / Megatron-Core", "").entry, "nemo");
+  EXPECT_EQ(framework_named("NGC Pytorch 25.04, NVIDIA Nemo 25.04", "").entry, "nemo");
+  EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").entry, "megatron-lm");
   EXPECT_FALSE(framework_named("nanotron", "").assumed);
   EXPECT_TRUE(framework_named("Pax/JAX", "").assumed);
 }
