@@ -25,7 +25,11 @@ TensorId BlockBuilder::attention(std::string type, std::vector<TensorId> inputs,
 
 TensorId BlockBuilder::packed_attention(TensorId qkv) {
   if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
-  return attention("packed_attention", {qkv}, attention_settings());
+  Settings settings = attention_settings();
+  if (options_.attention_copies > 0) settings.set("copies", options_.attention_copies);
+  if (options_.attention_gradient_copies > 0)
+    settings.set("gradient_copies", options_.attention_gradient_copies);
+  return attention("packed_attention", {qkv}, std::move(settings));
 }
 
 TensorId BlockBuilder::attention_on_parts(TensorId qkv) {

@@ -55,6 +55,7 @@ struct FrameworkLine {
   std::string_view framework;
   std::string_view source;
   NamedFramework named;
+  std::string_view notes = "";
 };
 // First line that fits. Megatron-LM up to 2023 (fp16 or bf16, no flash attention, a host that waits
 // for every pipeline transfer) is that of the SC 2021 paper; the sources below say so themselves.
@@ -64,6 +65,7 @@ constexpr std::array kFrameworks{
     FrameworkLine{"DeepSpeed", "SC21", {"deepspeed-zero3-2021", 3, false}},
     FrameworkLine{"DeepSpeed", "", {"deepspeed-zero3", 3, false}},
     FrameworkLine{"llm-foundry", "", {"llm-foundry", 3, false}},
+    FrameworkLine{"torchtitan", "", {"torchtitan-eager", 3, false}, "eager"},
     FrameworkLine{"torchtitan", "", {"torchtitan", 3, false}},
     FrameworkLine{"FSDP", "", {"pytorch-fsdp", 3, false}},
     FrameworkLine{"InternEvo", "", {"internevo", 1, false}},
@@ -76,6 +78,8 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-LM", "OneFlow", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron-LM", "LiBai", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron-LM", "Zero Bubble", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron-LM", "MegaScale (NSDI", {"megatron-lm-2023", 0, false}},
+    FrameworkLine{"Megatron-LM", "mcore 0.8", {"megatron-core-0.8", 0, false}},
     FrameworkLine{"Megatron", "", {"megatron-lm", 0, false}},
     FrameworkLine{"NeMo", "", {"megatron-lm", 0, false}},
     FrameworkLine{"OneFlow", "", {"oneflow-libai", 0, false}},
@@ -161,9 +165,12 @@ std::optional<NamedDevice> device_named(std::string_view gpu, std::optional<doub
   return std::nullopt;
 }
 
-NamedFramework framework_named(std::string_view framework, std::string_view source) {
+NamedFramework framework_named(std::string_view framework, std::string_view source,
+                               std::string_view notes) {
   for (const FrameworkLine& line : kFrameworks)
-    if (contains(framework, line.framework) && contains(source, line.source)) return line.named;
+    if (contains(framework, line.framework) && contains(source, line.source) &&
+        contains(notes, line.notes))
+      return line.named;
   return kFrameworks.back().named;
 }
 

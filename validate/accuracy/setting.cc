@@ -91,6 +91,21 @@ constexpr std::array kSchedules{
     NamedSchedule{"zbv", "zb-v"},
 };
 
+// Whose attention kernel notes name.
+struct NamedAttention {
+  std::string words;
+  AttentionImplementation attention;
+};
+std::optional<AttentionImplementation> attention_named(const TrainingRow& row) {
+  const std::array<NamedAttention, 3> names{
+      NamedAttention{"FA3 on " + row.gpu, AttentionImplementation::kFlash3},
+      NamedAttention{"attention-backend=unfused", AttentionImplementation::kUnfused},
+      NamedAttention{"attention-backend=flash", AttentionImplementation::kFlash2}};
+  for (const NamedAttention& name : names)
+    if (contains(row.notes, name.words)) return name.attention;
+  return std::nullopt;
+}
+
 class Mapping {
  public:
   Mapping(const TrainingRow& row, yaml::Loader& loader) : row_(row), loader_(loader) {}
@@ -278,7 +293,7 @@ class Mapping {
   }
 
   Status framework() {
-    named_ = framework_named(row_.framework, row_.source);
+    named_ = framework_named(row_.framework, row_.source, row_.notes);
     if (named_.assumed) assume("framework");
     FORESHARD_ASSIGN(auto framework, loader_.read_ref<Framework>(named_.entry, "framework"));
     if (contains(row_.notes, "no compute/comm overlap")) {
@@ -291,6 +306,7 @@ class Mapping {
         return plain;
       }();
     }
+    framework.attention = attention_named(row_).value_or(framework.attention);
     setting_.strategy.framework =
         yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
     if (contains(lower_case(row_.notes), "+lamb")) setting_.strategy.optimizer.rule = "lamb";
