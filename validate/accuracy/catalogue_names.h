@@ -26,6 +26,8 @@ struct NamedFramework {
   std::string_view entry;           ///< As in configs/frameworks/.
   std::int64_t default_zero_stage;  ///< Where the table is silent.
   bool assumed;                     ///< The catalogue does not have it; what most do.
+  /// Of the tokenizer in its scripts, where the table is silent; nothing: the model family's.
+  std::optional<std::int64_t> vocabulary{};
 };
 /// The framework that a row's columns `framework`, `source` and `notes` speak of.
 NamedFramework framework_named(std::string_view framework, std::string_view source,

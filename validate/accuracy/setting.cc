@@ -112,6 +112,7 @@ class Mapping {
 
   Result<Setting> run() {
     FORESHARD_TRY(obstacle(row_));
+    named_ = framework_named(row_.framework, row_.source, row_.notes);
     for (const auto step : {&Mapping::model, &Mapping::mesh, &Mapping::cluster, &Mapping::framework,
                             &Mapping::sharding, &Mapping::precision, &Mapping::recompute,
                             &Mapping::offloading, &Mapping::schedule})
@@ -142,7 +143,8 @@ class Mapping {
                     .kv_heads = row_.kv_heads.value_or(0),
                     .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
                     .ffn = row_.ffn.value_or(0),
-                    .vocabulary = row_.vocab.value_or(family.vocabulary),
+                    .vocabulary =
+                        row_.vocab.value_or(named_.vocabulary.value_or(family.vocabulary)),
                     .sequence = *row_.seq,
                     .norm = family.norm,
                     .activation = family.activation,
@@ -293,7 +295,6 @@ class Mapping {
   }
 
   Status framework() {
-    named_ = framework_named(row_.framework, row_.source, row_.notes);
     if (named_.assumed) assume("framework");
     FORESHARD_ASSIGN(auto framework, loader_.read_ref<Framework>(named_.entry, "framework"));
     if (contains(row_.notes, "no compute/comm overlap")) {

@@ -135,7 +135,7 @@ TEST(Kernel, OfAttentionHasTheRanksHeads) {
 // all of them twice backward.
 TEST(Kernel, OfAttentionIsFollowedByCopies) {
   const auto passes = [](const std::string& type, std::size_t inputs,
-                         const std::vector<Shape>& shapes) {
+                         const std::vector<std::vector<std::int64_t>>& shapes) {
     Graph graph;
     std::vector<TensorId> read;
     for (std::size_t i = 0; i < inputs; ++i)

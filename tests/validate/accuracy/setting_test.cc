@@ -398,7 +398,8 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("Megatron-LM", "README H100 table (mcore 0.8)").entry,
             "megatron-core-0.8");
   EXPECT_EQ(framework_named("Megatron-LM 285068c8", "MegaScale (NSDI 2024)").entry,
-            "megatron-lm-2023");
+            "megatron-lm-2022");
+  EXPECT_EQ(framework_named("Megatron-LM fork", "Zero Bubble").vocabulary, 32000);
   EXPECT_EQ(framework_named("NeMo 24.07", "").entry, "megatron-lm");
   EXPECT_FALSE(framework_named("nanotron", "").assumed);
   EXPECT_TRUE(framework_named("Pax/JAX", "").assumed);
