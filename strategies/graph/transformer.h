@@ -48,7 +48,7 @@ struct TransformerOptions {
   double attention_gradient_copies = 0;  ///< Likewise, backward.
   /// The loss writes its gradient over the logits; else it keeps exponentials in fp32.
   bool fused_cross_entropy = false;
-  std::int64_t logged_losses = 0;  ///< Framework::logged_losses.
+  std::int64_t logged_losses = 0;        ///< Framework::logged_losses.
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.
   DType dtype = DType::kBf16;
   Quantization quantization = Quantization::kNone;  ///< Of the linear layers between the norms.

@@ -90,12 +90,11 @@ TensorId vocabulary_loss(BlockBuilder& build, const std::string& name, TensorId 
   Settings settings{{"to", std::string(name_of(kept))},
                     {"kernels", name_of_kernels(options.pointwise.cross_entropy)}};
   if (options.logged_losses > 0) settings.set("logged", options.logged_losses);
-  const TensorId parts =
-      build.added({.type = "vocabulary_cross_entropy",
-                   .name = name,
-                   .inputs = {logits, maximum, targets},
-                   .settings = std::move(settings),
-                   .output_names = {name + ".partial", name + ".exponentials"}});
+  const TensorId parts = build.added({.type = "vocabulary_cross_entropy",
+                                      .name = name,
+                                      .inputs = {logits, maximum, targets},
+                                      .settings = std::move(settings),
+                                      .output_names = {name + ".partial", name + ".exponentials"}});
   return build.added({.type = "vocabulary_loss",
                       .name = name + ".combine",
                       .inputs = {parts},

@@ -126,8 +126,8 @@ struct Framework {
   /// The update itself brings gradients to fp32, out of the scale of the loss, and clips them; else
   /// each of these is a pass over them.
   bool fused_update = false;
-  /// Losses that are computed to be logged, from the logits in fp32, beside the one that is trained.
-  /// Not modelled: their memory.
+  /// Losses that are computed to be logged, from the logits in fp32, beside the one that is
+  /// trained. Not modelled: their memory.
   std::int64_t logged_losses = 0;
   bool gradient_clipping = true;           ///< A global gradient norm before the optimizer step.
   std::int64_t vocabulary_multiple = 128;  ///< Padded to this times the tensor-parallel size.

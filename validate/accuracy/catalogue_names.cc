@@ -57,8 +57,8 @@ struct FrameworkLine {
   NamedFramework named;
   std::string_view notes = "";
 };
-// First line that fits. Megatron-LM of 2021 and before is that of the SC 2021 paper; later ones up to
-// early 2024 (still no flash attention, a host that waits for every pipeline transfer) add up
+// First line that fits. Megatron-LM of 2021 and before is that of the SC 2021 paper; later ones up
+// to early 2024 (still no flash attention, a host that waits for every pipeline transfer) add up
 // gradients in products and reduce them beside others.
 constexpr std::array kFrameworks{
     FrameworkLine{"BigScience", "", {"megatron-deepspeed-bloom", 0, false}},
@@ -78,9 +78,10 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-LM", "Korthikanti", {"megatron-lm-2022", 0, false}},
     FrameworkLine{"Megatron-LM", "OneFlow", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron-LM", "LiBai", {"megatron-lm-sc21", 0, false}},
-    // Its scripts name a SentencePiece tokenizer (sail-sg/zero-bubble-pipeline-parallelism, examples/
-    // pretrain_zero_bubble.sh). Derived, of how many words: of the paper's 1.5, 6.2, 14.6 and 28.3 G
-    // parameters, 22, 30, 46 and 62 layers leave between 26,500 and 34,500 rows of a table.
+    // Its scripts name a SentencePiece tokenizer (sail-sg/zero-bubble-pipeline-parallelism,
+    // examples/ pretrain_zero_bubble.sh). Derived, of how many words: of the paper's 1.5, 6.2, 14.6
+    // and 28.3 G parameters, 22, 30, 46 and 62 layers leave between 26,500 and 34,500 rows of a
+    // table.
     FrameworkLine{"Megatron-LM", "Zero Bubble", {"megatron-lm-2022", 0, false, 32000}},
     FrameworkLine{"Megatron-LM", "MegaScale (NSDI", {"megatron-lm-2022", 0, false}},
     FrameworkLine{"Megatron-LM", "mcore 0.8", {"megatron-core-0.8", 0, false}},

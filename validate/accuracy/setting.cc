@@ -136,24 +136,24 @@ class Mapping {
     if (!row_.vocab) assume("vocabulary");
     if (!row_.ffn && family.activation == Activation::kSwiglu)
       return unsupported("column 'ffn' is empty");
-    Model described{.name = row_.model_name,
-                    .layers = *row_.layers,
-                    .hidden = *row_.hidden,
-                    .heads = *row_.heads,
-                    .kv_heads = row_.kv_heads.value_or(0),
-                    .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
-                    .ffn = row_.ffn.value_or(0),
-                    .vocabulary =
-                        row_.vocab.value_or(named_.vocabulary.value_or(family.vocabulary)),
-                    .sequence = *row_.seq,
-                    .norm = family.norm,
-                    .activation = family.activation,
-                    .positions = family.positions,
-                    .bias = family.bias,
-                    .qkv_bias = family.qkv_bias,
-                    .tied_embeddings = family.tied_embeddings,
-                    .dropout = family.dropout,
-                    .source = row_.source};
+    Model described{
+        .name = row_.model_name,
+        .layers = *row_.layers,
+        .hidden = *row_.hidden,
+        .heads = *row_.heads,
+        .kv_heads = row_.kv_heads.value_or(0),
+        .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
+        .ffn = row_.ffn.value_or(0),
+        .vocabulary = row_.vocab.value_or(named_.vocabulary.value_or(family.vocabulary)),
+        .sequence = *row_.seq,
+        .norm = family.norm,
+        .activation = family.activation,
+        .positions = family.positions,
+        .bias = family.bias,
+        .qkv_bias = family.qkv_bias,
+        .tied_embeddings = family.tied_embeddings,
+        .dropout = family.dropout,
+        .source = row_.source};
     if (family.more != nullptr) family.more(described);
     give_window(described);
     give_latents(described);

@@ -350,7 +350,8 @@ static std::vector<SettingDefinition> packed_attention_settings() {
   settings.push_back({.name = "copies",
                       .fallback = 0.0,
                       .doc = "Passes over x that change how its parts lie, forward."});
-  settings.push_back({.name = "gradient_copies", .fallback = 0.0, .doc = "Likewise, of gradients."});
+  settings.push_back(
+      {.name = "gradient_copies", .fallback = 0.0, .doc = "Likewise, of gradients."});
   return settings;
 }
 

@@ -170,8 +170,8 @@ TEST(Kernel, OfALossIsFollowedByThoseThatAreLogged) {
                                    .name = "loss",
                                    .inputs = {logits, maximum, targets},
                                    .settings = {{"logged", std::int64_t{2}}}}));
-  const auto kernels = kernels_of(graph, graph.operators[0],
-                                  {{1, 3, 5}, {1, 3, 1}, {1, 3}, {1, 3, 2}, {1, 3, 5}});
+  const auto kernels =
+      kernels_of(graph, graph.operators[0], {{1, 3, 5}, {1, 3, 1}, {1, 3}, {1, 3, 2}, {1, 3, 5}});
   ASSERT_EQ(kernels.size(), 7u);
   Bytes logged;
   for (std::size_t i = 1; i < kernels.size(); ++i) logged += bytes_of(kernels[i]);

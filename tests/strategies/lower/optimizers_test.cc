@@ -86,7 +86,8 @@ TEST(Optimizers, AreSortedAndDescribed) {
   }
 }
 
-// From 16 bits to fp32, out of the scale of the loss, squares, clipping: what training needs of them.
+// From 16 bits to fp32, out of the scale of the loss, squares, clipping: what training needs of
+// them.
 TEST(Optimizers, GetTheirGradientsInPasses) {
   const auto names = [](DType precision, DType gradients, bool clips, bool fused) {
     Strategy s;
@@ -107,8 +108,7 @@ TEST(Optimizers, GetTheirGradientsInPasses) {
   EXPECT_THAT(names(DType::kFp16, DType::kFp32, true, false),
               ElementsAre("unscale", "gradient_norm", "clip"));
   EXPECT_THAT(names(DType::kBf16, DType::kBf16, false, false), ElementsAre("main_gradients"));
-  EXPECT_THAT(names(DType::kBf16, DType::kFp32, true, false),
-              ElementsAre("gradient_norm", "clip"));
+  EXPECT_THAT(names(DType::kBf16, DType::kFp32, true, false), ElementsAre("gradient_norm", "clip"));
   EXPECT_THAT(names(DType::kFp16, DType::kFp16, true, true), ElementsAre("gradient_norm"));
 }
 
