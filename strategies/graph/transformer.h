@@ -44,12 +44,15 @@ struct TransformerOptions {
   bool quantized_dispatch = false;
   /// What the activations of quantized experts read is kept quantized for the backward pass.
   bool quantized_expert_inputs = false;
+  double attention_copies = 0;           ///< Framework::attention_copies, forward.
+  double attention_gradient_copies = 0;  ///< Likewise, backward.
   /// With `quantization`: packed attention computes in fp8.
   bool fp8_attention = false;
   /// With `quantization`: what activations of dense layers read is kept in fp8.
   bool fp8_activation_inputs = false;
   /// The loss writes its gradient over the logits; else it keeps exponentials in fp32.
   bool fused_cross_entropy = false;
+  std::int64_t logged_losses = 0;        ///< Framework::logged_losses.
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.
   DType dtype = DType::kBf16;
   Quantization quantization = Quantization::kNone;  ///< Of the linear layers between the norms.

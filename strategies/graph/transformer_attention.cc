@@ -25,10 +25,14 @@ TensorId BlockBuilder::attention(std::string type, std::vector<TensorId> inputs,
 
 TensorId BlockBuilder::packed_attention(TensorId qkv) {
   if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
+  Settings settings = attention_settings();
+  if (options_.attention_copies > 0) settings.set("copies", options_.attention_copies);
+  if (options_.attention_gradient_copies > 0)
+    settings.set("gradient_copies", options_.attention_gradient_copies);
   if (quantization_ == Quantization::kNone || !options_.fp8_attention)
-    return attention("packed_attention", {qkv}, attention_settings());
+    return attention("packed_attention", {qkv}, std::move(settings));
   begin(Part::kCoreAttention);
-  return widened(attention("packed_attention", {in_fp8(qkv, false)}, attention_settings()));
+  return widened(attention("packed_attention", {in_fp8(qkv, false)}, std::move(settings)));
 }
 
 TensorId BlockBuilder::attention_on_parts(TensorId qkv) {

@@ -87,13 +87,14 @@ TensorId vocabulary_loss(BlockBuilder& build, const std::string& name, TensorId 
   const TensorId maximum =
       build.added({.type = "vocabulary_maximum", .name = name + ".maximum", .inputs = {logits}});
   const DType kept = options.fused_cross_entropy ? options.dtype : DType::kFp32;
-  const TensorId parts =
-      build.added({.type = "vocabulary_cross_entropy",
-                   .name = name,
-                   .inputs = {logits, maximum, targets},
-                   .settings = {{"to", std::string(name_of(kept))},
-                                {"kernels", name_of_kernels(options.pointwise.cross_entropy)}},
-                   .output_names = {name + ".partial", name + ".exponentials"}});
+  Settings settings{{"to", std::string(name_of(kept))},
+                    {"kernels", name_of_kernels(options.pointwise.cross_entropy)}};
+  if (options.logged_losses > 0) settings.set("logged", options.logged_losses);
+  const TensorId parts = build.added({.type = "vocabulary_cross_entropy",
+                                      .name = name,
+                                      .inputs = {logits, maximum, targets},
+                                      .settings = std::move(settings),
+                                      .output_names = {name + ".partial", name + ".exponentials"}});
   return build.added({.type = "vocabulary_loss",
                       .name = name + ".combine",
                       .inputs = {parts},

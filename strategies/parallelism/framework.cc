@@ -124,6 +124,17 @@ const yaml::Table<Pointwise>& yaml_table(const Pointwise*) {
   return table;
 }
 
+const yaml::Table<AttentionCopies>& yaml_table(const AttentionCopies*) {
+  static const auto table =
+      yaml::Table<AttentionCopies>("attention_copies",
+                                   "Copies of queries, keys and values around fused attention.")
+          .optional("forward", &AttentionCopies::forward, "Passes over all three, forward.",
+                    yaml::non_negative())
+          .optional("backward", &AttentionCopies::backward, "Likewise, of their gradients.",
+                    yaml::non_negative());
+  return table;
+}
+
 const yaml::Table<Residual>& yaml_table(const Residual*) {
   static const auto table =
       yaml::Table<Residual>("residual", "How far public measurements lie from predictions.")
@@ -147,6 +158,8 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("attention", &Framework::attention,
                     "Whose kernel computes attention. A device whose efficiency does not list it "
                     "takes the fused kernel that is usual there.")
+          .optional("attention_copies", &Framework::attention_copies,
+                    "Copies that change how queries, keys and values lie around fused attention.")
           .optional("gate_apart", &Framework::gate_apart,
                     "Whether gate and up projection of a gated feed-forward layer are two products "
                     "(experts have one).")
@@ -223,6 +236,12 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("pointwise", &Framework::pointwise,
                     "Into which kernels pointwise operators go.")
           .optional("optimizer", &Framework::optimizer, "How the optimizer steps.")
+          .optional("fused_update", &Framework::fused_update,
+                    "Whether the update itself brings gradients to fp32, unscales (fp16) and clips "
+                    "them; else each is a pass over them.")
+          .optional("logged_losses", &Framework::logged_losses,
+                    "How many losses are computed from the logits to be logged alone.",
+                    yaml::at_least(0))
           .optional("gradient_clipping", &Framework::gradient_clipping,
                     "Whether a global gradient norm is computed before the optimizer step.")
           .optional("vocabulary_multiple", &Framework::vocabulary_multiple,

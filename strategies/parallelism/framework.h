@@ -64,10 +64,19 @@ struct Residual {
   std::string source;
 };
 
+/// Copies around a fused attention kernel that change how queries, keys and values lie: passes over
+/// all three of them.
+struct AttentionCopies {
+  double forward = 0;
+  double backward = 0;
+  bool operator==(const AttentionCopies&) const = default;
+};
+
 struct Framework {
   std::string name{};  ///< Empty: none was named.
   /// Of transformers. A device that does not have it takes its own usual kernel.
   AttentionImplementation attention = AttentionImplementation::kFused;
+  AttentionCopies attention_copies{};  ///< Not modelled: context parallelism, latent attention.
   /// Gate and up projection of a gated feed-forward layer are products of their own.
   bool gate_apart = false;
   /// Weights of a token's experts are factors of the experts' activations, not of their results.
@@ -123,6 +132,12 @@ struct Framework {
   Shards shards{};
   Pointwise pointwise{};
   OptimizerKernels optimizer = OptimizerKernels::kFused;
+  /// The update itself brings gradients to fp32, out of the scale of the loss, and clips them; else
+  /// each of these is a pass over them.
+  bool fused_update = false;
+  /// Losses that are computed to be logged, from the logits in fp32, beside the one that is
+  /// trained. Not modelled: their memory.
+  std::int64_t logged_losses = 0;
   bool gradient_clipping = true;           ///< A global gradient norm before the optimizer step.
   std::int64_t vocabulary_multiple = 128;  ///< Padded to this times the tensor-parallel size.
   std::optional<Residual> residual;
@@ -150,6 +165,7 @@ const yaml::Names<OtherKernels>& yaml_names(const OtherKernels*);
 const yaml::Names<DType>& yaml_names(const DType*);
 const yaml::Table<Shards>& yaml_table(const Shards*);
 const yaml::Table<Pointwise>& yaml_table(const Pointwise*);
+const yaml::Table<AttentionCopies>& yaml_table(const AttentionCopies*);
 const yaml::Table<Residual>& yaml_table(const Residual*);
 const yaml::Table<Framework>& yaml_table(const Framework*);
 

@@ -303,8 +303,9 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
         strategy.zero_stage = zero_stage;
         strategy.global_batch = 8;
         strategy.precision = zero_stage == 0 ? DType::kFp16 : DType::kBf16;
-        return program_text(small_model(pipelined ? Activation::kSwiglu : Activation::kGelu),
-                            strategy);
+        Model model = small_model(pipelined ? Activation::kSwiglu : Activation::kGelu);
+        if (pipelined) model.positions = Positions::kRotary;
+        return program_text(model, strategy);
       });
   probes.push_back([](const Framework& framework) {
     Strategy strategy;

@@ -26,9 +26,12 @@ struct NamedFramework {
   std::string_view entry;           ///< As in configs/frameworks/.
   std::int64_t default_zero_stage;  ///< Where the table is silent.
   bool assumed;                     ///< The catalogue does not have it; what most do.
+  /// Of the tokenizer in its scripts, where the table is silent; nothing: the model family's.
+  std::optional<std::int64_t> vocabulary{};
 };
-/// The framework that a row's columns `framework` and `source` speak of.
-NamedFramework framework_named(std::string_view framework, std::string_view source);
+/// The framework that a row's columns `framework`, `source` and `notes` speak of.
+NamedFramework framework_named(std::string_view framework, std::string_view source,
+                               std::string_view notes = "");
 
 /// The architecture that the name of a model implies, without its sizes.
 struct Family {

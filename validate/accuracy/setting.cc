@@ -91,12 +91,28 @@ constexpr std::array kSchedules{
     NamedSchedule{"zbv", "zb-v"},
 };
 
+// Whose attention kernel notes name.
+struct NamedAttention {
+  std::string words;
+  AttentionImplementation attention;
+};
+std::optional<AttentionImplementation> attention_named(const TrainingRow& row) {
+  const std::array<NamedAttention, 3> names{
+      NamedAttention{"FA3 on " + row.gpu, AttentionImplementation::kFlash3},
+      NamedAttention{"attention-backend=unfused", AttentionImplementation::kUnfused},
+      NamedAttention{"attention-backend=flash", AttentionImplementation::kFlash2}};
+  for (const NamedAttention& name : names)
+    if (contains(row.notes, name.words)) return name.attention;
+  return std::nullopt;
+}
+
 class Mapping {
  public:
   Mapping(const TrainingRow& row, yaml::Loader& loader) : row_(row), loader_(loader) {}
 
   Result<Setting> run() {
     FORESHARD_TRY(obstacle(row_));
+    named_ = framework_named(row_.framework, row_.source, row_.notes);
     for (const auto step : {&Mapping::model, &Mapping::mesh, &Mapping::cluster, &Mapping::framework,
                             &Mapping::sharding, &Mapping::precision, &Mapping::recompute,
                             &Mapping::offloading, &Mapping::schedule})
@@ -120,23 +136,24 @@ class Mapping {
     if (!row_.vocab) assume("vocabulary");
     if (!row_.ffn && family.activation == Activation::kSwiglu)
       return unsupported("column 'ffn' is empty");
-    Model described{.name = row_.model_name,
-                    .layers = *row_.layers,
-                    .hidden = *row_.hidden,
-                    .heads = *row_.heads,
-                    .kv_heads = row_.kv_heads.value_or(0),
-                    .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
-                    .ffn = row_.ffn.value_or(0),
-                    .vocabulary = row_.vocab.value_or(family.vocabulary),
-                    .sequence = *row_.seq,
-                    .norm = family.norm,
-                    .activation = family.activation,
-                    .positions = family.positions,
-                    .bias = family.bias,
-                    .qkv_bias = family.qkv_bias,
-                    .tied_embeddings = family.tied_embeddings,
-                    .dropout = family.dropout,
-                    .source = row_.source};
+    Model described{
+        .name = row_.model_name,
+        .layers = *row_.layers,
+        .hidden = *row_.hidden,
+        .heads = *row_.heads,
+        .kv_heads = row_.kv_heads.value_or(0),
+        .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
+        .ffn = row_.ffn.value_or(0),
+        .vocabulary = row_.vocab.value_or(named_.vocabulary.value_or(family.vocabulary)),
+        .sequence = *row_.seq,
+        .norm = family.norm,
+        .activation = family.activation,
+        .positions = family.positions,
+        .bias = family.bias,
+        .qkv_bias = family.qkv_bias,
+        .tied_embeddings = family.tied_embeddings,
+        .dropout = family.dropout,
+        .source = row_.source};
     if (family.more != nullptr) family.more(described);
     give_window(described);
     give_latents(described);
@@ -278,7 +295,6 @@ class Mapping {
   }
 
   Status framework() {
-    named_ = framework_named(row_.framework, row_.source);
     if (named_.assumed) assume("framework");
     FORESHARD_ASSIGN(auto framework, loader_.read_ref<Framework>(named_.entry, "framework"));
     if (contains(row_.notes, "no compute/comm overlap")) {
@@ -296,6 +312,7 @@ class Mapping {
     framework.overlap_tensor_products = contains(notes, "(userbuffers) on");
     framework.fp8_attention = contains(notes, "fp8 attention");
     framework.fp8_activation_inputs = contains(notes, "fp8 stored activation input");
+    framework.attention = attention_named(row_).value_or(framework.attention);
     setting_.strategy.framework =
         yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
     if (contains(notes, "+lamb")) setting_.strategy.optimizer.rule = "lamb";

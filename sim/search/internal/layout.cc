@@ -531,8 +531,7 @@ const Spread& Layout::optimizer_kernels(Stage& stage) {
   for (const UpdateStep& step : lower::update_steps(strategy_, mesh_, groups))
     if (const auto* one = std::get_if<UpdateKernel>(&step); one != nullptr && !on_cpu)
       add(one->kernel, static_cast<double>(one->times));
-  if (strategy_.framework->gradient_clipping)
-    add(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}, 1);
+  for (const lower::GradientPass& one : lower::gradient_passes(strategy_, count)) add(one.pass, 1);
   for (const Pass& pass : lower::weight_casts(strategy_, cast)) add(pass, 1);
   return stage.optimizer_.emplace(sum);
 }

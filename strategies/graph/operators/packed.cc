@@ -1,4 +1,5 @@
 // Operators on the packed projection of queries, keys and values (packing.h).
+#include <cmath>
 #include <fmt/format.h>
 
 #include "strategies/graph/operators/internal/families.h"
@@ -175,7 +176,15 @@ std::vector<Kernel> attention_kernels(const Call& local, const Call& whole) {
       .direction = direction,
       .dtype = local.inputs[0].dtype,
       .implementation = find_attention(local.settings.text("implementation")).value()};
-  return {in_window(all, local.settings)};
+  std::vector<Kernel> kernels{in_window(all, local.settings)};
+  const double copies =
+      local.settings.number(direction == Direction::kForward ? "copies" : "gradient_copies");
+  if (copies > 0)
+    kernels.emplace_back(Pass{.kind = PassKind::kTranspose,
+                              .rows = mine[0] * mine[1],
+                              .columns = std::llround(copies * static_cast<double>(mine[2])),
+                              .dtype = local.inputs[0].dtype});
+  return kernels;
 }
 
 void packed_attention_backward(Gradients& gradients) {
@@ -339,6 +348,11 @@ static std::vector<SettingDefinition> packed_attention_settings() {
                       .doc =
                           "In place of sinks, a table of what is added to scores: a row for each "
                           "range of distances, a column for each query head."});
+  settings.push_back({.name = "copies",
+                      .fallback = 0.0,
+                      .doc = "Passes over x that change how its parts lie, forward."});
+  settings.push_back(
+      {.name = "gradient_copies", .fallback = 0.0, .doc = "Likewise, of gradients."});
   return settings;
 }
 

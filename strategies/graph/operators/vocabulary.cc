@@ -79,6 +79,23 @@ std::vector<Kernel> loss_kernels(const Call& local, const Call&) {
   return implemented(pass_over(kind, local.inputs[0]), local.settings.text("kernels"));
 }
 
+// A loss that is logged: logits to fp32; their maximum and their sum of exponentials, which a row
+// that no cache holds is read for once; the logarithms of all probabilities.
+// Source: mosaicml/composer v0.14.0, metrics/nlp.py (LanguageCrossEntropy: CrossEntropyLoss under
+// autocast).
+std::vector<Kernel> losses_kernels(const Call& local, const Call& whole) {
+  auto kernels = loss_kernels<PassKind::kCrossEntropyForward>(local, whole);
+  TensorType logits = local.inputs[0];
+  logits.dtype = DType::kFp32;
+  for (std::int64_t i = 0; i < local.settings.integer("logged"); ++i) {
+    if (local.inputs[0].dtype != logits.dtype)
+      kernels.push_back(pass_over(PassKind::kCast, local.inputs[0]));
+    kernels.push_back(pass_over(PassKind::kReduce, logits));
+    kernels.push_back(pass_over(PassKind::kUnary, logits));
+  }
+  return kernels;
+}
+
 // What comes back for the statistics of a part are those of the whole (loss_backward).
 void vocabulary_cross_entropy_backward(Gradients& gradients) {
   const TensorId statistics = gradients.of_output(0);
@@ -110,7 +127,10 @@ std::vector<SettingDefinition> settings(std::string_view of) {
            .fallback = std::string("fused"),
            .doc = "One kernel; one whose backward pass works on the logits again; or one for each "
                   "operator of PyTorch.",
-           .words = {"fused", "recomputed", "eager"}}};
+           .words = {"fused", "recomputed", "eager"}},
+          {.name = "logged",
+           .fallback = std::int64_t{0},
+           .doc = "Forward, losses of the same logits that are logged alone."}};
 }
 
 }  // namespace
@@ -136,7 +156,7 @@ OperatorDefinition vocabulary_cross_entropy() {
           .settings = settings("Type of the exponentials."),
           .in_place = true,
           .infer = infer_vocabulary_cross_entropy,
-          .kernels = loss_kernels<PassKind::kCrossEntropyForward>,
+          .kernels = losses_kernels,
           .gradient = vocabulary_cross_entropy_backward};
 }
 

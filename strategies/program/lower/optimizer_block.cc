@@ -16,6 +16,8 @@ using program::Communication;
 using program::Purpose;
 using program::Task;
 
+constexpr std::string_view kSquares = "gradient_norm";
+
 // Booked under the outermost axis that it crosses.
 Purpose purpose_of_norm(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
   Purpose outermost = Purpose::kTensor;
@@ -24,13 +26,10 @@ Purpose purpose_of_norm(const std::vector<Axis>& axes, const std::vector<MeshAxi
   return outermost;
 }
 
-void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh, std::vector<Axis> spread,
-                 std::int64_t count) {
-  step.tasks.push_back(Task{
-      .name = "gradient_norm",
-      .body = Kernel{Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}},
-      .stream = stream(kComputeStream),
-      .optimizer = true});
+// The sum of the ranks' squares, for the host.
+void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh,
+                 std::vector<Axis> spread) {
+  const auto squares = static_cast<std::int32_t>(step.tasks.size()) - 1;
   std::erase_if(spread, [&](Axis axis) { return mesh[static_cast<std::size_t>(axis)].size == 1; });
   if (!spread.empty()) {
     step.tasks.push_back(Task{.name = "all_reduce.gradient_norm",
@@ -41,7 +40,7 @@ void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh, std::v
                                                     .purpose = purpose_of_norm(spread, mesh),
                                                     .tag = "gradient_norm"},
                               .stream = stream(kTensorStream),
-                              .after = {0}});
+                              .after = {squares}});
   }
   const auto last = static_cast<std::int32_t>(step.tasks.size()) - 1;
   step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {last}});
@@ -89,6 +88,25 @@ void append_update(program::Block& step, const std::vector<UpdateStep>& update,
 
 }  // namespace
 
+std::vector<GradientPass> gradient_passes(const Strategy& strategy, std::int64_t count) {
+  const Framework& framework = *strategy.framework;
+  const DType gradients = framework.gradients_of(strategy.precision);
+  const bool is_apart =
+      !framework.fused_update && strategy.offload_optimizer != OptimizerOffload::kCpu;
+  std::vector<GradientPass> passes;
+  const auto add = [&](std::string_view name, PassKind kind, DType dtype) {
+    passes.push_back({name, {.kind = kind, .rows = count, .dtype = dtype}});
+  };
+  if (is_apart && size_of(gradients) == 2_B && has_master(strategy.optimizer, strategy.precision))
+    add("main_gradients", PassKind::kCast, gradients);
+  if (is_apart && strategy.precision == DType::kFp16)
+    add("unscale", PassKind::kUnary, DType::kFp32);
+  if (!framework.gradient_clipping) return passes;
+  add(kSquares, PassKind::kGradientNorm, DType::kFp32);
+  if (is_apart) add("clip", PassKind::kUnary, DType::kFp32);
+  return passes;
+}
+
 std::vector<UpdateStep> update_steps(const Strategy& strategy, const std::vector<MeshAxis>& mesh,
                                      const std::vector<plan::ParameterGroup>& groups) {
   Update update{.optimizer = strategy.optimizer,
@@ -123,7 +141,13 @@ program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
                                const std::vector<UpdateStep>& update, const UpdatedShare& updated) {
   program::Block step{.name = std::move(name)};
-  if (strategy.framework->gradient_clipping) append_norm(step, mesh, spread, updated.count);
+  for (const GradientPass& one : gradient_passes(strategy, updated.count)) {
+    step.tasks.push_back({.name = std::string(one.name),
+                          .body = Kernel{one.pass},
+                          .stream = stream(kComputeStream),
+                          .optimizer = true});
+    if (one.name == kSquares) append_norm(step, mesh, spread);
+  }
   switch (strategy.offload_optimizer) {
     case OptimizerOffload::kNone:
       append_update(step, update, mesh);

@@ -30,6 +30,19 @@ struct UpdatedShare {
   std::int64_t quantized = 0;  ///< Weights.
 };
 
+/// A pass over the gradients of one rank.
+struct GradientPass {
+  std::string_view name;
+  Pass pass;
+};
+/// What `count` gradients go through on the way to their update on the device, in order: from 16
+/// bits to fp32, out of the scale of the loss (fp16), the sum of their squares, the factor that
+/// clips them.
+/// Source: NVIDIA/Megatron-LM v2.5, megatron/optimizer/optimizer.py and clip_grads.py;
+/// deepspeedai/DeepSpeed v0.6.7, runtime/fp16/fused_optimizer.py (unscale_and_clip_grads). Not
+/// modelled: that clipping is left out where a step needs none.
+std::vector<GradientPass> gradient_passes(const Strategy& strategy, std::int64_t count);
+
 /// The update of the parameters of one device, or on its host (host_blocks.h). Where the framework
 /// clips gradients, their norm comes first: each device sums the squares of its gradients, the
 /// ranks along the mesh axes `spread`, which hold different gradients, add up their sums, and the

@@ -131,5 +131,52 @@ TEST(Kernel, OfAttentionHasTheRanksHeads) {
                                                  .dtype = DType::kBf16})});
 }
 
+// 12 columns of queries, keys and values, of 2 x 6 tokens: two thirds of them copied once forward,
+// all of them twice backward.
+TEST(Kernel, OfAttentionIsFollowedByCopies) {
+  const auto passes = [](const std::string& type, std::size_t inputs,
+                         const std::vector<std::vector<std::int64_t>>& shapes) {
+    Graph graph;
+    std::vector<TensorId> read;
+    for (std::size_t i = 0; i < inputs; ++i)
+      read.push_back(add_input(graph, "input" + std::to_string(i),
+                               {i == 2 ? DType::kFp32 : DType::kBf16, shapes[i]}));
+    EXPECT_TRUE(add_operator(graph, {.type = type,
+                                     .name = "attention",
+                                     .inputs = read,
+                                     .settings = {{"query_heads", std::int64_t{1}},
+                                                  {"kv_heads", std::int64_t{1}},
+                                                  {"copies", 2.0 / 3},
+                                                  {"gradient_copies", 2.0}}}));
+    return kernels_of(graph, graph.operators[0], shapes);
+  };
+  const auto forward = passes("packed_attention", 1, {{2, 6, 12}, {2, 6, 4}, {2, 6, 1}});
+  ASSERT_EQ(forward.size(), 2u);
+  EXPECT_EQ(forward[1], Kernel(Pass{.kind = PassKind::kTranspose, .rows = 12, .columns = 8}));
+  const auto backward = passes("packed_attention_gradient", 4,
+                               {{2, 6, 12}, {2, 6, 4}, {2, 6, 1}, {2, 6, 4}, {2, 6, 12}});
+  ASSERT_EQ(backward.size(), 2u);
+  EXPECT_EQ(backward[1], Kernel(Pass{.kind = PassKind::kTranspose, .rows = 12, .columns = 24}));
+}
+
+// 3 x 5 logits: what the loss reads, and for each loss that is logged a cast of 6 bytes an element,
+// a read of 4 and a pass of 8.
+TEST(Kernel, OfALossIsFollowedByThoseThatAreLogged) {
+  Graph graph;
+  const TensorId logits = add_input(graph, "logits", {DType::kBf16, {1, 3, 5}});
+  const TensorId maximum = add_input(graph, "maximum", {DType::kFp32, {1, 3, 1}});
+  const TensorId targets = add_input(graph, "targets", {DType::kInt64, {1, 3}});
+  ASSERT_TRUE(add_operator(graph, {.type = "vocabulary_cross_entropy",
+                                   .name = "loss",
+                                   .inputs = {logits, maximum, targets},
+                                   .settings = {{"logged", std::int64_t{2}}}}));
+  const auto kernels =
+      kernels_of(graph, graph.operators[0], {{1, 3, 5}, {1, 3, 1}, {1, 3}, {1, 3, 2}, {1, 3, 5}});
+  ASSERT_EQ(kernels.size(), 7u);
+  Bytes logged;
+  for (std::size_t i = 1; i < kernels.size(); ++i) logged += bytes_of(kernels[i]);
+  EXPECT_EQ(logged, 2.0 * 15 * (6_B + 4_B + 8_B));
+}
+
 }  // namespace
 }  // namespace foreshard

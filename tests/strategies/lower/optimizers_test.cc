@@ -9,6 +9,7 @@
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
+#include "strategies/program/lower/optimizer_block.h"
 
 namespace foreshard::lower {
 namespace {
@@ -83,6 +84,32 @@ TEST(Optimizers, AreSortedAndDescribed) {
       for (const Moment& moment : rule.moments({.rule = std::string(rule.name)}, is_matrix))
         EXPECT_GE(moment.bytes, size_of(moment.dtype)) << rule.name;
   }
+}
+
+// From 16 bits to fp32, out of the scale of the loss, squares, clipping: what training needs of
+// them.
+TEST(Optimizers, GetTheirGradientsInPasses) {
+  const auto names = [](DType precision, DType gradients, bool clips, bool fused) {
+    Strategy s;
+    s.precision = precision;
+    s.framework.value.gradient_dtype = gradients;
+    s.framework.value.gradient_clipping = clips;
+    s.framework.value.fused_update = fused;
+    std::vector<std::string_view> found;
+    for (const GradientPass& one : gradient_passes(s, 7)) {
+      EXPECT_EQ(one.pass.rows, 7);
+      found.push_back(one.name);
+    }
+    return found;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(names(DType::kFp16, DType::kFp16, true, false),
+              ElementsAre("main_gradients", "unscale", "gradient_norm", "clip"));
+  EXPECT_THAT(names(DType::kFp16, DType::kFp32, true, false),
+              ElementsAre("unscale", "gradient_norm", "clip"));
+  EXPECT_THAT(names(DType::kBf16, DType::kBf16, false, false), ElementsAre("main_gradients"));
+  EXPECT_THAT(names(DType::kBf16, DType::kFp32, true, false), ElementsAre("gradient_norm", "clip"));
+  EXPECT_THAT(names(DType::kFp16, DType::kFp16, true, true), ElementsAre("gradient_norm"));
 }
 
 // Whatever a rule runs is booked as the optimizer's, and its states are cut as ZeRO 1 says.

@@ -404,11 +404,18 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "llm-foundry");
   EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "pytorch-fsdp");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").entry, "torchtitan");
+  EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "", "eager; memory 82 GiB").entry,
+            "torchtitan-eager");
   EXPECT_EQ(framework_named("InternEvo", "").entry, "internevo");
   EXPECT_EQ(framework_named("nanotron v0.5", "").entry, "nanotron");
   EXPECT_EQ(framework_named("PaddleNLP", "").entry, "paddlenlp");
   EXPECT_EQ(framework_named("Megatron-LM", "Narayanan et al. SC21").entry, "megatron-lm-sc21");
   EXPECT_EQ(framework_named("Megatron-LM", "README H100 table").entry, "megatron-lm");
+  EXPECT_EQ(framework_named("Megatron-LM", "README H100 table (mcore 0.8)").entry,
+            "megatron-core-0.8");
+  EXPECT_EQ(framework_named("Megatron-LM 285068c8", "MegaScale (NSDI 2024)").entry,
+            "megatron-lm-2022");
+  EXPECT_EQ(framework_named("Megatron-LM fork", "Zero Bubble").vocabulary, 32000);
   EXPECT_EQ(framework_named("NeMo 24.07 / Megatron-Core", "").entry, "nemo");
   EXPECT_EQ(framework_named("NGC Pytorch 25.04, NVIDIA Nemo 25.04", "").entry, "nemo");
   EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").entry, "megatron-lm");
