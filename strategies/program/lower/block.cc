@@ -338,6 +338,9 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
     FORESHARD_ASSIGN(into, lower_block(graph, lowered.mesh, strategy, variant));
     if (strategy.framework->matrix_units_need_alignment)
       for (Pieces* pass : all_passes(into)) visit_blocks(*pass, leave_matrix_units);
+    if (strategy.expert_ways() > 1 && strategy.expert_ways_in_replica() > 1)
+      for (Pieces* pass : all_passes(into))
+        visit_blocks(*pass, [&](Block& block) { join_exchanges(block, lowered.mesh); });
     if (strategy.token_dispatcher == TokenDispatcher::kDeepEp)
       for (Pieces* pass : all_passes(into))
         visit_blocks(*pass, [&](Block& block) {
