@@ -94,7 +94,10 @@ Framework random_framework(Draw& draw) {
                          .activation = other(),
                          .cross_entropy = draw.chance()   ? LossKernels::kFused
                                           : draw.chance() ? LossKernels::kRecomputed
-                                                          : LossKernels::kEager};
+                                                          : LossKernels::kEager,
+                         .routing = framework.weights_at_activation ? OtherKernels::kEager
+                                                                    : OtherKernels::kFused};
+  framework.counts_tokens_on_host = framework.fused_gradient_accumulation;
   framework.optimizer = draw.chance() ? OptimizerKernels::kFused : OptimizerKernels::kLoop;
   framework.gradient_clipping = draw.chance();
   framework.vocabulary_multiple = draw.from({1, 8});
