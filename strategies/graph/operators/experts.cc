@@ -76,8 +76,8 @@ Result<Inferred> infer_dispatch(const Call& call) {
   return Inferred{{{tokens.dtype, slots}}, f.make.take()};
 }
 
-// One side has a row for each choice, the other one for each token, which caches hold for as long as
-// its choices need it: on average the pass moves as many rows.
+// One side has a row for each choice, the other one for each token, which caches hold for as long
+// as its choices need it: on average the pass moves as many rows.
 std::vector<Kernel> permutation(const TensorType& slots, const TensorType& tokens) {
   Pass pass = std::get<Pass>(pass_over(PassKind::kTokenPermute, slots));
   const std::int64_t width = std::max<std::int64_t>(1, pass.columns);

@@ -60,8 +60,8 @@ TEST(Exchanges, CutABlockWhereItWaits) {
   EXPECT_EQ(cut_at_exchanges(alone)[0].block, alone);
 }
 
-// To replicas of other experts, on to the ranks of each, and back in the other order; what waits for
-// either waits for the one that is left. A gather over the same ranks stays apart.
+// To replicas of other experts, on to the ranks of each, and back in the other order; what waits
+// for either waits for the one that is left. A gather over the same ranks stays apart.
 TEST(Exchanges, ThatFollowEachOtherAreOne) {
   const std::vector<MeshAxis> mesh{{"tensor", 2}, {"expert", 4}};
   const auto over = [](std::int32_t axis, program::Purpose purpose,
