@@ -10,6 +10,7 @@ struct Step {
   PassKind kind;
   bool fp32 = false;      // in fp32; else in the operator's dtype
   std::int64_t wide = 1;  // columns, in those of the operator
+  bool one_row = false;   // of one row alone
 };
 
 // x.float(); pow(2); mean; times rsqrt of each row's; to(dtype); times weight.
@@ -37,6 +38,53 @@ constexpr Step kCrossEntropyForward[]{{PassKind::kCast},         {PassKind::kRed
 // Softmax times the incoming gradient; to(dtype).
 constexpr Step kCrossEntropyBackward[]{{PassKind::kUnary, true}, {PassKind::kCast}};
 
+constexpr Step kOfOneRow{PassKind::kUnary, false, 1, true};
+// The choice; zeros, and scores put there; zeros as whole numbers, ones put there, as a map; its
+// sums. The loss: softmax, choice, map (4), the sums of both, their product, its sum, its factor,
+// and two to log it. The counts as long numbers; sums by rank; after all ranks have them: those of
+// the own experts, and their sums by rank, by part and by expert; three copies to the host.
+constexpr Step kRouting[]{{PassKind::kTopK},
+                          {PassKind::kZero},
+                          {PassKind::kUnary},
+                          {PassKind::kZero},
+                          {PassKind::kUnary},
+                          {PassKind::kUnary},
+                          {PassKind::kUnary},
+                          {PassKind::kReduce},
+                          {PassKind::kSoftmaxForward, true},
+                          {PassKind::kTopK, true},
+                          {PassKind::kZero},
+                          {PassKind::kUnary},
+                          {PassKind::kUnary},
+                          {PassKind::kUnary},
+                          {PassKind::kReduce},
+                          {PassKind::kReduce, true},
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow,
+                          kOfOneRow};
+// Of the scores, picked; zeros, and what was picked put there. Of the loss: its scale (2), of the
+// product, of the sums, of the softmax; both gradients of the scores summed.
+constexpr Step kRoutingBackward[]{{PassKind::kUnary},
+                                  {PassKind::kZero},
+                                  {PassKind::kUnary},
+                                  kOfOneRow,
+                                  kOfOneRow,
+                                  kOfOneRow,
+                                  {PassKind::kExpand, true},
+                                  {PassKind::kSoftmaxBackward, true},
+                                  {PassKind::kBinary}};
+
 std::span<const Step> eager_steps(PassKind kind) {
   switch (kind) {
     case PassKind::kRmsNormForward:
@@ -54,6 +102,10 @@ std::span<const Step> eager_steps(PassKind kind) {
       return kCrossEntropyForward;
     case PassKind::kCrossEntropyBackward:
       return kCrossEntropyBackward;
+    case PassKind::kTopK:
+      return kRouting;
+    case PassKind::kZero:  // all that is left of a choice's gradient where it is one kernel
+      return kRoutingBackward;
     default:
       return {};
   }
@@ -118,7 +170,7 @@ std::vector<Kernel> kernels_of(const Pass& pass, Implementation how) {
   for (const Step& step : steps) {
     if (step.kind == PassKind::kCast && size_of(pass.dtype) == size_of(DType::kFp32)) continue;
     kernels.emplace_back(Pass{.kind = step.kind,
-                              .rows = pass.rows,
+                              .rows = step.one_row ? 1 : pass.rows,
                               .columns = step.wide * pass.columns,
                               .dtype = step.fp32 ? DType::kFp32 : pass.dtype});
   }

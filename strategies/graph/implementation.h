@@ -10,7 +10,10 @@
 /// Source: the operators that the Python code of each names, one pass each as PyTorch's ATen runs
 /// them: torchtitan's and Transformers' RMSNorm and rotary embedding (through fp32), a SwiGLU of
 /// silu and product, nanotron's sharded cross-entropy (through fp32); the recomputed loss is
-/// flash-attention's csrc/xentropy.
+/// flash-attention's csrc/xentropy; the choice of experts is Megatron-LM's (core_v0.12.0,
+/// megatron/core/transformer/moe: router.py, moe_utils.py, token_dispatcher.py): the weights and
+/// the map of the chosen, the loss that balances experts, and the counts of tokens that ranks send
+/// each other.
 /// Not modelled: that a recomputed loss keeps 16-bit logits in place of fp32 exponentials;
 /// LayerNorm and GELU, which are one kernel in PyTorch too, in more than one; what a compiler fuses
 /// of an eager operator and what it does not.
@@ -56,6 +59,7 @@ struct Pointwise {
   OtherKernels rope = OtherKernels::kFused;
   OtherKernels activation = OtherKernels::kFused;
   LossKernels cross_entropy = LossKernels::kFused;
+  OtherKernels routing = OtherKernels::kFused;  ///< The choice of experts, from scores to counts.
   bool operator==(const Pointwise&) const = default;
 };
 

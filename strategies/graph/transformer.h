@@ -40,6 +40,8 @@ struct TransformerOptions {
   /// Weights of a token's experts are factors of their activations, where these are gated; else of
   /// their results, which are then kept for the gradients of the weights.
   bool weights_at_activation = false;
+  bool counts_on_host = false;  ///< The host waits to know how many tokens go to which expert.
+  bool sorts_slots = false;     ///< Slots arrive by sender, and are put in order of experts.
   /// Tokens travel to experts as the products there read them, quantized; else in `dtype`.
   bool quantized_dispatch = false;
   /// What the activations of quantized experts read is kept quantized for the backward pass.
@@ -86,10 +88,10 @@ struct TransformerGraphs {
 /// A layer with experts: every rank routes its own tokens (under sequence or context parallelism
 /// its part of a sequence) to slots of the experts. An all-to-all brings the slots to the ranks of
 /// their experts, another one brings the results back. Not modelled: unequal loads of experts (each
-/// has capacity_factor times its even share, rounded up for each sequence or part of one); the
-/// auxiliary loss and biases that balance them; the choice of groups of experts first, and the
-/// passes over a token's few weights that make them add up to 1 or scale them; the host that waits
-/// for the counts of tokens.
+/// has capacity_factor times its even share, rounded up for each sequence or part of one); biases
+/// that balance them; the choice of groups of experts first, and the
+/// passes over a token's few weights that make them add up to 1 or scale them; the gathering of the
+/// counts of tokens over the ranks.
 /// A module that predicts one more token, behind the last layer or the module before: it norms the
 /// stream and the embeddings of the tokens as many places behind, projects the two together to the
 /// width of one, and has a layer like the last one and a norm. Behind it, streams of all

@@ -1,5 +1,6 @@
 // The branch behind attention: a feed-forward layer, or a mixture of experts.
 #include <cmath>
+#include <numeric>
 
 #include "strategies/graph/internal/block_builder.h"
 
@@ -69,7 +70,8 @@ std::vector<TensorId> BlockBuilder::routed(TensorId tokens) {
                     .inputs = {probabilities},
                     .settings = {{"k", model_.experts_per_token},
                                  {"groups", model_.expert_groups},
-                                 {"groups_of_k", model_.groups_per_token}},
+                                 {"groups_of_k", model_.groups_per_token},
+                                 {"eager", eager(options_.pointwise.routing)}},
                     .output_names = {"router_weights", "router_choice"}});
 }
 
@@ -119,9 +121,19 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
       added({.type = "moe_dispatch",
              .name = "dispatch",
              .inputs = {travels_quantized ? narrowed(tokens) : tokens, chosen[1]},
-             .settings = {{"experts", model_.experts}, {"capacity", capacity}}});
+             .settings = {{"experts", model_.experts},
+                          {"capacity", capacity},
+                          {"counts_on_host", options_.counts_on_host}}});
   graph_[dispatched].pinned = Attribute{.dims = at_tokens, .partial = {}};
-  const TensorId arrived = moved("arrived", dispatched, at_experts);
+  const bool has_several = model_.experts > ways(expert_axes, options_.mesh);
+  const auto sorted = [&](const std::string& name, TensorId of) {
+    if (!options_.sorts_slots || !has_several) return of;
+    std::vector<std::int64_t> order(graph_[of].shape.size());
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    return added(
+        {.type = "transpose", .name = name, .inputs = {of}, .settings = {{"order", order}}});
+  };
+  const TensorId arrived = sorted("sorted", moved("arrived", dispatched, at_experts));
   const bool weighs_early = options_.weights_at_activation && gated();
   std::vector<TensorId> weights;  // where the activation of the experts multiplies by them
   if (weighs_early) {
@@ -159,12 +171,13 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   begin(Part::kExpertsDown);
   const TensorId down =
       expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole});
+  begin(Part::kRouting);
+  const TensorId leaving = sorted("unsorted", down);
   // Gradients reach the experts in 16 bits, and are quantized there.
   // Not modelled: that those of experts which ranks split do so, too; theirs travel quantized.
   if (is_quantized && ways(width_axes, options_.mesh) == 1)
-    graph_[down].pinned = Attribute{.dims = at_experts, .partial = {}};
-  begin(Part::kRouting);
-  std::vector<TensorId> returned{moved("returned", down, at_tokens), chosen[1]};
+    graph_[leaving].pinned = Attribute{.dims = at_experts, .partial = {}};
+  std::vector<TensorId> returned{moved("returned", leaving, at_tokens), chosen[1]};
   if (!weighs_early) returned.push_back(chosen[0]);
   TensorId mixed = added({.type = "moe_combine", .name = "combine", .inputs = std::move(returned)});
   if (parts > 1) mixed = reshaped("mixed", mixed, this->tokens(hidden));

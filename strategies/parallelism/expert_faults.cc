@@ -40,12 +40,13 @@ static void dispatcher_faults(const Strategy& strategy, std::vector<StrategyFaul
   if (strategy.expert_parallel == 1)
     faults.push_back({"token_dispatcher", "without expert_parallel no tokens are exchanged",
                       "leave it out, or set expert_parallel"});
-  else if (strategy.expert_ways_in_replica() > 1)
+  else if (strategy.expert_ways() == 1)
     faults.push_back({"token_dispatcher",
                       fmt::format("'{}' over tensor- or context-parallel ranks that hold other "
-                                  "experts is not modelled",
+                                  "experts, and no data-parallel ones, is not modelled",
                                   name),
-                      "leave it out, or let data-parallel ranks alone share the experts"});
+                      "leave it out, or let data-parallel ranks alone, or these too, share the "
+                      "experts"});
   else if (strategy.capacity_factor > 1)
     faults.push_back(
         {"token_dispatcher",
@@ -67,11 +68,11 @@ static void overlap_faults(const Strategy& strategy, std::vector<StrategyFault>&
       known->name != schedule::kCustom || schedule::pairs(strategy.schedule_actions);
   if (strategy.expert_parallel == 1)
     fault("without expert_parallel no tokens are exchanged", "leave it out");
-  else if (strategy.expert_ways_in_replica() > 1)
+  else if (strategy.expert_ways() == 1)
     fault(
-        "an exchange over tensor- or context-parallel ranks that hold other experts, beside other "
-        "passes, is not modelled",
-        "leave it out, or let data-parallel ranks alone share the experts");
+        "an exchange over tensor- or context-parallel ranks that hold other experts, and no "
+        "data-parallel ones, beside other passes, is not modelled",
+        "leave it out, or let data-parallel ranks alone, or these too, share the experts");
   else if (strategy.mode == Mode::kForward)
     fault("needs backward passes, and mode: forward has none", "leave it out");
   else if (strategy.pipeline_parallel > known->pairs_up_to)

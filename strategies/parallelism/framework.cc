@@ -120,7 +120,9 @@ const yaml::Table<Pointwise>& yaml_table(const Pointwise*) {
           .optional("norm", &Pointwise::norm, "RMS norm; a LayerNorm is one kernel.")
           .optional("rope", &Pointwise::rope, "Rotary position embedding.")
           .optional("activation", &Pointwise::activation, "SwiGLU; a GELU is one kernel.")
-          .optional("cross_entropy", &Pointwise::cross_entropy, "The loss.");
+          .optional("cross_entropy", &Pointwise::cross_entropy, "The loss.")
+          .optional("routing", &Pointwise::routing,
+                    "The choice of experts: weights, map, balancing loss and counts of tokens.");
   return table;
 }
 
@@ -167,6 +169,9 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
               "weights_at_activation", &Framework::weights_at_activation,
               "The activation of a gated expert is multiplied by the weight of its token; else "
               "its result is, and kept for the gradient of the weight.")
+          .optional("counts_tokens_on_host", &Framework::counts_tokens_on_host,
+                    "Whether the host waits in each layer with experts for the counts of their "
+                    "tokens.")
           .optional(
               "quantized_dispatch", &Framework::quantized_dispatch,
               "With `quantization`, tokens travel to their experts quantized. (Gradients travel in "

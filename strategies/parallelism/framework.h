@@ -81,6 +81,9 @@ struct Framework {
   bool gate_apart = false;
   /// Weights of a token's experts are factors of the experts' activations, not of their results.
   bool weights_at_activation = false;
+  /// The host waits in each layer with experts for the counts of tokens that go to them, by which
+  /// it sizes what follows.
+  bool counts_tokens_on_host = false;
   /// With fp8 or fp4: tokens travel to experts quantized, and are not quantized there alone.
   bool quantized_dispatch = false;
   /// With fp8 or fp4: what the activations of routed experts read is kept quantized for a backward

@@ -35,10 +35,11 @@ static bool makes_activations(const Strategy& strategy) {
 
 TransformerOptions transformer_options(const Strategy& strategy) {
   const Framework& framework = *strategy.framework;
+  const bool sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1;
   return {
       .mesh = mesh_of(strategy),
       .batch = strategy.micro_batch * strategy.data_parallel,
-      .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
+      .sequence_parallel = sequence_parallel,
       .context_exchange = strategy.context_exchange,
       .experts_over_context = strategy.experts_over_context(),
       .experts_over_tensor = strategy.experts_over_tensor(),
@@ -47,6 +48,9 @@ TransformerOptions transformer_options(const Strategy& strategy) {
       .pointwise = framework.pointwise,
       .gate_apart = framework.gate_apart,
       .weights_at_activation = framework.weights_at_activation,
+      .counts_on_host = framework.counts_tokens_on_host,
+      .sorts_slots = (strategy.expert_parallel > 1 || sequence_parallel) &&
+                     strategy.token_dispatcher == TokenDispatcher::kAllToAll,
       .quantized_dispatch = framework.quantized_dispatch,
       .quantized_expert_inputs = framework.quantized_expert_inputs && makes_activations(strategy),
       .attention_copies = framework.attention_copies.forward,

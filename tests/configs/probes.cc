@@ -315,6 +315,15 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
     return program_text(model, strategy);
   });
   probes.push_back([](const Framework& framework) {
+    Strategy strategy;
+    strategy.framework = {framework, ""};
+    strategy.data_parallel = strategy.global_batch = 2;
+    Model model = small_model();
+    model.experts = 4;
+    model.experts_per_token = 2;
+    return program_text(model, strategy);
+  });
+  probes.push_back([](const Framework& framework) {
     sim::Prediction prediction;
     prediction.step = 1_s;
     study::set_interval(prediction, framework, {});

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "validate/accuracy/outcome.h"
-#include "validate/accuracy/parts.h"
+#include "validate/accuracy/step_parts.h"
 
 namespace foreshard::accuracy {
 

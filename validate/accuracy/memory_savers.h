@@ -38,4 +38,7 @@ void read_offloading(const std::string& notes, Strategy& strategy);
 /// not print is what the source's own recipe says, and is added to `assumed`.
 std::optional<Adapters> adapters_of(const TrainingRow& row, std::vector<std::string>& assumed);
 
+/// What Megatron-LM's module "moe" computes again.
+const std::vector<Part>& parts_of_experts();
+
 }  // namespace foreshard::accuracy

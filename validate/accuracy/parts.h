@@ -1,29 +1,47 @@
 /// \file
-/// The parts of a step that a row's prediction is broken down into, by the keys that results use.
+/// Measured times of a part of a step: one pass through one layer, or through the layers of a
+/// pipeline stage, of one micro-batch, by itself.
 #pragma once
 
-#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/result.h"
 
 #include "sim/simulate/prediction.h"
+#include "strategies/comm/parameters.h"
+#include "topology/cluster_config.h"
+#include "topology/cluster_view.h"
+#include "validate/accuracy/setting.h"
+#include "validate/accuracy/training_row.h"
 
 namespace foreshard::accuracy {
 
-struct StepPart {
-  const char* key;
-  const char* words;
-  Seconds sim::Breakdown::*time;
+enum class PartOfStep : std::uint8_t {
+  kForward,
+  kBackward,
+  kInputGradients,  ///< The backward pass in two parts: this one,
+  kWeightGradients  ///< and that one.
 };
 
-inline constexpr std::array kStepParts{
-    StepPart{"compute", "computation", &sim::Breakdown::compute},
-    StepPart{"tp_comm", "tensor-parallel communication", &sim::Breakdown::tensor},
-    StepPart{"cp_comm", "context-parallel communication", &sim::Breakdown::context},
-    StepPart{"ep_comm", "communication of experts", &sim::Breakdown::expert},
-    StepPart{"pp_comm", "pipeline communication", &sim::Breakdown::pipeline},
-    StepPart{"dp_comm", "data-parallel communication", &sim::Breakdown::data},
-    StepPart{"pipeline_bubble", "pipeline bubble", &sim::Breakdown::bubble},
-    StepPart{"optimizer", "optimizer", &sim::Breakdown::optimizer},
-    StepPart{"host", "host", &sim::Breakdown::host},
-};
+/// "layer_forward", "stage_T_W"; nothing of other metrics.
+std::optional<PartOfStep> part_named(std::string_view metric);
+
+/// Whether the row measures the branch of experts, without attention, norm and residual.
+bool is_of_experts_alone(const TrainingRow& row);
+
+/// Whether the row's devices were measured for too short a time to get as warm as in training
+/// ("5 warm-up + 20 measured iterations").
+bool is_short_run(const TrainingRow& row);
+/// The cluster with devices whose clocks do not fall under load.
+ClusterConfig at_full_clocks(ClusterConfig config);
+
+/// The part of the row's step on all devices at once, each of which does the same: what it adds to
+/// the pass before it, during which the host has launched ahead.
+/// \pre part_named(row.metric) == part
+Result<sim::Prediction> predict_part(const TrainingRow& row, PartOfStep part,
+                                     const Setting& setting, const ClusterView& cluster,
+                                     const comm::Parameters& communication);
 
 }  // namespace foreshard::accuracy

@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 #include "validate/accuracy/collective_summary.h"
-#include "validate/accuracy/parts.h"
+#include "validate/accuracy/step_parts.h"
 
 namespace foreshard::accuracy {
 namespace {

@@ -10,6 +10,7 @@
 #include "strategies/schedule/schedule.h"
 #include "validate/accuracy/catalogue_names.h"
 #include "validate/accuracy/memory_savers.h"
+#include "validate/accuracy/parts.h"
 #include "validate/accuracy/words.h"
 
 namespace foreshard::accuracy {
@@ -26,7 +27,6 @@ struct Obstacle {
 };
 constexpr std::array kObstacles{
     Obstacle{"not a standard gpt block", "the source alters the transformer block"},
-    Obstacle{"one moe layer only", "a layer without attention is not modelled"},
 };
 
 Status obstacle(const TrainingRow& row) {
@@ -87,8 +87,11 @@ constexpr std::array kSchedules{
     NamedSchedule{"zb-h1", "zb-h1"},
     NamedSchedule{"zb-h2", "zb-h2"},
     NamedSchedule{"zb-v", "zb-v"},
-    NamedSchedule{"zbb", "zb-1p"},  // Primus: "zero bubble", one chunk
+    // Primus (docs_deprecated/tech_blogs/primus_pipeline): "ZeroBubble(ZB1P)", also in a V.
+    NamedSchedule{"zbb", "zb-1p"},
     NamedSchedule{"zbv", "zb-v"},
+    NamedSchedule{"zero-bubble", "zb-1p"},
+    NamedSchedule{"zbv-formatted", "zb-v"},
 };
 
 // Whose attention kernel notes name.
@@ -127,7 +130,7 @@ class Mapping {
   Status model() {
     for (const auto& [name, value] :
          {std::pair("layers", row_.layers), std::pair("hidden", row_.hidden),
-          std::pair("heads", row_.heads), std::pair("seq", row_.seq), std::pair("gbs", row_.gbs)})
+          std::pair("heads", is_of_experts() ? 0 : row_.heads), std::pair("seq", row_.seq)})
       if (!value) return unsupported(fmt::format("column '{}' is empty", name));
     if (const auto entry = hybrid_named(row_.model_name)) return hybrid(*entry);
     if (contains(lower_case(row_.notes), "mamba"))
@@ -140,7 +143,7 @@ class Mapping {
         .name = row_.model_name,
         .layers = *row_.layers,
         .hidden = *row_.hidden,
-        .heads = *row_.heads,
+        .heads = row_.heads.value_or(0),
         .kv_heads = row_.kv_heads.value_or(0),
         .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
         .ffn = row_.ffn.value_or(0),
@@ -155,6 +158,10 @@ class Mapping {
         .dropout = family.dropout,
         .source = row_.source};
     if (family.more != nullptr) family.more(described);
+    if (is_of_experts()) {
+      described.pattern = "E";
+      described.positions = Positions::kNone;
+    }
     give_window(described);
     give_latents(described);
     give_experts(described);
@@ -177,6 +184,8 @@ class Mapping {
     setting_.model = *std::move(model);
     return {};
   }
+
+  bool is_of_experts() const { return is_of_experts_alone(row_); }
 
   void give_window(Model& model) const {
     model.window = number_after(row_.notes, "sliding window ").value_or(0);
@@ -206,6 +215,13 @@ class Mapping {
     for (const std::string_view word : {"shared expert ", ", shared "})
       if (const auto width = number_after(row_.notes, word)) model.shared_ffn = *width;
     if (contains(row_.notes, "first layer dense")) model.dense_layers = 1;
+    const auto chosen_groups = number_after(row_.notes, "group-limited routing ");
+    const auto groups = number_after(
+        row_.notes, fmt::format("group-limited routing {} of ", chosen_groups.value_or(0)));
+    if (groups) {
+      model.expert_groups = *groups;
+      model.groups_per_token = *chosen_groups;
+    }
     if (!model.has_dense_layers()) model.ffn = 0;
   }
 
@@ -224,16 +240,33 @@ class Mapping {
     assume("expert_tensor_parallel");
   }
 
-  // HybridEP is taken as DeepEP, which it resembles: rates of its own are not known.
+  // What Megatron-Bridge's recipes for racks set, of rows without their recipe: HybridEP in the
+  // containers of 2026, and from that of June on one CUDA graph for the whole step, with exchanges
+  // beside other passes.
+  // Source: NVIDIA-NeMo/Megatron-Bridge, skills/perf-moe-dispatcher-selection (GB200, GB300);
+  // scripts/performance/configs/qwen/qwen3_workload_base_configs.py at 63b08b397, beside 17a381f95.
+  std::int64_t month_of_rack_recipe() const {
+    const bool is_rack = contains(row_.gpu, "GB200") || contains(row_.gpu, "GB300");
+    const bool is_open =
+        is_rack && !contains(row_.notes, "recipe") && contains(row_.framework, "Megatron-Bridge");
+    return is_open ? number_after(row_.source, "NeMo container 26.").value_or(0) : 0;
+  }
+  bool is_one_graph() const {
+    return contains(row_.notes, "cuda_graph_impl=full_iteration") || month_of_rack_recipe() >= 6;
+  }
+
+  // HybridEP is taken as DeepEP: on Blackwell the rates are its own.
   void token_exchange() {
     Strategy& strategy = setting_.strategy;
-    if (strategy.expert_parallel == 1 || strategy.expert_ways_in_replica() > 1) return;
+    if (strategy.expert_ways() == 1) return;
     const std::string notes = lower_case(row_.notes);
-    if (contains(notes, "deepep") || contains(notes, "hybridep"))
+    if (contains(notes, "deepep") || contains(notes, "hybridep") || month_of_rack_recipe() > 0)
       strategy.token_dispatcher = TokenDispatcher::kDeepEp;
     const auto* known = schedule::find_schedule(strategy.schedule);
     strategy.overlap_experts =
-        contains(notes, "a2a_overlap=true") && strategy.pipeline_parallel <= known->pairs_up_to;
+        (contains(notes, "a2a_overlap=true") || contains(notes, "all-to-all overlapped") ||
+         month_of_rack_recipe() >= 6) &&
+        strategy.pipeline_parallel <= known->pairs_up_to;
   }
 
   // Which exchange is hardly ever printed: Megatron-LM's default is a ring, PyTorch's a gather
@@ -248,11 +281,12 @@ class Mapping {
     assume("context_exchange");
   }
 
+  // Where no batch is printed, a step has four times as many micro-batches as stages, with which
+  // the bubble is small (Huang et al., "GPipe", 2019, section 2.3).
   Status mesh() {
     Strategy& strategy = setting_.strategy;
     strategy.tensor_parallel = row_.tp.value_or(1);
     strategy.pipeline_parallel = row_.pp.value_or(1);
-    strategy.global_batch = *row_.gbs;
     strategy.context_parallel = std::max<std::int64_t>(number_after(row_.cp, "").value_or(1), 1);
     const std::int64_t replica =
         strategy.tensor_parallel * strategy.pipeline_parallel * strategy.context_parallel;
@@ -273,6 +307,9 @@ class Mapping {
       setting_.open_micro_batch = true;
       assume("micro_batch");
     }
+    if (!row_.gbs) assume("global_batch");
+    strategy.global_batch = row_.gbs.value_or(4 * strategy.pipeline_parallel *
+                                              strategy.data_parallel * strategy.micro_batch);
     return {};
   }
 
@@ -313,11 +350,35 @@ class Mapping {
     framework.fp8_attention = contains(notes, "fp8 attention");
     framework.fp8_activation_inputs = contains(notes, "fp8 stored activation input");
     framework.attention = attention_named(row_).value_or(framework.attention);
+    if (pads_experts() || is_one_graph()) {
+      framework = [&] {
+        Framework without_counts = std::move(framework);
+        without_counts.counts_tokens_on_host = false;
+        if (!pads_experts()) without_counts.host_time = 0_s;  // one launch for the whole step
+        return without_counts;
+      }();
+    }
     setting_.strategy.framework =
         yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
     if (contains(notes, "+lamb")) setting_.strategy.optimizer.rule = "lamb";
     context_exchange();
+    micro_batch();
     return {};
+  }
+
+  // Every expert has as many slots, whoever chooses it: no counts are asked for.
+  // Source: NVIDIA/NeMo, nemo/lightning/pytorch/callbacks/moe_token_drop.py (which pads by
+  // default).
+  bool pads_experts() const {
+    return contains(row_.notes, "moe_pad_expert_input_to_capacity") ||
+           contains(row_.notes, "tokendrop");
+  }
+
+  // Megatron-LM's reference mappings of models with experts have micro-batches of one sequence.
+  // Source: NVIDIA/Megatron-LM (commit 022bcb5a), megatron/core/transformer/moe/README.md.
+  void micro_batch() {
+    if (!setting_.open_micro_batch || setting_.model.experts == 0) return;
+    setting_.open_micro_batch = named_.entry != "megatron-lm";
   }
 
   Status sharding() {
@@ -519,6 +580,8 @@ std::vector<std::vector<Strategy>> choices_of(const Setting& setting) {
       ways.push_back(shape);
       if (!setting.open_recompute) break;
       ways.back().recompute = recompute;
+      if (recompute == Recompute::kSelective && setting.model.experts > 0)
+        ways.back().recompute_parts = parts_of_experts();
     }
   }
   return choices;

@@ -34,7 +34,8 @@ Result<Setting> setting_of(const TrainingRow& row, yaml::Loader& loader);
 
 /// The strategies to try for the open knobs, those with the least recomputation first within each
 /// (micro-batch, virtual stages): micro-batches 1, 2, 4, 8, 16; stages of one or two layers or not
-/// interleaved; recompute none, selective, full. One strategy if nothing is open.
+/// interleaved; recompute none, selective (the core of attention; of models with experts the branch
+/// of experts, Megatron-LM's --moe-layer-recompute), full. One strategy if nothing is open.
 std::vector<std::vector<Strategy>> choices_of(const Setting& setting);
 
 }  // namespace foreshard::accuracy

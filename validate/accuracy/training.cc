@@ -13,6 +13,7 @@
 #include "strategies/program/lower/lower.h"
 #include "topology/cluster_config.h"
 #include "validate/accuracy/conversion.h"
+#include "validate/accuracy/parts.h"
 #include "validate/accuracy/setting.h"
 #include "validate/accuracy/table.h"
 
@@ -114,6 +115,16 @@ void fail(Outcome& outcome, const Error& error) {
   outcome.reason = error.message;
 }
 
+void set_time(Outcome& outcome, const sim::Prediction& prediction) {
+  outcome.breakdown = prediction.breakdown;
+  outcome.predicted = prediction.step.in_base();
+  outcome.low = prediction.low.in_base();
+  outcome.high = prediction.high.in_base();
+  outcome.framework = prediction.interval_source.framework;
+  outcome.widened_low = prediction.interval_source.widened_low;
+  outcome.widened_high = prediction.interval_source.widened_high;
+}
+
 }  // namespace
 
 Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
@@ -125,6 +136,7 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   if (!row.fault.empty()) return fail(outcome, {Error::Code::kUnsupported, row.fault}), outcome;
   yaml::Loader loader({.catalogue = catalogue});
   const bool memory = row.metric == "peak_memory";
+  const auto part = part_named(row.metric);
   if (memory) outcome.quantity = Quantity::kMemory;
 
   auto setting = setting_of(row, loader);
@@ -136,23 +148,39 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
            outcome;
   if (memory) {
     outcome.measured = (row.value * 1_GiB).in_base();
+  } else if (part) {
+    if (row.unit != "ms")
+      return fail(outcome,
+                  {Error::Code::kUnsupported,
+                   fmt::format("unit '{}' of metric '{}' is not known", row.unit, row.metric)}),
+             outcome;
+    outcome.measured = (row.value * 1_ms).in_base();
   } else {
-    const auto measured = measured_step(row, setting->model, setting->strategy.devices());
+    TrainingRow known = row;
+    known.gbs = setting->strategy.global_batch;
+    const auto measured = measured_step(known, setting->model, setting->strategy.devices());
     if (!measured) return fail(outcome, measured.error()), outcome;
     outcome.measured = measured->in_base();
   }
 
-  const auto config = cluster_for(setting->cluster, loader);
+  auto config = cluster_for(setting->cluster, loader);
   if (!config) return fail(outcome, config.error()), outcome;
-  const auto cluster = build_cluster(*config);
+  const auto cluster = build_cluster(part && is_short_run(row) ? at_full_clocks(*std::move(config))
+                                                               : *std::move(config));
   if (!cluster) return fail(outcome, cluster.error()), outcome;
+  if (part) {
+    auto prediction = predict_part(row, *part, *setting, *cluster, communication);
+    if (!prediction) return fail(outcome, prediction.error()), outcome;
+    sim::Prediction known = *std::move(prediction);
+    study::set_interval(known, *setting->strategy.framework, errors);
+    return set_time(outcome, known), outcome;
+  }
   auto predicted = Row(*setting, *cluster, communication, errors).predict();
   if (!predicted) return fail(outcome, predicted.error()), outcome;
   const sim::Prediction* const prediction = &predicted->prediction;
 
   outcome.setting = *std::move(setting);
   outcome.setting->strategy = predicted->strategy;
-  outcome.breakdown = prediction->breakdown;
   const auto& fullest = prediction->classes[static_cast<std::size_t>(prediction->worst_memory)];
   if (!prediction->fits)
     outcome.reason =
@@ -161,16 +189,12 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   if (memory) {
     const auto first = std::ranges::find(prediction->classes, 0, &sim::DeviceClass::representative);
     const auto& told = contains(row.notes, "of the logging rank") ? *first : fullest;
+    outcome.breakdown = prediction->breakdown;
     outcome.predicted = told.memory.peak.in_base();
     set_range(outcome, errors.memory);
     return outcome;
   }
-  outcome.predicted = prediction->step.in_base();
-  outcome.low = prediction->low.in_base();
-  outcome.high = prediction->high.in_base();
-  outcome.framework = prediction->interval_source.framework;
-  outcome.widened_low = prediction->interval_source.widened_low;
-  outcome.widened_high = prediction->interval_source.widened_high;
+  set_time(outcome, *prediction);
   return outcome;
 }
 

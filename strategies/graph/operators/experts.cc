@@ -76,8 +76,17 @@ Result<Inferred> infer_dispatch(const Call& call) {
   return Inferred{{{tokens.dtype, slots}}, f.make.take()};
 }
 
+// One side has a row for each choice, the other one for each token, which caches hold for as long
+// as its choices need it: on average the pass moves as many rows.
+std::vector<Kernel> permutation(const TensorType& slots, const TensorType& tokens) {
+  Pass pass = std::get<Pass>(pass_over(PassKind::kTokenPermute, slots));
+  const std::int64_t width = std::max<std::int64_t>(1, pass.columns);
+  pass.rows = (pass.rows + product(tokens.shape) / width + 1) / 2;
+  return {pass};
+}
+
 std::vector<Kernel> dispatch_kernels(const Call& local, const Call&) {
-  return one_pass(PassKind::kTokenPermute, local.outputs[0]);
+  return permutation(local.outputs[0], local.inputs[0]);
 }
 
 void dispatch_backward(Gradients& gradients) {
@@ -139,7 +148,7 @@ Result<Inferred> infer_combine(const Call& call) {
 }
 
 std::vector<Kernel> combine_kernels(const Call& local, const Call&) {
-  return one_pass(PassKind::kTokenPermute, local.inputs[0]);
+  return permutation(local.inputs[0], local.outputs[0]);
 }
 
 void combine_backward(Gradients& gradients) {
@@ -194,7 +203,10 @@ OperatorDefinition moe_dispatch() {
                        {.name = "capacity",
                         .fallback = std::int64_t{1},
                         .required = true,
-                        .doc = "Slots of one expert for one group."}},
+                        .doc = "Slots of one expert for one group."},
+                       {.name = "counts_on_host",
+                        .fallback = false,
+                        .doc = "The host waits for the choice, to know how many tokens go where."}},
           .infer = infer_dispatch,
           .kernels = dispatch_kernels,
           .gradient = dispatch_backward};
@@ -216,6 +228,7 @@ OperatorDefinition moe_combine() {
 
 OperatorDefinition moe_slot_weights() {
   OperatorDefinition dispatch = moe_dispatch();
+  dispatch.settings.pop_back();  // its kernel waits already
   return {
       .name = "moe_slot_weights",
       .doc =

@@ -253,8 +253,10 @@ Result<Inferred> infer_top_k(const Call& call) {
 
 // Of groups, their scores first.
 std::vector<Kernel> top_k_kernels(const Call& local, const Call&) {
-  std::vector<Kernel> passes = one_pass(PassKind::kTopK, local.inputs[0]);
-  if (local.settings.integer("groups") > 1) passes.push_back(passes.front());
+  const bool eager = local.settings.flag("eager");
+  const Kernel choice = pass_over(PassKind::kTopK, local.inputs[0]);
+  std::vector<Kernel> passes = implemented(choice, eager ? "eager" : "fused");
+  if (local.settings.integer("groups") > 1) passes.push_back(choice);
   return passes;
 }
 
@@ -262,7 +264,8 @@ void top_k_backward(Gradients& gradients) {
   if (!gradients.of_output(0).valid()) return;
   gradients.give(0,
                  gradients.add("top_k_gradient", "", {gradients.of_output(0), gradients.output(1)},
-                               {{"size", gradients.shape(gradients.input(0)).back()}})[0]);
+                               {{"size", gradients.shape(gradients.input(0)).back()},
+                                {"eager", gradients.op().settings.flag("eager")}})[0]);
 }
 
 Result<Inferred> infer_top_k_gradient(const Call& call) {
@@ -280,7 +283,8 @@ Result<Inferred> infer_top_k_gradient(const Call& call) {
 }
 
 std::vector<Kernel> top_k_gradient_kernels(const Call& local, const Call&) {
-  return one_pass(PassKind::kZero, local.outputs[0]);
+  return implemented(pass_over(PassKind::kZero, local.outputs[0]),
+                     local.settings.flag("eager") ? "eager" : "fused");
 }
 
 }  // namespace
@@ -388,7 +392,8 @@ OperatorDefinition top_k() {
                     .doc = "Equal groups of neighbours, some of which alone are looked at."},
                    {.name = "groups_of_k",
                     .fallback = std::int64_t{1},
-                    .doc = "How many: those whose two largest elements add up to most."}},
+                    .doc = "How many: those whose two largest elements add up to most."},
+                   eager_setting()},
       .infer = infer_top_k,
       .kernels = top_k_kernels,
       .gradient = top_k_backward};
@@ -404,7 +409,8 @@ OperatorDefinition top_k_gradient() {
           .settings = {{.name = "size",
                         .fallback = std::int64_t{1},
                         .required = true,
-                        .doc = "Extent of the last dimension of `x`."}},
+                        .doc = "Extent of the last dimension of `x`."},
+                       eager_setting()},
           .infer = infer_top_k_gradient,
           .kernels = top_k_gradient_kernels};
 }

@@ -242,6 +242,8 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
             const std::vector<MeshAxis>& mesh) {
   for (Pieces* pass : all_passes(block)) {
     if (strategy.framework->matrix_units_need_alignment) visit_blocks(*pass, leave_matrix_units);
+    if (strategy.expert_ways() > 1 && strategy.expert_ways_in_replica() > 1)
+      visit_blocks(*pass, [&](Block& tasks) { join_exchanges(tasks, mesh); });
     if (strategy.token_dispatcher == TokenDispatcher::kDeepEp)
       visit_blocks(*pass, [&](Block& tasks) {
         exchange_once_per_node(tasks, routing_of(model), mesh);

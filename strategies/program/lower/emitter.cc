@@ -170,6 +170,10 @@ void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
     for (const TensorId output : op.outputs) producer_[output] = last_kernel_;
     return;
   }
+  const bool counts = op.settings.has("counts_on_host") && op.settings.flag("counts_on_host");
+  if (counts && last_kernel_ >= 0)
+    block_.tasks.push_back(
+        Task{.name = "token_counts", .body = program::Sync{}, .after = {last_kernel_}});
   // The first kernel may need nothing of what is gathered.
   const bool own_first = op.settings.has("own_first") && op.settings.flag("own_first");
   const std::size_t waits = own_first && kernels.size() > 1 ? 1 : 0;

@@ -1,6 +1,7 @@
 #include "strategies/graph/implementation.h"
 
 #include <gtest/gtest.h>
+#include <utility>
 
 #include "strategies/graph/operators/build.h"
 
@@ -33,6 +34,19 @@ TEST(Eager, SwigluAndTheLossLikewise) {
   EXPECT_DOUBLE_EQ(bytes_an_element(PassKind::kSwigluBackward, Implementation::kEager), 26);
   EXPECT_DOUBLE_EQ(bytes_an_element(PassKind::kCrossEntropyForward, Implementation::kEager), 38);
   EXPECT_DOUBLE_EQ(bytes_an_element(PassKind::kCrossEntropyBackward, Implementation::kEager), 14);
+}
+
+// 30 and 9 kernels, of which 14 and 3 are of one row.
+TEST(Eager, ChoiceOfExpertsIsManyKernels) {
+  const auto rows = [](PassKind kind) {
+    std::pair<int, int> count;
+    for (const Kernel& kernel :
+         kernels_of(Pass{.kind = kind, .rows = 100, .columns = 10}, Implementation::kEager))
+      ++(std::get<Pass>(kernel).rows == 1 ? count.second : count.first);
+    return count;
+  };
+  EXPECT_EQ(rows(PassKind::kTopK), std::pair(16, 14));
+  EXPECT_EQ(rows(PassKind::kZero), std::pair(6, 3));
 }
 
 // Logits are read for the maximum and for the sum; backward they are read and their gradient is

@@ -186,6 +186,63 @@ TEST(ExpertParallel, SendsDeepEpOneCopyToEachRank) {
   EXPECT_NEAR(sent(grouped), 4 * kLayers * token * 5 / 3, 1e-6);
 }
 
+// Experts on 2 tensor-parallel ranks of each of 2 replicas: all four exchange tokens at once, by
+// whichever operation. Each has half of the tokens, sent to 2 experts, or to 13/7 ranks.
+TEST(ExpertParallel, ExchangesAmongAllRanksOfItsExpertsAtOnce) {
+  Strategy folded = strategy(2, 2, 4, 1);
+  const double token = 2.0 * kBatch * kSequence / 2 * kHidden;
+  EXPECT_THAT(traffic(lowered(folded), Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "tensor+expert"),
+                               Traffic{4 * kLayers, 4 * kLayers * token * kChosen})));
+  folded.token_dispatcher = TokenDispatcher::kDeepEp;
+  const auto found = traffic(lowered(folded), Purpose::kExpert);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.begin()->first, Key(CollectiveKind::kTokenExchange, "tensor+expert"));
+  EXPECT_EQ(found.begin()->second.operations, 4 * kLayers);
+  EXPECT_NEAR(found.begin()->second.bytes, 4 * kLayers * token * 13 / 7, 1e-6);
+}
+
+// All-to-alls bring slots by sender: ranks of two experts put them in order, there and back, and
+// their gradients; ranks of one expert, and DeepEP, need not.
+TEST(ExpertParallel, PutsWhatArrivesInOrderOfExperts) {
+  const auto passes = [](const Strategy& of, PassKind kind) {
+    std::vector<std::int64_t> elements;
+    for (const auto& block : lowered(of).blocks)
+      for (const auto& task : block.tasks)
+        if (const auto* kernel = std::get_if<Kernel>(&task.body))
+          if (const auto* pass = std::get_if<Pass>(kernel); pass != nullptr && pass->kind == kind)
+            elements.push_back(pass->rows * pass->columns);
+    return elements;
+  };
+  const std::int64_t slots = kBatch * kSequence * kChosen * kHidden;
+  EXPECT_THAT(passes(strategy(1, 4, 4), PassKind::kTranspose),
+              ElementsAre(slots, slots, slots, slots));
+  EXPECT_THAT(passes(strategy(1, 8, 8), PassKind::kTranspose), testing::IsEmpty());
+  Strategy deepep = strategy(1, 4, 4);
+  deepep.token_dispatcher = TokenDispatcher::kDeepEp;
+  EXPECT_THAT(passes(deepep, PassKind::kTranspose), testing::IsEmpty());
+}
+
+// The host waits once in a forward pass, behind the choice and before tokens move.
+TEST(ExpertParallel, WaitsForCountsOnTheHost) {
+  Strategy waiting = strategy(1, 4, 4);
+  waiting.framework.value.counts_tokens_on_host = true;
+  const Program program = lowered(waiting);
+  for (const auto& block : program.blocks) {
+    std::vector<std::string> before;
+    for (std::size_t i = 0; i < block.tasks.size(); ++i) {
+      if (!std::holds_alternative<program::Sync>(block.tasks[i].body)) continue;
+      if (block.tasks[i].name != "token_counts") continue;
+      before.push_back(block.tasks[i - 1].name + " " + block.tasks[i + 1].name);
+      EXPECT_EQ(block.tasks[i].after, std::vector{static_cast<std::int32_t>(i) - 1});
+    }
+    if (block.name == "expert_layer.forward")
+      EXPECT_THAT(before, ElementsAre("top_k dispatch"));
+    else
+      EXPECT_THAT(before, testing::IsEmpty()) << block.name;
+  }
+}
+
 // Four ranks of two experts each, of which one rank's are chosen by half of all: twice its even
 // share, in rows of products and in bytes.
 TEST(ExpertParallel, WaitsForTheBusiestRank) {

@@ -87,14 +87,17 @@ Framework random_framework(Draw& draw) {
   framework.shards = {
       .forward_prefetch = prefetch(), .backward_prefetch = prefetch(), .fp32 = draw.chance()};
   const auto other = [&] { return draw.chance() ? OtherKernels::kFused : OtherKernels::kEager; };
-  framework.pointwise = {.norm = draw.chance()   ? NormKernels::kFused
-                                 : draw.chance() ? NormKernels::kRecomputedFp32
-                                                 : NormKernels::kEager,
-                         .rope = other(),
-                         .activation = other(),
-                         .cross_entropy = draw.chance()   ? LossKernels::kFused
-                                          : draw.chance() ? LossKernels::kRecomputed
-                                                          : LossKernels::kEager};
+  framework.pointwise = {
+      .norm = draw.chance()   ? NormKernels::kFused
+              : draw.chance() ? NormKernels::kRecomputedFp32
+                              : NormKernels::kEager,
+      .rope = other(),
+      .activation = other(),
+      .cross_entropy = draw.chance()   ? LossKernels::kFused
+                       : draw.chance() ? LossKernels::kRecomputed
+                                       : LossKernels::kEager,
+      .routing = framework.weights_at_activation ? OtherKernels::kEager : OtherKernels::kFused};
+  framework.counts_tokens_on_host = framework.fused_gradient_accumulation;
   framework.optimizer = draw.chance() ? OptimizerKernels::kFused : OptimizerKernels::kLoop;
   framework.gradient_clipping = draw.chance();
   framework.vocabulary_multiple = draw.from({1, 8});

@@ -138,6 +138,108 @@ TEST_F(SettingOf, OpenKnobsAreTried) {
   EXPECT_EQ(choices[5][0].schedule, "interleaved");
 }
 
+// 2 stages x 4 x 16 replicas x micro-batches of 4.
+TEST_F(SettingOf, ABatchThatIsNotPrintedFillsThePipeline) {
+  TrainingRow row = full_row();
+  row.gbs = {};
+  EXPECT_EQ(of(row).strategy.global_batch, 512);
+  EXPECT_THAT(of(row).assumed, ElementsAre("global_batch"));
+}
+
+TrainingRow row_of_experts() {
+  TrainingRow row = full_row();
+  row.source = "MoE";
+  row.framework = "Megatron-Core";
+  row.model_name = "Mixtral";
+  row.experts = 8;
+  row.topk = 2;
+  row.ep = 8;
+  row.tp = row.pp = 1;
+  row.dp = 64;
+  row.precision = "bf16";
+  return row;
+}
+
+// Megatron-LM's reference mappings have micro-batches of 1; models without experts, and other
+// frameworks, are tried with several.
+TEST_F(SettingOf, MicroBatchesOfModelsWithExperts) {
+  TrainingRow row = row_of_experts();
+  row.mbs = {};
+  row.recompute = "";
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.assumed, ElementsAre("micro_batch", "recompute"));
+  const auto choices = choices_of(setting);
+  ASSERT_EQ(choices.size(), 1u);
+  EXPECT_EQ(choices[0][0].micro_batch, 1);
+  EXPECT_THAT(
+      choices[0][1].recompute_parts,
+      ElementsAre(Part::kRouting, Part::kExpertsUp, Part::kExpertActivation, Part::kExpertsDown));
+  row.framework = "nanotron";
+  EXPECT_EQ(choices_of(of(row)).size(), 4u);  // 512 sequences on 64 ranks: 1, 2, 4, 8
+}
+
+TEST_F(SettingOf, WhoWaitsForCountsOfTokens) {
+  TrainingRow row = row_of_experts();
+  EXPECT_TRUE(of(row).strategy.framework->counts_tokens_on_host);
+  row.notes = "yaml: moe_pad_expert_input_to_capacity";
+  EXPECT_FALSE(of(row).strategy.framework->counts_tokens_on_host);
+  EXPECT_GT(of(row).strategy.framework->host_time, 0_s);
+  row.notes = "cuda_graph_impl=full_iteration; x";
+  EXPECT_FALSE(of(row).strategy.framework->counts_tokens_on_host);
+  EXPECT_EQ(of(row).strategy.framework->host_time, 0_s);
+}
+
+// Of rows without their recipe: by the month of the container.
+TEST_F(SettingOf, RecipesOfRacks) {
+  TrainingRow row = row_of_experts();
+  row.gpu = "GB200";
+  row.gpu_mem_gb = {};
+  row.gpus_per_node = 4;
+  row.framework = "Megatron-Bridge (NeMo)";
+  row.source = "summary, NeMo container 26.02.01";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kDeepEp);
+  EXPECT_FALSE(of(row).strategy.overlap_experts);
+  row.source = "summary, NeMo container 26.08";
+  EXPECT_TRUE(of(row).strategy.overlap_experts);
+  EXPECT_EQ(of(row).strategy.framework->host_time, 0_s);
+  row.notes = "recompute from recipe 17a381f95";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kAllToAll);
+  row.notes = "";
+  row.source = "summary, NeMo container 25.11";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kAllToAll);
+}
+
+TEST_F(SettingOf, ABranchOfExpertsAlone) {
+  TrainingRow row = row_of_experts();
+  row.layers = 1;
+  row.heads = row.kv_heads = row.vocab = row.gbs = {};
+  row.experts = 32;
+  row.topk = 8;
+  row.notes =
+      "one MoE layer only (router); shared expert 2048, group-limited routing 4 of 8 groups";
+  const Model model = of(row).model;
+  EXPECT_EQ(model.pattern, "E");
+  EXPECT_EQ(model.heads, 0);
+  EXPECT_EQ(model.shared_ffn, 2048);
+  EXPECT_EQ(model.expert_groups, 8);
+  EXPECT_EQ(model.groups_per_token, 4);
+}
+
+// Tokens to experts on tensor-parallel ranks and replicas, once per node.
+TEST_F(SettingOf, DeepEpOverTensorRanksToo) {
+  TrainingRow row = row_of_experts();
+  row.tp = 2;
+  row.dp = 32;
+  row.seq_parallel = "True";
+  row.notes = "dispatcher=DeepEP; ETP=1";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kDeepEp);
+  row.notes = "dispatcher=A2A; ETP=1";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kAllToAll);
+  row.notes = "dispatcher=DeepEP; ETP=1";
+  row.ep = 2;  // tensor-parallel ranks alone
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kAllToAll);
+}
+
 TEST_F(SettingOf, Llama) {
   TrainingRow row = full_row();
   row.model_name = "LLAMA3_70B";
@@ -362,7 +464,7 @@ TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
                 r.dp = {};
               })),
               HasSubstr("num_gpus"));
-  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.gbs = {}; })), HasSubstr("'gbs'"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.seq = {}; })), HasSubstr("'seq'"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.recompute = "custom remat"; })),
               HasSubstr("custom remat"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "schedule=zigzag; m=24"; })),

@@ -48,6 +48,27 @@ TEST_F(Score, TrainingRows) {
   EXPECT_EQ(report.overall.unsupported, 2);
 }
 
+// A layer forward and backward, and the backward pass in its two parts, which are as long.
+TEST_F(Score, PartsOfAStep) {
+  const auto line = [](const std::string& metric, const std::string& unit = "ms") {
+    std::string text = training_line("A", "7", "", metric, unit);
+    const std::string mesh = ",2,1,1,1,4,1,0,";  // tensor 2, data 4
+    text.replace(text.find(mesh), mesh.size(), ",2,4,1,1,1,1,0,");
+    return text;
+  };
+  const Report report = of(kTrainingHeader + line("layer_forward") + line("layer_backward") +
+                           line("stage_T_B") + line("stage_T_W") + line("layer_forward", "s"));
+  ASSERT_EQ(report.rows.size(), 5u);
+  for (std::size_t i = 0; i < 4; ++i)
+    ASSERT_EQ(report.rows[i].status, RowStatus::kOk) << report.rows[i].reason;
+  EXPECT_DOUBLE_EQ(*report.rows[0].measured, 0.007);
+  const auto predicted = [&](std::size_t i) { return *report.rows[i].predicted; };
+  EXPECT_GT(predicted(1), 1.5 * predicted(0));
+  EXPECT_LT(predicted(1), 2.5 * predicted(0));
+  EXPECT_NEAR(predicted(2) + predicted(3), predicted(1), 0.05 * predicted(1));
+  EXPECT_THAT(report.rows[4].reason, HasSubstr("unit 's' of metric 'layer_forward'"));
+}
+
 TEST_F(Score, PeakMemoryIsApartFromTime) {
   const Report report = of(kTrainingHeader + training_line("A", "60") +
                            training_line("M", "10", "", "peak_memory", "GiB"));
