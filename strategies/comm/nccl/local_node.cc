@@ -42,6 +42,9 @@ class Reader {
         });
     for (const RoutedLink& routed : route.links)
       add(routed, home, through_socket ? tables_.pcie_through_socket : 1, &hop);
+    hop.relayed = std::ranges::count_if(route.links, [&](const RoutedLink& routed) {
+                    return kind_of(cluster_.links()[routed.link.index()].to) == VertexKind::kDevice;
+                  }) > 1;
     return hop;
   }
 

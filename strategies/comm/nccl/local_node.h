@@ -21,6 +21,7 @@ struct LinkUse {
 struct LocalHop {
   std::vector<LinkUse> uses;
   LinkKind kind = LinkKind::kNvLink;  ///< The widest.
+  bool relayed = false;               ///< Over NVLink by way of a third device (NVB).
 };
 
 struct LocalNode {

@@ -131,7 +131,9 @@ class Placement {
     for (std::size_t step = 1; step < node_.members; ++step) {
       const std::size_t to = (at + step) % node_.members;
       if (visited_[to] || (crosses_network_ && (to == last) != to_last)) continue;
-      if (fits(node_.hop[at][to])) next.emplace_back(room(node_.hop[at][to]), to);
+      const LocalHop& hop = node_.hop[at][to];
+      constexpr double kLastResort = 1e-9;  // NCCL looks for paths without relays first
+      if (fits(hop)) next.emplace_back((hop.relayed ? kLastResort : 1) * room(hop), to);
     }
     std::stable_sort(next.begin(), next.end(), [](const auto& a, const auto& b) {
       return a.first > b.first * (1 + kTolerance);
