@@ -1,6 +1,6 @@
 // How fast all strategies of a space are estimated, time and memory: those of GPT-3 175B and of GPT
-// 1T on 4,096 A100 with one order of ranks, with everything that can be recomputed of as many layers
-// as there are. All tables (blocks, routes, forms of plans) are built inside the timing.
+// 1T on 4,096 A100 with one order of ranks, with everything that can be recomputed of as many
+// layers as there are. All tables (blocks, routes, forms of plans) are built inside the timing.
 //
 //     space_bench [CATALOGUE]      run from the repository's root
 #include <algorithm>

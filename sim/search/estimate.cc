@@ -61,11 +61,10 @@ class Estimator::Tables {
       std::vector<Bytes> peaks;
       for (const FilledForm& form : found.forms->forms)
         peaks.push_back(search::peak(form.loads_of_stage(stage), found.layout->bytes()));
-      const Bytes live =
-          found.forms->of(strategy.micro_batches(), std::span<const Bytes>(peaks));
-      result.push_back({.peak = std::max(live, stages_[of_class]->at_step()) +
-                                stages_[of_class]->resident(),
-                        .memory = stages_[of_class]->memory()});
+      const Bytes live = found.forms->of(strategy.micro_batches(), std::span<const Bytes>(peaks));
+      result.push_back(
+          {.peak = std::max(live, stages_[of_class]->at_step()) + stages_[of_class]->resident(),
+           .memory = stages_[of_class]->memory()});
     }
     return result;
   }
@@ -145,13 +144,13 @@ class Estimator::Tables {
       return {};
     }
     visit({}, 0, base, visitor);
-    if (family.ways->empty()) return {};
+    if (family.ways->all.empty()) return {};
     if (depends_on_ways(family.base)) return one_by_one(family, visitor);
     Strategy one = family.strategy_of({.way = 0, .layers = 0});
-    FORESHARD_ASSIGN(Again* const again, again_of(one, *family.ways));
+    FORESHARD_ASSIGN(Again* const again, again_of(one, family.ways->all));
     for (; one.recompute_layers < family.layers; ++one.recompute_layers) {
       FORESHARD_ASSIGN(Members alike, members(one, again));
-      for (std::size_t way = 0; way < family.ways->size(); ++way)
+      for (std::size_t way = 0; way < family.ways->all.size(); ++way)
         visit({.way = static_cast<std::int32_t>(way), .layers = one.recompute_layers}, way, alike,
               visitor);
     }
@@ -173,9 +172,9 @@ class Estimator::Tables {
     const auto of_block = [&](const lower::LoweredBlock& block) {
       const Seconds back = kernels(block.backward);
       return kernels(block.forward) +
-             (block.split ? std::min(back, kernels(block.split->input) +
-                                               kernels(block.split->weight))
-                          : back);
+             (block.split
+                  ? std::min(back, kernels(block.split->input) + kernels(block.split->weight))
+                  : back);
     };
     Seconds sum = of_block(blocks.embedding) + of_block(blocks.head);
     for (const lower::LoweredBlock& prediction : blocks.predictions) sum += of_block(prediction);
@@ -194,8 +193,7 @@ class Estimator::Tables {
            (framework.shards.gather_each && state_sharding(strategy).cuts_parameters);
   }
 
-  static void visit(const Member& member, std::size_t way, Members& alike,
-                    FamilyVisitor& visitor) {
+  static void visit(const Member& member, std::size_t way, Members& alike, FamilyVisitor& visitor) {
     Estimate estimate = alike.memory(way);
     if (!visitor.fits(estimate)) return visitor.add_large(member, estimate);
     estimate.bound = alike.bound(way);
@@ -206,7 +204,7 @@ class Estimator::Tables {
 
   Status one_by_one(const Family& family, FamilyVisitor& visitor) {
     for (std::int64_t layers = 0; layers < family.layers; ++layers) {
-      for (std::size_t way = 0; way < family.ways->size(); ++way) {
+      for (std::size_t way = 0; way < family.ways->all.size(); ++way) {
         const Member member{.way = static_cast<std::int32_t>(way), .layers = layers};
         FORESHARD_ASSIGN(const Estimate found, estimate(family.strategy_of(member), false));
         if (!visitor.fits(found))

@@ -39,8 +39,7 @@ void add_sets(const Graph& layer, const Graph& gradients, std::set<Parts>& sets)
     bool is_least = set > 0;
     for (std::size_t i = 0; i < parts.size(); ++i)
       if ((set >> i & 1) != 0) own.push_back(parts[i]);
-    kept.push_back(
-        lower::kept_tensors(layer, gradients, {Recompute::kSelective, own}));
+    kept.push_back(lower::kept_tensors(layer, gradients, {Recompute::kSelective, own}));
     for (std::size_t i = 0; i < parts.size() && is_least; ++i)
       if ((set >> i & 1) != 0) is_least = kept[set & ~(std::size_t{1} << i)] != kept[set];
     if (!is_least) continue;
@@ -60,7 +59,8 @@ bool may_count_layers(const Model& model, const Strategy& strategy) {
 
 }  // namespace
 
-std::vector<Recomputation> ways_to_recompute(const Model& model, const Strategy& base) {
+Ways ways_to_recompute(const Model& model, const Strategy& base) {
+  Ways ways{.of_some_layers = may_count_layers(model, base)};
   Strategy one = base;  // on one rank
   one.tensor_parallel = one.pipeline_parallel = one.data_parallel = one.context_parallel = 1;
   one.expert_parallel = one.shard_replicas = one.context_heads = one.virtual_stages = 1;
@@ -68,35 +68,41 @@ std::vector<Recomputation> ways_to_recompute(const Model& model, const Strategy&
   one.sequence_parallel = false;
   one.recompute = Recompute::kNone;
   one.recompute_parts = usual_recompute_parts();
-  std::set<Parts> sets;
+  const Framework& framework = *base.framework;
+  const bool usual_alone = framework.quantized_expert_inputs || framework.shards.gather_each;
+  Parts own = base.recompute_parts;
+  std::ranges::sort(own);
+  std::set<Parts> sets{std::move(own)};
   for (const Graph& layer : graphs_of(model, one).layers) {
-    const auto forward =
-        distribute(layer, mesh_of(one), Flow::kForward, BackwardPass::kFollows);
-    if (!forward) continue;
+    const auto forward = distribute(layer, mesh_of(one), Flow::kForward, BackwardPass::kFollows);
+    if (!forward || usual_alone) continue;
     add_sets(layer, backward_graph(*forward, backward_options(one)), sets);
   }
-  std::vector<Recomputation> ways;
   for (const Parts& parts : sets) {
     one.recompute = Recompute::kSelective;
     one.recompute_parts = parts;
-    if (faults_in(one, model, 1).empty()) ways.push_back(one.recomputation());
+    const auto faults = faults_in(one, model, 1);
+    if (std::ranges::find(faults, "recompute_parts", &StrategyFault::key) == faults.end())
+      ways.all.push_back(one.recomputation());
   }
-  ways.push_back({Recompute::kFull, usual_recompute_parts()});
+  ways.all.push_back({Recompute::kFull, usual_recompute_parts()});
   return ways;
 }
 
-Family::Family(Strategy strategy, const Model& model,
-               const std::vector<Recomputation>& recomputations)
-    : base(std::move(strategy)), ways(&recomputations) {
-  if (!may_count_layers(model, base)) return;
-  for (const std::int64_t count : layers_of_stages(base, model.layers))
-    layers = std::max(layers, count);
+Family::Family(Strategy strategy, const Model& model, const Ways& recomputed)
+    : base(std::move(strategy)), ways(&recomputed) {
+  if (!recomputed.of_some_layers) return;
+  if (base.layers_per_stage.empty()) {
+    layers = model.layers / base.stages();
+    return;
+  }
+  for (const std::int64_t count : base.layers_per_stage) layers = std::max(layers, count);
 }
 
 Strategy Family::strategy_of(const Member& member) const {
   Strategy strategy = base;
   if (member.way < 0) return strategy;
-  const Recomputation& way = (*ways)[static_cast<std::size_t>(member.way)];
+  const Recomputation& way = ways->all[static_cast<std::size_t>(member.way)];
   strategy.recompute = way.how;
   strategy.recompute_parts = way.parts;
   strategy.recompute_layers = member.layers;

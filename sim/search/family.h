@@ -13,29 +13,35 @@
 
 namespace foreshard::search {
 
-/// The ways in which layers of the model can be computed again, each of which keeps less than any
-/// of those that it contains: selective, of all such sets of parts, and full.
+/// The ways in which layers of a model can be computed again.
+struct Ways {
+  std::vector<Recomputation> all{};
+  /// Whether also some layers of each stage alone: else a plan would have too many kinds of layers.
+  bool of_some_layers = false;
+};
+/// Those of which each keeps less than any that it contains: selective, of all such sets of parts,
+/// and full. Where what is gathered or run besides depends on them, the usual parts and full.
 /// \param base  its framework, precision and quantization count.
-std::vector<Recomputation> ways_to_recompute(const Model& model, const Strategy& base);
+Ways ways_to_recompute(const Model& model, const Strategy& base);
 
 /// What a member of a family has of its own.
 struct Member {
-  std::int32_t way = -1;    ///< Index into Family::ways; -1: nothing is computed again.
+  std::int32_t way = -1;    ///< Index into Ways::all; -1: nothing is computed again.
   std::int64_t layers = 0;  ///< As Strategy::recompute_layers.
   bool operator==(const Member&) const = default;
 };
 
 struct Family {
   Strategy base;  ///< With nothing computed again.
-  const std::vector<Recomputation>* ways = nullptr;
+  const Ways* ways = nullptr;
   /// Layers of the longest stage (of an interleaved pipeline: chunk); 1: all layers or none are
   /// computed again.
   std::int64_t layers = 1;
 
   /// \pre strategy.recompute is none, and faults_in(strategy, model, ...) is empty.
-  Family(Strategy strategy, const Model& model, const std::vector<Recomputation>& recomputations);
+  Family(Strategy strategy, const Model& model, const Ways& recomputed);
 
-  std::int64_t size() const { return 1 + layers * static_cast<std::int64_t>(ways->size()); }
+  std::int64_t size() const { return 1 + layers * static_cast<std::int64_t>(ways->all.size()); }
   Strategy strategy_of(const Member& member) const;
 };
 

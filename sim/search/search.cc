@@ -132,13 +132,16 @@ Result<std::vector<Candidate>> ranked_of(const study::LoadedStudy& study,
   return own;
 }
 
+// The level of the strategies that a search of everything begins with.
+constexpr std::int64_t kFirst = 1;
+
 // Whether strategies stand for families: everything that can be recomputed is tried.
 bool has_families(const study::LoadedStudy& study, const SearchSpace& space) {
   return space.level == kEverything && space.recompute.empty() && !space.offload &&
          study.strategy.offload_activation_layers == 0;
 }
 
-// All families of a place. The strategies of the level below come first: their best tells which
+// All families of a place. The strategies of a lower level come first: their best tells which
 // families cannot win, and those of them that cannot are listed too, for less memory or money.
 // What is not listed is counted in `unlisted`.
 Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
@@ -148,10 +151,10 @@ Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
                                            const SearchOptions& options, const Deadline& deadline,
                                            Unlisted& unlisted, SearchResult& result) {
   SearchSpace below = options.space;
-  below.level = kEverything - 1;
+  below.level = kFirst;
   SearchResult counted;  // again, among the families
-  FORESHARD_ASSIGN(auto known, ranked_of(study, cluster, place, few, below, options.threads,
-                                         deadline, counted));
+  FORESHARD_ASSIGN(
+      auto known, ranked_of(study, cluster, place, few, below, options.threads, deadline, counted));
   std::optional<Seconds> best;
   for (const Candidate& one : known)
     if (one.estimate.peak <= one.estimate.memory && (!best || one.estimate.step < *best))
@@ -218,7 +221,7 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
     Enumeration few;
     if (families) {
       SearchSpace below = options.space;
-      below.level = kEverything - 1;
+      below.level = kFirst;
       few = listed(study, cluster, place, below, deadline);
       forget_known(few);
       FORESHARD_ASSIGN(own, families_of(study, cluster, place, found.candidates, few.candidates,

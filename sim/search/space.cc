@@ -412,8 +412,11 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
   };
   static const auto table =
       yaml::Table<SearchSpace>("search", "Which strategies a search tries (default: all).")
-          .optional("level", &SearchSpace::level,
-                    "How much is tried: 0 (little) to 3 (everything).", yaml::between(0, 3))
+          .optional(
+              "level", &SearchSpace::level,
+              "How much is tried: 0 (little) to 3 (everything: also all that can be recomputed "
+              "of any number of layers).",
+              yaml::between(0, 3))
           .optional("tensor_parallel", &SearchSpace::tensor_parallel,
                     "The sizes to try (default: all that divide).")
           .optional("pipeline_parallel", &SearchSpace::pipeline_parallel,
@@ -515,6 +518,12 @@ nlohmann::ordered_json knobs_of(const Strategy& strategy) {
                                   {"recompute_layers", strategy.recompute_layers},
                                   {"zero_stage", strategy.zero_stage},
                                   {"shard_replicas", strategy.shard_replicas}};
+  if (strategy.recompute == Recompute::kSelective &&
+      strategy.recompute_parts != usual_recompute_parts()) {
+    knobs["recompute_parts"] = nlohmann::ordered_json::array();
+    for (const foreshard::Part part : strategy.recompute_parts)
+      knobs["recompute_parts"].push_back(yaml::name_of(part));
+  }
   if (strategy.offloads()) {
     knobs["offload_activation_layers"] = strategy.offload_activation_layers;
     knobs["offload_optimizer"] = yaml::name_of(strategy.offload_optimizer);

@@ -29,8 +29,8 @@ struct SearchSpace {
   /// How much is tried (R3.7, optimisation level). 0: micro-batches that are powers of two up to 4,
   /// equal stages of one piece each, some recomputation, ZeRO 1 or 3. 1: also chunks up to 4 and
   /// unequal stages. 2: powers of two up to 16, all kinds of recomputation, all stages of ZeRO,
-  /// pipelines inside nodes. 3: every divisor up to 64, every order of ranks, and sequence
-  /// parallelism off too.
+  /// pipelines inside nodes. 3: every divisor up to 64, every order of ranks, sequence
+  /// parallelism off too, and all that can be recomputed (family.h).
   std::int64_t level = 2;
   std::vector<std::int64_t> tensor_parallel = {};
   std::vector<std::int64_t> pipeline_parallel = {};

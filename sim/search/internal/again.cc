@@ -103,7 +103,8 @@ Result<std::span<const PassTimes>> Again::passes(const Layout& layout, std::int3
     of.input = tasks.input.time(times);
     of.weight = tasks.weight.time(times);
   }
-  return std::span<const PassTimes>(times_.emplace(std::move(key), std::move(passes)).first->second);
+  return std::span<const PassTimes>(
+      times_.emplace(std::move(key), std::move(passes)).first->second);
 }
 
 }  // namespace foreshard::search

@@ -1,6 +1,6 @@
 /// \file
-/// What blocks need and take that are computed again in one of several ways, for all strategies that
-/// split a layer alike, whatever their replicas, stages and order of ranks.
+/// What blocks need and take that are computed again in one of several ways, for all strategies
+/// that split a layer alike, whatever their replicas, stages and order of ranks.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ class Again {
 
   std::size_t blocks() const { return variants_.size() + predictions_; }
   std::size_t ways() const { return ways_; }
-  /// Of each block of the strategy's plan, which of these blocks it is; -1: nothing of it is computed
-  /// again. `variants`: the number of its layers' variants (Forms::variants_of).
+  /// Of each block of the strategy's plan, which of these blocks it is; -1: nothing of it is
+  /// computed again. `variants`: the number of its layers' variants (Forms::variants_of).
   const std::array<std::int32_t, kBlocks>& indices(const Model& model, const Strategy& strategy,
                                                    std::int64_t variants);
   /// What passes keep, hold and work with, of a block in each way.

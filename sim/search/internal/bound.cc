@@ -40,17 +40,15 @@ Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Secon
 // A stage's own passes of a micro-batch on the kind of device that takes the longest for all of
 // them: one kind may be the slowest in one pass, another in the next.
 Seconds Bound::own_of(std::size_t c, const BlockTimes& passes) const {
-  const auto kinds =
-      std::max<std::size_t>((passes.front()->forward.*least_of_kinds_).size(), 1);
+  const auto kinds = std::max<std::size_t>((passes.front()->forward.*least_of_kinds_).size(), 1);
   Seconds most;
   for (std::size_t kind = 0; kind < kinds; ++kind) {
     const auto on_kind = [&](const PassTime& pass) {
       const std::vector<Seconds>& times = pass.*least_of_kinds_;
       return times.empty() ? pass.*least_ : times[kind];
     };
-    most = std::max(most, of_chunk(passes, units_[c].all, [&](const PassTimes& of) {
-                      return both(of, on_kind);
-                    }));
+    most = std::max(most, of_chunk(passes, units_[c].all,
+                                   [&](const PassTimes& of) { return both(of, on_kind); }));
   }
   return most;
 }
@@ -59,8 +57,9 @@ Seconds Bound::own_of(std::size_t c, const BlockTimes& passes) const {
 template <class Which>
 Seconds Bound::both(const PassTimes& of, Which which) const {
   const bool apart = splits_ && of.input.launches > 0;
-  return which(of.forward) + (apart ? std::min(which(of.input) + which(of.weight), which(of.backward))
-                                    : which(of.backward));
+  return which(of.forward) + (apart
+                                  ? std::min(which(of.input) + which(of.weight), which(of.backward))
+                                  : which(of.backward));
 }
 
 template <class TimeOf>

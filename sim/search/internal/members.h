@@ -25,8 +25,8 @@ class Members {
     const Strategy& strategy;  ///< One of them.
     FilledForms& forms;
     Layout& layout;
-    const std::vector<Layout::Stage*>& stages;  ///< By class.
-    Again* again = nullptr;                     ///< Null: nothing is computed again.
+    const std::vector<Layout::Stage*>& stages;           ///< By class.
+    Again* again = nullptr;                              ///< Null: nothing is computed again.
     std::array<std::int32_t, kBlocks> index_of_block{};  ///< Again::index_of.
     Seconds launch;
   };
@@ -60,7 +60,7 @@ class Members {
     std::span<const Symbol> symbols;
     std::vector<double> durations{};
     std::vector<std::size_t> varying{};  // symbols that are not the same for all
-    std::size_t paths = 0;             // that are known below
+    std::size_t paths = 0;               // that are known below
     std::vector<double> fixed{};         // of each path
     std::vector<double> counts{};        // of each path, of each of the varying
   };

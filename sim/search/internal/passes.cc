@@ -57,8 +57,8 @@ void PassTasks::run(std::vector<Seconds>& free, TimeOf time_of) const {
   std::vector<Seconds> end(tasks_.size());
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     const Task& task = tasks_[i];
-    const auto last_after = i + 1 < tasks_.size() ? static_cast<std::size_t>(tasks_[i + 1].first_after)
-                                                  : after_.size();
+    const auto last_after =
+        i + 1 < tasks_.size() ? static_cast<std::size_t>(tasks_[i + 1].first_after) : after_.size();
     Seconds start;
     for (auto before = static_cast<std::size_t>(task.first_after); before < last_after; ++before)
       start = std::max(start, end[static_cast<std::size_t>(after_[before])]);
@@ -101,9 +101,8 @@ PassTime PassTasks::time(const WorkTimes& times) const {
     result.kernels = std::min(result.kernels, kernels);
     // Communication that waits for nothing may have begun before the block's first kernel.
     std::vector<Seconds> least(streams);
-    run(least, [&](const Task& task) {
-      return task.may_be_early ? Seconds{} : of_work(of_kind, task);
-    });
+    run(least,
+        [&](const Task& task) { return task.may_be_early ? Seconds{} : of_work(of_kind, task); });
     result.least = std::min(result.least, least[lower::kComputeStream]);
     if (times.of_kinds.size() == 1) break;
     result.kernels_of_kinds.push_back(kernels);

@@ -60,7 +60,8 @@ class Works {
 /// What works take.
 struct WorkTimes {
   std::vector<Seconds> slowest{};
-  /// Of each kind of device, a kernel on it; communication by the fastest groups, whatever the kind.
+  /// Of each kind of device, a kernel on it; communication by the fastest groups, whatever the
+  /// kind.
   std::vector<std::vector<Seconds>> of_kinds{};
 };
 /// On devices of these kinds; of groups of a stage as in Times::collective.

@@ -31,8 +31,7 @@ class PlaceRanking {
         deadline_(deadline) {}
 
   /// Strategies stand for their families: Ranking::seek_families.
-  void seek_families(const std::vector<Recomputation>& ways, std::optional<Seconds> best,
-                     std::size_t most) {
+  void seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
     families_ = {&ways, best, most};
   }
 
@@ -60,7 +59,7 @@ class PlaceRanking {
   };
 
   struct Families {
-    const std::vector<Recomputation>* ways = nullptr;
+    const Ways* ways = nullptr;
     std::optional<Seconds> best{};
     std::size_t most = 0;
   };

@@ -139,8 +139,8 @@ class Simulations {
 class Race {
  public:
   Race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
-       const std::vector<Candidate>& candidates, const Unlisted& unlisted,
-       const Deadline& deadline, SearchResult& result)
+       const std::vector<Candidate>& candidates, const Unlisted& unlisted, const Deadline& deadline,
+       SearchResult& result)
       : study_(study),
         cluster_(cluster),
         options_(options),

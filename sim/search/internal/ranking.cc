@@ -24,8 +24,7 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, co
       estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster)),
       cutter_(study.model, estimator_) {}
 
-void Ranking::seek_families(const std::vector<Recomputation>& ways, std::optional<Seconds> best,
-                            std::size_t most) {
+void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
   ways_ = &ways;
   keeper_.emplace(best, most, kMemoryError, all_fit_);
 }
@@ -80,8 +79,7 @@ std::vector<Strategy> Ranking::cuts_of_family(const Strategy& base) {
 
 void Ranking::take_kept() {
   for (const Keeper::Kept& one : keeper_->finish())
-    candidates_.push_back(
-        {one.family->strategy_of(one.member), one.estimate, &place_, one.order});
+    candidates_.push_back({one.family->strategy_of(one.member), one.estimate, &place_, one.order});
   unlisted_ = keeper_->unlisted();
   counts_.too_large += keeper_->large();
   counts_.nearest = keeper_->nearest();

@@ -30,8 +30,7 @@ class Ranking {
   /// From now on, strategies that are added stand for their families. Of these, `most` by estimate
   /// and by bound may become candidates; the others are counted (keeper.h).
   /// \param best  the step of a strategy that fits, if one is known.
-  void seek_families(const std::vector<Recomputation>& ways, std::optional<Seconds> best,
-                     std::size_t most);
+  void seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most);
   const Unlisted& unlisted() const { return unlisted_; }
 
   /// A strategy, with other cuts of the pipeline if `uneven`.
@@ -60,7 +59,7 @@ class Ranking {
   Cutter cutter_;
   std::vector<Candidate> candidates_;
   SearchResult counts_;
-  const std::vector<Recomputation>* ways_ = nullptr;
+  const Ways* ways_ = nullptr;
   std::optional<Keeper> keeper_;
   Unlisted unlisted_;
 };

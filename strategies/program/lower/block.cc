@@ -183,8 +183,7 @@ struct BothWays {
 // What does not depend on what is computed again.
 Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
                        const Strategy& strategy, bool trained_before, BothWays& result) {
-  FORESHARD_ASSIGN(result.forward,
-                   distribute(graph, mesh, Flow::kForward, BackwardPass::kFollows));
+  FORESHARD_ASSIGN(result.forward, distribute(graph, mesh, Flow::kForward, BackwardPass::kFollows));
   BackwardOptions options = backward_options(strategy);
   options.trained_before = trained_before;
   result.gradients = backward_graph(result.forward, options);
@@ -245,9 +244,8 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
     if (strategy.expert_ways() > 1 && strategy.expert_ways_in_replica() > 1)
       visit_blocks(*pass, [&](Block& tasks) { join_exchanges(tasks, mesh); });
     if (strategy.token_dispatcher == TokenDispatcher::kDeepEp)
-      visit_blocks(*pass, [&](Block& tasks) {
-        exchange_once_per_node(tasks, routing_of(model), mesh);
-      });
+      visit_blocks(*pass,
+                   [&](Block& tasks) { exchange_once_per_node(tasks, routing_of(model), mesh); });
   }
 }
 

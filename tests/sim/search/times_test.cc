@@ -1,9 +1,8 @@
-#include "sim/search/internal/passes.h"
-
 #include <gtest/gtest.h>
 #include <string>
 #include <utility>
 
+#include "sim/search/internal/passes.h"
 #include "topology/cluster_builder.h"
 
 namespace foreshard::search {
