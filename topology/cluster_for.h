@@ -18,8 +18,8 @@ struct ClusterRequest {
   std::optional<BytesPerSecond> internode_per_gpu{};  ///< Nominal. Default: the machine's own NICs.
   /// A catalogue entry, where the machine is known; else the usual one of the device.
   std::string node{};
-  /// Of GPUs without NVLink: 1 where they reach each other's memory over PCIe, as many as GPUs where
-  /// all goes through the memory of the host. Default: the machine's.
+  /// Of GPUs without NVLink: 1 where they reach each other's memory over PCIe, as many as GPUs
+  /// where all goes through the memory of the host. Default: the machine's.
   std::optional<std::int64_t> pcie_switches{};
   std::string transport{};  ///< A catalogue entry. Default: that of the machine's own NICs.
 };

@@ -18,11 +18,11 @@
 /// same metric (ties: the one added first). Where the host says how fast its memory is, a link of
 /// its own leads from each socket to it, which what is read and what is written share.
 ///
-/// **Relays** over NVLink are one exception: where the GPUs of a node have links of their own (a mesh)
-/// but two of them none in common, a GPU with links to both passes on what they send each other, the
-/// one whose slower link is the fastest (ties: the first). Such a route passes one device of the
-/// host. Source: NCCL 2.28 (src/graph/paths.cc: PATH_NVB). Not modelled: NCCL takes only GPUs of the
-/// communicator as relays.
+/// **Relays** over NVLink are one exception: where the GPUs of a node have links of their own (a
+/// mesh) but two of them none in common, a GPU with links to both passes on what they send each
+/// other, the one whose slower link is the fastest (ties: the first). Such a route passes one
+/// device of the host. Source: NCCL 2.28 (src/graph/paths.cc: PATH_NVB). Not modelled: NCCL takes
+/// only GPUs of the communicator as relays.
 ///
 /// **PXN** (`pxn()`) is the other: where the sender's NIC is on another rail than the
 /// receiver's, the flow first goes over NVLink to a GPU of the sender's host whose own NIC is on

@@ -18,8 +18,7 @@ std::string unknown_in(const std::vector<std::string>& names,
   for (const std::string& name : names) {
     if (std::ranges::find(known, name) != known.end()) continue;
     std::string list;
-    for (const std::string_view one : known)
-      list += (list.empty() ? "" : ", ") + std::string(one);
+    for (const std::string_view one : known) list += (list.empty() ? "" : ", ") + std::string(one);
     return "unknown '" + name + "'; there are " + list;
   }
   return {};
@@ -75,8 +74,7 @@ const yaml::Table<Transport>& yaml_table(const Transport*) {
                     "Additional time of messages to many peers that commands carry (default: 0 s).",
                     yaml::non_negative())
           .optional("inject_limit", &T::inject_limit,
-                    "Largest message that a command carries (default: none).",
-                    yaml::non_negative())
+                    "Largest message that a command carries (default: none).", yaml::non_negative())
           .optional("ordered", &T::ordered,
                     "False where writes may overtake each other: LL and LL128 cannot be used.")
           .optional("algorithms", &T::algorithms,

@@ -98,8 +98,9 @@ class Estimator {
   /// that were estimated before, and on their order.
   Result<Estimate> rank(const Strategy& strategy);
   /// A lower bound of the strategy and all others that split a layer and the batch alike on as many
-  /// stages, wherever these are cut and whatever is computed again: what kernels take on the fastest
-  /// kind of device, of the average stage. Some hundred nanoseconds where the split was met before.
+  /// stages, wherever these are cut and whatever is computed again: what kernels take on the
+  /// fastest kind of device, of the average stage. Some hundred nanoseconds where the split was met
+  /// before.
   Result<Seconds> least_step(const Strategy& strategy);
   /// The members of a family, each as rank() does, but for how often paths are looked for: about a
   /// microsecond each.

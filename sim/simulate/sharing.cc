@@ -113,7 +113,7 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
         const Routed& own = form_like(form, member.kind);
         for (std::size_t load = 0; load < own.form->loads.size(); ++load)
           on_link[link_of(crowd, member, own, load).index()] +=
-              own.form->loads[load].bytes_per_byte;
+              own.form->loads[load].bytes_per_byte / own.form->bandwidth_fraction;
       }
       const double idle = 1 / form.idle_rate(cluster_).in_base();
       double slowest = idle;
@@ -121,8 +121,7 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
         if (member.kind != k) continue;
         for (std::size_t load = 0; load < form.loads.size(); ++load) {
           const LinkId link = link_of(crowd, member, routed[k][f], load);
-          const BytesPerSecond rate =
-              cluster_.links()[link.index()].bandwidth * form.bandwidth_fraction;
+          const BytesPerSecond rate = cluster_.links()[link.index()].bandwidth;
           slowest = std::max(slowest, on_link[link.index()] / rate.in_base());
         }
       }

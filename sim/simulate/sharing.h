@@ -3,11 +3,12 @@
 /// reduce their tensors, or send to the next stage, at the same time, and some of them over the
 /// same adapters or uplinks.
 ///
-///     rate of a group  = min(rate_cap, min over its links of fraction x bandwidth / sum of loads)
+///     rate of a group  = min(rate_cap, min over its links of bandwidth / sum of (load / fraction))
 ///     what this adds   = bytes x (1 / that rate - 1 / the rate on idle links)
 ///
-/// where the sum goes over all groups of the **crowd**. Of groups that are built alike
-/// (topology/congruence.h) one is routed.
+/// where the sum goes over all groups of the **crowd**, each with the fraction of a link's
+/// bandwidth that its own form reaches. Of groups that are built alike (topology/congruence.h) one
+/// is routed.
 ///
 /// Not modelled: that groups may begin at different times; of groups with more than
 /// `kMostRouted` members, links beyond those that a few members stand for.

@@ -25,7 +25,7 @@ struct Pattern {
   double sent_per_member =
       0;  ///< Bytes that a member sends per byte of the operation (R2.5), on average.
   std::int64_t most_channels = 0;  ///< Across the network. 0: those of the form.
-  double kept_per_member = 0;  ///< Likewise, that its channels copy from itself to itself.
+  double kept_per_member = 0;      ///< Likewise, that its channels copy from itself to itself.
   /// What a member's channels see of the operation's bytes: all, but for an exchange, whose bytes
   /// are those of all members; there what the busiest one sends or receives.
   double share_of_member = 1;

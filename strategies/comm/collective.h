@@ -43,13 +43,13 @@ struct Transfer {
 /// The devices of one group, in rank order, and where they are.
 struct Participants {
   const ClusterView* cluster = nullptr;
-  std::vector<DeviceId> devices;      ///< Distinct, at least 1. Of a transfer: sender, receiver.
-  std::uint64_t flow = 0;             ///< Tells groups apart for kEcmpHash.
-  std::int32_t root = 0;              ///< Of a broadcast: the member that has the data.
+  std::vector<DeviceId> devices;  ///< Distinct, at least 1. Of a transfer: sender, receiver.
+  std::uint64_t flow = 0;         ///< Tells groups apart for kEcmpHash.
+  std::int32_t root = 0;          ///< Of a broadcast: the member that has the data.
   /// Channels of a transfer across the network, where the communicator that it is part of has fewer
   /// for a peer than the form (nccl/peer_channels.h); 0: the form's.
   std::int64_t peer_channels = 0;
-  std::vector<Transfer> transfers{};  ///< Of an exchange, and of nothing else.
+  std::vector<Transfer> transfers{};               ///< Of an exchange, and of nothing else.
   std::optional<program::TokenRouting> routing{};  ///< Of a token_exchange, likewise.
 };
 

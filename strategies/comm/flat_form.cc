@@ -136,9 +136,9 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
       form.efficiency.network * (has_many_peers(algorithm) ? *transport.exchange_efficiency : 1.0);
   // One fraction for all links: that of the link which decides on idle links.
   const double over_nvlink = demand.nvlink / (form.efficiency.nvlink * busy);
-  const double used =
-      std::max({over_nvlink, demand.pcie / form.efficiency.pcie, demand.network / network_efficiency,
-                demand.through_host / form.host_rate.in_base()});
+  const double used = std::max({over_nvlink, demand.pcie / form.efficiency.pcie,
+                                demand.network / network_efficiency,
+                                demand.through_host / form.host_rate.in_base()});
   numbers.bandwidth_fraction = used > 0 ? slowest(demand) / used : 1;
   const BytesPerSecond channel_rate = networked ? form.network_channel_rate : form.channel_rate;
   const double moved = pattern.sent_per_member + pattern.kept_per_member;

@@ -27,7 +27,7 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster);
 /// How the adapters of a group are driven.
 struct GroupTransport {
   TransportNumbers numbers;
-  bool ordered = true;  ///< See Transport.
+  bool ordered = true;                                 ///< See Transport.
   std::vector<std::string> algorithms{}, protocols{};  ///< Likewise.
 };
 /// The slowest of the members' adapters in each respect; each as `parameters` knows it, if it does.

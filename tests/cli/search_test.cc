@@ -18,7 +18,7 @@ TEST(SearchCommand, NeedsOfAStrategyTheBatchAlone) {
   EXPECT_THAT(none.err, HasSubstr("a search needs of a strategy only --set strategy.global_batch"));
   const Outcome found = foreshard(std::string(kSearch) +
                                   "--set strategy.global_batch=64 --level 1 --simulate 4 "
-                                  "--certify 0 --format json");
+                                  "--certify 0 --front 0 --format json");
   ASSERT_EQ(found.code, 0) << found.err;
   EXPECT_THAT(found.err, Not(HasSubstr("do not matter")));
   const auto json = nlohmann::json::parse(found.out);

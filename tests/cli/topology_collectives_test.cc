@@ -95,8 +95,13 @@ TEST(TopologyCollectives, RingsOverSeveralCubeMeshesKeepToNvlinks) {
                                       " --sizes 1GiB --format json");
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const auto row = nlohmann::json::parse(outcome.out)["rows"][0];
-    EXPECT_GT(row["busbw_bytes_per_s"].get<double>(), 36e9) << operation;
-    EXPECT_LT(row["busbw_bytes_per_s"].get<double>(), 49e9) << operation;
+    // Of an all-reduce a tree is as fast, which crosses the adapters once each way.
+    const auto& ring = row["algorithm"] == "ring" ? row : row["runner_up"];
+    ASSERT_EQ(ring["algorithm"], "ring") << operation;
+    const double busbw = row["busbw_bytes_per_s"].get<double>() * row["time_s"].get<double>() /
+                         ring["time_s"].get<double>();
+    EXPECT_GT(busbw, 36e9) << operation;
+    EXPECT_LT(busbw, 49e9) << operation;
   }
 }
 

@@ -7,8 +7,8 @@
 ///     PXN             within the source host by NVLink to another device, from there between hosts
 ///     relay           within the host by NVLink to another device, from there likewise
 ///
-/// Without PXN, relays and non-minimal routing the result is the shortest path of the whole graph under the
-/// rules of cluster_view.h; a test compares it with an exhaustive search.
+/// Without PXN, relays and non-minimal routing the result is the shortest path of the whole graph
+/// under the rules of cluster_view.h; a test compares it with an exhaustive search.
 #pragma once
 
 #include <cstdint>

@@ -59,9 +59,9 @@ struct FrameworkLine {
   NamedFramework named;
   std::string_view notes = "";
 };
-// First line that fits, in upper or lower case. Megatron-LM of 2021 and before is that of the SC 2021
-// paper; later ones up to early 2024 (still no flash attention, a host that waits for every pipeline
-// transfer) add up gradients in products and reduce them beside others.
+// First line that fits, in upper or lower case. Megatron-LM of 2021 and before is that of the SC
+// 2021 paper; later ones up to early 2024 (still no flash attention, a host that waits for every
+// pipeline transfer) add up gradients in products and reduce them beside others.
 constexpr std::array kFrameworks{
     FrameworkLine{"BigScience", "", {"megatron-deepspeed-bloom", 0, false}},
     FrameworkLine{"Megatron-DeepSpeed", "", {"megatron-deepspeed", 0, false}},

@@ -151,8 +151,8 @@ Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& t
     const double rate = row.required("nics_per_node") * row.required("nic_gbps") /
                         std::max(1.0, row.required("gpus_per_node"));
     FORESHARD_TRY(row.error());
-    machines.push_back({row.text("machine"), rate * 1_Gbit_s,
-                        row.text("source") + ' ' + row.text("comment")});
+    machines.push_back(
+        {row.text("machine"), rate * 1_Gbit_s, row.text("source") + ' ' + row.text("comment")});
   }
   return machines;
 }

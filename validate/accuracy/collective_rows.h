@@ -23,8 +23,8 @@
 namespace foreshard::accuracy {
 
 struct CollectiveRow {
-  std::string id{}, source{}, machine{}, gpu{}, intra_link{}, inter_net{}, op{}, dtype{},
-      hint{}, notes{};
+  std::string id{}, source{}, machine{}, gpu{}, intra_link{}, inter_net{}, op{}, dtype{}, hint{},
+      notes{};
   std::int64_t gpus = 0, nodes = 0;
   std::optional<double> bytes{};  ///< The larger buffer of a rank. Empty where it is not said.
   double time_us = 0;

@@ -97,8 +97,7 @@ std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
     for (std::size_t f = 0; f < slots.start().forms.size(); ++f) {
       const auto& start = slots.start().forms[f];
       if (start.algorithm == candidate.algorithm->name &&
-          is_first_for(slots.start(), f, group.generation) &&
-          group.measured.allows(start) &&
+          is_first_for(slots.start(), f, group.generation) && group.measured.allows(start) &&
           comm::can_use(start, group.measured.kind, candidate.pattern, group.transport))
         forms.push_back({.form = f, .candidate = &candidate});
     }
@@ -354,7 +353,8 @@ class Problem {
         *sourced = {**sourced, source, yaml::Evidence::kFitted};
       fitted.eager_limit = {*fitted.eager_limit, source, yaml::Evidence::kFitted};
       fitted.exchange_efficiency = {*fitted.exchange_efficiency, source, yaml::Evidence::kFitted};
-      if (*fitted.inject_limit > 0_B) fitted.inject = {*fitted.inject, source, yaml::Evidence::kFitted};
+      if (*fitted.inject_limit > 0_B)
+        fitted.inject = {*fitted.inject, source, yaml::Evidence::kFitted};
       result.parameters.transports.push_back(std::move(fitted));
     }
     for (const TransportNumbers& unmeasured : slots_.start().transports)
@@ -420,7 +420,7 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
   FORESHARD_ASSIGN(group->transport, comm::transport_of(members, start));
   if (row.nodes == 1) group->transport.numbers = {};
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
-    if (algorithm.kind != group->measured.kind ) continue;
+    if (algorithm.kind != group->measured.kind) continue;
     auto pattern = algorithm.pattern(members);
     if (!pattern && pattern.error().code == Error::Code::kUnsupported) continue;
     if (!pattern) return pattern.error();

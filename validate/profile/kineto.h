@@ -81,7 +81,7 @@ struct Trace {
   std::vector<HostRange> ranges;      ///< By thread, then start, the outer one first.
   std::vector<TracedKernel> kernels;  ///< By start.
   std::vector<HostCall> calls;        ///< By start.
-  std::int64_t earlier = 0;  ///< Kernels left out: launched before the recording began.
+  std::int64_t earlier = 0;           ///< Kernels left out: launched before the recording began.
 
   Seconds gpu_time() const;  ///< Sum over `kernels`.
 };

@@ -192,9 +192,9 @@ Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::s
   return ring;
 }
 
-// Of the orders whose hops are of the best kind (NCCL takes a slower kind of path only where it found
-// no ring without: src/graph/search.cc, v2.28) adds, one after another, the ring that leaves the busiest link (then all links) least busy, and
-// keeps as many as give the best rate.
+// Of the orders whose hops are of the best kind (NCCL takes a slower kind of path only where it
+// found no ring without: src/graph/search.cc, v2.28) adds, one after another, the ring that leaves
+// the busiest link (then all links) least busy, and keeps as many as give the best rate.
 Result<std::vector<Ring>> search_rings(const Participants& group) {
   LinkTimes times(group);
   FORESHARD_TRY(times.prepare());

@@ -6,9 +6,9 @@
 /// so that no channel has eight operations or more in large communicators. The channels for sends
 /// are those for collectives, rounded up to a power of two.
 ///
-/// Source: NVIDIA/nccl v2.28, src/graph/paths.cc (ncclTopoGetNchannels, ncclTopoComputeP2pChannels).
-/// Not modelled: more channels where a GPU has several adapters of its own;
-/// NCCL_NCHANNELS_PER_NET_PEER.
+/// Source: NVIDIA/nccl v2.28, src/graph/paths.cc (ncclTopoGetNchannels,
+/// ncclTopoComputeP2pChannels). Not modelled: more channels where a GPU has several adapters of its
+/// own; NCCL_NCHANNELS_PER_NET_PEER.
 #pragma once
 
 #include <cstdint>

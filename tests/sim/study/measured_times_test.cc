@@ -100,7 +100,7 @@ TEST(MeasuredTimes, OfACollectiveAreItsIdleTime) {
   ASSERT_TRUE(before) << before.error().message;
   const auto& uses = before->prediction.collectives;
   const auto found = std::ranges::find_if(uses, [](const auto& use) {
-    return use.what.find("over tensor, 8 ranks") != std::string::npos;
+    return use.what.find("over tensor, 4 ranks") != std::string::npos;
   });
   ASSERT_NE(found, uses.end());
   const std::string operation = found->what.substr(0, found->what.find(' '));
@@ -108,7 +108,7 @@ TEST(MeasuredTimes, OfACollectiveAreItsIdleTime) {
   times.rows.push_back({.line = 2,
                         .collective = comm::MeasuredCollective{.operation = operation,
                                                                .bytes = found->bytes,
-                                                               .ranks = 8,
+                                                               .ranks = 4,
                                                                .time = 3 * found->idle_time}});
   times.rows.push_back({.line = 3,
                         .collective = comm::MeasuredCollective{
@@ -117,8 +117,9 @@ TEST(MeasuredTimes, OfACollectiveAreItsIdleTime) {
   const auto after = run_study(study, {});
   ASSERT_TRUE(after) << after.error().message;
   for (const auto& use : after->prediction.collectives)
-    if (use.what == found->what && use.bytes == found->bytes)
+    if (use.what == found->what && use.bytes == found->bytes) {
       EXPECT_NEAR(use.idle_time / found->idle_time, 3, 1e-6);
+    }
   EXPECT_GT(after->prediction.step, before->prediction.step);
   EXPECT_THAT(unused_in(times, after->program),
               ElementsAre("ops.csv:3: no task is 'all_gather of 1 B over 3 ranks'"));

@@ -173,8 +173,8 @@ TEST(RingInAMesh, PassesAGpuWhereTwoHaveNoLink) {
   ASSERT_TRUE(config) << config.error().message;
   const auto cluster = *build_cluster(*config);
   for (const std::int32_t members : {5, 6}) {
-    const auto flat = (*flat_forms(CollectiveKind::kAllReduce, first(cluster, members),
-                                   ideal_parameters()))[0];
+    const auto flat =
+        (*flat_forms(CollectiveKind::kAllReduce, first(cluster, members), ideal_parameters()))[0];
     EXPECT_EQ(flat.algorithm, "ring");
     for (const LinkLoad& load : flat.loads)
       EXPECT_EQ(cluster.links()[load.link.index()].kind, LinkKind::kNvLink) << members;

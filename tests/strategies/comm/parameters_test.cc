@@ -165,7 +165,8 @@ TEST(Parameters, MessagesThatCommandsCarryTakeLonger) {
     if (special) form.hop.network_empty = 2_us;
     parameters.forms.push_back(form);
     if (special)
-      parameters.transports.push_back({.inject = {.value = 10_us}, .inject_limit = {.value = 192_B}});
+      parameters.transports.push_back(
+          {.inject = {.value = 10_us}, .inject_limit = {.value = 192_B}});
     const auto cluster = rails(8, 1);
     return predict(CollectiveKind::kAllToAll, bytes, everyone(cluster), parameters)->time / 1_us;
   };

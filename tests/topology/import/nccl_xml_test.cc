@@ -36,10 +36,10 @@ TEST(NcclXml, AnHgxH100IsTheCatalogues) {
 }
 
 // Two V100 with a bridge below the first socket, one at a root port of the second, and two ports on
-// one adapter. By hand, payload at 0.762 (PCIe of the usual V100 machine), 0.904 (NVLink):
+// one adapter. By hand, payload at 0.762 (PCIe of the usual V100 machine), 0.958 (NVLink):
 //   gpu0 3.0 x16   15.753846 GB/s x 0.762 = 12.0044
 //   gpu2 3.0 x8     7.876923      x 0.762 =  6.0022
-//   gpu0 - gpu1    2 x 25 GB/s    x 0.904 = 45.2
+//   gpu0 - gpu1    2 x 25 GB/s    x 0.958 = 47.9
 constexpr const char* kOdd = R"(<?xml version="1.0"?>
 <!-- a comment -->
 <system version="1">
@@ -78,7 +78,7 @@ TEST(NcclXml, AnOddMachineIsWiredLinkByLink) {
   EXPECT_NEAR(found.at("node0/pcie0>node0/socket0"), 12.0044, 1e-4);
   EXPECT_NEAR(found.at("node0/socket1>node0/gpu2"), 6.0022, 1e-4);
   EXPECT_NEAR(found.at("node0/socket0>node0/socket1"), 6, 1e-9);
-  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu1"), 45.2, 1e-9);
+  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu1"), 47.9, 1e-9);
   EXPECT_NEAR(found.at("node0/nic0>node0/pcie1"), 12.0044, 1e-4);
   EXPECT_NEAR(found.at("node0/nic1>node0/pcie1"), 12.0044, 1e-4);
   EXPECT_NEAR(found.at("node0/pcie1>node0/pcie0"), 12.0044, 1e-4) << "the ports share a slot";

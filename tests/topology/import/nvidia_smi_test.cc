@@ -79,8 +79,8 @@ TEST(NvidiaSmi, ReadsAnOlderTableOfAMesh) {
   const auto imported = import_text(kOld, "V100-SXM-16GB");
   ASSERT_TRUE(imported) << imported.error().message;
   const auto found = rates(build_node_alone(*imported));
-  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu1"), 25 * 0.904, 1e-9);
-  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu2"), 50 * 0.904, 1e-9);
+  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu1"), 25 * 0.958, 1e-9);
+  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu2"), 50 * 0.958, 1e-9);
   EXPECT_EQ(found.count("node0/gpu0>node0/gpu3"), 0U);
   EXPECT_EQ(found.count("node0/gpu0>node0/pcie0"), 1U);
   EXPECT_EQ(found.count("node0/gpu1>node0/pcie0"), 1U);
