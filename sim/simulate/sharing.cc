@@ -95,12 +95,19 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
   for (std::size_t k = 0; k < result.size(); ++k)
     for (const comm::FlatCollective& form : result[k].repertoire.forms())
       routed[k].push_back({&form, places_of(crowd, k, form)});
-  // Groups of other kinds take the form of the same name; where there is none, their first.
-  const auto form_like = [&](const comm::FlatCollective& form,
-                             std::size_t of_kind) -> const Routed& {
+  // The form of a kind that long messages take.
+  const auto longest_of = [&](std::size_t of_kind) -> const Routed& {
+    return *std::ranges::max_element(
+        routed[of_kind], {}, [&](const Routed& one) { return one.form->idle_rate(cluster_); });
+  };
+  // Beside the form that long messages take, groups of other kinds take theirs; else the form of
+  // the same name, or where there is none, their first.
+  const auto form_beside = [&](const Routed& own, std::size_t kind_of_own,
+                               std::size_t of_kind) -> const Routed& {
+    if (&own == &longest_of(kind_of_own)) return longest_of(of_kind);
     const auto& forms = routed[of_kind];
     const auto same = std::ranges::find_if(forms, [&](const Routed& one) {
-      return one.form->algorithm == form.algorithm && one.form->protocol == form.protocol;
+      return one.form->algorithm == own.form->algorithm && one.form->protocol == own.form->protocol;
     });
     return same == forms.end() ? forms.front() : *same;
   };
@@ -108,12 +115,15 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
   for (std::size_t k = 0; k < result.size(); ++k) {
     for (std::size_t f = 0; f < result[k].seconds_per_byte.size(); ++f) {
       const comm::FlatCollective& form = result[k].repertoire.forms()[f];
+      const bool is_longest = &routed[k][f] == &longest_of(k);
       std::ranges::fill(on_link, 0);
       for (const Member& member : crowd.members) {
-        const Routed& own = form_like(form, member.kind);
+        const Routed& own = form_beside(routed[k][f], k, member.kind);
+        // Of forms of one name, what this group reaches stands for all.
+        const double reached = is_longest ? own.form->bandwidth_fraction : form.bandwidth_fraction;
         for (std::size_t load = 0; load < own.form->loads.size(); ++load)
           on_link[link_of(crowd, member, own, load).index()] +=
-              own.form->loads[load].bytes_per_byte / own.form->bandwidth_fraction;
+              own.form->loads[load].bytes_per_byte / reached;
       }
       const double idle = 1 / form.idle_rate(cluster_).in_base();
       double slowest = idle;
