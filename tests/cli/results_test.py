@@ -89,6 +89,7 @@ class Results(unittest.TestCase):
             result("simulate", SMALL, "--format", "json", "--set", f"disturbances={slow}"),
             result("simulate", "host-dp2", "--format", "json"),
             self.drawn(),
+            self.measured(),
             result("simulate", "--cluster", "two-dgx-h100", "--model", "mixtral-8x7b", "--strategy",
                    "{tensor_parallel: 2, expert_parallel: 4, data_parallel: 8, global_batch: 8,"
                    " zero_stage: 1, expert_load: {zipf: 0.6, draws: 2}}", "--format", "json",
@@ -96,6 +97,12 @@ class Results(unittest.TestCase):
             result("simulate", SMALL, "--format", "json", "--set", f"disturbances={lost}",
                    codes=(3,)),
             json.loads((GOLDEN / "example.json").read_text()))
+
+    def measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            times = pathlib.Path(folder) / "ops.csv"
+            times.write_text("operation,bytes,ranks,time_us\nall_gather,1 B,3,5\n")
+            return result("simulate", SMALL, "--measured", str(times), "--format", "json")
 
     def drawn(self):
         body = ("{{name: {0}, tensors: [{{name: {0}.x, role: input, dtype: bf16, shape: [64, 64]}}], "
