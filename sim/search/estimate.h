@@ -33,7 +33,8 @@
 ///
 /// Groups of one stage that do the same share links as if they began at once (CostModel::
 /// sharing_time). Not modelled (fluid does): contention between other operations, and SMs that
-/// communication takes from kernels beside it. A stage with devices of several kinds is as slow as
+/// communication takes from kernels beside it; that a host waits for the counts of tokens of its
+/// experts. A stage with devices of several kinds is as slow as
 /// its slowest.
 #pragma once
 

@@ -107,11 +107,12 @@ std::string family_of(std::string_view source) {
   return std::string(source.substr(0, colon));
 }
 
-Summary summary_of(const std::vector<Outcome>& rows) {
+Summary summary_of(const std::vector<const Outcome*>& rows) {
   Summary result;
   std::vector<Pair> time;
   std::vector<Pair> memory;
-  for (const Outcome& row : rows) {
+  for (const Outcome* one : rows) {
+    const Outcome& row = *one;
     ++result.rows;
     result.unsupported += row.status == RowStatus::kUnsupported;
     result.infeasible += row.status == RowStatus::kInfeasible;
@@ -128,23 +129,26 @@ Summary summary_of(const std::vector<Outcome>& rows) {
 }
 
 Report report_of(std::vector<Outcome> rows) {
+  using Groups = std::map<std::string, std::vector<const Outcome*>>;
   Report report;
-  std::map<std::string, std::vector<Outcome>> files;
-  std::map<std::string, std::vector<Outcome>> families;
-  std::map<std::string, std::vector<Outcome>> tiers;
-  std::map<std::string, std::vector<Outcome>> kernels;
-  for (const Outcome& row : rows) {
-    if (!row.kernel.empty()) kernels[row.kernel].push_back(row);
-    files[row.file].push_back(row);
-    families[row.family].push_back(row);
-    if (!row.tier.empty()) tiers[row.tier].push_back(row);
+  report.rows = std::move(rows);
+  std::vector<const Outcome*> all;
+  Groups files;
+  Groups families;
+  Groups tiers;
+  Groups kernels;
+  for (const Outcome& row : report.rows) {
+    all.push_back(&row);
+    if (!row.kernel.empty()) kernels[row.kernel].push_back(&row);
+    files[row.file].push_back(&row);
+    families[row.family].push_back(&row);
+    if (!row.tier.empty()) tiers[row.tier].push_back(&row);
   }
   for (const auto& [name, members] : files) report.files[name] = summary_of(members);
   for (const auto& [name, members] : families) report.families[name] = summary_of(members);
   for (const auto& [name, members] : tiers) report.tiers[name] = summary_of(members);
   for (const auto& [name, members] : kernels) report.kernels[name] = summary_of(members);
-  report.overall = summary_of(rows);
-  report.rows = std::move(rows);
+  report.overall = summary_of(all);
   return report;
 }
 

@@ -69,7 +69,7 @@ struct Report {
   const Summary& score() const;
 };
 
-Summary summary_of(const std::vector<Outcome>& rows);
+Summary summary_of(const std::vector<const Outcome*>& rows);
 /// With its summaries.
 Report report_of(std::vector<Outcome> rows);
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
-#include <numeric>
 
 #include "base/quantity.h"
 #include "base/text.h"
@@ -16,12 +15,6 @@ namespace {
 
 using Rows = std::vector<const Outcome*>;
 using Groups = std::map<std::string, Rows>;
-
-Summary summary_of_those(const Rows& rows) {
-  std::vector<Outcome> copies;
-  for (const Outcome* row : rows) copies.push_back(*row);
-  return accuracy::summary_of(copies);
-}
 
 std::string percent(const std::optional<double>& number, bool is_signed = false) {
   if (!number) return "-";
@@ -81,14 +74,14 @@ std::string tables_text(const Groups& files, const Rows& scored, const Report& r
                       " ---: | ---: | ---: |");
   std::map<std::string, Summary> summaries;
   for (const auto& [name, rows] : files) {
-    summaries[name] = summary_of_those(rows);
+    summaries[name] = summary_of(rows);
     text += scores_of(name, summaries[name], ranking_of(name, report));
   }
   std::string all = " - | - | - |";
   if (report.regret && report.regret->overall.groups > 0)
     all = fmt::format(" {} | {} | {:.1f} % |", report.regret->overall.groups,
                       plain(report.regret->overall.tau), report.regret->overall.mean_pct);
-  text += scores_of("**all**", summary_of_those(scored), all) + means(summaries);
+  text += scores_of("**all**", summary_of(scored), all) + means(summaries);
   std::string tendencies;
   for (const auto& [name, rows] : files)
     if (const auto tendency = tendency_of(rows))
@@ -101,7 +94,7 @@ std::string groups_text(const char* title, const char* word, const Groups& group
   if (groups.empty()) return "";
   std::string text =
       fmt::format("\n## {}\n\n", title) + fmt::format(fmt::runtime(kHead), word, "", "");
-  for (const auto& [name, rows] : groups) text += scores_of(name, summary_of_those(rows));
+  for (const auto& [name, rows] : groups) text += scores_of(name, summary_of(rows));
   return text;
 }
 
@@ -168,7 +161,8 @@ std::string to_markdown(const Report& report) {
   }
   return fmt::format(
              "# How far predictions are from measurements\n\n"
-             "Errors are (predicted - measured) / measured{}. *within*: measured within the 80 % "
+             "Made by `foreshard accuracy TABLE.csv ... --report FILE.md`. Errors are (predicted - "
+             "measured) / measured{}. *within*: measured within the 80 % "
              "interval. *tau*: Kendall's, of all rows of the line; *tau in groups* and *regret*: "
              "means over groups of {} and more strategies of one model on the same devices.\n\n",
              tiered ? ", of rows of tier core" : "", kFewestStrategies) +

@@ -345,10 +345,10 @@ class Mapping {
       }();
     }
     const std::string notes = lower_case(row_.notes);
-    // Recipes switch user buffers on and off; where nothing is said, they are off as by default.
-    framework.overlap_tensor_products = contains(notes, "(userbuffers) on");
-    framework.fp8_attention = contains(notes, "fp8 attention");
-    framework.fp8_activation_inputs = contains(notes, "fp8 stored activation input");
+    // What a recipe switches on; else as the framework has it.
+    if (contains(notes, "(userbuffers) on")) framework.overlap_tensor_products = true;
+    if (contains(notes, "fp8 attention")) framework.fp8_attention = true;
+    if (contains(notes, "fp8 stored activation input")) framework.fp8_activation_inputs = true;
     framework.attention = attention_named(row_).value_or(framework.attention);
     if (pads_experts() || is_one_graph()) {
       framework = [&] {
