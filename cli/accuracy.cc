@@ -66,6 +66,9 @@ class Accuracy final : public Command {
       return fail({Error::Code::kInvalidInput,
                    "--regret is told of groups, not of rows, which are all that CSV has; use "
                    "--format json"});
+    if (page_ == "-")
+      return fail({Error::Code::kInvalidInput, "--report: a page goes to a file, not to stdout"});
+    FORESHARD_TRY(refuse_same_place("--report", page_, "--output", output_));
     FORESHARD_ASSIGN(const auto report, scored(environment));
     if (!page_.empty()) FORESHARD_TRY(write_result(page_, accuracy::to_markdown(report)));
     FORESHARD_TRY(write_result(output_, written(report)));

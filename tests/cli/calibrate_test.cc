@@ -76,6 +76,25 @@ TEST(CalibrateCommand, TakesNcclTestsOutput) {
   EXPECT_THAT(small.out, HasSubstr("more than machine 'host-2' has"));
 }
 
+// A page goes to a file of its own, beside the result.
+TEST(AccuracyCommand, WritesAPageBesideItsResult) {
+  const TemporaryFolder folder;
+  const std::string page = (folder.path() / "page.md").string();
+  const std::string call =
+      "accuracy tests/golden/nccl_tests/all_reduce.txt --machine two-dgx-h100 --summary --report ";
+  const Outcome both = foreshard(call + "'" + page + "'");
+  ASSERT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("error in percent"));
+  EXPECT_THAT(text_of(page), HasSubstr("| all_reduce.txt | 4 | 4 |"));
+  EXPECT_THAT(text_of(page), HasSubstr("`foreshard accuracy TABLE.csv ... --report FILE.md`"));
+  const Outcome same = foreshard(call + "'" + page + "' -o '" + page + "'");
+  EXPECT_EQ(same.code, 2);
+  EXPECT_THAT(same.err, HasSubstr("--report and --output both name"));
+  const Outcome nowhere = foreshard(call + "-");
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_THAT(nowhere.err, HasSubstr("a page goes to a file, not to stdout"));
+}
+
 TEST(CalibrateCommand, StudiesTakeTheFilesThatItWrites) {
   const Outcome own = foreshard("simulate configs/studies/host-dp2.yaml --format json");
   const Outcome given = foreshard(
