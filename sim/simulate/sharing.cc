@@ -95,16 +95,16 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
   for (std::size_t k = 0; k < result.size(); ++k)
     for (const comm::FlatCollective& form : result[k].repertoire.forms())
       routed[k].push_back({&form, places_of(crowd, k, form)});
-  // The form of a kind that long messages take.
-  const auto longest_of = [&](std::size_t of_kind) -> const Routed& {
-    return *std::ranges::max_element(
-        routed[of_kind], {}, [&](const Routed& one) { return one.form->idle_rate(cluster_); });
-  };
+  // By kind: the form that long messages take.
+  std::vector<const Routed*> longest;
+  for (const auto& forms : routed)
+    longest.push_back(&*std::ranges::max_element(
+        forms, {}, [&](const Routed& one) { return one.form->idle_rate(cluster_); }));
   // Beside the form that long messages take, groups of other kinds take theirs; else the form of
   // the same name, or where there is none, their first.
   const auto form_beside = [&](const Routed& own, std::size_t kind_of_own,
                                std::size_t of_kind) -> const Routed& {
-    if (&own == &longest_of(kind_of_own)) return longest_of(of_kind);
+    if (&own == longest[kind_of_own]) return *longest[of_kind];
     const auto& forms = routed[of_kind];
     const auto same = std::ranges::find_if(forms, [&](const Routed& one) {
       return one.form->algorithm == own.form->algorithm && one.form->protocol == own.form->protocol;
@@ -115,7 +115,7 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
   for (std::size_t k = 0; k < result.size(); ++k) {
     for (std::size_t f = 0; f < result[k].seconds_per_byte.size(); ++f) {
       const comm::FlatCollective& form = result[k].repertoire.forms()[f];
-      const bool is_longest = &routed[k][f] == &longest_of(k);
+      const bool is_longest = &routed[k][f] == longest[k];
       std::ranges::fill(on_link, 0);
       for (const Member& member : crowd.members) {
         const Routed& own = form_beside(routed[k][f], k, member.kind);

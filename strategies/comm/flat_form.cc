@@ -21,11 +21,14 @@ bool has_many_peers(const Algorithm& algorithm) {
 bool allows(const std::vector<std::string>& names, std::string_view name) {
   return names.empty() || std::ranges::find(names, name) != names.end();
 }
-void keep_common(std::vector<std::string>& names, const std::vector<std::string>& others) {
-  if (names.empty())
+// False where none is left, which would stand for all.
+bool keep_common(std::vector<std::string>& names, const std::vector<std::string>& others) {
+  if (names.empty()) {
     names = others;
-  else
-    std::erase_if(names, [&](const std::string& name) { return !allows(others, name); });
+    return true;
+  }
+  std::erase_if(names, [&](const std::string& name) { return !allows(others, name); });
+  return !names.empty();
 }
 
 double slowest(const Demand& demand) {
@@ -91,8 +94,11 @@ Result<GroupTransport> transport_of(const Participants& group, const Parameters&
       all.inject.value = std::max(*all.inject, *one.inject);
       all.inject_limit.value = std::max(*all.inject_limit, *one.inject_limit);
       slowest.ordered = slowest.ordered && own.ordered;
-      keep_common(slowest.algorithms, own.algorithms);
-      keep_common(slowest.protocols, own.protocols);
+      if (!keep_common(slowest.algorithms, own.algorithms) ||
+          !keep_common(slowest.protocols, own.protocols))
+        return Error{Error::Code::kInvalidInput,
+                     "the transports of two nodes leave no algorithm or no protocol that both "
+                     "allow; change `algorithms` or `protocols` of one"};
     }
     last = node;
   }

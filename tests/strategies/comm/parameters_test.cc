@@ -143,6 +143,30 @@ TEST(Parameters, TakeOnlyFormsThatTheSettingsOfATransportLeave) {
   EXPECT_GT(flat_forms(CollectiveKind::kAllToAll, everyone(cluster), parameters)->size(), 1U);
 }
 
+// Nodes of different settings run what both allow; where that is nothing, it is no licence for all.
+TEST(Parameters, TakeOnlyFormsThatTransportsOfAllNodesLeave) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  auto config = *loader.read_text<ClusterConfig>(
+      "{name: two, groups: [{node: dgx-h100}, {node: dgx-h100}], fabric: {kind: single-switch}}",
+      "c.yaml");
+  const auto forms_with = [&](std::vector<std::string> first, std::vector<std::string> second) {
+    std::vector<std::vector<std::string>> settings{std::move(first), std::move(second)};
+    for (std::size_t i = 0; i < 2; ++i) {
+      Transport& transport = config.groups[i].node.value.nics->transport->value;
+      transport.name = "mine" + std::to_string(i);
+      transport.algorithms = settings[i];
+    }
+    return flat_forms(CollectiveKind::kAllReduce, everyone(*build_cluster(config)), *nccl());
+  };
+  const auto common = forms_with({"ring", "tree"}, {"tree"});
+  ASSERT_TRUE(common) << common.error().message;
+  ASSERT_FALSE(common->empty());
+  for (const FlatCollective& form : *common) EXPECT_EQ(form.algorithm, "tree");
+  const auto none = forms_with({"ring"}, {"tree"});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("leave no algorithm or no protocol that both allow"));
+}
+
 TEST(Parameters, RefuseSettingsThatNoLibraryKnows) {
   const auto fault = [](const std::string& text) {
     const auto read = yaml::Loader().read_text<Transport>("{name: mine, " + text + "}", "t.yaml");
