@@ -104,7 +104,7 @@ std::map<std::string, Instances> instances_of(const program::Program& program,
   return all;
 }
 
-// The median of what lies in the fastest quarter: of a few, the fastest.
+// What the fastest quarter took at most: of a few, the fastest.
 Seconds fast_quarter(std::vector<Seconds> times) {
   std::ranges::sort(times);
   return times[(times.size() - 1) / 4];
