@@ -182,6 +182,7 @@ std::vector<std::string> add_collectives(calibrate::Samples& samples,
                                    .time = time});
   }
   std::vector<std::string> words;
+  words.reserve(left_out.size());
   for (const auto& [what, count] : left_out) words.push_back(fmt::format("{} x {}", count, what));
   return words;
 }

@@ -152,9 +152,10 @@ TEST(Parameters, TakeOnlyFormsThatTransportsOfAllNodesLeave) {
   const auto forms_with = [&](std::vector<std::string> first, std::vector<std::string> second) {
     std::vector<std::vector<std::string>> settings{std::move(first), std::move(second)};
     for (std::size_t i = 0; i < 2; ++i) {
-      Transport& transport = config.groups[i].node.value.nics->transport->value;
-      transport.name = "mine" + std::to_string(i);
-      transport.algorithms = settings[i];
+      auto& transport = config.groups[i].node.value.nics->transport;
+      transport = yaml::Ref<Transport>{*loader.read_ref<Transport>("roce"), "roce"};
+      transport->value.name = "mine" + std::to_string(i);
+      transport->value.algorithms = settings[i];
     }
     return flat_forms(CollectiveKind::kAllReduce, everyone(*build_cluster(config)), *nccl());
   };
