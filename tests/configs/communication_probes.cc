@@ -80,7 +80,7 @@ std::vector<Machine> machines() {
   for (const char* device : {"A100-SXM-80GB", "A100-PCIe-80GB"})
     list.push_back({{device, "V100-SXM-32GB"}, NodeLayout::kSwitch});
   list.push_back({{"host-core"}, NodeLayout::kPcie});
-  for (const char* transport : {"efa", "slingshot"})
+  for (const char* transport : {"efa", "slingshot", "slingshot-software-matching"})
     list.push_back({{"A100-SXM-80GB"}, NodeLayout::kSwitch, transport});
   return list;
 }

@@ -159,7 +159,7 @@ const std::vector<Kernel>& kernels() {
           Gemm{.batch = 16, .m = 512, .n = 512, .k = 65, .dtype = dtype, .matrix_units = false});
       for (const Scales scales : {Scales::kBlocks, Scales::kVectors})
         all.emplace_back(Gemm{.m = 4096, .n = 4096, .k = 4096, .dtype = dtype, .scales = scales});
-      for (const std::int64_t head : {32, 64, 80, 96, 128, 192, 256})
+      for (const std::int64_t head : {32, 64, 80, 96, 128, 160, 192, 256})
         for (const std::int64_t length : {512, 8192})
           for (const Direction direction : {Direction::kForward, Direction::kBackward})
             for (const char* name : {"fused", "triton-flash-1", "flash-2", "flash-3", "cudnn"})

@@ -16,7 +16,7 @@ void add(std::string& text, const comm::SweepForm& form) {
 
 std::string sweep_text(comm::CollectiveKind kind, const comm::Participants& group,
                        const comm::Parameters& parameters) {
-  static const std::vector<Bytes> sizes{1_KiB, 2_KiB, 32_KiB, 256_KiB, 1_MiB, 16_MiB, 1_GiB};
+  static const std::vector<Bytes> sizes{0_B, 1_KiB, 2_KiB, 32_KiB, 256_KiB, 1_MiB, 16_MiB, 1_GiB};
   const auto rows = comm::sweep(kind, group, parameters, sizes, true);
   if (!rows) return rows.error().message;
   std::string text;
