@@ -420,6 +420,7 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
   const auto varies = [](const std::string& key) { return key != "global_batch"; };
   Strategy offloading;  // whose knobs are all there are
   offloading.offload_parameters = true;
+  offloading.batch_shares = {1};
   const Json columns = knobs_of(offloading);
   for (const auto& [key, value] : columns.items())
     if (varies(key)) text += "," + key;

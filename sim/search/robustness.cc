@@ -101,7 +101,8 @@ std::vector<Seconds> estimates_of(const study::LoadedStudy& study, const Cluster
   std::vector<Seconds> estimates;
   for (const Contender& one : contenders) {
     Estimator estimator(study.model, cluster, one.devices, cost, launch_time);
-    const auto estimate = estimator.estimate(one.strategy);
+    const auto estimate =
+        estimator.estimate(with_equal_shares(one.strategy, one.strategy.micro_batches()));
     estimates.push_back(estimate ? estimate->step : kNever);
   }
   return estimates;

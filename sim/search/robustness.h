@@ -14,8 +14,9 @@
 /// A strategy's step is then its simulated one times estimate with those numbers / estimate
 /// without. Seeded: the same draws everywhere.
 ///
-/// Not modelled: errors of rates inside and between nodes apart from one another; that a schedule
-/// or a collective would be chosen anew.
+/// Not modelled: of unequal shares of the batch, those who take less (both estimates are as if all
+/// ranks took the most); errors of rates inside and between nodes apart from one another; that a
+/// schedule or a collective would be chosen anew.
 #pragma once
 
 #include <cstdint>

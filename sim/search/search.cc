@@ -19,6 +19,7 @@
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/robustness.h"
+#include "sim/search/shares.h"
 #include "sim/search/why_not.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/layers.h"
@@ -180,6 +181,47 @@ Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
   return own;
 }
 
+// Of those on a place with devices of two speeds the best, with unequal shares of the batch. They
+// have no estimate: each is simulated, and is its own bound.
+void add_shares(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
+                const SearchOptions& options, const Deadline& deadline, std::vector<Candidate>& own,
+                SearchResult& result) {
+  constexpr std::size_t kMostLookedAt = 256;
+  constexpr std::size_t kMostDivided = 6;
+  constexpr std::size_t kMostDivisions = 2;
+  std::vector<const Candidate*> equal;
+  for (const Candidate& one : own)
+    if (one.strategy.data_parallel > 1) equal.push_back(&one);
+  std::ranges::stable_sort(equal, {}, [](const Candidate* one) { return one->estimate.step; });
+  if (equal.size() > kMostLookedAt) equal.resize(kMostLookedAt);
+  std::vector<Candidate> unequal;
+  std::size_t divided = 0;
+  for (const Candidate* base : equal) {
+    if (divided == kMostDivided || deadline.is_over_for_estimates()) break;
+    const auto strategies = with_batch_shares(base->strategy, study.model,
+                                              speeds_of_data_ranks(base->strategy, place, cluster),
+                                              place.pool.size(), kMostDivisions);
+    divided += strategies.empty() ? 0 : 1;
+    for (const Strategy& one : strategies) {
+      ++result.considered;
+      Candidate candidate{one, base->estimate, base->place, base->order};
+      const auto found = simulated(study, cluster, options, candidate);
+      if (!found) {
+        ++result.unroutable;
+      } else if (!found->fits) {
+        ++result.too_large;
+      } else {
+        candidate.estimate = {.step = found->step,
+                              .bound = found->step,
+                              .peak = found->peak,
+                              .memory = found->capacity};
+        unequal.push_back(std::move(candidate));
+      }
+    }
+  }
+  std::ranges::move(unequal, std::back_inserter(own));
+}
+
 struct Ranked {
   std::vector<Candidate> candidates{};  // by estimate
   Unlisted unlisted{};
@@ -230,6 +272,7 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
       FORESHARD_ASSIGN(own, ranked_of(study, cluster, place, found.candidates, space,
                                       options.threads, deadline, result));
     }
+    if (is_uneven(options.space)) add_shares(study, cluster, place, options, deadline, own, result);
     auto& known = tried.emplace_back();
     for (const Enumeration* of : {&found, &few})
       for (const Strategy& one : of->candidates)
@@ -413,6 +456,9 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.strategy.mode != Mode::kTrain)
     return study.loader.error_at("strategy.mode", "a search compares steps of training",
                                  "leave out mode, or simulate strategies of mode: forward singly");
+  if (!study.strategy.batch_shares.empty())
+    return study.loader.error_at("strategy.batch_shares", "a search divides the batch itself",
+                                 "leave it out, or simulate strategies singly");
   if (study.graph)
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");

@@ -92,6 +92,7 @@ class Enumerator {
         fewer_(fewer),
         stop_(stop) {
     strategy_.layers_per_stage.clear();
+    strategy_.batch_shares.clear();
     strategy_.recompute_layers = 0;
   }
 
@@ -450,7 +451,8 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
                     "The layers of each piece, where pipelines have so many (default: as they "
                     "divide, and as their times suggest).")
           .optional("uneven", &SearchSpace::uneven,
-                    "Whether stages may have unequal numbers of layers, from level 1 on.")
+                    "Whether stages may have unequal numbers of layers, and data-parallel ranks on "
+                    "devices of two speeds unequal shares of the batch, from level 1 on.")
           .optional("rank_order", &SearchSpace::rank_order,
                     "Orders of the axes tensor, data and pipeline to try, the one that varies "
                     "fastest first.")
@@ -524,6 +526,7 @@ nlohmann::ordered_json knobs_of(const Strategy& strategy) {
     for (const foreshard::Part part : strategy.recompute_parts)
       knobs["recompute_parts"].push_back(yaml::name_of(part));
   }
+  if (!strategy.batch_shares.empty()) knobs["batch_shares"] = strategy.batch_shares;
   if (strategy.offloads()) {
     knobs["offload_activation_layers"] = strategy.offload_activation_layers;
     knobs["offload_optimizer"] = yaml::name_of(strategy.offload_optimizer);

@@ -145,6 +145,10 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "as suits its kind of device, such as [4, 1] (default: one).")
           .required("global_batch", &Strategy::global_batch, "Sequences per step.",
                     yaml::between(1, kMaxBatch))
+          .optional("batch_shares", &Strategy::batch_shares,
+                    "How many micro-batches data-parallel ranks take, as suits unequal devices: of "
+                    "[3, 1], the first half of the ranks three times as many as the second "
+                    "(default: equal).")
           .optional("zero_stage", &Strategy::zero_stage,
                     "ZeRO stage, which data-parallel ranks shard: 0 nothing, 1 optimizer state, 2 "
                     "also gradients, 3 also parameters (FSDP).",
@@ -223,6 +227,12 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
   return table;
 }
 
+Strategy with_equal_shares(Strategy strategy, std::int64_t micro_batches) {
+  strategy.batch_shares.clear();
+  strategy.global_batch = strategy.data_parallel * strategy.micro_batch * micro_batches;
+  return strategy;
+}
+
 std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages) {
   std::vector<std::int64_t> split;
   for (std::int64_t i = 0; i < stages; ++i)
@@ -266,6 +276,9 @@ std::string words_of_extras(const Strategy& strategy) {
   if (strategy.optimizer != Optimizer{}) add(words_of(strategy.optimizer));
   if (!strategy.granularity.empty())
     add(fmt::format("{} micro-batches a pass", fmt::join(strategy.granularity, ":")));
+  if (!strategy.batch_shares.empty())
+    add(fmt::format("{} micro-batches by data-parallel rank",
+                    fmt::join(strategy.batch_shares, ":")));
   if (strategy.offload_activation_layers > 0)
     add(fmt::format("activations of {} layers offloaded", strategy.offload_activation_layers));
   if (strategy.offload_optimizer == OptimizerOffload::kCpu) add("optimizer on the CPU");

@@ -2,6 +2,7 @@
 /// A parallel strategy by its published knobs: how a training step is divided over devices.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -82,6 +83,9 @@ struct Strategy {
   std::vector<std::int64_t> layers_per_stage;  ///< Per piece, in the model's order; empty: equal.
   std::int64_t micro_batch = 1;                ///< Sequences per device and micro-batch.
   std::int64_t global_batch = 1;               ///< Sequences per step.
+  /// Micro-batches that a data-parallel rank takes in a step, by group of ranks: the ranks are as
+  /// many equal groups of neighbours as there are entries. Empty: all ranks take as many.
+  std::vector<std::int64_t> batch_shares;
   /// Of a graph's pipeline, by stage: micro-batches that one pass takes; empty: one.
   std::vector<std::int64_t> granularity;
   std::int64_t zero_stage = 0;      ///< ZeRO 0-3 over the data-parallel ranks (3: FSDP).
@@ -139,7 +143,16 @@ struct Strategy {
   std::int64_t granularity_of(std::size_t stage) const {
     return granularity.empty() ? 1 : granularity[stage];
   }
-  std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
+  /// Of a data-parallel rank in a step; of unequal batch_shares the most.
+  std::int64_t micro_batches() const {
+    if (!batch_shares.empty()) return *std::ranges::max_element(batch_shares);
+    return global_batch / (data_parallel * micro_batch);
+  }
+  /// \pre there are batch_shares, and as many groups divide the ranks.
+  std::int64_t batch_share_of(std::int64_t data_rank) const {
+    const std::int64_t ranks = data_parallel / static_cast<std::int64_t>(batch_shares.size());
+    return batch_shares[static_cast<std::size_t>(data_rank / ranks)];
+  }
 };
 
 const yaml::Names<Recompute>& yaml_names(const Recompute*);
@@ -147,6 +160,9 @@ const yaml::Names<TokenDispatcher>& yaml_names(const TokenDispatcher*);
 const yaml::Names<OptimizerOffload>& yaml_names(const OptimizerOffload*);
 const yaml::Names<Mode>& yaml_names(const Mode*);
 const yaml::Table<Strategy>& yaml_table(const Strategy*);
+
+/// The strategy if every data-parallel rank took so many micro-batches.
+Strategy with_equal_shares(Strategy strategy, std::int64_t micro_batches);
 
 /// "tensor 8, pipeline 4, data 2, micro-batch 1, ZeRO 1": in one line, for people.
 std::string describe(const Strategy& strategy);

@@ -343,7 +343,9 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
                       "table is cut by micro-batches (ZeRO {}) is not modelled",
                       strategy.schedule, strategy.zero_stage),
           "set zero_stage: 1");
-  if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
+  if (!strategy.batch_shares.empty()) {
+    batch_share_faults(strategy, faults);
+  } else if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
     fault("global_batch",
           fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",
                       grouped(strategy.global_batch), dp, strategy.micro_batch,
@@ -417,16 +419,18 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
         std::pair("expert_load", !strategy.expert_load.is_balanced()),
         std::pair("token_dispatcher", strategy.token_dispatcher != TokenDispatcher::kAllToAll),
         std::pair("overlap_experts", strategy.overlap_experts),
+        std::pair("batch_shares", !strategy.batch_shares.empty()),
         std::pair("recompute_layers", strategy.recompute_layers > 0),
         std::pair("offload_activation_layers", strategy.offload_activation_layers > 0),
         std::pair("offload_optimizer", strategy.offload_optimizer != OptimizerOffload::kNone),
         std::pair("offload_parameters", strategy.offload_parameters),
         std::pair("recompute_parts", strategy.recompute_parts != usual_recompute_parts())})
     if (is_set)
-      faults.push_back({key, "is for the transformer given as `model`",
-                        std::string_view(key).starts_with("offload")
-                            ? "leave it out"
-                            : "leave it out, and give the graph an axis of its own (graph.axes)"});
+      faults.push_back(
+          {key, "is for the transformer given as `model`",
+           std::string_view(key).starts_with("offload") || std::string_view(key) == "batch_shares"
+               ? "leave it out"
+               : "leave it out, and give the graph an axis of its own (graph.axes)"});
   if (strategy.shard_replicas > 1)
     faults.push_back({"shard_replicas", "is for the transformer given as `model`",
                       "leave it out, or give the graph an axis of its own (graph.axes)"});

@@ -3,5 +3,5 @@ foreshard_test(lower_test APART
           lower/lower_test.cc lower/memory_test.cc lower/offload_test.cc lower/quantization_test.cc lower/prediction_test.cc lower/recompute_test.cc lower/random_strategy.cc lower/tables_test.cc lower/verified_test.cc
   DEPS foreshard_lower)
 foreshard_test(rebatch_test
-  SOURCES lower/rebatch_test.cc
+  SOURCES lower/batch_shares_test.cc lower/rebatch_test.cc
   DEPS foreshard_lower)

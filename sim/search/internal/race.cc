@@ -37,6 +37,8 @@ std::span<const std::int32_t> devices_of(const Candidate& candidate) {
       .first(static_cast<std::size_t>(candidate.strategy.devices()));
 }
 
+}  // namespace
+
 Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
                             const SearchOptions& options, const Candidate& candidate) {
   FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
@@ -69,6 +71,8 @@ Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& 
                    .devices = {devices.begin(), devices.end()},
                    .rent_of_used = rent ? std::optional(*rent * prediction.step) : std::nullopt};
 }
+
+namespace {
 
 // Whether one is at least as good in all three, and better in one.
 struct Merits {

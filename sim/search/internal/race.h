@@ -66,6 +66,10 @@ struct Unlisted {
   void add(const Unlisted& others);
 };
 
+/// \return as sim::simulate.
+Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
+                            const SearchOptions& options, const Candidate& candidate);
+
 /// Simulates some of `candidates`, which are in the order of their estimates, and says so in
 /// `result`.
 void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,

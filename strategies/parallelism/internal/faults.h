@@ -50,4 +50,8 @@ void optimizer_faults(const Strategy& strategy, std::vector<StrategyFault>& faul
 /// part of the step and of its neighbour, of a schedule whose order is known for them.
 void granularity_faults(const Strategy& strategy, std::vector<StrategyFault>& faults);
 
+/// Unequal batch_shares: of all data-parallel ranks, of the whole batch, by a schedule that does
+/// each; between ranks that meet at the end of the step alone. \pre there are some
+void batch_share_faults(const Strategy& strategy, std::vector<StrategyFault>& faults);
+
 }  // namespace foreshard

@@ -1,13 +1,18 @@
 #include "strategies/program/lower/lower.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 #include <utility>
 
+#include "base/text.h"
+
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
+#include "strategies/program/ir/group.h"
 #include "strategies/program/lower/resident.h"
+#include "strategies/program/lower/shared_step.h"
 
 namespace foreshard::lower {
 namespace {
@@ -17,6 +22,42 @@ plan::Block planned(std::string name, const LoweredBlock& block) {
           .groups = block.parameters,
           .has_backward = !only_block(block.backward).tasks.empty(),
           .splits = block.split.has_value()};
+}
+
+program::Totals totals_of(const Model& model, const Strategy& strategy) {
+  const bool trains = strategy.mode == Mode::kTrain;
+  const auto samples = static_cast<double>(strategy.global_batch);
+  return {.samples = samples,
+          .tokens = samples * static_cast<double>(model.sequence),
+          .model_flops = trains ? model_flops(model, samples) : forward_flops(model, samples),
+          .peak_dtype = std::string(name_of(strategy.quantization == Quantization::kNone
+                                                ? strategy.precision
+                                                : dtype_of(strategy.quantization)))};
+}
+
+// Of ranks that take unequal numbers of micro-batches: of each number the Program of all ranks.
+Result<program::Program> lower_shares(const Model& model, const Strategy& strategy,
+                                      const LoweredModel& blocks, const LowerOptions& options) {
+  std::vector<std::int64_t> shares;
+  SharedStep step;
+  for (const std::int64_t share : strategy.batch_shares) {
+    if (std::ranges::find(shares, share) != shares.end()) continue;
+    shares.push_back(share);
+    FORESHARD_ASSIGN(auto program,
+                     lower(model, with_equal_shares(strategy, share), blocks, options));
+    step.programs.push_back(std::move(program));
+    step.names.push_back(fmt::format("{} {}", share, plural(share, "micro-batch")));
+  }
+  const program::Program& any = step.programs.front();
+  const Axis data = axis_of(any.mesh, "data");
+  for (std::int32_t rank = 0; rank < any.ranks(); ++rank) {
+    const auto share = strategy.batch_share_of(program::coordinate_of(any, rank, data));
+    step.program_of_rank.push_back(
+        static_cast<std::size_t>(std::ranges::find(shares, share) - shares.begin()));
+  }
+  program::Program program = joined(std::move(step));
+  program.totals = totals_of(model, strategy);
+  return program;
 }
 
 }  // namespace
@@ -101,26 +142,23 @@ Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy) {
 
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks) {
+  if (!strategy.batch_shares.empty())
+    return Error{Error::Code::kInvalidInput,
+                 "ranks of unequal batch_shares follow plans of their own; set batch_shares: [] "
+                 "and the global_batch that one of them would make of all ranks"};
   return plan::make_plan(parts_of(model, strategy, blocks), strategy);
 }
 
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks, const LowerOptions& options) {
+  if (!strategy.batch_shares.empty()) return lower_shares(model, strategy, blocks, options);
   FORESHARD_ASSIGN(const auto plan, plan_of(model, strategy, blocks));
   program::Program program =
       program_of(plan, strategy, planned_blocks(blocks, strategy), options.launch_time);
   for (std::size_t stage = 0; stage < program.roles.size(); ++stage)
     program.roles[stage].memory =
         resident_memory(strategy, model, blocks, static_cast<std::int64_t>(stage));
-  const bool trains = strategy.mode == Mode::kTrain;
-  const auto samples = static_cast<double>(strategy.global_batch);
-  program.totals = {
-      .samples = samples,
-      .tokens = samples * static_cast<double>(model.sequence),
-      .model_flops = trains ? model_flops(model, samples) : forward_flops(model, samples),
-      .peak_dtype = std::string(name_of(strategy.quantization == Quantization::kNone
-                                            ? strategy.precision
-                                            : dtype_of(strategy.quantization)))};
+  program.totals = totals_of(model, strategy);
   return program;
 }
 

@@ -27,7 +27,8 @@ struct LowerOptions {
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LowerOptions& options);
 
-/// The step plan that `lower` follows. Preconditions and errors are those of `lower`.
+/// The step plan that `lower` follows. Preconditions and errors are those of `lower`; also
+/// kInvalidInput for unequal batch_shares, whose ranks follow one for each number of micro-batches.
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
 
 /// The model as the planners take it, and what the Program runs for its blocks: the embedding, a

@@ -40,7 +40,12 @@ TEST(UnevenStages, GiveTheFasterOfTwoNodesMoreLayers) {
       study_of(kMixed, "llama2-13b", "{global_batch: 32, framework: megatron-lm}");
   const auto found = run_search(study, {.simulate = 10, .certify = 0});
   ASSERT_TRUE(found) << found.error().message;
-  const Simulated& best = found->simulated.front();
+  // Of those that divide the batch equally; one that does not may be better still.
+  const auto equal = std::ranges::find_if(
+      found->simulated, [](const Simulated& one) { return one.strategy.batch_shares.empty(); });
+  ASSERT_NE(equal, found->simulated.end());
+  EXPECT_LE(found->simulated.front().step, equal->step);
+  const Simulated& best = *equal;
   EXPECT_TRUE(best.fits);
   EXPECT_LE(best.step, 2.1_s) << in_words(best.strategy);
   ASSERT_GT(best.strategy.layers_per_stage.size(), 1U) << in_words(best.strategy);

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <numeric>
+#include <set>
+
+#include "base/grouped.h"
+#include "base/text.h"
+
+#include "strategies/parallelism/internal/faults.h"
+#include "strategies/parallelism/pipeline.h"
+
+namespace foreshard {
+namespace {
+
+// What ranks that take other micro-batches would have to do together in each of them.
+std::string_view meeting_of(const Strategy& strategy) {
+  if (strategy.expert_ways() > 1)
+    return "data-parallel ranks exchange the tokens of each micro-batch with their experts";
+  if (strategy.zero_stage >= 2)
+    return "ranks that share gradients or parameters (ZeRO 2 and 3) meet in each micro-batch";
+  if (strategy.shard_replicas > 1) return "ranks of several sets of shards are not modelled";
+  return {};
+}
+
+}  // namespace
+
+void batch_share_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
+  const auto& shares = strategy.batch_shares;
+  const auto groups = static_cast<std::int64_t>(shares.size());
+  const auto fault = [&](std::string message, std::string help) {
+    faults.push_back({"batch_shares", std::move(message), std::move(help)});
+  };
+  if (strategy.data_parallel % groups != 0)
+    return fault(fmt::format("{} data-parallel ranks do not divide into {} equal groups",
+                             strategy.data_parallel, groups),
+                 fmt::format("give an entry for each of {} ranks, or for groups of equally many",
+                             strategy.data_parallel));
+  if (std::ranges::any_of(shares, [](std::int64_t one) { return one < 1; }))
+    return fault("each rank takes at least one micro-batch", "give numbers from 1 on");
+  if (std::ranges::all_of(shares, [&](std::int64_t one) { return one == shares.front(); }))
+    return fault("all ranks take as many, as they do without this key", "leave it out");
+  if (const auto meeting = meeting_of(strategy); !meeting.empty())
+    return fault(fmt::format("{}, so they cannot take unequal numbers", meeting),
+                 "leave it out, or set expert_parallel: 1, shard_replicas: 1 and zero_stage: 1");
+  const std::int64_t ranks = strategy.data_parallel / groups;
+  const std::int64_t sum = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
+  const std::int64_t batch = ranks * strategy.micro_batch * sum;
+  if (batch != strategy.global_batch)
+    return fault(
+        fmt::format("{} {} of each group x micro_batch {} x [{}] = {} sequences, and "
+                    "global_batch is {}",
+                    grouped(ranks), plural(ranks, "rank"), strategy.micro_batch,
+                    fmt::join(shares, ", "), grouped(batch), grouped(strategy.global_batch)),
+        fmt::format("global_batch: {}", batch));
+  for (const std::int64_t share : std::set(shares.begin(), shares.end()))
+    if (const auto table = table_of(with_equal_shares(strategy, share)); !table)
+      return fault(
+          fmt::format("of the ranks that take {} micro-batches: {}", share, table.error().message),
+          "give other numbers, or schedule: 1f1b");
+}
+
+}  // namespace foreshard

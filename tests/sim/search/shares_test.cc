@@ -1,0 +1,135 @@
+// Unequal shares of the batch: how it is divided, and what a search makes of it.
+#include "sim/search/shares.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdexcept>
+#include <string>
+
+#include "tests/base/temporary_folder.h"
+
+#include "sim/search/search.h"
+#include "sim/simulate/simulate.h"
+#include "sim/study/run.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::search {
+namespace {
+
+using testing::ElementsAre;
+
+study::LoadedStudy study_of(const std::string& cluster, const std::string& strategy) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "study.yaml", "cluster: " + cluster + "\nmodel: llama2-13b\nstrategy: " + strategy + "\n");
+  auto study = study::load_study({.study = file, .sizes_matter = false},
+                                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  if (!study) throw std::runtime_error(study.error().message);
+  return *std::move(study);
+}
+
+constexpr const char* kMixed =
+    "{name: mixed, groups: [{node: dgx-a100-80gb}, {node: dgx-h100}], fabric: {kind: "
+    "single-switch}}";
+
+Strategy eight_by_data(std::int64_t data, std::int64_t batch) {
+  Strategy strategy;
+  strategy.tensor_parallel = 8;
+  strategy.data_parallel = data;
+  strategy.zero_stage = 1;
+  strategy.global_batch = batch;
+  return strategy;
+}
+
+// 40 micro-batches on two ranks of speed 1 and two of speed 3: 5 and 15 take 5 time units.
+TEST(BatchShares, AreAsTheSpeeds) {
+  const auto study = study_of(kMixed, "{global_batch: 40}");
+  const std::vector<double> speeds{1, 1, 3, 3};
+  const auto found = with_batch_shares(eight_by_data(4, 40), study.model, speeds, 64, 3);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_THAT(found[0].batch_shares, ElementsAre(5, 15));
+  EXPECT_THAT(found[1].batch_shares, ElementsAre(4, 16));  // 5.33 time units
+  EXPECT_THAT(found[2].batch_shares, ElementsAre(3, 17));  // 5.67, beside 6 of [6, 14]
+  for (const Strategy& one : found) EXPECT_TRUE(faults_in(one, study.model, 64).empty());
+}
+
+TEST(BatchShares, NameEachRankWhereNeighboursDiffer) {
+  const auto study = study_of(kMixed, "{global_batch: 40}");
+  const auto found = with_batch_shares(eight_by_data(4, 40), study.model, {3, 1, 3, 1}, 64, 1);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].batch_shares, ElementsAre(15, 5, 15, 5));
+}
+
+// One rank of four is slow, and 40 = 3 x 13 + 1, 3 x 12 + 4, 3 x 11 + 7.
+TEST(BatchShares, UseAllOfTheBatch) {
+  const auto study = study_of(kMixed, "{global_batch: 40}");
+  const auto found = with_batch_shares(eight_by_data(4, 40), study.model, {2, 2, 1, 2}, 64, 9);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_THAT(found[0].batch_shares, ElementsAre(12, 12, 4, 12));
+}
+
+TEST(BatchShares, NeedTwoSpeedsAndRanksThatMeetAtTheEnd) {
+  const auto study = study_of(kMixed, "{global_batch: 40}");
+  Strategy strategy = eight_by_data(4, 40);
+  EXPECT_TRUE(with_batch_shares(strategy, study.model, {1, 1, 1, 1}, 64, 3).empty());
+  EXPECT_TRUE(with_batch_shares(strategy, study.model, {1, 2, 3, 3}, 64, 3).empty());
+  strategy.zero_stage = 3;
+  EXPECT_TRUE(with_batch_shares(strategy, study.model, {1, 1, 3, 3}, 64, 3).empty());
+}
+
+// On alike devices the step ends with the ranks that take the most, which do what they do where
+// all take as many; the others wait for them.
+TEST(BatchShares, TakeAsLongAsTheLargest) {
+  const auto study =
+      study_of("{extends: two-dgx-h100, name: two}", "{global_batch: 64, framework: megatron-lm}");
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  Strategy strategy = study.strategy;
+  strategy.tensor_parallel = 4;
+  strategy.pipeline_parallel = 2;
+  strategy.data_parallel = 2;
+  strategy.zero_stage = 1;
+  strategy.global_batch = 8 + 3;
+  strategy.batch_shares = {8, 3};
+  const auto prediction_of = [&](const Strategy& one) {
+    const auto program = lower::lower(study.model, one, {.launch_time = 5_us});
+    EXPECT_TRUE(program) << program.error().message;
+    auto prediction = sim::simulate(*cluster, *program, study.communication, {});
+    EXPECT_TRUE(prediction) << prediction.error().message;
+    return *std::move(prediction);
+  };
+  const auto unequal = prediction_of(strategy);
+  const auto equal = prediction_of(with_equal_shares(strategy, 8));
+  EXPECT_NEAR(unequal.step / equal.step, 1, 1e-3);
+  EXPECT_NEAR(unequal.model_tflops_per_device / equal.model_tflops_per_device, 11.0 / 16, 1e-3);
+}
+
+TEST(BatchShares, WinWhereReplicasLieOnUnequalNodes) {
+  const auto study = study_of(kMixed, "{global_batch: 64, framework: megatron-lm}");
+  SearchOptions options{.simulate = 6, .certify = 0, .front = 0};
+  options.space = {.tensor_parallel = {8},
+                   .pipeline_parallel = {1},
+                   .data_parallel = {2},
+                   .micro_batch = {1},
+                   .zero_stage = {1}};
+  const auto found = run_search(study, options);
+  ASSERT_TRUE(found) << found.error().message;
+  const Simulated& best = found->simulated.front();
+  ASSERT_EQ(best.strategy.batch_shares.size(), 2U) << in_words(best.strategy);
+  EXPECT_LT(best.strategy.batch_shares.front(), best.strategy.batch_shares.back());
+  options.space.uneven = false;
+  const auto equal = run_search(study, options);
+  ASSERT_TRUE(equal) << equal.error().message;
+  EXPECT_TRUE(equal->simulated.front().strategy.batch_shares.empty());
+  EXPECT_LT(best.step, equal->simulated.front().step * 0.8);
+}
+
+TEST(BatchShares, AreNotGivenToASearch) {
+  const auto study = study_of(kMixed, "{global_batch: 8, data_parallel: 2, batch_shares: [5, 3]}");
+  const auto found = run_search(study, {});
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, testing::HasSubstr("a search divides the batch itself"));
+}
+
+}  // namespace
+}  // namespace foreshard::search
