@@ -57,6 +57,9 @@ struct GemmEfficiency {
   Seconds split_overhead;    ///< Of adding the parts when k is split over multiprocessors.
   double split_traffic = 0;  ///< Share of the parts' bytes that goes through memory.
   Seconds floor;             ///< Of a kernel that does nothing.
+  /// Products launched one by one on several streams (kernel.h, `apart`) that run at the same time.
+  /// Source: NVIDIA/TransformerEngine, transformer_engine/common/util/multi_stream.cpp: four.
+  std::int64_t side_by_side = 4;
   std::vector<GemmTile> tiles;
   std::int64_t k_step = 1;           ///< Elements of k that the inner loop takes at a time.
   std::vector<std::int64_t> splits;  ///< Parts into which k may be split; ascending from 1.

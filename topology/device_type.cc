@@ -106,6 +106,9 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
           .required("split_traffic", &G::split_traffic,
                     "Share of the parts' bytes that goes through memory.", yaml::non_negative())
           .required("floor", &G::floor, "Time of a kernel that does nothing.", yaml::non_negative())
+          .optional("side_by_side", &G::side_by_side,
+                    "Products launched one by one on several streams that run at the same time.",
+                    yaml::at_least(1))
           .required("tiles", &G::tiles, "Tile shapes that the library has.", yaml::non_empty())
           .required("k_step", &G::k_step, "Elements of k that the inner loop takes at a time.",
                     yaml::at_least(1))

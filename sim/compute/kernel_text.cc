@@ -47,7 +47,7 @@ bool read(std::string_view word, DType& dtype) {
   return false;
 }
 
-// gemm MxNxK [batch B] DTYPE [accumulate] [scaled SCALES] [vector]
+// gemm MxNxK [batch B] DTYPE [accumulate] [scaled SCALES] [apart] [vector]
 std::optional<Kernel> gemm_from(const std::vector<std::string_view>& words) {
   Gemm gemm;
   std::array<std::int64_t, 3> extents{};
@@ -65,6 +65,7 @@ std::optional<Kernel> gemm_from(const std::vector<std::string_view>& words) {
   if (!read(words[next], gemm.dtype)) return std::nullopt;
   gemm.accumulate = words.size() > next + 1 && words[next + 1] == "accumulate";
   gemm.matrix_units = words.back() != "vector";
+  gemm.apart = std::ranges::find(words, "apart") != words.end();
   if (const auto scaled = std::ranges::find(words, "scaled"); scaled != words.end()) {
     const auto scales = scaled + 1 == words.end() ? std::nullopt : find_scales(scaled[1]);
     if (!scales) return std::nullopt;

@@ -31,7 +31,8 @@ Place place_of(const Pass& p) {
 }
 
 bool alike(const Gemm& a, const Gemm& b) {
-  return a.dtype == b.dtype && a.accumulate == b.accumulate && a.scales == b.scales;
+  return a.dtype == b.dtype && a.accumulate == b.accumulate && a.scales == b.scales &&
+         a.apart == b.apart;
 }
 bool alike(const Attention& a, const Attention& b) {
   return a.dtype == b.dtype && a.direction == b.direction && a.causal == b.causal &&

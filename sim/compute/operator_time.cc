@@ -27,7 +27,7 @@ std::size_t hash_of(std::size_t seed, std::initializer_list<std::int64_t> values
 }
 std::size_t hash_of(const Gemm& g) {
   return hash_of(1, {g.batch, g.m, g.n, g.k, static_cast<std::int64_t>(g.dtype), g.accumulate,
-                     g.matrix_units, static_cast<std::int64_t>(g.scales)});
+                     g.matrix_units, static_cast<std::int64_t>(g.scales), g.apart});
 }
 std::size_t hash_of(const Attention& a) {
   return hash_of(

@@ -67,6 +67,8 @@ OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty =
 ///     waves   = ceil(batch * ceil(m / tile m) * ceil(n / tile n) * split / multiprocessors)
 ///     memory  = bytes of A, B, D (and of the parts, if split) / (bandwidth * streaming)
 ///
+/// Of products launched apart as many as `side_by_side` are one batch, and batches follow.
+///
 /// Attention: units of `tile` queries (backward: keys) for each sequence and head; causal units
 /// have half of the keys on average, and the device balances them except for the last. Passes:
 /// memory = bytes / (bandwidth * efficiency of the pass).

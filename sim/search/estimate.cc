@@ -79,7 +79,7 @@ class Estimator::Tables {
       for (const PassTimes& of : *times) {
         Seconds time;
         for (const PassTime& pass : {of.forward, of.backward})
-          time += std::max(pass.next, static_cast<double>(pass.launches) * launch);
+          time += std::max(pass.next, pass.hosting(launch));
         units.push_back(time);
       }
     }

@@ -40,6 +40,7 @@ struct TransformerOptions {
   /// Weights of a token's experts are factors of their activations, where these are gated; else of
   /// their results, which are then kept for the gradients of the weights.
   bool weights_at_activation = false;
+  bool experts_apart = false;   ///< The product of each expert is a launch of its own.
   bool counts_on_host = false;  ///< The host waits to know how many tokens go to which expert.
   bool sorts_slots = false;     ///< Slots arrive by sender, and are put in order of experts.
   /// Tokens travel to experts as the products there read them, quantized; else in `dtype`.

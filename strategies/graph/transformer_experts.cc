@@ -154,7 +154,8 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
     return product({.type = "einsum",
                     .name = name,
                     .inputs = std::move(inputs),
-                    .settings = {{"equation", letters + terms + letters + "o"}}});
+                    .settings = {{"equation", letters + terms + letters + "o"},
+                                 {"apart", options_.experts_apart}}});
   };
   const std::vector<Axis> width_axes = options_.experts_over_tensor ? kWhole : tensor();
   const std::int64_t width = model_.expert_width();

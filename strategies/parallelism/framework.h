@@ -123,6 +123,10 @@ struct Framework {
   /// autograd, and the launches of views and copies that the Program does not name.
   /// Not modelled: faster and slower hosts; operators of unequal cost.
   Seconds host_time{};
+  /// What the host does for each expert's product, where these are launched one by one; nothing:
+  /// one kernel has the products of all experts of a rank.
+  /// Not modelled: as of host_time; what it does for each expert in quantizing.
+  std::optional<Seconds> expert_product_time{};
   bool blocking_launches = false;  ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
   /// Batched products with rows that are no multiple of 16 bytes run outside the matrix units, as
   /// with cuBLAS before CUDA 11.6.

@@ -48,6 +48,7 @@ TransformerOptions transformer_options(const Strategy& strategy) {
       .pointwise = framework.pointwise,
       .gate_apart = framework.gate_apart,
       .weights_at_activation = framework.weights_at_activation,
+      .experts_apart = framework.expert_product_time.has_value(),
       .counts_on_host = framework.counts_tokens_on_host,
       .sorts_slots = (strategy.expert_parallel > 1 || sequence_parallel) &&
                      strategy.token_dispatcher == TokenDispatcher::kAllToAll,

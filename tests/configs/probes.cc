@@ -157,6 +157,8 @@ const std::vector<Kernel>& kernels() {
             all.emplace_back(Gemm{.m = m, .n = n, .k = k, .dtype = dtype});
       all.emplace_back(
           Gemm{.batch = 16, .m = 512, .n = 512, .k = 65, .dtype = dtype, .matrix_units = false});
+      all.emplace_back(
+          Gemm{.batch = 16, .m = 512, .n = 512, .k = 512, .dtype = dtype, .apart = true});
       for (const Scales scales : {Scales::kBlocks, Scales::kVectors})
         all.emplace_back(Gemm{.m = 4096, .n = 4096, .k = 4096, .dtype = dtype, .scales = scales});
       for (const std::int64_t head : {32, 64, 80, 96, 128, 160, 192, 256})

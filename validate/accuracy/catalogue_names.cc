@@ -90,6 +90,7 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-Bridge", "", {"megatron-lm", 0, false}},
     FrameworkLine{"NeMo", "", {"nemo", 0, false}},
     FrameworkLine{"Megatron", "", {"megatron-lm", 0, false}},
+    FrameworkLine{"Pax/", "", {"paxml", 0, false}},
     FrameworkLine{"OneFlow", "", {"oneflow-libai", 0, false}},
     FrameworkLine{"LiBai", "", {"oneflow-libai", 0, false}},
     FrameworkLine{"", "", {"generic", 0, true}},

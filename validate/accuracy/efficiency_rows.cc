@@ -55,7 +55,7 @@ void set_gemm(KernelRow& row, const Key& key) {
                       .accumulate = key.word("accumulate") == "True"}};
 }
 
-// The shape is the forward product's, whatever the stage.
+// By Transformer Engine's GroupedLinear. The shape is the forward product's, whatever the stage.
 void set_grouped(KernelRow& row, const Key& key) {
   row.operation = "grouped_gemm";
   Gemm gemm{
@@ -68,6 +68,7 @@ void set_grouped(KernelRow& row, const Key& key) {
   if (key.word("stage") == "bwd_grad_w")
     gemm = {
         .batch = gemm.batch, .m = gemm.n, .n = gemm.k, .k = gemm.m, .accumulate = gemm.accumulate};
+  gemm.apart = true;
   row.kernels = {gemm};
 }
 

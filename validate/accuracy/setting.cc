@@ -354,7 +354,10 @@ class Mapping {
       framework = [&] {
         Framework without_counts = std::move(framework);
         without_counts.counts_tokens_on_host = false;
-        if (!pads_experts()) without_counts.host_time = 0_s;  // one launch for the whole step
+        if (!pads_experts()) {  // one launch for the whole step
+          without_counts.host_time = 0_s;
+          if (without_counts.expert_product_time) without_counts.expert_product_time = 0_s;
+        }
         return without_counts;
       }();
     }

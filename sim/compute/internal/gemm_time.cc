@@ -80,12 +80,27 @@ OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEf
   return time;
 }
 
+// Products on a few streams fill the device as one batch of as many does; then the next ones come.
+// Not modelled: that the first of the next begin before the last of these end.
+OperatorTime time_apart(Gemm gemm, const DeviceType& device, Duty duty) {
+  const std::int64_t products = gemm.batch;
+  gemm.apart = false;
+  gemm.batch = std::min(products, device.efficiency->gemm.side_by_side);
+  OperatorTime time = gemm_time(gemm, device, duty);
+  const double rounds = count(products) / count(gemm.batch);
+  for (Seconds* part : {&time.compute, &time.memory, &time.floor}) *part = rounds * *part;
+  time.units = time.units * products / gemm.batch;
+  time.waves *= parts(products, gemm.batch);
+  return time;
+}
+
 }  // namespace
 
 OperatorTime gemm_time(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& efficiency = device.efficiency->gemm;
   if (gemm.batch < 1 || gemm.m < 1 || gemm.n < 1 || gemm.k < 1) return {.floor = efficiency.floor};
 
+  if (gemm.apart) return time_apart(gemm, device, duty);
   const Setting setting = setting_of(gemm, device, duty);
   std::optional<OperatorTime> best;
   for (const GemmTile& tile : efficiency.tiles) {

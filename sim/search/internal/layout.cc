@@ -539,7 +539,7 @@ const Spread& Layout::optimizer_kernels(Stage& stage) {
 Seconds pass_time_of(const Symbol& symbol, const BlockTimes& times, const Framework& framework,
                      Seconds launch) {
   Seconds time;
-  std::int64_t launches = 0;
+  Seconds hosting;
   for (std::size_t i = 0; i < kBlocks; ++i) {
     const std::int64_t n = symbol.units[i];
     if (n == 0) continue;
@@ -552,10 +552,9 @@ Seconds pass_time_of(const Symbol& symbol, const BlockTimes& times, const Framew
       time += static_cast<double>(n) * pass.busy;
     else
       time += symbol.follows ? pass.next : pass.times(n);
-    launches += n * pass.launches;
+    hosting += static_cast<double>(n) * pass.hosting(launch);
   }
-  const Seconds launching = static_cast<double>(launches) * launch;
-  return framework.blocking_launches ? time + launching : std::max(time, launching);
+  return framework.blocking_launches ? time + hosting : std::max(time, hosting);
 }
 
 }  // namespace foreshard::search

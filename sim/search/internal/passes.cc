@@ -39,6 +39,7 @@ Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& me
 
 PassTasks::PassTasks(const program::Block& block, Works& works) {
   for (const program::Task& task : block.tasks) {
+    if (const auto* work = std::get_if<program::HostWork>(&task.body)) host_ += work->time;
     const bool on_compute = std::holds_alternative<Kernel>(task.body) ||
                             task.stream == lower::stream(lower::kComputeStream);
     tasks_.push_back(
@@ -110,6 +111,7 @@ PassTime PassTasks::time(const WorkTimes& times) const {
   }
   for (const Task& task : tasks_)
     if (task.stream >= 0) ++result.launches;
+  result.host = host_;
   return result;
 }
 

@@ -34,7 +34,10 @@ struct PassTime {
   Seconds kernels;
   std::vector<Seconds> kernels_of_kinds{};
   std::int64_t launches = 0;
+  Seconds host;  ///< What the host does beside launching.
 
+  /// Of the host, where a launch takes `launch`.
+  Seconds hosting(Seconds launch) const { return static_cast<double>(launches) * launch + host; }
   Seconds times(std::int64_t n) const {
     return n == 0 ? Seconds{} : first + static_cast<double>(n - 1) * next;
   }
@@ -89,6 +92,7 @@ class PassTasks {
 
   std::vector<Task> tasks_{};
   std::vector<std::int32_t> after_{};  // of all tasks
+  Seconds host_;                       // of HostWork
 };
 
 /// Of a block by itself, as work_times.

@@ -41,6 +41,7 @@ struct Letters {
   std::string grouped{};
   std::int64_t groups = 0;  // of the result; 0: as many as the finest input has
   std::string to{};         // the result's type; empty: that of the inputs
+  bool apart = false;       // each product of a batch is launched by itself
 };
 
 // Extents of all letters over the inputs; of a grouped one the finest.
@@ -140,7 +141,8 @@ Gemm gemm_of(const std::string& equation, const Call& local) {
             .dtype = size_of(local.inputs[1].dtype) < size_of(local.inputs[0].dtype)
                          ? local.inputs[1].dtype
                          : local.inputs[0].dtype,
-            .accumulate = local.accumulates};
+            .accumulate = local.accumulates,
+            .apart = local.settings.has("apart") && local.settings.flag("apart")};
   if (size_of(gemm.dtype) < 2_B) gemm.scales = scales_in(local.settings);
   for (const auto& [letter, where] : found) {
     std::int64_t& dimension = where.second == 0b111   ? gemm.batch
@@ -212,6 +214,7 @@ void letters_backward(Gradients& gradients, const Letters& what,
       back.set("grouped", what.grouped);
       back.set("groups", gradients.shape(gradients.input(i))[at]);
     }
+    if (what.apart) back.set("apart", true);
     gradients.give(i, gradients.add("einsum", i == 0 ? "data" : "weight", inputs, back)[0]);
   }
   if (gradients.op().inputs.size() == 2) return;
@@ -224,7 +227,7 @@ void letters_backward(Gradients& gradients, const Letters& what,
 
 Letters letters_in(const Settings& settings) {
   return {settings.text("equation"), settings.text("grouped"), settings.integer("groups"),
-          settings.text("to")};
+          settings.text("to"), settings.flag("apart")};
 }
 
 Status check_recipe(const Settings& settings) {
@@ -379,7 +382,10 @@ OperatorDefinition einsum() {
                         .fallback = std::string{},
                         .doc = "What shares a scale in operands of fp8: \"tensor\", \"blocks\" of "
                                "128 x 128 of the second, or \"vectors\" along what is summed. "
-                               "Empty: as `recipe` says. Operands of 16 bits have none."}},
+                               "Empty: as `recipe` says. Operands of 16 bits have none."},
+                       {.name = "apart",
+                        .fallback = false,
+                        .doc = "Each product of a batch is launched by itself: of experts."}},
           .infer = infer_einsum,
           .kernels = einsum_kernels,
           .gradient = einsum_backward};

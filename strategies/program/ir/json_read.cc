@@ -30,7 +30,7 @@ Bytes bytes_of(const Node& node) {
 }
 
 Kernel gemm(const Node& node) {
-  node.fields({"batch", "m", "n", "k", "dtype", "accumulate"}, {"matrix_units", "scales"});
+  node.fields({"batch", "m", "n", "k", "dtype", "accumulate"}, {"matrix_units", "scales", "apart"});
   return Gemm{
       .batch = node["batch"].count(),
       .m = node["m"].count(),
@@ -39,7 +39,8 @@ Kernel gemm(const Node& node) {
       .dtype = dtype_of(node["dtype"]),
       .accumulate = node["accumulate"].flag(),
       .matrix_units = !node.has("matrix_units") || node["matrix_units"].flag(),
-      .scales = node.has("scales") ? node["scales"].named("scales", find_scales) : Scales::kTensor};
+      .scales = node.has("scales") ? node["scales"].named("scales", find_scales) : Scales::kTensor,
+      .apart = node.has("apart") && node["apart"].flag()};
 }
 
 std::optional<AttentionImplementation> find_fused_attention(std::string_view name) {

@@ -68,6 +68,7 @@ Json json_of(const Gemm& gemm) {
             {"accumulate", gemm.accumulate}};
   if (!gemm.matrix_units) json["matrix_units"] = false;
   if (gemm.scales != Scales::kTensor) json["scales"] = foreshard::name_of(gemm.scales);
+  if (gemm.apart) json["apart"] = true;
   return json;
 }
 Json json_of(const Attention& attention) {

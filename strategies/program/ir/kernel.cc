@@ -147,6 +147,7 @@ std::string describe_kernel(const Gemm& g) {
   text += " " + std::string(name_of(g.dtype));
   if (g.accumulate) text += " accumulate";
   if (g.scales != Scales::kTensor) text += " scaled " + std::string(name_of(g.scales));
+  if (g.apart) text += " apart";
   if (!g.matrix_units) text += " vector";
   return text;
 }

@@ -44,7 +44,8 @@ std::optional<Scales> find_scales(std::string_view name);
 
 /// D[b] = A[b] B[b] for b < batch; A is m x k, B is k x n, D is m x n. With `accumulate`, D += A B
 /// in fp32 (a fused weight-gradient accumulation). Without `matrix_units`, the library has no
-/// kernel for it that uses them, and it runs on the vector units.
+/// kernel for it that uses them, and it runs on the vector units. `apart`: each of the batch is a
+/// launch of its own, on a few streams in turn, as of experts whose shapes differ.
 struct Gemm {
   std::int64_t batch = 1;
   std::int64_t m = 0;
@@ -54,6 +55,7 @@ struct Gemm {
   bool accumulate = false;
   bool matrix_units = true;
   Scales scales = Scales::kTensor;
+  bool apart = false;
   auto operator<=>(const Gemm&) const = default;
 };
 /// Whether the rows of all its matrices are multiples of 16 bytes long, which is what the loads of

@@ -1,5 +1,6 @@
 #include "strategies/program/lower/era.h"
 
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,17 +19,18 @@ bool blocks(const Task& task) {
          communication->kind != CollectiveKind::kReceive;
 }
 
-// Puts a wait behind each task that blocks. Returns where each task is now.
-std::vector<std::int32_t> blocked(program::Block& block) {
+// Puts behind each task what `behind` makes of it and of its place, if anything. Returns where each
+// task is now.
+template <class Behind>
+std::vector<std::int32_t> interleaved(program::Block& block, Behind behind) {
   std::vector<Task> tasks;
   std::vector<std::int32_t> place;
   for (Task& task : block.tasks) {
     for (std::int32_t& earlier : task.after) earlier = place[static_cast<std::size_t>(earlier)];
     place.push_back(static_cast<std::int32_t>(tasks.size()));
-    const bool waits = blocks(task);
+    std::optional<Task> next = behind(task, place.back());
     tasks.push_back(std::move(task));
-    if (waits)
-      tasks.push_back({.name = "launch", .body = program::Sync{}, .after = {place.back()}});
+    if (next) tasks.push_back(*std::move(next));
   }
   block.tasks = std::move(tasks);
   return place;
@@ -44,9 +46,23 @@ void leave_matrix_units(program::Block& block) {
   }
 }
 
+void launch_products(program::Block& block, Seconds each) {
+  interleaved(block, [&](const Task& task, std::int32_t) -> std::optional<Task> {
+    const auto* kernel = std::get_if<Kernel>(&task.body);
+    const auto* gemm = kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
+    if (gemm == nullptr || !gemm->apart) return std::nullopt;
+    return Task{.name = "launches." + task.name,
+                .body = program::HostWork{static_cast<double>(gemm->batch) * each}};
+  });
+}
+
 void block_launches(program::Program& program) {
   std::vector<std::vector<std::int32_t>> places;  // by block: where each of its tasks has moved to
-  for (program::Block& block : program.blocks) places.push_back(blocked(block));
+  const auto wait = [](const Task& task, std::int32_t place) -> std::optional<Task> {
+    if (!blocks(task)) return std::nullopt;
+    return Task{.name = "launch", .body = program::Sync{}, .after = {place}};
+  };
+  for (program::Block& block : program.blocks) places.push_back(interleaved(block, wait));
   for (program::Role& role : program.roles) {
     for (program::Call& call : role.calls) {
       for (program::CallDependency& earlier : call.after) {

@@ -127,6 +127,8 @@ TEST(Kernel, IsDescribed) {
             "gemm 1x2x3 batch 8 bf16 vector");
   EXPECT_EQ(describe(Gemm{.m = 1, .n = 2, .k = 3, .dtype = DType::kFp8, .scales = Scales::kBlocks}),
             "gemm 1x2x3 fp8 scaled blocks");
+  EXPECT_EQ(describe(Gemm{.batch = 8, .m = 1, .n = 2, .k = 3, .apart = true}),
+            "gemm 1x2x3 batch 8 bf16 apart");
   EXPECT_EQ(describe(Attention{.batch = 2,
                                .query_heads = 32,
                                .kv_heads = 8,

@@ -107,7 +107,8 @@ TEST(KernelText, ReadsWhatDescribeWrites) {
              .dtype = dtype,
              .accumulate = flag,
              .matrix_units = *rc::gen::arbitrary<bool>(),
-             .scales = static_cast<Scales>(*rc::gen::inRange(0, 3))},
+             .scales = static_cast<Scales>(*rc::gen::inRange(0, 3)),
+             .apart = *rc::gen::arbitrary<bool>()},
         Attention{
             .batch = extent(),
             .query_heads = extent(),

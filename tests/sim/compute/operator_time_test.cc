@@ -46,6 +46,24 @@ TEST(GemmTime, OneTileMoreThanAWaveCostsASecondWave) {
   EXPECT_DOUBLE_EQ(us(over.compute), 6.0);
 }
 
+// Batches of one tile each. Together 8 take one wave of 10 multiprocessors: 3 us, and one floor of
+// 2 us. Launched apart, four at a time, they take that twice; one at a time, eight times.
+TEST(GemmTime, OfProductsLaunchedApart) {
+  DeviceType device = toy_device();
+  device.memory_bandwidth.value = 10_TB_s;
+  Gemm experts{.batch = 8, .m = 100, .n = 100, .k = 1000};
+  EXPECT_DOUBLE_EQ(us(burst(experts, device).total()), 5.0);
+  experts.apart = true;
+  EXPECT_DOUBLE_EQ(us(burst(experts, device).total()), 10.0);
+  EXPECT_EQ(burst(experts, device).units, 8);
+  EXPECT_EQ(burst(experts, device).waves, 2);
+  device.efficiency.value.gemm.side_by_side = 1;
+  EXPECT_DOUBLE_EQ(us(burst(experts, device).total()), 40.0);
+  experts.batch = 3;
+  device.efficiency.value.gemm.side_by_side = 4;
+  EXPECT_DOUBLE_EQ(us(burst(experts, device).total()), 5.0);
+}
+
 // 2 * (100*100 + 100*100 + 100*100) = 60 kB at 1 GB/s = 60 us, far above 1.2 us of arithmetic.
 TEST(GemmTime, WithoutArithmeticIsBytesOverBandwidth) {
   DeviceType device = toy_device();

@@ -33,6 +33,19 @@ TEST(LeaveMatrixUnits, TakesBatchedProductsOfUnalignedRows) {
   EXPECT_TRUE(stays({.batch = 1, .m = 2048, .n = 2048, .k = 150, .dtype = DType::kFp16}));
 }
 
+// 8 experts of 9 us each, behind their product; what waited for the last product still does.
+TEST(LaunchProducts, KeepsTheHostForEachOfThem) {
+  Block block{.tasks = {product({.batch = 8, .apart = true}), product({.batch = 8}, {0}),
+                        product({.batch = 2, .apart = true}, {0, 1}), product({}, {2})}};
+  launch_products(block, 9_us);
+  ASSERT_EQ(block.tasks.size(), 6u);
+  EXPECT_EQ(std::get<program::HostWork>(block.tasks[1].body).time, 72_us);
+  EXPECT_EQ(std::get<program::HostWork>(block.tasks[4].body).time, 18_us);
+  EXPECT_THAT(block.tasks[2].after, ElementsAre(0));
+  EXPECT_THAT(block.tasks[3].after, ElementsAre(0, 2));
+  EXPECT_THAT(block.tasks[5].after, ElementsAre(3));
+}
+
 // Waits come behind both kernels and the all-reduce, none behind the send; what waited for the
 // second product, task 2, still does: in the block, and in a later call.
 TEST(BlockLaunches, WaitsForEachKernelAndCollective) {

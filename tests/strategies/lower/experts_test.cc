@@ -243,6 +243,34 @@ TEST(ExpertParallel, WaitsForCountsOnTheHost) {
   }
 }
 
+// A rank's two experts: each of the three products of both matrices is two launches, which keep the
+// host for 2 x 9 us; without the time, one kernel has both.
+TEST(ExpertParallel, LaunchesTheProductOfEachExpert) {
+  Strategy apart = strategy(1, 4, 4);
+  const auto hosting = [](const Strategy& of, const std::string& product) {
+    for (const auto& block : lowered(of).blocks) {
+      for (std::size_t i = 0; i + 1 < block.tasks.size(); ++i) {
+        if (block.tasks[i].name != product) continue;
+        const auto& gemm = std::get<Gemm>(std::get<Kernel>(block.tasks[i].body));
+        const auto* work = std::get_if<program::HostWork>(&block.tasks[i + 1].body);
+        EXPECT_EQ(gemm.apart, work != nullptr) << product;
+        EXPECT_EQ(gemm.batch, 2) << product;
+        return work == nullptr ? Seconds{} : work->time;
+      }
+    }
+    ADD_FAILURE() << product;
+    return Seconds{};
+  };
+  for (const std::string product :
+       {"experts_up", "experts_down", "d.experts_up.data", "d.experts_up.weight",
+        "d.experts_down.data", "d.experts_down.weight"}) {
+    EXPECT_EQ(hosting(apart, product), 0_us) << product;
+    apart.framework.value.expert_product_time = 9_us;
+    EXPECT_EQ(hosting(apart, product), 18_us) << product;
+    apart.framework.value.expert_product_time.reset();
+  }
+}
+
 // Four ranks of two experts each, of which one rank's are chosen by half of all: twice its even
 // share, in rows of products and in bytes.
 TEST(ExpertParallel, WaitsForTheBusiestRank) {

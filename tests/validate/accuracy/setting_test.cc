@@ -503,6 +503,7 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("DeepSpeed ZeRO-3", "SC21").entry, "deepspeed-zero3-2021");
   EXPECT_EQ(framework_named("DeepSpeed ZeRO-3", "").entry, "deepspeed-zero3");
   EXPECT_EQ(framework_named("LiBai 9fc504c (OneFlow)", "").entry, "oneflow-libai");
+  EXPECT_EQ(framework_named("Pax/JAX", "NVIDIA JAX-Toolbox Pax README").entry, "paxml");
   EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "llm-foundry");
   EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "pytorch-fsdp");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").entry, "torchtitan");
@@ -522,7 +523,7 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("NGC Pytorch 25.04, NVIDIA Nemo 25.04", "").entry, "nemo");
   EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").entry, "megatron-lm");
   EXPECT_FALSE(framework_named("nanotron", "").assumed);
-  EXPECT_TRUE(framework_named("Pax/JAX", "").assumed);
+  EXPECT_TRUE(framework_named("MaxText/JAX", "").assumed);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 /// its transpose (n x k): the layout of a linear layer's forward pass, and the only one in which
 /// tensor cores of Hopper take fp8. bf16 and fp16 gather in fp32; fp8 (e4m3) leaves as bf16, int8
 /// as int32; with `accumulate` D is fp32 and added to. Not modelled: the other layouts, which
-/// backward products use; scales of fp8 tensors (all 1).
+/// backward products use; scales of fp8 tensors (all 1); products launched apart
+/// (they run as one batch).
 #pragma once
 
 #include <cuda_runtime_api.h>
