@@ -82,6 +82,9 @@ const yaml::Table<Transport>& yaml_table(const Transport*) {
                     "all.")
           .optional("protocols", &T::protocols,
                     "Protocols of these that its settings allow. Default: all.")
+          .optional("own_tuner", &T::own_tuner,
+                    "True where a plugin of the transport decides in the place of the library's "
+                    "own tuner.")
           .check("algorithms",
                  [](const T& transport) { return unknown_in(transport.algorithms, kAlgorithms); })
           .check("protocols",

@@ -58,6 +58,8 @@ struct Transport {
   /// of these. Empty: all.
   std::vector<std::string> algorithms{};
   std::vector<std::string> protocols{};
+  /// A plugin that comes with it decides between nodes in the place of the library's own tuner.
+  bool own_tuner = false;
 };
 /// Catalogue folder: transports.
 const yaml::Table<Transport>& yaml_table(const Transport*);

@@ -26,6 +26,17 @@ std::int64_t nodes_of(const Participants& group) {
   return static_cast<std::int64_t>(nodes.size());
 }
 
+// Whether NCCL's own tuner has a say in what `group` takes.
+bool asks_nccl(const Participants& group, TunerKind tuner) {
+  if (tuner != TunerKind::kBetweenNodes) return tuner == TunerKind::kNccl;
+  return nodes_of(group) > 1 && !has_plugin_tuner(group) &&
+         std::ranges::all_of(group.devices, [&](DeviceId device) {
+           // Given, so NVIDIA's.
+           return group.cluster->type_of(device).compute_capability.evidence !=
+                  yaml::Evidence::kTransferred;
+         });
+}
+
 // What fewer channels than a form's own can do. Channels that have a rate of their own keep it;
 // else they share what the form reaches on idle links.
 struct Narrowed {
@@ -42,6 +53,13 @@ Narrowed narrowed_to(std::int64_t channels, const FlatCollective& form, BytesPer
 }
 
 }  // namespace
+
+bool has_plugin_tuner(const Participants& group) {
+  return std::ranges::any_of(group.devices, [&](DeviceId device) {
+    const std::int32_t node = group.cluster->devices()[device.index()].node;
+    return group.cluster->host(node).transport.own_tuner;
+  });
+}
 
 Repertoire::Repertoire(CollectiveKind kind, const Participants& group, const Parameters& parameters,
                        std::vector<FlatCollective> forms)
@@ -68,7 +86,7 @@ Result<Repertoire> Repertoire::made(CollectiveKind kind, const Participants& gro
                                     Result<std::vector<FlatCollective>> forms) {
   if (!forms) return forms.error();
   Repertoire repertoire(kind, group, parameters, *std::move(forms));
-  if (parameters.tuner == TunerKind::kNccl && parameters.nccl && repertoire.forms_.size() > 1) {
+  if (parameters.nccl && repertoire.forms_.size() > 1 && asks_nccl(group, parameters.tuner)) {
     FORESHARD_ASSIGN(repertoire.communicator_, nccl::communicator_of(group, **parameters.nccl));
   }
   return repertoire;
@@ -101,15 +119,21 @@ const MeasuredCollective* Repertoire::measured_for(Bytes bytes) const {
   return nullptr;
 }
 
-std::size_t Repertoire::tuned(Bytes bytes, const std::vector<std::size_t>& candidates) const {
+std::size_t Repertoire::tuned(Bytes bytes, std::vector<std::size_t> candidates) const {
   FORESHARD_CHECK(!candidates.empty());
   if (communicator_) {
+    const bool protocol_too = parameters_->tuner == TunerKind::kNccl;
     for (const nccl::Estimate& estimate :
-         nccl::estimates(kind_, bytes, *communicator_, **parameters_->nccl))
+         nccl::estimates(kind_, bytes, *communicator_, **parameters_->nccl)) {
+      std::vector<std::size_t> preferred;
       for (const std::size_t i : candidates)
         if (forms_[i].algorithm == estimate.algorithm &&
-            forms_[i].protocol == name_of(estimate.protocol))
-          return i;
+            (!protocol_too || forms_[i].protocol == name_of(estimate.protocol)))
+          preferred.push_back(i);
+      if (preferred.empty()) continue;
+      candidates = std::move(preferred);
+      break;
+    }
   }
   std::vector<TimeCurve> curves;
   curves.reserve(candidates.size());

@@ -20,6 +20,9 @@
 
 namespace foreshard::comm {
 
+/// Whether between nodes of `group` a plugin of the transport decides in the place of NCCL's tuner.
+bool has_plugin_tuner(const Participants& group);
+
 class Repertoire {
  public:
   /// The forms of flat_forms. The cluster and `parameters` must outlive it.
@@ -52,7 +55,7 @@ class Repertoire {
                                  Result<std::vector<FlatCollective>> forms);
   const Choice* choice_for(Bytes bytes) const;
   const MeasuredCollective* measured_for(Bytes bytes) const;
-  std::size_t tuned(Bytes bytes, const std::vector<std::size_t>& candidates) const;
+  std::size_t tuned(Bytes bytes, std::vector<std::size_t> candidates) const;
 
   CollectiveKind kind_;
   const ClusterView* cluster_;
@@ -63,7 +66,7 @@ class Repertoire {
   std::int64_t nodes_;
   std::vector<const Choice*> choices_;               ///< Those that hold for some size.
   std::vector<const MeasuredCollective*> measured_;  ///< Likewise.
-  std::optional<nccl::Communicator> communicator_;   ///< Of TunerKind::kNccl.
+  std::optional<nccl::Communicator> communicator_;   ///< Where NCCL's tuner has a say.
 };
 
 /// With so many channels instead of its own: each has the rate that it had, at most its own (or its

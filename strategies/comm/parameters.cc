@@ -135,8 +135,9 @@ std::string transport_twice(const Parameters& parameters) {
 }
 
 std::string missing_tables(const Parameters& parameters) {
-  if (parameters.tuner != TunerKind::kNccl || parameters.nccl) return {};
-  return "the tuner nccl needs its constants: nccl: nccl-2.28";
+  if (parameters.tuner == TunerKind::kFastest || parameters.nccl) return {};
+  return "the tuner " + std::string(yaml::name_of(parameters.tuner)) +
+         " needs NCCL's constants: nccl: nccl-2.28";
 }
 
 std::string formless_choice(const Parameters& parameters) {
@@ -260,7 +261,9 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
 const yaml::Names<TunerKind>& yaml_names(const TunerKind*) {
   static const yaml::Names<TunerKind> names{
       {"fastest", TunerKind::kFastest, "The least of the times predicted."},
-      {"nccl", TunerKind::kNccl, "What NCCL's own tuner takes."}};
+      {"nccl", TunerKind::kNccl, "What NCCL's own tuner takes."},
+      {"nccl-between-nodes", TunerKind::kBetweenNodes,
+       "Between nodes the algorithm that NCCL's own tuner takes, else the least time."}};
   return names;
 }
 

@@ -116,6 +116,10 @@ bool hides(const FormParameters& earlier, const FormParameters& later);
 enum class TunerKind : std::uint8_t {
   kFastest,  ///< The least of our times.
   kNccl,     ///< NCCL's own estimates (nccl/estimate.h), of what it enables; our time of that form.
+  /// Between nodes, of the algorithm that NCCL's own estimates prefer, the protocol of least time.
+  /// The least of our times inside a node, among devices without a compute capability, and where a
+  /// plugin decides in NCCL's place (Transport::own_tuner).
+  kBetweenNodes,
 };
 const yaml::Names<TunerKind>& yaml_names(const TunerKind*);
 
@@ -155,7 +159,7 @@ struct Parameters {
   std::vector<FormParameters> forms;
   TunerKind tuner = TunerKind::kFastest;
   std::vector<Choice> choices{};  ///< The first that holds for an operation decides.
-  std::optional<yaml::Ref<nccl::Tables>> nccl{};  ///< Needed for TunerKind::kNccl.
+  std::optional<yaml::Ref<nccl::Tables>> nccl{};  ///< Needed by tuners other than kFastest.
   /// Numbers of this library on the transports of these names, which give none themselves
   /// (configs/transports/).
   std::vector<TransportNumbers> transports{};

@@ -15,6 +15,9 @@ std::vector<PassKind> passes_of(Quantization recipe, bool both) {
       return {PassKind::kReduce, both ? PassKind::kQuantizeTranspose : PassKind::kQuantize};
     case Quantization::kFp8Block:
       return std::vector<PassKind>(both ? 2 : 1, PassKind::kQuantize);
+    case Quantization::kFp8Rowwise:
+      if (!both) return {PassKind::kQuantize};
+      return {PassKind::kQuantize, PassKind::kReduce, PassKind::kQuantize};
     case Quantization::kMxFp8:
       return {both ? PassKind::kQuantizeTwice : PassKind::kQuantize};
     case Quantization::kNvFp4: {
@@ -46,6 +49,7 @@ const yaml::Names<Quantization>& yaml_names(const Quantization*) {
        "fp8, scaled by tensor, after the maxima of steps before."},
       {"fp8-current", Quantization::kFp8Current, "fp8, scaled by tensor, after its own maximum."},
       {"fp8-block", Quantization::kFp8Block, "fp8, scaled by blocks of 128 elements."},
+      {"fp8-rowwise", Quantization::kFp8Rowwise, "fp8, scaled by rows, and by columns."},
       {"mxfp8", Quantization::kMxFp8, "fp8, scaled by blocks of 32 elements."},
       {"nvfp4", Quantization::kNvFp4, "fp4, scaled by blocks of 16 elements and by tensor."},
   };

@@ -7,6 +7,10 @@
 ///     fp8-current   a tensor's, from its maximum    the maximum: 2 read; then as above
 ///     fp8-block     of 128, or of 128 x 128         quantize along rows, and along columns:
 ///                                                   2 read, 1 written each
+///     fp8-rowwise   a row's, and a column's         quantize along rows: 2 read, 1 written; the
+///     maxima
+///                                                   of columns: 2 read; along them: 2 read, 1
+///                                                   written
 ///     mxfp8         of 32                           both at once: 2 read, 1 + 1 written
 ///     nvfp4         of 16, and a tensor's           the maximum: 2 read;
 ///                                                   along rows: 2 read, 1/2 written;
@@ -15,14 +19,19 @@
 /// Every product of a linear layer multiplies along another dimension: forward along the rows of
 /// both operands, and the gradients' products along columns of one or both.
 /// Source: NVIDIA/TransformerEngine, transformer_engine/common/recipe (the recipes) and
-/// transformer_engine/pytorch/tensor (what each casts and transposes).
-/// Not modelled: casts that are fused into the norm or activation before them; scales themselves
-/// (1/32 of mxfp8's bytes, 1/8 of nvfp4's), the random rotation of what nvfp4 quantizes along
-/// columns (its arithmetic hides behind the reads), and their rearrangement for the matrix units;
-/// the reduction of maxima over ranks; the second copy of what ranks gather along a sequence (both
-/// of a gradient's with scales of blocks, the transpose after the gather with one scale); that
-/// forward passes alone need one copy; of general graphs, the copies of weights that a product's
-/// `to` allows.
+/// transformer_engine/pytorch/tensor (what each casts and transposes); fp8-rowwise: pytorch/ao
+/// 024fe94fd, torchao/float8 (config.py, float8_linear.py), as torch.compile fuses it. There ranks
+/// gather along a sequence in 16 bits (pytorch/torchtitan, models/llama3/parallelize_llama.py: only
+/// one scale a tensor goes with gathers in fp8).
+/// Not modelled: that products with a scale a row take up to a tenth longer (pytorch/pytorch issue
+/// 147971), and that torchtitan's ranks, which make inputs again, gather them again, too; casts
+/// that are fused into the norm or activation before them; scales themselves (1/32 of mxfp8's
+/// bytes, 1/8 of nvfp4's), the random rotation of what nvfp4 quantizes along columns (its
+/// arithmetic hides behind the reads), and their rearrangement for the matrix units; the reduction
+/// of maxima over ranks; the second copy of what ranks gather along a sequence (both of a
+/// gradient's with scales of blocks, the transpose after the gather with one scale); that forward
+/// passes alone need one copy; of general graphs, the copies of weights that a product's `to`
+/// allows.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +50,8 @@ enum class Quantization : std::uint8_t {
   kFp8Current,
   kFp8Block,
   kMxFp8,
-  kNvFp4
+  kNvFp4,
+  kFp8Rowwise
 };
 
 const yaml::Names<Quantization>& yaml_names(const Quantization*);

@@ -331,6 +331,9 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
         fmt::format("a sequence of {} tokens cannot be split {} ways", grouped(model.sequence), tp),
         "set sequence_parallel: false or another tensor_parallel");
   }
+  if (strategy.quantization == Quantization::kFp8Rowwise && strategy.context_parallel > 1)
+    fault("quantization", "the maxima of columns over the parts of a sequence are not modelled",
+          "set context_parallel: 1 or quantization: fp8-current");
   if (const auto [first, last] = strategy.unquantized_layers; first + last >= model.layers)
     fault("unquantized_layers",
           fmt::format("{} first and {} last layers leave none of {} to be quantized", first, last,

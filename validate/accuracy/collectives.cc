@@ -67,7 +67,7 @@ class Group {
     range_ = range_among(group_->group, context);
     parameters_ = group_->allowed(context.communication);
     FORESHARD_ASSIGN(repertoire_, comm::Repertoire::of(group_->kind, group_->group, parameters_));
-    if (row.nodes > 1 && has_own_tuner(row.inter_net)) return {};
+    if (row.nodes > 1 && comm::has_plugin_tuner(group_->group)) return {};
     tables_ = loader.read_ref<Tables>("nccl-2.28");
     if (!*tables_) return tables_->error();
     auto communicator = comm::nccl::communicator_of(group_->group, **tables_);
@@ -83,13 +83,6 @@ class Group {
       if (std::ranges::find(form.architectures, generation) != form.architectures.end())
         evidence = std::min(evidence, form.evidence);
     return context.errors.communication.at(evidence);
-  }
-
-  // Plugins of these networks overwrite NCCL's table.
-  static bool has_own_tuner(std::string_view network) {
-    for (const std::string_view plugin : {"EFA", "ofi-nccl", "Slingshot", "TCPXO"})
-      if (network.find(plugin) != std::string_view::npos) return true;
-    return false;
   }
 
   std::optional<MeasuredGroup> group_;

@@ -418,8 +418,8 @@ class Mapping {
     return {};
   }
 
-  // What NVIDIA calls "-CS" scales a tensor by its own maximum, as torchao's float8 does (by rows,
-  // too); where no recipe is named, Megatron-LM's own is Transformer Engine's delayed scaling, and
+  // What NVIDIA calls "-CS" scales a tensor by its own maximum, as torchao's float8 does; where no
+  // recipe is named, Megatron-LM's own is Transformer Engine's delayed scaling, and
   // Megatron-Bridge's that of the tensor's maximum.
   Status quantization(const std::string& text) {
     FORESHARD_ASSIGN(const auto device,
@@ -431,14 +431,16 @@ class Mapping {
     setting_.strategy.one_copy_in_fp8 = reads_fp8_either_way(device);
     Quantization& recipe = setting_.strategy.quantization;
     const std::string notes = lower_case(row_.notes);
-    const bool current = contains(text, "cs") || contains(text, "current") ||
-                         contains(text, "tensorwise") || contains(text, "rowwise");
+    const bool current =
+        contains(text, "cs") || contains(text, "current") || contains(text, "tensorwise");
     if (has_four_bits) {
       recipe = Quantization::kNvFp4;
     } else if (contains(text, "mx")) {
       recipe = Quantization::kMxFp8;
     } else if (contains(text, "block")) {
       recipe = Quantization::kFp8Block;
+    } else if (contains(text, "rowwise")) {
+      recipe = Quantization::kFp8Rowwise;
     } else if (current) {
       recipe = Quantization::kFp8Current;
     } else if (contains(notes, "delayed scaling")) {

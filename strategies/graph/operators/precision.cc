@@ -6,6 +6,8 @@
 namespace foreshard::operators {
 namespace {
 
+constexpr std::size_t kTokenDimensions = 3;  // batch, sequence, width
+
 Result<Inferred> infer_quantize(const Call& call) {
   const TensorType& x = call.inputs[0];
   FORESHARD_ASSIGN(const auto recipe, recipe_in(call.settings));
@@ -19,7 +21,11 @@ Result<Inferred> infer_quantize(const Call& call) {
         "of a quantized tensor makes the copy along the other dimension alone: set both: "
         "false");
   RuleMaker make;
-  const auto factors = make.each(x.shape);
+  // Maxima of columns are of all tokens that a product reads: ranks gather a sequence before.
+  const bool is_gathered = recipe == Quantization::kFp8Rowwise && call.settings.flag("both") &&
+                           x.shape.size() == kTokenDimensions;
+  const auto factors =
+      make.each(x.shape, is_gathered ? std::vector<std::size_t>{1} : std::vector<std::size_t>{});
   make.input(factors).output(factors);
   return Inferred{{{dtype_of(recipe), x.shape}}, make.take()};
 }

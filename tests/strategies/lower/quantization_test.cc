@@ -2,6 +2,7 @@
 // and what weights take.
 #include "strategies/graph/quantization.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
 #include <variant>
@@ -154,17 +155,21 @@ TEST(Quantization, MovesWhatItsRecipeSays) {
   EXPECT_EQ(moved(Quantization::kFp8Delayed), 4);
   EXPECT_EQ(moved(Quantization::kFp8Current), 6);
   EXPECT_EQ(moved(Quantization::kFp8Block), 6);
+  EXPECT_EQ(moved(Quantization::kFp8Rowwise), 8);
   EXPECT_EQ(moved(Quantization::kMxFp8), 4);
   EXPECT_EQ(moved(Quantization::kNvFp4), 7);
   // One copy: 2 read, 1 written.
   EXPECT_EQ(moved(Quantization::kFp8Delayed, false), 3);
   EXPECT_EQ(moved(Quantization::kFp8Current, false), 5);
   EXPECT_EQ(moved(Quantization::kFp8Block, false), 3);
+  EXPECT_EQ(moved(Quantization::kFp8Rowwise, false), 3);
   EXPECT_EQ(moved(Quantization::kMxFp8, false), 3);
   EXPECT_EQ(moved(Quantization::kNvFp4, false), 4.5);
 }
 
-// Activations and gradients are gathered after they are cast: half the bytes of a layer.
+// Activations and gradients are gathered after they are cast: half the bytes of a layer. With
+// scales of columns they are gathered before, in 16 bits, and what is cast of the two inputs is
+// kept whole, where it is gathered again for the gradients of weights without: four gathers of six.
 TEST(Quantization, GathersAlongTheSequenceInFp8) {
   const auto gathered = [](Quantization recipe, std::int64_t layers) {
     Strategy s = strategy(recipe, 2, 1);
@@ -175,6 +180,21 @@ TEST(Quantization, GathersAlongTheSequenceInFp8) {
   EXPECT_GT(layer(Quantization::kNone), 0);
   EXPECT_EQ(layer(Quantization::kFp8Current), layer(Quantization::kNone) / 2);
   EXPECT_EQ(layer(Quantization::kNvFp4), layer(Quantization::kNone) / 4);
+  EXPECT_EQ(layer(Quantization::kFp8Rowwise), layer(Quantization::kNone) * 4 / 6);
+}
+
+// Maxima of columns over ranks that have parts of a sequence are nobody's: torchtitan's ranks each
+// scale what they have, which is not modelled.
+TEST(Quantization, RefusesScalesOfColumnsBesideContextParallelism) {
+  const auto is_refused = [](Quantization recipe) {
+    Strategy s = strategy(recipe, 1, 1);
+    s.context_parallel = 2;
+    const auto faults = faults_in(s, gpt(), s.devices());
+    return std::any_of(faults.begin(), faults.end(),
+                       [](const StrategyFault& fault) { return fault.key == "quantization"; });
+  };
+  EXPECT_TRUE(is_refused(Quantization::kFp8Rowwise));
+  EXPECT_FALSE(is_refused(Quantization::kFp8Current));
 }
 
 // What is kept of a product's input for its weight's gradient is its copy of one byte an element.
@@ -236,6 +256,7 @@ TEST(Quantization, HoldsOneCopyWhereItIsReadEitherWay) {
   EXPECT_EQ(copies(Quantization::kFp8Current), 1);
   EXPECT_EQ(copies(Quantization::kFp8Block), 2);
   EXPECT_EQ(copies(Quantization::kMxFp8), 2);
+  EXPECT_EQ(copies(Quantization::kFp8Rowwise), 2);
 }
 
 // Gate and up projection are 2 x 32 wide: a byte an element less is kept of each token, for a cast

@@ -310,6 +310,7 @@ TEST_F(SettingOf, RecipesOfFp8) {
   for (const auto& [precision, expected] :
        {std::pair("FP8-CS", Quantization::kFp8Current),
         std::pair("float8 tensorwise", Quantization::kFp8Current),
+        std::pair("float8 rowwise", Quantization::kFp8Rowwise),
         std::pair("MXFP8", Quantization::kMxFp8),
         std::pair("fp8 blockwise", Quantization::kFp8Block)}) {
     const Setting setting = recipe(precision, megatron.c_str(), "");
