@@ -60,6 +60,8 @@ class Seen : public search::FamilyVisitor {
     return estimate.peak <= estimate.memory;
   }
   void add_large(const search::Member&, const search::Estimate&) override { ++strategies; }
+  bool is_large(const search::Estimate& least) const override { return !fits(least); }
+  void count_large(std::int64_t members) override { strategies += static_cast<double>(members); }
   void add(const search::Member& member, const search::Estimate& estimate) override {
     ++strategies;
     ++fit;
@@ -125,11 +127,13 @@ void run(const char* model, const std::string& catalogue) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   fmt::print(
-      "{}: {:.0f} strategies in {:.1f} s: {:.0f} a second of one core; {:.0f} fit; up to {} MiB; "
+      "{}: {:.0f} strategies in {:.1f} s: {:.0f} a second of one core; {:.0f} fit, {:.0f} a "
+      "second; "
+      "up to {} MiB; "
       "the best takes {:.2f} s: {}; {:.0f} of them estimated again by themselves: off by {:.3f} % "
       "on average, {:.2f} % at most\n",
-      model, seen.strategies, seconds, seen.strategies / seconds, seen.fit, usage.ru_maxrss / 1024,
-      seen.best.step / Seconds::from_base(1), seen.which, seen.checked,
+      model, seen.strategies, seconds, seen.strategies / seconds, seen.fit, seen.fit / seconds,
+      usage.ru_maxrss / 1024, seen.best.step / Seconds::from_base(1), seen.which, seen.checked,
       100 * seen.sum / std::max(seen.checked, 1.0), 100 * (seen.worst - 1));
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -48,11 +50,13 @@ class Estimator::Tables {
         times_(cost, places_) {}
 
   Result<Estimate> memory(const Strategy& strategy) {
+    forget();
     FORESHARD_ASSIGN(const Found found, find(strategy));
     return memory(strategy, found);
   }
 
   Result<std::vector<StageMemory>> memory_of_stages(const Strategy& strategy) {
+    forget();
     FORESHARD_ASSIGN(const Found found, find(strategy));
     std::vector<StageMemory> result;
     const std::vector<std::int32_t>& of_stage = found.forms->shared->classes.of_stage;
@@ -70,6 +74,7 @@ class Estimator::Tables {
   }
 
   Result<std::vector<std::vector<Seconds>>> unit_times(const Strategy& strategy) {
+    forget();
     FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
     const Seconds launch = launch_time_ + strategy.framework->host_time;
     std::vector<std::vector<Seconds>> result;
@@ -87,6 +92,7 @@ class Estimator::Tables {
   }
 
   Result<Estimate> estimate(const Strategy& strategy, bool walks) {
+    forget();
     FORESHARD_ASSIGN(Found found, find(strategy));
     Estimate estimate = memory(strategy, found);
     Layout& layout = *found.layout;
@@ -132,34 +138,133 @@ class Estimator::Tables {
       FORESHARD_ASSIGN(const Split* const split, split_of(strategy, numbers));
       known = kernels_.emplace(std::move(key), kernels_of(alone_of(strategy), split->blocks)).first;
     }
-    return static_cast<double>(strategy.micro_batches()) /
-           static_cast<double>(strategy.pipeline_parallel) * known->second;
+    return search::least_step(strategy, known->second);
+  }
+
+  Result<Seconds> least_step_laid_out(const Strategy& strategy) {
+    forget();
+    if (strategy.overlap_experts) return least_step(strategy);  // passes hide communication
+    FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
+    if (!known->least) {
+      std::vector<Seconds> units;
+      const auto& devices = known->layout->devices_of_stages();
+      for (const std::int32_t of_stage : std::set(devices.begin(), devices.end())) {
+        FORESHARD_ASSIGN(const ModelTimes* const times, known->layout->passes(of_stage));
+        units.resize(times->size(), kNever);
+        for (std::size_t block = 0; block < times->size(); ++block)
+          units[block] = std::min(units[block], least_of((*times)[block]));
+      }
+      known->least = work_of(model_, strategy, units);
+    }
+    return search::least_step(strategy, *known->least);
   }
 
   Status family(const Family& family, FamilyVisitor& visitor) {
-    FORESHARD_ASSIGN(Members base, members(family.base, nullptr));
+    forget();
+    FORESHARD_ASSIGN(Members base, members(family.base, family.base, nullptr));
+    std::optional<Recomputed> recomputed;
+    if (!family.ways->all.empty() && !depends_on_ways(family.base)) {
+      const Strategy all = family.strategy_of({.way = 0, .layers = 0});
+      FORESHARD_ASSIGN(Again* const again, again_of(all, family.ways->all));
+      recomputed.emplace(
+          Recomputed{.of = family,
+                     .again = *again,
+                     .least = again->least_bytes(model_, family.base, base.bytes_of_plan())});
+      FORESHARD_ASSIGN(const bool is_hopeless, is_large(*recomputed, family.layers, visitor));
+      if (is_hopeless) {
+        visitor.count_large(family.size());
+        return {};
+      }
+    }
+    FORESHARD_TRY(base.find_times());
     const Seconds bound = base.bound(0);
     if (!visitor.is_of_interest(bound)) {
       visitor.count_slower(family.size(), bound);
       return {};
     }
-    visit({}, 0, base, visitor);
-    if (family.ways->all.empty()) return {};
-    if (depends_on_ways(family.base)) return one_by_one(family, visitor);
-    Strategy one = family.strategy_of({.way = 0, .layers = 0});
-    FORESHARD_ASSIGN(Again* const again, again_of(one, family.ways->all));
-    for (; one.recompute_layers < family.layers; ++one.recompute_layers) {
-      FORESHARD_ASSIGN(Members alike, members(one, again));
-      for (std::size_t way = 0; way < family.ways->all.size(); ++way)
-        visit({.way = static_cast<std::int32_t>(way), .layers = one.recompute_layers}, way, alike,
-              visitor);
+    FORESHARD_TRY(visit({}, 0, base, visitor));
+    return recomputed ? visit(*recomputed, visitor) : one_by_one(family, visitor);
+  }
+
+ private:
+  // The members of a family that compute something again.
+  struct Recomputed {
+    const Family& of;
+    Again& again;
+    LeastBytes least;
+    std::vector<std::optional<Members>> known = std::vector<std::optional<Members>>(
+        static_cast<std::size_t>(of.layers));  // by Member::layers
+  };
+
+  // \param layers  of each stage; all of them are 0, as in Member, or Family::layers.
+  Result<Members*> members(Recomputed& all, std::int64_t layers) {
+    layers %= all.of.layers;
+    std::optional<Members>& found = all.known[static_cast<std::size_t>(layers)];
+    if (!found) {
+      const Strategy one = all.of.strategy_of({.way = 0, .layers = layers});
+      FORESHARD_ASSIGN(Members made, members(one, all.of.base, &all.again));
+      found.emplace(std::move(made));
+    }
+    return &*found;
+  }
+
+  // Whether all that compute so many layers again or fewer are too large for the visitor, in one of
+  // the ways or in any.
+  Result<bool> is_large(Recomputed& all, std::int64_t layers, const FamilyVisitor& visitor,
+                        std::optional<std::size_t> way = {}) {
+    FORESHARD_ASSIGN(const Members* const found, members(all, layers));
+    return visitor.is_large(found->least_memory(way ? all.least.of_way(*way) : all.least.of_any()));
+  }
+
+  // The most layers with which that is so, between two numbers of which it is of the first and not
+  // of the second.
+  Result<std::int64_t> most_too_large(Recomputed& all, std::int64_t large, std::int64_t small,
+                                      const FamilyVisitor& visitor,
+                                      std::optional<std::size_t> way = {}) {
+    while (large + 1 < small) {
+      const std::int64_t middle = (large + small) / 2;
+      FORESHARD_ASSIGN(const bool is_large, this->is_large(all, middle, visitor, way));
+      (is_large ? large : small) = middle;
+    }
+    return large;
+  }
+
+  // Of each way, the most layers with which it is so.
+  Result<std::vector<std::int64_t>> most_too_large(Recomputed& all, const FamilyVisitor& visitor) {
+    constexpr std::int64_t kFew = 4;  // that are looked at one by one
+    const std::int64_t layers = all.of.layers;
+    FORESHARD_ASSIGN(const std::int64_t any, most_too_large(all, 0, layers, visitor));
+    std::vector<std::int64_t> most(all.of.ways->all.size(), any);
+    if (layers - any <= kFew) return most;
+    for (std::size_t way = 0; way < most.size(); ++way) {
+      FORESHARD_ASSIGN(const bool is_least_large, is_large(all, any + 1, visitor, way));
+      if (!is_least_large) continue;
+      FORESHARD_ASSIGN(const bool is_most_large, is_large(all, layers, visitor, way));
+      most[way] = layers;
+      if (is_most_large) continue;
+      FORESHARD_ASSIGN(most[way], most_too_large(all, any + 1, layers, visitor, way));
+    }
+    return most;
+  }
+
+  Status visit(Recomputed& all, FamilyVisitor& visitor) {
+    FORESHARD_ASSIGN(const auto too_large, most_too_large(all, visitor));
+    for (std::int64_t layers = 0; layers < all.of.layers; ++layers) {
+      for (std::size_t way = 0; way < too_large.size(); ++way) {
+        if ((layers == 0 ? all.of.layers : layers) <= too_large[way]) {
+          visitor.count_large(1);
+          continue;
+        }
+        FORESHARD_ASSIGN(Members* const alike, members(all, layers));
+        FORESHARD_TRY(
+            visit({.way = static_cast<std::int32_t>(way), .layers = layers}, way, *alike, visitor));
+      }
     }
     return {};
   }
 
- private:
   // What the kernels of a micro-batch take, in all stages, each on the fastest kind of device.
-  Seconds kernels_of(const Strategy& strategy, const lower::LoweredModel& blocks) {
+  StepWork kernels_of(const Strategy& strategy, const lower::LoweredModel& blocks) {
     Kinds kinds(places_.kinds().size());
     std::iota(kinds.begin(), kinds.end(), 0);
     const auto kernels = [&](const lower::Pieces& pass) {
@@ -176,13 +281,9 @@ class Estimator::Tables {
                   ? std::min(back, kernels(block.split->input) + kernels(block.split->weight))
                   : back);
     };
-    Seconds sum = of_block(blocks.embedding) + of_block(blocks.head);
-    for (const lower::LoweredBlock& prediction : blocks.predictions) sum += of_block(prediction);
-    std::vector<Seconds> of_variants;
-    for (const lower::LoweredBlock& layer : blocks.layers) of_variants.push_back(of_block(layer));
-    for (const std::int32_t variant : layers_of(model_, strategy).of_layer)
-      sum += of_variants[static_cast<std::size_t>(variant)];
-    return sum;
+    std::vector<Seconds> units;
+    for (const lower::LoweredBlock* const block : blocks.all()) units.push_back(of_block(*block));
+    return work_of(model_, strategy, units);
   }
 
   // Whether what a way changes is not told by its passes alone: what is gathered for them, or
@@ -193,13 +294,22 @@ class Estimator::Tables {
            (framework.shards.gather_each && state_sharding(strategy).cuts_parameters);
   }
 
-  static void visit(const Member& member, std::size_t way, Members& alike, FamilyVisitor& visitor) {
+  static Status visit(const Member& member, std::size_t way, Members& alike,
+                      FamilyVisitor& visitor) {
     Estimate estimate = alike.memory(way);
-    if (!visitor.fits(estimate)) return visitor.add_large(member, estimate);
+    if (!visitor.fits(estimate)) {
+      visitor.add_large(member, estimate);
+      return {};
+    }
+    FORESHARD_TRY(alike.find_times());
     estimate.bound = alike.bound(way);
-    if (!visitor.is_of_interest(estimate.bound)) return visitor.count_slower(1, estimate.bound);
+    if (!visitor.is_of_interest(estimate.bound)) {
+      visitor.count_slower(1, estimate.bound);
+      return {};
+    }
     estimate.step = std::max(alike.step(), estimate.bound);
     visitor.add(member, estimate);
+    return {};
   }
 
   Status one_by_one(const Family& family, FamilyVisitor& visitor) {
@@ -218,19 +328,19 @@ class Estimator::Tables {
     return {};
   }
 
-  // Those that compute the same layers again as the strategy.
-  Result<Members> members(const Strategy& strategy, Again* again) {
+  // Those of a base that compute the same layers again as the strategy.
+  Result<Members> members(const Strategy& strategy, const Strategy& base, Again* again) {
     FORESHARD_ASSIGN(const Found found, find(strategy));
-    Members::Shared shared{.strategy = strategy,
+    Members::Shared shared{.strategy = base,
                            .forms = *found.forms,
                            .layout = *found.layout,
                            .stages = stages_,
                            .again = again,
                            .launch = launch_time_ + strategy.framework->host_time};
     shared.index_of_block.fill(-1);
-    if (again == nullptr) return Members::of(shared);
-    shared.index_of_block = again->indices(model_, strategy, forms_.variants_of(strategy));
-    return Members::of(shared);
+    if (again != nullptr)
+      shared.index_of_block = again->indices(model_, strategy, forms_.variants_of(strategy));
+    return Members(shared);
   }
 
   Result<Again*> again_of(const Strategy& strategy, const std::vector<Recomputation>& ways) {
@@ -249,6 +359,16 @@ class Estimator::Tables {
     for (const Recomputation& way : ways)
       parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::Part>{} : way.parts);
     return parts;
+  }
+
+  // What was made for many others before is not remembered. What find() has found before is gone.
+  void forget() {
+    if (splits_.size() > kRememberedSplits) {
+      layouts_.clear();
+      splits_.clear();
+    }
+    if (layouts_.size() > kRememberedLayouts) layouts_.clear();
+    forms_.forget();
   }
 
   struct Found {
@@ -274,6 +394,7 @@ class Estimator::Tables {
   struct Known {
     std::unique_ptr<Layout> layout;
     std::int64_t pattern = 0;
+    std::optional<StepWork> least = {};
   };
 
   // \post stages_ has the stages of the forms' classes.
@@ -377,11 +498,6 @@ class Estimator::Tables {
   Result<Known*> layout_of(const Strategy& strategy) {
     const auto numbers = layout_numbers(strategy);
     if (const auto it = layouts_.find(numbers); it != layouts_.end()) return &it->second;
-    if (splits_.size() > kRememberedSplits) {
-      layouts_.clear();
-      splits_.clear();
-    }
-    if (layouts_.size() > kRememberedLayouts) layouts_.clear();
     FORESHARD_ASSIGN(Split* const split, split_of(strategy, numbers));
     Known known{.layout = std::make_unique<Layout>(strategy, model_, *split, places_, times_,
                                                    launch_time_ + strategy.framework->host_time)};
@@ -425,7 +541,7 @@ class Estimator::Tables {
   Numbers<std::vector<std::vector<foreshard::Part>>> ways_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Split>> splits_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Again>> again_;
-  std::map<std::vector<std::int64_t>, Seconds> kernels_;  // of a micro-batch, by split
+  std::map<std::vector<std::int64_t>, StepWork> kernels_;  // of a micro-batch, by split
   ByNumbers<kOfLayout, Known> layouts_;
   std::map<Pattern, std::int64_t> patterns_;
   std::vector<Layout::Stage*> stages_;  // of the strategy at hand, by class
@@ -454,6 +570,9 @@ Result<Estimate> Estimator::rank(const Strategy& strategy) {
 }
 Result<Seconds> Estimator::least_step(const Strategy& strategy) {
   return tables_->least_step(strategy);
+}
+Result<Seconds> Estimator::least_step_laid_out(const Strategy& strategy) {
+  return tables_->least_step_laid_out(strategy);
 }
 Status Estimator::family(const Family& family, FamilyVisitor& visitor) {
   return tables_->family(family, visitor);

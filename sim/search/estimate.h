@@ -99,10 +99,19 @@ class Estimator {
   /// that were estimated before, and on their order.
   Result<Estimate> rank(const Strategy& strategy);
   /// A lower bound of the strategy and all others that split a layer and the batch alike on as many
-  /// stages, wherever these are cut and whatever is computed again: what kernels take on the
-  /// fastest kind of device, of the average stage. Some hundred nanoseconds where the split was met
+  /// stages, wherever these are cut (each piece has a layer) and whatever is computed again: what
+  /// kernels take on the fastest kind of device. Some hundred nanoseconds where the split was met
   /// before.
+  ///
+  /// The bound of estimate.h, of the best cut that there could be. Of m micro-batches that take k
+  /// in all p stages together, stages of one piece end no earlier than k / (1 - (1 - 1/m)^p): where
+  /// each stage, and all that is before it, end at once. Of several pieces, one layer at least is
+  /// before each further stage: m k / p + (p - 1) / 2 layers. Where backward passes run in two
+  /// parts: m k / p.
   Result<Seconds> least_step(const Strategy& strategy);
+  /// The same with what communication adds to a pass at least: also alike are replicas, the order
+  /// of ranks and ZeRO. Some microseconds where such a layout was met before.
+  Result<Seconds> least_step_laid_out(const Strategy& strategy);
   /// The members of a family, each as rank() does, but for how often paths are looked for: about a
   /// microsecond each.
   /// \return the first error that a member meets; those after it are not visited.

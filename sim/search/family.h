@@ -56,6 +56,9 @@ class FamilyVisitor {
   /// `estimate` has the memory; step and bound follow if it is said to fit.
   virtual bool fits(const Estimate& estimate) const = 0;
   virtual void add_large(const Member& member, const Estimate& estimate) = 0;
+  /// Whether members that need no less memory than `least` are counted and not added.
+  virtual bool is_large(const Estimate& least) const = 0;
+  virtual void count_large(std::int64_t members) = 0;
   virtual void add(const Member& member, const Estimate& estimate) = 0;
 };
 

@@ -106,8 +106,10 @@ Result<std::vector<Candidate>> ranked_of(const study::LoadedStudy& study,
                                          const ClusterView& cluster, const Place& place,
                                          const std::vector<Strategy>& listed,
                                          const SearchSpace& space, std::int64_t threads,
-                                         const Deadline& deadline, SearchResult& result) {
+                                         const Deadline& deadline, SearchResult& result,
+                                         bool cuts_slow = true) {
   PlaceRanking ranking(study, place, listed, is_uneven(space), deadline);
+  if (!cuts_slow) ranking.cut_the_fast_alone();
   FORESHARD_TRY(ranking.run(threads));
   std::vector<Candidate> own = ranking.candidates(result);
   // Where some layers are recomputed, each kind of layer is two.
@@ -154,8 +156,8 @@ Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
   SearchSpace below = options.space;
   below.level = kFirst;
   SearchResult counted;  // again, among the families
-  FORESHARD_ASSIGN(
-      auto known, ranked_of(study, cluster, place, few, below, options.threads, deadline, counted));
+  FORESHARD_ASSIGN(auto known, ranked_of(study, cluster, place, few, below, options.threads,
+                                         deadline, counted, /*cuts_slow=*/false));
   std::optional<Seconds> best;
   for (const Candidate& one : known)
     if (one.estimate.peak <= one.estimate.memory && (!best || one.estimate.step < *best))

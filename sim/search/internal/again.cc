@@ -25,6 +25,17 @@ std::vector<Axis> in_mesh(const std::vector<Axis>& axes, const std::vector<MeshA
   return result;
 }
 
+// Of what passes keep, hold and work with, the lesser each.
+BlockBytes least_of(BlockBytes a, const BlockBytes& b) {
+  a.kept = std::min(a.kept, b.kept);
+  a.held = std::min(a.held, b.held);
+  for (std::size_t form = 0; form < kForms; ++form) {
+    a.work[form] = std::min(a.work[form], b.work[form]);
+    a.trails[form] = a.trails[form] && b.trails[form];
+  }
+  return a;
+}
+
 }  // namespace
 
 Result<Again> Again::of(const Model& model, const Strategy& strategy,
@@ -79,6 +90,30 @@ const std::array<std::int32_t, kBlocks>& Again::indices(const Model& model,
   for (std::size_t i = 0; i < predictions_; ++i)
     of_block.at(1 + layers.size() + i) = static_cast<std::int32_t>(variants_.size() + i);
   return of_block;
+}
+
+LeastBytes Again::least_bytes(const Model& model, const Strategy& base,
+                              const std::array<BlockBytes, kBlocks>& bytes) const {
+  const std::vector<LayerVariant> layers = layers_of(model, base).variants;
+  std::vector<BlockBytes> least((ways_ + 1) * blocks());
+  for (std::size_t block = 0; block < blocks(); ++block) {
+    std::size_t plain = 1 + layers.size() + block - variants_.size();  // a prediction
+    if (block < variants_.size()) {
+      const auto same = std::ranges::find_if(layers, [&](const LayerVariant& other) {
+        return other.kind == variants_[block].kind &&
+               other.trained_before == variants_[block].trained_before;
+      });
+      FORESHARD_CHECK(same != layers.end());
+      plain = 1 + static_cast<std::size_t>(same - layers.begin());
+    }
+    BlockBytes& of_any = least[ways_ * blocks() + block] = bytes.at(plain);
+    for (std::size_t way = 0; way < ways_; ++way) {
+      BlockBytes& of_way = least[way * blocks() + block];
+      of_way = least_of(bytes.at(plain), this->bytes(block)[way]);
+      of_any = least_of(of_any, of_way);
+    }
+  }
+  return {blocks(), std::move(least)};
 }
 
 Result<std::span<const PassTimes>> Again::passes(const Layout& layout, std::int32_t devices) {

@@ -19,6 +19,24 @@
 
 namespace foreshard::search {
 
+/// What blocks that may be computed again need at least.
+class LeastBytes {
+ public:
+  LeastBytes(std::size_t blocks, std::vector<BlockBytes> all)
+      : blocks_(blocks), all_(std::move(all)) {}
+
+  /// By block, as Again has them: in that way or in none.
+  std::span<const BlockBytes> of_way(std::size_t way) const {
+    return std::span(all_).subspan(way * blocks_, blocks_);
+  }
+  /// In any way.
+  std::span<const BlockBytes> of_any() const { return std::span(all_).last(blocks_); }
+
+ private:
+  std::size_t blocks_;
+  std::vector<BlockBytes> all_;  // way by way, those of any behind
+};
+
 class Again {
  public:
   /// \param strategy  computes all layers again, and has the way to split a layer.
@@ -36,6 +54,10 @@ class Again {
   std::span<const BlockBytes> bytes(std::size_t block) const {
     return std::span(bytes_).subspan(block * ways_, ways_);
   }
+  /// \param base  computes nothing again.
+  /// \param bytes  of the blocks of its plan.
+  LeastBytes least_bytes(const Model& model, const Strategy& base,
+                         const std::array<BlockBytes, kBlocks>& bytes) const;
   /// Of all blocks in each way, block by block, on devices of that set.
   /// \return kInfeasible where devices that communicate have no route.
   Result<std::span<const PassTimes>> passes(const Layout& layout, std::int32_t devices);

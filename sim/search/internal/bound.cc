@@ -1,10 +1,42 @@
 #include "sim/search/internal/bound.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/pipeline.h"
 
 namespace foreshard::search {
+
+StepWork work_of(const Model& model, const Strategy& strategy, std::span<const Seconds> units) {
+  const Layers layers = layers_of(model, strategy);
+  const auto first_behind = 1 + layers.variants.size();
+  StepWork work{.all = units.front(), .layer = kNever};
+  for (std::size_t i = first_behind; i < units.size(); ++i) work.all += units[i];
+  for (const std::int32_t variant : layers.of_layer)
+    work.all += units[1 + static_cast<std::size_t>(variant)];
+  for (std::size_t i = 1; i < first_behind; ++i) work.layer = std::min(work.layer, units[i]);
+  return work;
+}
+
+Seconds least_of(const PassTimes& passes) {
+  const Seconds back = passes.backward.least;
+  return passes.forward.least + (passes.input.launches > 0
+                                     ? std::min(back, passes.input.least + passes.weight.least)
+                                     : back);
+}
+
+Seconds least_step(const Strategy& strategy, const StepWork& work) {
+  const auto micro_batches = static_cast<double>(strategy.micro_batches());
+  const auto stages = static_cast<double>(strategy.pipeline_parallel);
+  if (strategy.virtual_stages == 1 && !splits_backward(strategy))
+    return 1 / (1 - std::pow(1 - 1 / micro_batches, stages)) * work.all;
+  const bool all_have_layers =
+      std::ranges::find(strategy.layers_per_stage, 0) == strategy.layers_per_stage.end();
+  Seconds before;  // the average stage
+  if (!splits_backward(strategy) && all_have_layers) before = 0.5 * (stages - 1) * work.layer;
+  return micro_batches / stages * work.all + before;
+}
 
 // The pieces before the first of stage s are those of chunk 0. Of equal stages the last one has the
 // most before it.

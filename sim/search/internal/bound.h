@@ -4,15 +4,29 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
 
 #include "sim/search/internal/forms.h"
 #include "sim/search/internal/layout.h"
+#include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
+
+/// What stages have to do at least for a micro-batch, forward and backward.
+struct StepWork {
+  Seconds all;    ///< Of all of them together.
+  Seconds layer;  ///< Of the shortest layer.
+};
+/// From what units of each block take, in the order of LoweredModel::all().
+StepWork work_of(const Model& model, const Strategy& strategy, std::span<const Seconds> units);
+/// Forward and backward.
+Seconds least_of(const PassTimes& passes);
+/// Estimator::least_step of strategies with that work.
+Seconds least_step(const Strategy& strategy, const StepWork& work);
 
 /// Of strategies that share their forms and the blocks of their units; both must outlive it.
 class Bound {

@@ -125,15 +125,22 @@ Seconds FilledForm::longest_path(std::span<const double> times) {
   return Seconds::from_base(most);
 }
 
+void Forms::forget() {
+  if (nodes_ > kRememberedNodes) {
+    filled_.clear();
+    forms_.clear();
+    nodes_ = 0;
+  }
+  if (filled_.size() <= kRememberedFilled && labels_.size() <= kRememberedFilled) return;
+  filled_.clear();
+  labels_.clear();
+}
+
 Result<FilledForms*> Forms::of(const Strategy& strategy, Layout& layout, std::int64_t pattern) {
   FORESHARD_ASSIGN(Known* const known, form_of(strategy, layout, pattern));
   const std::array<std::int64_t, 4> key{known->number, cuts_.of(strategy.layers_per_stage),
                                         strategy.stages(), strategy.recompute_layers};
   if (const auto it = filled_.find(key); it != filled_.end()) return &it->second;
-  if (filled_.size() > kRememberedFilled || labels_.size() > kRememberedFilled) {
-    filled_.clear();
-    labels_.clear();
-  }
   const Labels& labels = labels_of(strategy).labels;
   FilledForms filled{.shared = &known->forms};
   for (PlanForm& form : known->forms.forms) filled.forms.emplace_back(form, labels);
@@ -192,11 +199,6 @@ Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
   PlanForms forms{.micro_batches = fewer, .period = period};
   FORESHARD_TRY(add_form(strategy, layout, all ? micro_batches : fewer, forms));
   if (!all) FORESHARD_TRY(add_form(strategy, layout, fewer + period, forms));
-  if (nodes_ > kRememberedNodes) {
-    filled_.clear();
-    forms_.clear();
-    nodes_ = 0;
-  }
   for (const PlanForm& form : forms.forms) nodes_ += form.shape.nodes();
   return &forms_.emplace(key, Known{.forms = std::move(forms), .number = next_form_++})
               .first->second;

@@ -104,16 +104,17 @@ struct FilledForms {
   }
 };
 
-/// All forms that a search has met. Those that were made for thousands of others before are made
-/// again.
+/// All forms that a search has met.
 class Forms {
  public:
   explicit Forms(const Model& model) : model_(model) {}
 
   /// \param pattern  a number of what else the form of a plan depends on: equal for layouts that do
   ///     the same with parameters and devices.
-  /// \return kInvalidInput where the schedule cannot be planned. Valid until the next call.
+  /// \return kInvalidInput where the schedule cannot be planned. Valid until forget().
   Result<FilledForms*> of(const Strategy& strategy, Layout& layout, std::int64_t pattern);
+  /// Where there are thousands of forms, they are made again when they are asked for.
+  void forget();
   /// Which blocks there are: where only some layers of a stage are recomputed, this depends on
   /// where it begins.
   std::int64_t variants_of(const Strategy& strategy);

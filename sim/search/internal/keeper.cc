@@ -8,10 +8,6 @@
 namespace foreshard::search {
 namespace {
 
-// A simulation hardly takes this much longer than the estimate of the same strategy: what takes
-// longer than the best estimate by it is not the best.
-constexpr double kMargin = 1.05;
-
 // What is kept is thinned out when it is so many times as much as may stay.
 constexpr std::size_t kTimesKept = 8;
 
@@ -43,6 +39,16 @@ void Keeper::add_large(const Member& member, const Estimate& estimate) {
   ++told_;
   ++large_;
   if (is_nearer(estimate, nearest_)) nearest_ = {family_->strategy_of(member), estimate};
+}
+
+// What may be nearer to fitting than all before is looked at.
+bool Keeper::is_large(const Estimate& least) const {
+  return !fits(least) && !is_nearer(least, nearest_);
+}
+
+void Keeper::count_large(std::int64_t members) {
+  told_ += members;
+  large_ += members;
 }
 
 void Keeper::add(const Member& member, const Estimate& estimate) {

@@ -20,6 +20,10 @@ namespace foreshard::search {
 
 class Keeper : public FamilyVisitor {
  public:
+  /// A simulation hardly takes this much longer than the estimate of the same strategy: what takes
+  /// longer than the best estimate by it is not the best.
+  static constexpr double kMargin = 1.05;
+
   struct Kept {
     const Family* family;
     Member member;
@@ -40,6 +44,8 @@ class Keeper : public FamilyVisitor {
   void count_slower(std::int64_t members, Seconds bound) override;
   bool fits(const Estimate& estimate) const override;
   void add_large(const Member& member, const Estimate& estimate) override;
+  bool is_large(const Estimate& least) const override;
+  void count_large(std::int64_t members) override;
   void add(const Member& member, const Estimate& estimate) override;
 
   /// Members, the best estimates first. The counts are complete then.

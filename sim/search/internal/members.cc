@@ -5,15 +5,12 @@
 
 namespace foreshard::search {
 
-Result<Members> Members::of(const Shared& shared) {
-  Members members(shared);
+Members::Members(const Shared& shared) : shared_(shared), bound_(shared.strategy, shared.forms) {
   for (std::int32_t block = 0; block < static_cast<std::int32_t>(kBlocks); ++block)
-    if (members.is_again(block)) members.again_.push_back(block);
+    if (is_again(block)) again_.push_back(block);
   for (std::size_t block = 0; shared.again != nullptr && block < shared.again->blocks(); ++block)
-    members.bytes_.push_back(shared.again->bytes(block));
-  members.add_loads();
-  FORESHARD_TRY(members.add_times());
-  return members;
+    bytes_.push_back(shared.again->bytes(block));
+  add_loads();
 }
 
 void Members::add_loads() {
@@ -56,7 +53,8 @@ void Members::add_loads() {
   }
 }
 
-Status Members::add_times() {
+Status Members::find_times() {
+  if (!forms_.empty()) return {};
   for (const StageClass& one : shared_.forms.classes()) {
     FORESHARD_ASSIGN(const ModelTimes* const plain, shared_.layout.passes(one.devices));
     passes_.push_back(by_block(*plain));
@@ -107,40 +105,63 @@ void Members::add_paths(TimedForm& form) {
   }
 }
 
-Bytes Members::peak(const ClassLoads& of, std::size_t way) const {
+// \param bytes_of  a block of the plan.
+template <class BytesOf>
+Bytes Members::peak(const ClassLoads& of, BytesOf bytes_of) const {
   Bytes most = of.fixed;
   for (const AgainLoad& load : of.loads) {
     Bytes sum = load.fixed;
     for (const std::int32_t block : again_) {
-      const BlockBytes& own = bytes(block, way);
+      const BlockBytes& own = bytes_of(block);
       const auto b = static_cast<std::size_t>(block);
       sum += static_cast<double>(load.kept[b]) * own.kept +
              static_cast<double>(load.held[b]) * own.held;
     }
-    if (load.pass.block >= 0) sum += bytes(load.pass.block, way).work[load.pass.form()];
+    if (load.pass.block >= 0) sum += bytes_of(load.pass.block).work[load.pass.form()];
     if (load.trailing.block >= 0)
-      sum += bytes_trailing(load.trailing, bytes(load.trailing.block, way));
+      sum += bytes_trailing(load.trailing, bytes_of(load.trailing.block));
     most = std::max(most, sum);
   }
   return most;
 }
 
-Estimate Members::memory(std::size_t way) const {
+// \param live_of  the loads of a class: what is live at once.
+template <class LiveOf>
+Estimate Members::memory_of(LiveOf live_of) const {
   Estimate estimate;
   for (std::size_t c = 0; c < shared_.stages.size(); ++c) {
     const Layout::Stage& stage = *shared_.stages[c];
-    std::array<Bytes, 2> peaks{};
-    for (std::size_t form = 0; form < loads_[c].size(); ++form)
-      peaks[form] = peak(loads_[c][form], way);
-    const Bytes live = shared_.forms.of(shared_.strategy.micro_batches(),
-                                        std::span<const Bytes>(peaks).first(loads_[c].size()));
-    const Bytes peak = std::max(live, stage.at_step()) + stage.resident();
+    const Bytes peak = std::max(live_of(loads_[c]), stage.at_step()) + stage.resident();
     if (c > 0 && stage.memory() - peak >= estimate.memory - estimate.peak) continue;
     estimate.peak = peak;
     estimate.memory = stage.memory();
     estimate.stage = shared_.forms.classes()[c].first;
   }
   return estimate;
+}
+
+Estimate Members::memory(std::size_t way) const {
+  return memory_of([&](const std::vector<ClassLoads>& loads) {
+    std::array<Bytes, 2> peaks{};
+    for (std::size_t form = 0; form < loads.size(); ++form)
+      peaks[form] = peak(
+          loads[form], [&](std::int32_t block) -> const BlockBytes& { return bytes(block, way); });
+    return shared_.forms.of(shared_.strategy.micro_batches(),
+                            std::span<const Bytes>(peaks).first(loads.size()));
+  });
+}
+
+// More micro-batches need no less: of two forms, neither needs more than all of them.
+Estimate Members::least_memory(std::span<const BlockBytes> bytes) const {
+  return memory_of([&](const std::vector<ClassLoads>& loads) {
+    Bytes most;
+    for (const ClassLoads& of_form : loads)
+      most = std::max(most, peak(of_form, [&](std::int32_t block) -> const BlockBytes& {
+                        const auto b = static_cast<std::size_t>(block);
+                        return bytes[static_cast<std::size_t>(shared_.index_of_block[b])];
+                      }));
+    return most;
+  });
 }
 
 Seconds Members::bound(std::size_t way) {

@@ -22,27 +22,34 @@ class Members {
  public:
   /// What all of them share; all must outlive it.
   struct Shared {
-    const Strategy& strategy;  ///< One of them.
+    const Strategy& strategy;  ///< One of them, or one that computes others again.
     FilledForms& forms;
     Layout& layout;
-    const std::vector<Layout::Stage*>& stages;           ///< By class.
+    std::vector<Layout::Stage*> stages;                  ///< By class.
     Again* again = nullptr;                              ///< Null: nothing is computed again.
     std::array<std::int32_t, kBlocks> index_of_block{};  ///< Again::index_of.
     Seconds launch;
   };
-  /// \return kInfeasible where devices that communicate have no route.
-  static Result<Members> of(const Shared& shared);
+  explicit Members(const Shared& shared);
 
   /// The memory of one of them.
   Estimate memory(std::size_t way) const;
+  /// Less than the memory of each strategy that computes again no layers but these, if its blocks
+  /// need no less than those.
+  /// \param bytes  as LeastBytes.
+  Estimate least_memory(std::span<const BlockBytes> bytes) const;
+  /// Of a unit of each block of the plan.
+  const std::array<BlockBytes, kBlocks>& bytes_of_plan() const { return shared_.layout.bytes(); }
+
+  /// Before bound() and step().
+  /// \return kInfeasible where devices that communicate have no route.
+  Status find_times();
   /// The lower bound of one of them, and its step as Estimator::rank has it. The bound is asked for
   /// before the step.
   Seconds bound(std::size_t way);
   Seconds step();
 
  private:
-  explicit Members(const Shared& shared) : shared_(shared), bound_(shared.strategy, shared.forms) {}
-
   // What is live beside blocks that are computed again, and how much of these.
   struct AgainLoad {
     Bytes fixed;
@@ -69,9 +76,11 @@ class Members {
     return block >= 0 && shared_.index_of_block[static_cast<std::size_t>(block)] >= 0;
   }
   void add_loads();
-  Status add_times();
   void add_paths(TimedForm& form);
-  Bytes peak(const ClassLoads& of, std::size_t way) const;
+  template <class BytesOf>
+  Bytes peak(const ClassLoads& of, BytesOf bytes_of) const;
+  template <class LiveOf>
+  Estimate memory_of(LiveOf live_of) const;
   const BlockBytes& bytes(std::int32_t block, std::size_t way) const {
     const std::int32_t index = shared_.index_of_block[static_cast<std::size_t>(block)];
     return bytes_[static_cast<std::size_t>(index)][way];

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "sim/study/run.h"
 
@@ -42,6 +43,7 @@ Status PlaceRanking::run(std::int64_t threads) {
     part.count = (i + 1) * count / parts - part.begin;
     part.stride = stride_through(part.count);
     part.ranking.emplace(study_, part.cluster, place_);
+    if (!cuts_slow_) part.ranking->cut_the_fast_alone();
     if (families_.ways != nullptr)
       part.ranking->seek_families(*families_.ways, families_.best, families_.most);
   }
@@ -93,8 +95,18 @@ void PlaceRanking::give_back(Part& part, bool is_over) {
   part.is_over = is_over;
 }
 
+// The sooner a good one is met, the fewer families are looked at.
+void PlaceRanking::sort(Part& part) const {
+  std::vector<std::pair<Seconds, std::int64_t>> all;
+  for (std::int64_t order = part.begin; order < part.begin + part.count; ++order)
+    all.emplace_back(part.ranking->least_step(strategies_[static_cast<std::size_t>(order)]), order);
+  std::ranges::sort(all);
+  for (const auto& [least, order] : all) part.sequence.push_back(order);
+}
+
 void PlaceRanking::work() {
   while (Part* const part = take()) {
+    if (families_.ways != nullptr && part->sequence.empty()) sort(*part);
     const std::int64_t end = std::min(part->done + kTurn, part->count);
     bool is_over = false;
     while (part->done < end && !is_over) {

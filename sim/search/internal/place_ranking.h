@@ -35,6 +35,9 @@ class PlaceRanking {
     families_ = {&ways, best, most};
   }
 
+  /// Ranking::cut_the_fast_alone.
+  void cut_the_fast_alone() { cuts_slow_ = false; }
+
   Status run(std::int64_t threads);
 
   /// What was found, in the order of the strategies. \pre run() has ended.
@@ -53,6 +56,7 @@ class PlaceRanking {
     std::int64_t begin = 0;
     std::int64_t count = 0;
     std::int64_t stride = 0;
+    std::vector<std::int64_t> sequence{};  // of families: by their bounds
     std::int64_t done = 0;
     bool is_taken = false;
     bool is_over = false;
@@ -67,9 +71,11 @@ class PlaceRanking {
   Part* take();
   void give_back(Part& part, bool is_over);
   void work();
+  void sort(Part& part) const;
   // Of the place-th that a part looks at.
   static std::int64_t order_of(const Part& part, std::int64_t place) {
-    return part.begin + place * part.stride % part.count;
+    return part.sequence.empty() ? part.begin + place * part.stride % part.count
+                                 : part.sequence[static_cast<std::size_t>(place)];
   }
 
   const study::LoadedStudy& study_;
@@ -80,6 +86,7 @@ class PlaceRanking {
   std::deque<Part> parts_;
   std::mutex mutex_;
   Families families_;
+  bool cuts_slow_ = true;
 };
 
 }  // namespace foreshard::search

@@ -32,16 +32,22 @@ void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::
 void Ranking::add(const Strategy& strategy, std::int64_t order, bool uneven) {
   order_ = order;
   if (keeper_) return add_families(strategy, uneven);
-  if (!uneven) return add_one(strategy);
+  if (!uneven || (!cuts_slow_ && least_step(strategy) >= limit_)) return add_one(strategy);
   const std::vector<Strategy> cuts = cutter_.with_cuts(strategy, place_.pool.size());
   counts_.considered += std::ssize(cuts) - 1;
   for (const Strategy& one : cuts) add_one(one);
 }
 
+Seconds Ranking::least_step(const Strategy& base) {
+  const auto least = estimator_.least_step(base);
+  return least ? *least : kNever;
+}
+
 void Ranking::add_families(const Strategy& base, bool uneven) {
   const Family uncut(base, model_, *ways_);
   keeper_->begin(uncut, order_);
-  const auto least = estimator_.least_step(base);
+  auto least = estimator_.least_step(base);
+  if (least && keeper_->is_of_interest(*least)) least = estimator_.least_step_laid_out(base);
   if (least && !keeper_->is_of_interest(*least)) {
     counts_.considered += uncut.size() - 1;  // that are not listed
     return keeper_->count_slower(uncut.size(), *least);
@@ -152,6 +158,8 @@ void Ranking::add_one(const Strategy& strategy) {
     ++counts_.too_large;
     counts_.nearest = {strategy, *memory};
   } else {
+    if (estimate->peak <= estimate->memory)
+      limit_ = std::min(limit_, Keeper::kMargin * estimate->step);
     candidates_.push_back({strategy, *estimate, &place_, order_});
   }
 }

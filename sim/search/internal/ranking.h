@@ -10,6 +10,7 @@
 #include "sim/search/estimate.h"
 #include "sim/search/internal/keeper.h"
 #include "sim/search/internal/race.h"
+#include "sim/search/internal/times.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"
 #include "sim/simulate/cost.h"
@@ -33,6 +34,11 @@ class Ranking {
   void seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most);
   const Unlisted& unlisted() const { return unlisted_; }
 
+  /// From now on, strategies that are too slow for families to be looked at are not cut otherwise.
+  void cut_the_fast_alone() { cuts_slow_ = false; }
+  /// A lower bound of a strategy's family (Estimator::least_step); kNever where there is none.
+  Seconds least_step(const Strategy& base);
+
   /// A strategy, with other cuts of the pipeline if `uneven`.
   void add(const Strategy& strategy, std::int64_t order, bool uneven);
   /// A strategy that recomputes whole layers and fits, with as few of them as still fit; nothing
@@ -45,6 +51,7 @@ class Ranking {
   void refine();
 
  private:
+  bool may_win(const Strategy& strategy);
   void add_one(const Strategy& strategy);
   void add_families(const Strategy& base, bool uneven);
   std::vector<Strategy> cuts_of_family(const Strategy& base);
@@ -61,6 +68,8 @@ class Ranking {
   SearchResult counts_;
   const Ways* ways_ = nullptr;
   std::optional<Keeper> keeper_;
+  bool cuts_slow_ = true;
+  Seconds limit_ = kNever;  // of a Keeper, where there is none
   Unlisted unlisted_;
 };
 

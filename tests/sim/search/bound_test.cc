@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/strategies/lower/random_strategy.h"
@@ -151,6 +152,17 @@ void compare(const Ground& ground, const Training& training, unsigned seed, Foun
     found.above.push_back("seed " + std::to_string(seed) + " on " + ground.study.cluster.name +
                           ": " + std::to_string(estimate->bound / simulated->step) + " of " +
                           describe(training));
+  // What is told without a plan is no more, also of what computes nothing again.
+  Strategy base = strategy;
+  base.recompute = Recompute::kNone;
+  base.recompute_layers = 0;
+  for (const Strategy* const of : {&strategy, &std::as_const(base)}) {
+    for (const auto& least : {estimator.least_step(*of), estimator.least_step_laid_out(*of)})
+      if (least && *least > estimate->bound * (1 + 1e-9))
+        found.above.push_back("seed " + std::to_string(seed) + ": without a plan " +
+                              std::to_string(*least / estimate->bound) + " of the bound of " +
+                              describe(training));
+  }
 }
 
 TEST(Bound, IsNoMoreThanTheSimulation) {

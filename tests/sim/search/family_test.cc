@@ -93,6 +93,8 @@ class Comparing : public FamilyVisitor {
   void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
   bool fits(const Estimate&) const override { return true; }
   void add_large(const Member&, const Estimate&) override { FAIL() << "all fit"; }
+  bool is_large(const Estimate&) const override { return false; }
+  void count_large(std::int64_t) override { FAIL() << "all fit"; }
   void add(const Member& member, const Estimate& found) override {
     if (met++ % (family_.size() / 50 + 1) != 0) return;
     const Strategy strategy = family_.strategy_of(member);
@@ -143,8 +145,10 @@ TEST_P(FamilyEstimates, AreThoseOfTheirMembers) {
   EXPECT_LT(sum / static_cast<double>(comparing.ratios.size()), 0.002);
   const auto least = estimator.least_step(study.strategy);
   const auto base = alone.estimate(study.strategy);
-  ASSERT_TRUE(least && base);
-  EXPECT_LE(*least, base->bound);
+  const auto laid_out = estimator.least_step_laid_out(study.strategy);
+  ASSERT_TRUE(least && laid_out && base);
+  EXPECT_LE(*least, *laid_out);
+  EXPECT_LE(*laid_out, base->bound);
   EXPECT_GT(*least, 0.3 * base->bound);
 }
 
@@ -170,6 +174,104 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Mixed", kMixed, kSmall,
              "{pipeline_parallel: 2, data_parallel: 4, global_batch: 16, framework: megatron-lm}"}),
     [](const auto& of) { return std::string(of.param.name); });
+
+// One layer takes k, forward and backward, and nothing else takes anything: of 4 micro-batches, two
+// stages of 5 and 3 layers take (5 + 4 * 3) k and 4 * 5 k, of 4 each 4 k + 16 k. All that the bound
+// knows is that there are 8.
+TEST(LeastStep, IsThatOfTheBestCut) {
+  const auto study = study_of("two-dgx-a100",
+                              "{name: bare, layers: 8, hidden: 1024, heads: 16, vocabulary: 16, "
+                              "sequence: 1024}",
+                              "{pipeline_parallel: 2, micro_batch: 1, global_batch: 4, framework: "
+                              "megatron-lm}");
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const sim::SimulatedCost cost(*cluster, study.communication);
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+  Strategy one = study.strategy;
+  one.pipeline_parallel = 1;
+  const auto alone = estimator.least_step(one);
+  const auto piped = estimator.least_step(study.strategy);
+  ASSERT_TRUE(alone && piped);
+  EXPECT_NEAR(*piped / *alone, 0.25 / (1 - 0.75 * 0.75), 1e-9);
+  for (const std::int64_t first : {1, 3, 4, 5, 7}) {
+    Strategy cut = study.strategy;
+    cut.layers_per_stage = {first, 8 - first};
+    const auto estimate = estimator.estimate(cut);
+    ASSERT_TRUE(estimate) << estimate.error().message;
+    EXPECT_LE(*piped, estimate->bound) << first;
+  }
+}
+
+// Counts members, those that leave less than `room` among the large ones.
+class Fitting : public FamilyVisitor {
+ public:
+  Fitting(Bytes room, bool skips) : room_(room), skips_(skips) {}
+
+  std::vector<Member> small;
+  std::vector<Bytes> rooms;
+  std::int64_t large = 0;
+  std::int64_t skipped = 0;
+
+  bool is_of_interest(Seconds) const override { return true; }
+  void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
+  bool fits(const Estimate& of) const override { return of.memory - of.peak >= room_; }
+  void add_large(const Member&, const Estimate&) override { ++large; }
+  bool is_large(const Estimate& least) const override { return skips_ && !fits(least); }
+  void count_large(std::int64_t members) override { large += members, skipped += members; }
+  void add(const Member& member, const Estimate& found) override {
+    small.push_back(member);
+    rooms.push_back(found.memory - found.peak);
+  }
+
+ private:
+  Bytes room_;
+  bool skips_;
+};
+
+// Those that are skipped do not fit, however much memory there is. Of a deep stage, most of those
+// that do not fit are skipped.
+TEST(Family, SkipsOnlyWhatDoesNotFit) {
+  const std::string model =
+      "{name: deep, layers: 12, hidden: 1024, heads: 16, vocabulary: 32000, sequence: 1024}";
+  for (const char* strategy :
+       {"{data_parallel: 2, micro_batch: 2, global_batch: 16, framework: megatron-lm}",
+        "{pipeline_parallel: 2, layers_per_stage: [5, 7], global_batch: 16, framework: "
+        "megatron-lm}",
+        "{pipeline_parallel: 2, virtual_stages: 2, schedule: interleaved, tensor_parallel: 2, "
+        "global_batch: 4, framework: megatron-lm}",
+        "{pipeline_parallel: 2, schedule: gpipe, global_batch: 16, framework: megatron-lm}"}) {
+    SCOPED_TRACE(strategy);
+    const auto study = study_of("two-dgx-a100", model, strategy);
+    const auto cluster = cluster_of(study);
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    const sim::SimulatedCost cost(*cluster, study.communication);
+    Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+    const auto ways = ways_to_recompute(study.model, study.strategy);
+    const Family family(study.strategy, study.model, ways);
+    Fitting all(Bytes::from_base(-1e18), true);
+    ASSERT_TRUE(estimator.family(family, all).ok());
+    ASSERT_EQ(std::ssize(all.rooms), family.size());
+    std::vector<Bytes> rooms = all.rooms;
+    std::ranges::sort(rooms);
+    for (const std::size_t tenth : {1U, 5U, 9U}) {
+      const Bytes room = rooms[rooms.size() * tenth / 10];
+      Fitting looking(room, false);
+      Fitting skipping(room, true);
+      ASSERT_TRUE(estimator.family(family, looking).ok());
+      ASSERT_TRUE(estimator.family(family, skipping).ok());
+      EXPECT_EQ(skipping.small, looking.small);
+      EXPECT_EQ(skipping.large, looking.large);
+      EXPECT_EQ(looking.skipped, 0);
+      if (study.strategy.pipeline_parallel == 1) {
+        EXPECT_GT(skipping.skipped, skipping.large / 2);
+      }
+    }
+    Fitting none(rooms.back() + Bytes::from_base(1e12), true);
+    ASSERT_TRUE(estimator.family(family, none).ok());
+    EXPECT_EQ(none.skipped, family.size());
+  }
+}
 
 // Whatever is pruned, each member is counted once.
 TEST(Keeper, CountsEachMemberOnce) {
