@@ -129,9 +129,12 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
       static_cast<double>(networked ? form.network_channels : form.channels.value_or(1));
   if (networked && pattern.most_channels > 0)
     numbers.channels = std::min(numbers.channels, static_cast<double>(pattern.most_channels));
+  // Messages to many peers are started one after another, but what each of them waits for on its
+  // way, and the receivers' answers, pass together.
+  const double waits = all_pairs(algorithm.kind) ? std::min(path.network, 1.0) : path.network;
   numbers.latency = form.base + path.wire + path.nvlink * form.hop.nvlink +
-                    path.pcie * form.hop.pcie.value_or(0_s) +
-                    path.network * (form.hop.network + *transport.latency);
+                    path.pcie * form.hop.pcie.value_or(0_s) + path.network * form.hop.network +
+                    waits * *transport.latency;
 
   // NVLinks rest while a member copies within itself, unless the next chunk arrives meanwhile.
   // Other links are so slow beside the memory that the copies hide behind them.
@@ -159,7 +162,7 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
         std::min(numbers.rate_cap, BytesPerSecond::from_base(1 / used)) / (channel_rate / moved);
   numbers.start.channel_bytes = form.channel_bytes / pattern.share_of_member;
   if (networked) {
-    numbers.start.rendezvous = path.network * *transport.rendezvous;
+    numbers.start.rendezvous = waits * *transport.rendezvous;
     numbers.start.eager_bytes = *transport.eager_limit * numbers.channels / pattern.message;
   }
   if (networked && all_pairs(algorithm.kind)) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <ceres/ceres.h>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -28,6 +29,8 @@ constexpr std::size_t kTransportNumbers = 5;
 // Of the least of several times. Begins smooth, so that forms which are not the fastest one at the
 // start are found too.
 constexpr std::array kSharpness{8.0, 200.0};
+// Hz, at which the common numbers hold: what GPUs since Hopper run at.
+constexpr double kCommonClock = 2e9;
 // Rows that count fully: measurements of one machine share what is peculiar to it.
 constexpr double kRowsOfMachine = 100;
 
@@ -52,6 +55,14 @@ TransportNumbers with(TransportNumbers transport, const double* logarithms) {
 
 bool is_fitted(const TransportNumbers& transport) {
   return transport.latency->in_base() > 0 || transport.rendezvous->in_base() > 0;
+}
+
+// Of a device's multiprocessors, Hz: of its fp32 rate, 2 operations a cycle of each of the 64 lanes
+// of a multiprocessor on V100 and A100, else 128. Source: CUDA C++ Programming Guide, throughput of
+// native arithmetic instructions.
+double clock_of(const DeviceType& device) {
+  const double lanes = *device.compute_capability <= 80 ? 64 : 128;
+  return device.vector_peak->in_base() / (2 * lanes * static_cast<double>(*device.multiprocessors));
 }
 
 bool is_for(const comm::FormParameters& form, const std::string& generation) {
@@ -209,6 +220,7 @@ class Problem {
     for (const Slot& slot : slots_.all()) common_.push_back(std::log(slot.start));
     for (const auto& group : input.groups) {
       of_generation_.try_emplace(group->generation, common_);
+      clocks_[group->generation].push_back(std::log(group->clock));
       if (!is_fitted(group->transport.numbers)) continue;
       auto& numbers = of_transport_[group->transport.numbers.name];
       networks_.try_emplace(group->transport.numbers.name, group->transport.numbers);
@@ -254,8 +266,8 @@ class Problem {
     problem_.AddResidualBlock(new Start(common_, spread), nullptr, common_.data());
     limit(common_.data());
     for (auto& [name, numbers] : of_generation_) {
-      problem_.AddResidualBlock(new Distance(count, families()), nullptr, numbers.data(),
-                                common_.data());
+      problem_.AddResidualBlock(new Distance(count, families(), apart(name)), nullptr,
+                                numbers.data(), common_.data());
       limit(numbers.data());
     }
     for (auto& [name, numbers] : of_transport_) {
@@ -287,6 +299,17 @@ class Problem {
     for (std::size_t i = 0; i < slots_.all().size(); ++i)
       (slots_.all()[i].polls ? polling : alone).members.push_back(i);
     return {alone, polling};
+  }
+
+  // What a generation's numbers are expected to be above the common ones, in logarithms.
+  std::vector<double> apart(const std::string& generation) const {
+    const auto& clocks = clocks_.at(generation);
+    const double mean =
+        std::accumulate(clocks.begin(), clocks.end(), 0.0) / static_cast<double>(clocks.size());
+    std::vector<double> result;
+    for (const Slot& slot : slots_.all())
+      result.push_back(slot.per_cycle ? mean - std::log(kCommonClock) : 0);
+    return result;
   }
 
   // How far each number of a block may move by itself: 1 / sqrt of the curvature.
@@ -400,6 +423,7 @@ class Problem {
   Slots slots_;
   std::vector<double> common_;
   std::map<std::string, std::vector<double>> of_generation_;
+  std::map<std::string, std::vector<double>> clocks_;  // logarithms, of each generation's groups
   std::map<std::string, std::vector<double>> of_transport_;
   std::map<std::string, TransportNumbers> networks_;
   double sharpness_ = kSharpness.front();
@@ -416,7 +440,9 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
   group->machine = row.machine;
   group->operation = row.op;
   const auto& members = group->measured.group;
-  group->generation = generation_of(members.cluster->type_of(members.devices.front()));
+  const DeviceType& device = members.cluster->type_of(members.devices.front());
+  group->generation = generation_of(device);
+  group->clock = clock_of(device);
   FORESHARD_ASSIGN(group->transport, comm::transport_of(members, start));
   if (row.nodes == 1) group->transport.numbers = {};
   for (const comm::Algorithm& algorithm : comm::algorithms()) {

@@ -15,8 +15,11 @@
 /// first a smooth least (a power mean), so that forms that are not the fastest at the start count;
 /// with Cauchy's loss. A generation's start-up times of LL inside a node, which are its launch and
 /// its polling and nothing else, differ from the common ones by a factor that they share (0.5) and
-/// by 0.25 each. Solved by Levenberg and Marquardt's method (Ceres), on numbers within bounds.
-/// Nothing belongs to one machine or row. The same input gives the same numbers.
+/// by 0.25 each. What a channel of an all-to-all's Simple moves inside a node is what the loads and
+/// stores of one multiprocessor do, so a generation's rate is expected at the common one times its
+/// clock over 2 GHz, which is what GPUs since Hopper run at. Solved by Levenberg and Marquardt's
+/// method (Ceres), on numbers within bounds. Nothing belongs to one machine or row. The same input
+/// gives the same numbers.
 ///
 /// Source: Agarwal, Mierle et al., Ceres Solver 2.1; Barron, "A general and adaptive robust loss
 /// function", CVPR 2019 (Cauchy's); Gelman and Hill, "Data analysis using regression and
@@ -49,6 +52,7 @@ struct PreparedGroup {
   accuracy::MeasuredGroup measured;
   std::string machine, operation;
   std::string generation;          ///< Of the devices; the name of their efficiency file.
+  double clock = 0;                ///< Of the devices, in Hz: clock_of.
   comm::GroupTransport transport;  ///< Of the slowest adapters; "infiniband" inside a node.
   std::vector<Candidate> candidates;
   struct Row {

@@ -6,8 +6,9 @@
 
 namespace foreshard::calibrate {
 
-Distance::Distance(std::size_t count, std::vector<Family> families)
-    : count_(count), families_(std::move(families)) {
+Distance::Distance(std::size_t count, std::vector<Family> families, std::vector<double> apart)
+    : count_(count), families_(std::move(families)), apart_(std::move(apart)) {
+  apart_.resize(count);
   set_num_residuals(static_cast<int>(count));
   for (int i = 0; i < 2; ++i) mutable_parameter_block_sizes()->push_back(static_cast<int>(count));
 }
@@ -21,9 +22,12 @@ bool Distance::Evaluate(const double* const* parameters, double* residuals,
     const double ratio = family.together / family.own;
     const double shared = 1 - 1 / std::sqrt(1 + n * ratio * ratio);
     double mean = 0;
-    for (const std::size_t i : family.members) mean += (parameters[0][i] - parameters[1][i]) / n;
+    const auto difference = [&](std::size_t i) {
+      return parameters[0][i] - parameters[1][i] - apart_[i];
+    };
+    for (const std::size_t i : family.members) mean += difference(i) / n;
     for (const std::size_t i : family.members) {
-      residuals[i] = (parameters[0][i] - parameters[1][i] - shared * mean) / family.own;
+      residuals[i] = (difference(i) - shared * mean) / family.own;
       for (int block = 0; jacobians != nullptr && block < 2; ++block) {
         if (jacobians[block] == nullptr) continue;
         const double sign = block == 0 ? 1 : -1;

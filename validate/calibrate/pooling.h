@@ -22,16 +22,18 @@ struct Family {
 /// Two blocks of `count` numbers: what is left of their differences, in standard deviations. With
 /// d = a - b of a family's n numbers: (d - s mean(d)) / own, s = 1 - 1 / sqrt(1 + n (together /
 /// own)^2), the inverse root of the family's covariance times d.
+/// \param apart  what a - b is expected to be; subtracted from d. Empty: nothing.
 /// \pre The families have each of the `count` numbers once.
 class Distance final : public ceres::CostFunction {
  public:
-  Distance(std::size_t count, std::vector<Family> families);
+  Distance(std::size_t count, std::vector<Family> families, std::vector<double> apart = {});
   bool Evaluate(const double* const* parameters, double* residuals,
                 double** jacobians) const override;
 
  private:
   std::size_t count_;
   std::vector<Family> families_;
+  std::vector<double> apart_;
 };
 
 /// (a - start) / spread of each number of one block.

@@ -64,6 +64,13 @@ bool polls(const comm::FormParameters& form, Field field) {
          field != Field::kHopNetwork && field != Field::kHopEmpty;
 }
 
+// Of an all-to-all's Simple, whose channels copy what a member keeps besides what it sends: loads
+// and stores of their threads.
+bool copies(const comm::FormParameters& form, Field field) {
+  return form.algorithm == "pairwise" && form.protocol == comm::Protocol::kSimple &&
+         field == Field::kChannelRate;
+}
+
 bool runs_ring_primitives(const std::string& algorithm) {
   return algorithm == "ring" || algorithm == "tree" || algorithm == "chain";
 }
@@ -186,6 +193,7 @@ Slots::Slots(const comm::Parameters& start) : start_(start) {
       if (is_part_of_link(field)) bounds.high *= data_on_the_wire(form.protocol);
       all_.push_back({.name = place->first,
                       .polls = polls(form, field),
+                      .per_cycle = copies(form, field),
                       .start = std::clamp(value, bounds.low, bounds.high),
                       .low = bounds.low,
                       .high = bounds.high,

@@ -40,6 +40,9 @@ struct Slot {
   /// A start-up time that is the GPU's alone (launch, polling of flags), without fence or network:
   /// those of one generation move together (collective_fit.h).
   bool polls = false;
+  /// What the loads and stores of one multiprocessor move in a second: it goes with its clock
+  /// (collective_fit.h).
+  bool per_cycle = false;
   double start = 0;  ///< Before any data.
   double low = 0;    ///< Bounds.
   double high = 0;

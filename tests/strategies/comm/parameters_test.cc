@@ -200,6 +200,29 @@ TEST(Parameters, MessagesThatCommandsCarryTakeLonger) {
   EXPECT_NEAR(time(0_B, true) - time(0_B, false), -21, 1e-9);
 }
 
+// Eight nodes of one member each. In an all-to-all a member starts seven messages, of 5 us each,
+// which wait for their way (3 us) and for the receivers' answers (20 us) together; the seven hops
+// of a ring wait one after another.
+TEST(Parameters, MessagesToManyPeersWaitTogether) {
+  const auto waits = [&](CollectiveKind kind, const char* algorithm) {
+    const auto time = [&](Seconds latency, Seconds rendezvous) {
+      Parameters parameters{.name = "test", .forms = {}};
+      FormParameters form;
+      form.algorithm = algorithm;
+      form.hop.network = 5_us;
+      parameters.forms.push_back(form);
+      parameters.transports.push_back({.latency = {.value = latency},
+                                       .rendezvous = {.value = rendezvous},
+                                       .eager_limit = {.value = 1_B}});
+      const auto cluster = rails(8, 1);
+      return predict(kind, 1_GiB, everyone(cluster), parameters)->time / 1_us;
+    };
+    return time(3_us, 20_us) - time(0_s, 0_s);
+  };
+  EXPECT_NEAR(waits(CollectiveKind::kAllToAll, "pairwise"), 23, 1e-3);
+  EXPECT_NEAR(waits(CollectiveKind::kAllGather, "ring"), 7 * 23, 1e-3);
+}
+
 TEST(Parameters, RefuseTwoSetsOfNumbersOfOneTransport) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
                        .overrides = {{"transports.1.name", "efa"}}});

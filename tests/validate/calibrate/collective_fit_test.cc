@@ -100,6 +100,25 @@ TEST(CollectiveFit, WhatItWritesIsWhatTheSimulatorReads) {
   EXPECT_EQ(to_yaml(*read, "# header\n"), text);
 }
 
+// All-reduces tell nothing of what an all-to-all's channel copies: an A100 (1.41 GHz) keeps its
+// clock's part of the common rate, which holds at 2 GHz. A flag beside the data makes LL wait, not
+// copy.
+TEST(CollectiveFit, AChannelsRateGoesWithTheClock) {
+  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start());
+  ASSERT_TRUE(input) << input.error().message;
+  const auto fitted = fit(*input, start());
+  ASSERT_TRUE(fitted) << fitted.error().message;
+  const auto of_common = [&](const std::string& name) {
+    double own = 0;
+    double common = 0;
+    for (const auto& number : fitted->numbers)
+      if (number.name == name) (number.generation.empty() ? common : own) = number.value;
+    return own / common;
+  };
+  EXPECT_NEAR(of_common("pairwise Simple rate of a channel"), 19.5e12 / (2 * 64 * 108) / 2e9, 1e-3);
+  EXPECT_NEAR(of_common("pairwise LL rate of a channel"), 1, 1e-3);
+}
+
 TEST(CollectiveFit, EveryGenerationOfTwoMachinesIsInBothHalves) {
   const auto input = read_input(
       {written(kHeader + rows_of("A", "A100-SXM4-80GB") + rows_of("B", "A100-SXM4-80GB") +

@@ -30,6 +30,13 @@ TEST(Distance, IsThatOfTheCovariance) {
   EXPECT_NEAR(squared(kDistance, {5, 6, 7}, {5, 6, 7}), 0.0, 1e-12);
 }
 
+// The second number is expected 3 above: 4 is 1 off, half a standard deviation.
+TEST(Distance, IsFromWhereTheNumbersAreExpected) {
+  const Distance distance(3, {{.members = {0, 1, 2}, .own = 2, .together = 0}}, {0, 3, 0});
+  EXPECT_NEAR(squared(distance, {5, 9, 7}, {5, 5, 7}), 0.25, 1e-12);
+  EXPECT_NEAR(squared(distance, {5, 8, 7}, {5, 5, 7}), 0, 1e-12);
+}
+
 TEST(Distance, KnowsItsSlopes) {
   std::array<double, 3> a{0.3, -0.2, 0.8};
   std::array<double, 3> b{0.1, 0.5, -0.4};
