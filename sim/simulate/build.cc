@@ -57,7 +57,7 @@ class Writer {
       return write_messages(n, activity, what.communicator, std::get<Communication>(task.body));
     }
     const ActivityId id = workload_.add_activity(activity);
-    join(n, id, id);
+    join(n, activity.release_from, id, id);
     return {};
   }
 
@@ -112,7 +112,8 @@ class Writer {
   // An activity that carries no instance.
   void pad_carried() { carried_begin_.push_back(static_cast<std::uint32_t>(carried_.size())); }
 
-  void join(std::size_t n, ActivityId begins, ActivityId ends) {
+  // What it is released from it waits for anyway.
+  void join(std::size_t n, ActivityId release_from, ActivityId begins, ActivityId ends) {
     first_[n] = begins;
     last_[n] = ends;
     for (const ActivityId before : extra_predecessors_) workload_.add_edge(before, begins);
@@ -121,8 +122,10 @@ class Writer {
       carried_.push_back(one);
       const auto c = static_cast<std::size_t>(one.device_class);
       for (const std::int32_t before :
-           issued_.expansions[c]->predecessors(static_cast<std::size_t>(one.instance)))
-        workload_.add_edge(end_of(one.device_class, before), begins);
+           issued_.expansions[c]->predecessors(static_cast<std::size_t>(one.instance))) {
+        const ActivityId from = end_of(one.device_class, before);
+        if (from != release_from) workload_.add_edge(from, begins);
+      }
     }
   }
 
@@ -145,7 +148,7 @@ class Writer {
                        }));
       ends = written;
     }
-    join(n, begins, ends);
+    join(n, start.release_from, begins, ends);
     for (std::size_t id = begins.index() + 1; id < workload_.activity_count(); ++id) pad_carried();
     return {};
   }

@@ -25,6 +25,10 @@ class ChainFinder {
 
   Chains run() {
     for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (is_end_of_another(i)) {
+        chains_.head[i] = chains_.head[static_cast<std::size_t>(expansion_.predecessors(i)[0])];
+        chains_.part[i].begin = 1;
+      }
       if (!items_[i].is_kernel) continue;
       if (continues(i)) {
         chains_.head[i] = static_cast<std::int32_t>(members_.front());
@@ -40,6 +44,14 @@ class ChainFinder {
   }
 
  private:
+  bool is_end_of_another(std::size_t i) const {
+    const program::Instance& sync = expansion_.instances[i];
+    const auto before = expansion_.predecessors(i);
+    if (sync.stream >= 0 || before.size() != 1) return false;
+    const program::Instance& task = expansion_.instances[static_cast<std::size_t>(before[0])];
+    return task.host_sync == sync.host_sync && task.host_offset >= sync.host_offset;
+  }
+
   bool continues(std::size_t i) const {
     if (members_.empty()) return false;
     const auto before = expansion_.predecessors(i);

@@ -8,6 +8,9 @@
 ///    and no kernel runs faster than alone.
 /// Then start and end of the chain are exact whatever else runs. Within it, time is shared out in
 /// proportion to work: exact unless something else on the device slowed a part of the chain.
+///
+/// A Sync that waits for one task alone, with nothing launched since, takes no time of its own: it
+/// is the end of that task, and begins no activity either.
 #pragma once
 
 #include <cstdint>

@@ -262,22 +262,28 @@ Prediction described(const ClusterView& cluster, const Program& program, const F
 // one with the least room.
 void add_classes(const ClusterView& cluster, const Program& program, const Prepared& ready,
                  const engine::Timeline& times, const engine::Timeline& shown,
-                 Prediction& prediction) {
+                 const SimulateOptions& options, Prediction& prediction) {
   const program::Expander expander(program);
   const BuiltWorkload& built = ready.built;
   double least_room = std::numeric_limits<double>::infinity();
-  Seconds latest = Seconds::from_base(-1);
-  for (std::size_t c = 0; c < ready.folding.rank_representative.size(); ++c) {
+  std::vector<Seconds> finish(ready.folding.rank_representative.size());
+  for (std::size_t c = 0; c < finish.size(); ++c) finish[c] = finish_of(built, shown, c);
+  const auto last = static_cast<std::size_t>(std::ranges::max_element(finish) - finish.begin());
+  for (std::size_t c = 0; c < finish.size(); ++c) {
     const std::int32_t rank = ready.folding.rank_representative[c];
     const auto& role = program.roles[at(built.role_of_class[c])];
     DeviceClass of{.role = role.name,
                    .representative = rank,
                    .count = ready.folding.rank_count[c],
                    .device = device_of(program, rank),
-                   .finish = finish_of(built, shown, c),
-                   .breakdown = breakdown_of(program, built, shown, c, prediction.step),
-                   .kernels = kernel_times_of(program, built, shown, c),
+                   .finish = finish[c],
+                   .breakdown = {},
+                   .kernels = {},
                    .memory = memory_of(program, expander, built, times, c)};
+    if (options.every_class) of.kernels = kernel_times_of(program, built, shown, c);
+    if (options.every_class || c == last)
+      of.breakdown = breakdown_of(program, built, shown, c, prediction.step);
+    if (c == last) prediction.breakdown = of.breakdown;
     const std::int64_t instances = std::ssize(built.expansions[c]->instances);
     prediction.tasks += instances;
     prediction.total_tasks += instances * of.count;
@@ -287,10 +293,6 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
       least_room = room;
       prediction.worst_memory = static_cast<std::int32_t>(c);
       prediction.memory_capacity = capacity;
-    }
-    if (of.finish > latest) {
-      latest = of.finish;
-      prediction.breakdown = of.breakdown;
     }
     prediction.classes.push_back(std::move(of));
   }
@@ -312,7 +314,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   Prediction prediction = described(cluster, program, folding, options);
   prediction.step = prediction.low = prediction.high = times.makespan;
   prediction.events = times.events;
-  add_classes(cluster, program, ready, times, shown, prediction);
+  add_classes(cluster, program, ready, times, shown, options, prediction);
   if (times.complete) {
     add_throughput(cluster, program, prediction);
     auto path = critical_path_of(program, built, times);

@@ -43,6 +43,8 @@ struct SimulateOptions {
                           ///< but for the times of tasks inside a slowed chain.
   bool timeline = false;  ///< Keep every task's times, for traces.
   bool critical_path = true;
+  bool every_class = true;  ///< Breakdown and kernel times of each class of devices; otherwise the
+                            ///< breakdown of the one that ends last alone.
   /// Most memory that the simulated tasks may take, as estimated before they are written out
   /// (memory_limit.h). Infinite: no limit.
   Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());

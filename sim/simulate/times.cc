@@ -7,8 +7,8 @@ Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times,
   const Seconds start = times.start[first_activity(built, device_class, instance).index()];
   const double part = built.part[device_class][instance].begin;
   if (part == 0) return start;
-  return start +
-         part * (times.finish[last_activity(built, device_class, instance).index()] - start);
+  const Seconds finish = times.finish[last_activity(built, device_class, instance).index()];
+  return part == 1 ? finish : start + part * (finish - start);
 }
 
 Seconds end_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t device_class,

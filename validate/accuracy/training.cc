@@ -92,9 +92,9 @@ class Row {
   }
 
   Result<Predicted> simulated(const Trial& trial) const {
-    auto prediction =
-        sim::simulate(cluster_, trial.program, communication_,
-                      {.critical_path = false, .reserve = reserve_of(trial.strategy)});
+    auto prediction = sim::simulate(
+        cluster_, trial.program, communication_,
+        {.critical_path = false, .every_class = false, .reserve = reserve_of(trial.strategy)});
     if (prediction) {
       sim::Prediction known = *std::move(prediction);
       study::set_interval(known, *setting_.strategy.framework, errors_);

@@ -173,6 +173,32 @@ TEST(Coalescing, ChangesNothingButTimesWithinAChain) {
   }
 }
 
+// Where the host waits for each kernel, most Syncs are the ends of kernels: no time changes.
+TEST(Coalescing, ChangesNothingWhereTheHostWaits) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(12000 + seed);
+    auto training = random_training(random, 32);
+    if (training.strategy.virtual_stages > 1) continue;  // refused where transfers block
+    training.strategy.framework.value.blocking_launches = true;
+    SCOPED_TRACE("seed " + std::to_string(12000 + seed) + ": " + describe(training));
+    const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
+    const Program program = lowered(training);
+    const auto coalesced = run(cluster, program, {.timeline = true});
+    const auto plain = run(cluster, program, {.coalesce = false, .timeline = true});
+    EXPECT_LT(relative(coalesced.step, plain.step), 1e-9);
+    EXPECT_EQ(coalesced.events, plain.events);
+    ASSERT_EQ(coalesced.timeline.size(), plain.timeline.size());
+    for (std::size_t i = 0; i < plain.timeline.size(); ++i) {
+      EXPECT_LT(relative(coalesced.timeline[i].start, plain.timeline[i].start), 1e-9);
+      EXPECT_LT(relative(coalesced.timeline[i].finish, plain.timeline[i].finish), 1e-9);
+    }
+    ASSERT_EQ(coalesced.classes.size(), plain.classes.size());
+    for (std::size_t c = 0; c < plain.classes.size(); ++c)
+      expect_equal(coalesced.classes[c].breakdown, plain.classes[c].breakdown, plain.step);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 // Without a host, each task of the path begins when the one before ends, from 0 to the end.
 TEST(CriticalPath, IsContiguous) {
   for (unsigned seed = 0; seed < 60; ++seed) {

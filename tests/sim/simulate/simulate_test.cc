@@ -143,6 +143,46 @@ TEST(Simulate, TheHostWaitsAtASync) {
   expect_time(prediction.breakdown.host, 35_us);
 }
 
+// Each kernel waited for: 5 + 40, 5 + 4. The Syncs are the ends of the kernels, one activity each
+// with them or not; the last waits for launches as well: two of them since the one before.
+TEST(Simulate, ASyncIsTheEndOfTheTaskThatItWaitsFor) {
+  const auto wait = [](const std::string& name, std::int32_t task) {
+    program::Task sync{.name = name, .body = program::Sync{}};
+    sync.after = {task};
+    return sync;
+  };
+  auto program = every_rank(
+      1, {kernel("a", 10 * kMillion), wait("after a", 0), kernel("b", kMillion), wait("after b", 2),
+          kernel("c", kMillion), kernel("d", kMillion), wait("after c", 4)});
+  program.launch_time = 5_us;
+  for (const bool coalesce : {false, true}) {
+    SCOPED_TRACE(coalesce);
+    const auto prediction = run(star(1), program, {.coalesce = coalesce, .timeline = true});
+    expect_time(prediction.step, 68_us);
+    expect_time(prediction.breakdown.host, 16_us);  // 5 before each, 1 before the last
+    ASSERT_EQ(prediction.timeline.size(), 7u);
+    for (const std::size_t sync : {1u, 3u}) {
+      EXPECT_EQ(prediction.timeline[sync].start, prediction.timeline[sync - 1].finish);
+      EXPECT_EQ(prediction.timeline[sync].finish, prediction.timeline[sync - 1].finish);
+    }
+    expect_time(prediction.timeline[6].finish, 64_us);  // 54 + 2 launches; c ended at 63
+    EXPECT_EQ(prediction.critical_path.size(), 4u);
+  }
+}
+
+// The breakdown is that of the class which ends last, whether others have one or not.
+TEST(Simulate, OneClassCanBeEnoughForABreakdown) {
+  const auto program = each_rank({{kernel("a", 10 * kMillion), send(1, 1_MB, kFirst, {0})},
+                                  {receive(0, 1_MB, kFirst), kernel("b", 2 * kMillion, {0})}});
+  const auto every = run(star(2), program);
+  const auto last = run(star(2), program, {.every_class = false});
+  EXPECT_EQ(last.breakdown.bubble, every.breakdown.bubble);
+  EXPECT_EQ(last.classes[1].breakdown.compute, every.classes[1].breakdown.compute);
+  EXPECT_EQ(last.classes[0].finish, every.classes[0].finish);
+  EXPECT_GT(every.classes[0].breakdown.compute, 0_s);
+  EXPECT_EQ(last.classes[0].breakdown.compute, 0_s);
+}
+
 // Rank 1 waits 40 us for rank 0 (bubble), 11 us for the transfer, computes 8 us. Rank 0 is done
 // after 51 us and idle for the rest.
 TEST(Simulate, WaitingForAnotherStageIsBubble) {
