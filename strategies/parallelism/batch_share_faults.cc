@@ -9,6 +9,7 @@
 
 #include "strategies/parallelism/internal/faults.h"
 #include "strategies/parallelism/pipeline.h"
+#include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard {
 namespace {
@@ -17,7 +18,8 @@ namespace {
 std::string_view meeting_of(const Strategy& strategy) {
   if (strategy.expert_ways() > 1)
     return "data-parallel ranks exchange the tokens of each micro-batch with their experts";
-  if (strategy.zero_stage >= 2)
+  const StateSharding states = state_sharding(strategy);
+  if (states.cuts_parameters || states.reduce == StateSharding::Reduce::kEveryMicroBatch)
     return "ranks that share gradients or parameters (ZeRO 2 and 3) meet in each micro-batch";
   if (strategy.shard_replicas > 1) return "ranks of several sets of shards are not modelled";
   return {};
@@ -42,7 +44,8 @@ void batch_share_faults(const Strategy& strategy, std::vector<StrategyFault>& fa
     return fault("all ranks take as many, as they do without this key", "leave it out");
   if (const auto meeting = meeting_of(strategy); !meeting.empty())
     return fault(fmt::format("{}, so they cannot take unequal numbers", meeting),
-                 "leave it out, or set expert_parallel: 1, shard_replicas: 1 and zero_stage: 1");
+                 "leave it out, or let data-parallel ranks share no more than the optimizer's "
+                 "state");
   const std::int64_t ranks = strategy.data_parallel / groups;
   const std::int64_t sum = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
   const std::int64_t batch = ranks * strategy.micro_batch * sum;
