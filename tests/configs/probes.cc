@@ -264,11 +264,14 @@ Probes<ClusterConfig> probes_of(const ClusterConfig*, const std::string&) {
 }
 
 Probes<Transport> probes_of(const Transport*, const std::string&) {
-  return {[](const Transport& transport) {
-    ClusterConfig config = cluster_of(2, from_catalogue<NodeConfig>("hgx-a100-efa"));
-    config.node->value.nics->transport = {transport, ""};
-    return collectives_on(config, nccl());
-  }};
+  const auto on = [](std::int64_t nodes, const char* node) {
+    return [nodes, node](const Transport& transport) {
+      ClusterConfig config = cluster_of(nodes, from_catalogue<NodeConfig>(node));
+      config.node->value.nics->transport = {transport, ""};
+      return collectives_on(config, nccl());
+    };
+  };
+  return {on(2, "hgx-a100-efa"), on(16, "dgx-h100")};
 }
 
 Probes<Model> probes_of(const Model*, const std::string&) {
