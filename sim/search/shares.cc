@@ -61,6 +61,7 @@ std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& m
     if (left % fast_ranks != 0) continue;
     const std::int64_t many = left / fast_ranks;
     std::vector<std::int64_t> by_rank;
+    by_rank.reserve(speeds.size());
     for (const double speed : speeds) by_rank.push_back(speed == fast ? many : few);
     Strategy one = strategy;
     one.batch_shares = in_groups(by_rank);
@@ -71,6 +72,7 @@ std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& m
   std::ranges::stable_sort(found, {}, &std::pair<double, Strategy>::first);
   if (found.size() > most) found.resize(most);
   std::vector<Strategy> strategies;
+  strategies.reserve(found.size());
   for (auto& [time, one] : found) strategies.push_back(std::move(one));
   return strategies;
 }
