@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace foreshard {
 namespace {
 
@@ -17,9 +19,8 @@ std::string unknown_in(const std::vector<std::string>& names,
                        std::span<const std::string_view> known) {
   for (const std::string& name : names) {
     if (std::ranges::find(known, name) != known.end()) continue;
-    std::string list;
-    for (const std::string_view one : known) list += (list.empty() ? "" : ", ") + std::string(one);
-    return "unknown '" + name + "'; there are " + list;
+    return "unknown '" + name + "'; there are " +
+           join(std::vector<std::string>(known.begin(), known.end()));
   }
   return {};
 }

@@ -356,6 +356,7 @@ class Estimator::Tables {
   static std::vector<std::vector<foreshard::Part>> parts_in(
       const std::vector<Recomputation>& ways) {
     std::vector<std::vector<foreshard::Part>> parts;
+    parts.reserve(ways.size());
     for (const Recomputation& way : ways)
       parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::Part>{} : way.parts);
     return parts;

@@ -234,6 +234,7 @@ std::string difference_text(const Simulated& first, const Simulated& one) {
   constexpr std::size_t kMostParts = 3;
   constexpr double kLeast = 0.02;  // of what it is behind, or of the first one's step
   std::vector<std::pair<Seconds, std::string_view>> parts;
+  parts.reserve(std::size(kParts));
   for (const Part& part : kParts)
     parts.emplace_back(one.breakdown.*part.time - first.breakdown.*part.time, part.label);
   const auto size = [](Seconds time) { return std::max(time, -time); };
@@ -418,10 +419,10 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
       "rank,time_s,estimate_s,bound_s,model_tflops_per_gpu,mfu,peak_bytes,headroom_bytes,fits,"
       "dominant_overhead";
   const auto varies = [](const std::string& key) { return key != "global_batch"; };
-  Strategy offloading;  // whose knobs are all there are
-  offloading.offload_parameters = true;
-  offloading.batch_shares = {1};
-  const Json columns = knobs_of(offloading);
+  Strategy everything;  // whose knobs are all there are
+  everything.offload_parameters = true;
+  everything.batch_shares = {1};
+  const Json columns = knobs_of(everything);
   for (const auto& [key, value] : columns.items())
     if (varies(key)) text += "," + key;
   text += ",low_s,high_s,idle_devices\n";

@@ -191,6 +191,8 @@ void add_shares(const study::LoadedStudy& study, const ClusterView& cluster, con
   constexpr std::size_t kMostLookedAt = 256;
   constexpr std::size_t kMostDivided = 6;
   constexpr std::size_t kMostDivisions = 2;
+  const auto rates = rates_of(place, cluster, study.strategy.precision);
+  if (std::ranges::min(rates) == std::ranges::max(rates)) return;
   std::vector<const Candidate*> equal;
   for (const Candidate& one : own)
     if (one.strategy.data_parallel > 1) equal.push_back(&one);
@@ -199,17 +201,21 @@ void add_shares(const study::LoadedStudy& study, const ClusterView& cluster, con
   std::vector<Candidate> unequal;
   std::size_t divided = 0;
   for (const Candidate* base : equal) {
-    if (divided == kMostDivided || deadline.is_over_for_estimates()) break;
-    const auto strategies = with_batch_shares(base->strategy, study.model,
-                                              speeds_of_data_ranks(base->strategy, place, cluster),
-                                              place.pool.size(), kMostDivisions);
+    if (divided == kMostDivided) break;
+    if (deadline.is_over_for_estimates()) {
+      result.partial = true;
+      break;
+    }
+    const auto strategies =
+        with_batch_shares(base->strategy, study.model, rates_of_data_ranks(base->strategy, rates),
+                          place.pool.size(), kMostDivisions);
     divided += strategies.empty() ? 0 : 1;
     for (const Strategy& one : strategies) {
       ++result.considered;
       Candidate candidate{one, base->estimate, base->place, base->order};
       const auto found = simulated(study, cluster, options, candidate);
       if (!found) {
-        ++result.unroutable;
+        if (result.unroutable++ == 0) result.no_route = found.error().message;
       } else if (!found->fits) {
         ++result.too_large;
       } else {

@@ -3,8 +3,12 @@
 /// ones take more micro-batches than the others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "base/units.h"
 
 #include "sim/search/place.h"
 #include "sim/study/study.h"
@@ -13,17 +17,24 @@
 
 namespace foreshard::search {
 
-/// How fast each data-parallel rank's slowest device multiplies matrices, in the order of the
-/// ranks. \pre the place has devices for the strategy's ranks.
-std::vector<double> speeds_of_data_ranks(const Strategy& strategy, const Place& place,
-                                         const ClusterView& cluster);
+/// How fast each device of a place multiplies matrices of that type, in the order of the place.
+std::vector<FlopsPerSecond> rates_of(const Place& place, const ClusterView& cluster, DType dtype);
 
-/// The strategy with the `most` divisions of its batch between data-parallel ranks of two speeds
-/// that end the soonest by these speeds, the soonest first; none where all take as many.
-/// Nothing where there are not two speeds, or the strategy forbids it (batch_shares of
-/// strategy.h). Not tried: three speeds and more.
+/// That of each data-parallel rank's slowest device, in the order of the ranks.
+/// \param rates  of the devices of all ranks, in their order; what is behind them is not used.
+std::vector<FlopsPerSecond> rates_of_data_ranks(const Strategy& strategy,
+                                                std::span<const FlopsPerSecond> rates);
+
+/// The strategy with the `most` divisions of its batch between data-parallel ranks of two rates
+/// that end the soonest by these rates, the soonest first. None where there are not two rates, all
+/// ranks take as many, or the strategy allows no unequal shares.
+/// Not tried: three rates and more; of divisions that the schedule does not do, more than the
+/// kMostDivisionsTried that would end the soonest.
+/// \param rates  of the data-parallel ranks.
+/// \param devices  that ranks may run on.
 std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& model,
-                                        const std::vector<double>& speeds, std::int64_t devices,
-                                        std::size_t most);
+                                        const std::vector<FlopsPerSecond>& rates,
+                                        std::int64_t devices, std::size_t most);
+inline constexpr std::size_t kMostDivisionsTried = 16;
 
 }  // namespace foreshard::search

@@ -7,10 +7,9 @@
 ///     fp8-current   a tensor's, from its maximum    the maximum: 2 read; then as above
 ///     fp8-block     of 128, or of 128 x 128         quantize along rows, and along columns:
 ///                                                   2 read, 1 written each
-///     fp8-rowwise   a row's, and a column's         quantize along rows: 2 read, 1 written; the
-///     maxima
-///                                                   of columns: 2 read; along them: 2 read, 1
-///                                                   written
+///     fp8-rowwise   a row's, and a column's         along rows: 2 read, 1 written; maxima of
+///                                                   columns: 2 read; along these: 2 read,
+///                                                   1 written
 ///     mxfp8         of 32                           both at once: 2 read, 1 + 1 written
 ///     nvfp4         of 16, and a tensor's           the maximum: 2 read;
 ///                                                   along rows: 2 read, 1/2 written;

@@ -51,7 +51,6 @@ class Ranking {
   void refine();
 
  private:
-  bool may_win(const Strategy& strategy);
   void add_one(const Strategy& strategy);
   void add_families(const Strategy& base, bool uneven);
   std::vector<Strategy> cuts_of_family(const Strategy& base);

@@ -11,8 +11,8 @@
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/ir/group.h"
+#include "strategies/program/lower/program_per_rank.h"
 #include "strategies/program/lower/resident.h"
-#include "strategies/program/lower/shared_step.h"
 
 namespace foreshard::lower {
 namespace {
@@ -39,7 +39,7 @@ program::Totals totals_of(const Model& model, const Strategy& strategy) {
 Result<program::Program> lower_shares(const Model& model, const Strategy& strategy,
                                       const LoweredModel& blocks, const LowerOptions& options) {
   std::vector<std::int64_t> shares;
-  SharedStep step;
+  ProgramPerRank step;
   for (const std::int64_t share : strategy.batch_shares) {
     if (std::ranges::find(shares, share) != shares.end()) continue;
     shares.push_back(share);

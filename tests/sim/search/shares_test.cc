@@ -3,10 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdexcept>
-#include <string>
+#include <vector>
 
-#include "tests/base/temporary_folder.h"
+#include "tests/sim/search/written_study.h"
 
 #include "sim/search/search.h"
 #include "sim/simulate/simulate.h"
@@ -18,19 +17,11 @@ namespace {
 
 using testing::ElementsAre;
 
-study::LoadedStudy study_of(const std::string& cluster, const std::string& strategy) {
-  const TemporaryFolder folder;
-  const auto file = folder.write(
-      "study.yaml", "cluster: " + cluster + "\nmodel: llama2-13b\nstrategy: " + strategy + "\n");
-  auto study = study::load_study({.study = file, .sizes_matter = false},
-                                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
+std::vector<FlopsPerSecond> rates(const std::vector<double>& of_ranks) {
+  std::vector<FlopsPerSecond> all;
+  for (const double one : of_ranks) all.push_back(FlopsPerSecond::from_base(1e12 * one));
+  return all;
 }
-
-constexpr const char* kMixed =
-    "{name: mixed, groups: [{node: dgx-a100-80gb}, {node: dgx-h100}], fabric: {kind: "
-    "single-switch}}";
 
 Strategy eight_by_data(std::int64_t data, std::int64_t batch) {
   Strategy strategy;
@@ -43,8 +34,8 @@ Strategy eight_by_data(std::int64_t data, std::int64_t batch) {
 
 // 40 micro-batches on two ranks of speed 1 and two of speed 3: 5 and 15 take 5 time units.
 TEST(BatchShares, AreAsTheSpeeds) {
-  const auto study = study_of(kMixed, "{global_batch: 40}");
-  const std::vector<double> speeds{1, 1, 3, 3};
+  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
+  const auto speeds = rates({1, 1, 3, 3});
   const auto found = with_batch_shares(eight_by_data(4, 40), study.model, speeds, 64, 3);
   ASSERT_EQ(found.size(), 3U);
   EXPECT_THAT(found[0].batch_shares, ElementsAre(5, 15));
@@ -54,34 +45,50 @@ TEST(BatchShares, AreAsTheSpeeds) {
 }
 
 TEST(BatchShares, NameEachRankWhereNeighboursDiffer) {
-  const auto study = study_of(kMixed, "{global_batch: 40}");
-  const auto found = with_batch_shares(eight_by_data(4, 40), study.model, {3, 1, 3, 1}, 64, 1);
+  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
+  const auto found =
+      with_batch_shares(eight_by_data(4, 40), study.model, rates({3, 1, 3, 1}), 64, 1);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_THAT(found[0].batch_shares, ElementsAre(15, 5, 15, 5));
 }
 
-// One rank of four is slow, and 40 = 3 x 13 + 1, 3 x 12 + 4, 3 x 11 + 7.
+// One rank of four has half the rate, and 40 = 3 x 13 + 1, 3 x 12 + 4, 3 x 11 + 7.
 TEST(BatchShares, UseAllOfTheBatch) {
-  const auto study = study_of(kMixed, "{global_batch: 40}");
-  const auto found = with_batch_shares(eight_by_data(4, 40), study.model, {2, 2, 1, 2}, 64, 9);
+  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
+  const auto found =
+      with_batch_shares(eight_by_data(4, 40), study.model, rates({2, 2, 1, 2}), 64, 9);
   ASSERT_EQ(found.size(), 3U);
   EXPECT_THAT(found[0].batch_shares, ElementsAre(12, 12, 4, 12));
 }
 
 TEST(BatchShares, NeedTwoSpeedsAndRanksThatMeetAtTheEnd) {
-  const auto study = study_of(kMixed, "{global_batch: 40}");
+  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
   Strategy strategy = eight_by_data(4, 40);
-  EXPECT_TRUE(with_batch_shares(strategy, study.model, {1, 1, 1, 1}, 64, 3).empty());
-  EXPECT_TRUE(with_batch_shares(strategy, study.model, {1, 2, 3, 3}, 64, 3).empty());
+  EXPECT_TRUE(with_batch_shares(strategy, study.model, rates({1, 1, 1, 1}), 64, 3).empty());
+  EXPECT_TRUE(with_batch_shares(strategy, study.model, rates({1, 2, 3, 3}), 64, 3).empty());
   strategy.zero_stage = 3;
-  EXPECT_TRUE(with_batch_shares(strategy, study.model, {1, 1, 3, 3}, 64, 3).empty());
+  EXPECT_TRUE(with_batch_shares(strategy, study.model, rates({1, 1, 3, 3}), 64, 3).empty());
+}
+
+// A device of half the speed slows the one data-parallel rank that it is of.
+TEST(BatchShares, GoByTheSlowestDeviceOfARank) {
+  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 8, data_parallel: 2}");
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto of_devices = rates_of({study.pool, {}}, *cluster, DType::kBf16);
+  ASSERT_EQ(of_devices.size(), 16U);
+  EXPECT_EQ(of_devices[0], of_devices[7]);
+  EXPECT_GT(of_devices[8], of_devices[7]);
+  auto devices = rates(std::vector<double>(16, 2));
+  devices[3] = devices[3] / 2;
+  EXPECT_EQ(rates_of_data_ranks(eight_by_data(2, 8), devices), rates({1, 2}));
 }
 
 // On alike devices the step ends with the ranks that take the most, which do what they do where
 // all take as many; the others wait for them.
 TEST(BatchShares, TakeAsLongAsTheLargest) {
-  const auto study =
-      study_of("{extends: two-dgx-h100, name: two}", "{global_batch: 64, framework: megatron-lm}");
+  const auto study = study_of("{extends: two-dgx-h100, name: two}", "llama2-13b",
+                              "{global_batch: 64, framework: megatron-lm}");
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   Strategy strategy = study.strategy;
@@ -105,7 +112,7 @@ TEST(BatchShares, TakeAsLongAsTheLargest) {
 }
 
 TEST(BatchShares, WinWhereReplicasLieOnUnequalNodes) {
-  const auto study = study_of(kMixed, "{global_batch: 64, framework: megatron-lm}");
+  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 64, framework: megatron-lm}");
   SearchOptions options{.simulate = 6, .certify = 0, .front = 0};
   options.space = {.tensor_parallel = {8},
                    .pipeline_parallel = {1},
@@ -125,7 +132,8 @@ TEST(BatchShares, WinWhereReplicasLieOnUnequalNodes) {
 }
 
 TEST(BatchShares, AreNotGivenToASearch) {
-  const auto study = study_of(kMixed, "{global_batch: 8, data_parallel: 2, batch_shares: [5, 3]}");
+  const auto study =
+      study_of(kMixed, "llama2-13b", "{global_batch: 8, data_parallel: 2, batch_shares: [5, 3]}");
   const auto found = run_search(study, {});
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().message, testing::HasSubstr("a search divides the batch itself"));

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "tests/base/temporary_folder.h"
+#include "tests/sim/search/written_study.h"
 
 #include "sim/search/cuts.h"
 #include "sim/search/search.h"
@@ -16,20 +16,6 @@
 namespace foreshard::search {
 namespace {
 
-study::LoadedStudy study_of(const std::string& cluster, const std::string& model,
-                            const std::string& strategy) {
-  const TemporaryFolder folder;
-  const auto file = folder.write(
-      "study.yaml", "cluster: " + cluster + "\nmodel: " + model + "\nstrategy: " + strategy + "\n");
-  auto study = study::load_study({.study = file, .sizes_matter = false},
-                                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  if (!study) throw std::runtime_error(study.error().message);
-  return *std::move(study);
-}
-
-constexpr const char* kMixed =
-    "{name: mixed, groups: [{node: dgx-a100-80gb}, {node: dgx-h100}], fabric: {kind: "
-    "single-switch}}";
 constexpr const char* kWideHead =
     "{name: nineteen, layers: 19, hidden: 4096, heads: 32, ffn: 16384, vocabulary: 256000, "
     "sequence: 2048, tied_embeddings: false}";

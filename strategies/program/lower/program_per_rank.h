@@ -13,7 +13,7 @@
 
 namespace foreshard::lower {
 
-struct SharedStep {
+struct ProgramPerRank {
   /// Of the same mesh, streams and stages (roles), and of operations between ranks with the same
   /// tags as often. At least one.
   std::vector<program::Program> programs{};
@@ -23,6 +23,6 @@ struct SharedStep {
 
 /// One Program in which each rank makes the calls of its own; what all have in common is the first
 /// one's, and `totals` are to be set.
-program::Program joined(SharedStep step);
+program::Program joined(ProgramPerRank step);
 
 }  // namespace foreshard::lower

@@ -1,4 +1,4 @@
-#include "strategies/program/lower/shared_step.h"
+#include "strategies/program/lower/program_per_rank.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ class Blocks {
 
 }  // namespace
 
-Program joined(SharedStep step) {
+Program joined(ProgramPerRank step) {
   Blocks blocks;
   std::vector<std::vector<BlockId>> ids;
   for (std::size_t p = 0; p < step.programs.size(); ++p) {
