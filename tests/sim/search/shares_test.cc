@@ -19,6 +19,7 @@ using testing::ElementsAre;
 
 std::vector<FlopsPerSecond> rates(const std::vector<double>& of_ranks) {
   std::vector<FlopsPerSecond> all;
+  all.reserve(of_ranks.size());
   for (const double one : of_ranks) all.push_back(FlopsPerSecond::from_base(1e12 * one));
   return all;
 }
