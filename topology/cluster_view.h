@@ -170,6 +170,10 @@ class ClusterView {
   bool reduces_in_network() const;
   bool pxn() const;
 
+  /// The cluster with each kind of device at the clocks of the slowest one among `of`, by index
+  /// (clock_spread.h).
+  ClusterView at_clocks_of_slowest(std::span<const std::int32_t> of) &&;
+
   /// The route of a flow. `flow` tells flows between the same devices apart (kEcmpHash).
   /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for; of
   /// the fabric's switches the first time that a switch is entered, but nothing of the kind on

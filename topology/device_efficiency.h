@@ -114,6 +114,9 @@ struct DeviceEfficiency {
   std::map<std::string, AttentionEfficiency> attention_of;
   PassEfficiency passes;
   std::vector<MeasuredKernel> measured{};
+  /// Standard deviation of the clocks that one device of many sustains, as a share of their mean
+  /// (clock_spread.h).
+  yaml::Sourced<double> clock_spread{0, "not given: all alike", yaml::Evidence::kTransferred};
   /// Octaves over which measured kernels correct the model for similar ones; 0: not at all.
   double reach = 0;
 };

@@ -201,6 +201,10 @@ const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
                     "The same of implementations that frameworks name: triton-flash-1, flash-2, "
                     "flash-3, cudnn; with -fp8 behind the name: in fp8.")
           .required("passes", &E::passes, "Memory-bound kernels.")
+          .optional("clock_spread", &E::clock_spread,
+                    "Standard deviation of the clocks that devices of this kind sustain, as a "
+                    "share of their mean: a step waits for the slowest. Default: all alike.",
+                    yaml::non_negative(), yaml::at_most(0.1))
           .optional("measured", &E::measured,
                     "Measured kernels, whose times take the place of the model's.")
           .optional("reach", &E::reach,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 #include <utility>
 
 #include "base/text.h"
@@ -109,6 +110,12 @@ class Row {
   const study::ParameterErrors& errors_;
 };
 
+ClusterView of_slowest_devices(ClusterView cluster) {
+  std::vector<std::int32_t> all(cluster.devices().size());
+  std::iota(all.begin(), all.end(), 0);
+  return std::move(cluster).at_clocks_of_slowest(all);
+}
+
 void fail(Outcome& outcome, const Error& error) {
   outcome.status =
       error.code == Error::Code::kInfeasible ? RowStatus::kInfeasible : RowStatus::kUnsupported;
@@ -165,8 +172,8 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
 
   auto config = cluster_for(setting->cluster, loader);
   if (!config) return fail(outcome, config.error()), outcome;
-  const auto cluster = build_cluster(part && is_short_run(row) ? at_full_clocks(*std::move(config))
-                                                               : *std::move(config));
+  auto cluster = build_cluster(part && is_short_run(row) ? at_full_clocks(*std::move(config))
+                                                         : *std::move(config));
   if (!cluster) return fail(outcome, cluster.error()), outcome;
   if (part) {
     auto prediction = predict_part(row, *part, *setting, *cluster, communication);
@@ -175,6 +182,7 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
     study::set_interval(known, *setting->strategy.framework, errors);
     return set_time(outcome, known), outcome;
   }
+  cluster = of_slowest_devices(*std::move(cluster));
   auto predicted = Row(*setting, *cluster, communication, errors).predict();
   if (!predicted) return fail(outcome, predicted.error()), outcome;
   const sim::Prediction* const prediction = &predicted->prediction;
