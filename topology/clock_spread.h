@@ -9,7 +9,7 @@
 /// where clock_spread is the standard deviation of one device (DeviceEfficiency), and z(n) the
 /// expected largest of n normal values with mean 0 and deviation 1.
 /// Source of z: Blom, "Statistical Estimates and Transformed Beta-Variables" (1958): the quantile of
-/// (n - 0.375) / (n + 0.25); within 0.02 of the exact values.
+/// (n - 0.375) / (n + 0.25); within 0.03 of the exact values.
 /// Not modelled: temperatures of a rack; passes over memory, which hardly differ from device to
 /// device; a placement that puts slow devices where there is little to do; that the slowest of a
 /// single group may be less slow than that of all.

@@ -39,7 +39,8 @@ bool alike(const Attention& a, const Attention& b) {
          a.implementation == b.implementation && a.window == b.window && a.sample == b.sample;
 }
 bool alike(const Pass& a, const Pass& b) {
-  return a.dtype == b.dtype && a.kind == b.kind && a.state_bytes == b.state_bytes;
+  return a.dtype == b.dtype && a.kind == b.kind && a.state_bytes == b.state_bytes &&
+         a.launches == b.launches;
 }
 
 // Squared distance in octaves; nothing for kernels of different kinds.

@@ -37,7 +37,7 @@ std::size_t hash_of(const Attention& a) {
 }
 std::size_t hash_of(const Pass& p) {
   return hash_of(3, {static_cast<std::int64_t>(p.kind), p.rows, p.columns,
-                     static_cast<std::int64_t>(p.dtype), p.state_bytes});
+                     static_cast<std::int64_t>(p.dtype), p.state_bytes, p.launches});
 }
 
 std::string two_decimals(double value) {

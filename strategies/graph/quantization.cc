@@ -12,7 +12,8 @@ std::vector<PassKind> passes_of(Quantization recipe, bool both) {
     case Quantization::kFp8Delayed:
       return {both ? PassKind::kQuantizeTranspose : PassKind::kQuantize};
     case Quantization::kFp8Current:
-      return {PassKind::kReduce, both ? PassKind::kQuantizeTranspose : PassKind::kQuantize};
+      return {PassKind::kZero, PassKind::kReduce, PassKind::kUnary,
+              both ? PassKind::kQuantizeTranspose : PassKind::kQuantize};
     case Quantization::kFp8Block:
       return std::vector<PassKind>(both ? 2 : 1, PassKind::kQuantize);
     case Quantization::kFp8Rowwise:
@@ -62,11 +63,17 @@ DType dtype_of(Quantization recipe) {
 }
 
 std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
-                                   DType from, bool both) {
-  FORESHARD_CHECK(recipe != Quantization::kNone);
+                                   DType from, bool both, std::int64_t experts) {
+  FORESHARD_CHECK(recipe != Quantization::kNone && experts >= 1);
   std::vector<Pass> passes;
-  for (const PassKind kind : passes_of(recipe, both))
-    passes.push_back({.kind = kind, .rows = rows, .columns = columns, .dtype = from});
+  for (const PassKind kind : passes_of(recipe, both)) {
+    const bool is_of_scale = kind == PassKind::kZero || kind == PassKind::kUnary;
+    passes.push_back({.kind = kind,
+                      .rows = is_of_scale ? experts : rows,
+                      .columns = is_of_scale ? 1 : columns,
+                      .dtype = is_of_scale ? DType::kFp32 : from,
+                      .launches = experts});
+  }
   return passes;
 }
 

@@ -230,6 +230,10 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "What the host does for the product of each expert, which is then a launch of "
                     "its own (default: one kernel has the products of all experts).",
                     yaml::non_negative())
+          .optional("expert_pass_time", &Framework::expert_pass_time,
+                    "What the host does for each kernel that quantizes the rows of one expert, "
+                    "where experts' products are launches of their own (default: nothing).",
+                    yaml::non_negative())
           .optional("blocking_launches", &Framework::blocking_launches,
                     "Whether the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).")
           .optional("matrix_units_need_alignment", &Framework::matrix_units_need_alignment,

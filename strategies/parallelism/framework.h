@@ -125,8 +125,10 @@ struct Framework {
   Seconds host_time{};
   /// What the host does for each expert's product, where these are launched one by one; nothing:
   /// one kernel has the products of all experts of a rank.
-  /// Not modelled: as of host_time; what it does for each expert in quantizing.
+  /// Not modelled: as of host_time.
   std::optional<Seconds> expert_product_time{};
+  /// Likewise for each kernel that quantizes one expert's rows (kernel.h, `Pass::launches`).
+  Seconds expert_pass_time{};
   bool blocking_launches = false;  ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
   /// Batched products with rows that are no multiple of 16 bytes run outside the matrix units, as
   /// with cuBLAS before CUDA 11.6.

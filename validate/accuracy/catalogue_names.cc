@@ -87,7 +87,7 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-LM", "Zero Bubble", {"megatron-lm-2022", 0, false, 32000}},
     FrameworkLine{"Megatron-LM", "MegaScale (NSDI", {"megatron-lm-2022", 0, false}},
     FrameworkLine{"Megatron-LM", "mcore 0.8", {"megatron-core-0.8", 0, false}},
-    FrameworkLine{"Megatron-Bridge", "", {"megatron-lm", 0, false}},
+    FrameworkLine{"Megatron-Bridge", "", {"megatron-bridge", 0, false}},
     FrameworkLine{"NeMo", "", {"nemo", 0, false}},
     FrameworkLine{"Megatron", "", {"megatron-lm", 0, false}},
     FrameworkLine{"Pax/", "", {"paxml", 0, false}},

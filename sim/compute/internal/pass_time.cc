@@ -14,7 +14,7 @@ OperatorTime pass_time(const Pass& pass, const DeviceType& device) {
         static_cast<double>(pass.rows) * static_cast<double>(pass.columns) * size_of(DType::kFp8);
   return {.compute = flops_of(pass) / *device.vector_peak,
           .memory = bytes / (*device.memory_bandwidth * share),
-          .floor = *efficiency.floor};
+          .floor = static_cast<double>(pass.launches) * *efficiency.floor};
 }
 
 }  // namespace foreshard::compute

@@ -176,7 +176,8 @@ class BlockBuilder {
   /// Of activations and a parameter.
   TensorId product(OperatorSpec spec) {
     if (quantization_ == Quantization::kNone) return added(std::move(spec));
-    spec.inputs.front() = quantized(spec.inputs.front());
+    spec.inputs.front() =
+        quantized(spec.inputs.front(), spec.settings.has("apart") && spec.settings.flag("apart"));
     spec.settings.set("to", std::string(name_of(options_.dtype)));
     spec.settings.set("recipe", std::string(yaml::name_of(quantization_)));
     return added(std::move(spec));
@@ -185,8 +186,8 @@ class BlockBuilder {
   void quantize(bool on = true) {
     quantization_ = on ? options_.quantization : Quantization::kNone;
   }
-  /// For the products that read `x`: once for all.
-  TensorId quantized(TensorId x) {
+  /// For the products that read `x`: once for all. `apart`: each expert's rows by themselves.
+  TensorId quantized(TensorId x, bool apart) {
     const auto [known, is_new] = quantized_.try_emplace(x);
     if (!is_new) return known->second;
     // What arrives quantized lacks the copy that the gradient of a weight reads.
@@ -196,7 +197,8 @@ class BlockBuilder {
                            .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
                            .inputs = {x},
                            .settings = {{"recipe", std::string(yaml::name_of(quantization_))},
-                                        {"both", !model_.adapters.has_value() && !is_narrow}}});
+                                        {"both", !model_.adapters.has_value() && !is_narrow},
+                                        {"apart", apart}}});
     // What is made again is quantized again.
     const Operator* made = maker_of(x);
     if (made != nullptr && !keeps_results(made->part)) graph_.operators.back().part = made->part;

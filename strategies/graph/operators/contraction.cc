@@ -189,7 +189,9 @@ void letters_backward(Gradients& gradients, const Letters& what,
   if (recipe != Quantization::kNone)
     factor = gradients.add(
         "quantize", "quantized", {dy},
-        {{"recipe", std::string(yaml::name_of(recipe))}, {"both", gradients.wants(1)}})[0];
+        {{"recipe", std::string(yaml::name_of(recipe))},
+         {"both", gradients.wants(1)},
+         {"apart", what.apart}})[0];
   // Of a letter that one input alone has, and that is summed, each place gets the same gradient;
   // such equations are refused when inferred.
   for (std::size_t i = 0; i < 2; ++i) {

@@ -37,7 +37,8 @@ std::vector<Kernel> quantize_kernels_of(const Call& local, const Call&) {
   if (x.dtype == local.outputs[0].dtype) return one_pass(kind, x);  // has its scales
   const auto pass = std::get<Pass>(pass_over(PassKind::kQuantize, x));
   const auto passes = quantize_kernels(*recipe_in(local.settings), pass.rows, pass.columns,
-                                       pass.dtype, local.settings.flag("both"));
+                                       pass.dtype, local.settings.flag("both"),
+                                       local.settings.flag("apart") ? x.shape.front() : 1);
   return {passes.begin(), passes.end()};
 }
 
@@ -99,6 +100,10 @@ OperatorDefinition quantize() {
                        {.name = "both",
                         .fallback = true,
                         .doc = "There is that copy, which gradients of weights read."},
+                       {.name = "apart",
+                        .fallback = false,
+                        .doc = "Each index of the first dimension, an expert, is a tensor of its "
+                               "own with kernels of its own."},
                        {.name = "kept",
                         .fallback = false,
                         .doc = "Operators of the backward pass that read x read this in its place, "

@@ -71,12 +71,13 @@ Kernel attention(const Node& node) {
 }
 
 Kernel pass(const Node& node) {
-  node.fields({"kind", "rows", "columns", "dtype"}, {"state_bytes"});
+  node.fields({"kind", "rows", "columns", "dtype"}, {"state_bytes", "launches"});
   return Pass{.kind = node["kind"].named("pass", find_pass).kind,
               .rows = node["rows"].count(),
               .columns = node["columns"].count(),
               .dtype = dtype_of(node["dtype"]),
-              .state_bytes = node.has("state_bytes") ? node["state_bytes"].index() : 0};
+              .state_bytes = node.has("state_bytes") ? node["state_bytes"].index() : 0,
+              .launches = node.has("launches") ? node["launches"].count() : 1};
 }
 
 class Reader {

@@ -94,6 +94,7 @@ Json json_of(const Pass& pass) {
             {"columns", pass.columns},
             {"dtype", foreshard::name_of(pass.dtype)}};
   if (pass.state_bytes > 0) json["state_bytes"] = pass.state_bytes;
+  if (pass.launches > 1) json["launches"] = pass.launches;
   return json;
 }
 

@@ -167,7 +167,8 @@ std::string describe_kernel(const Attention& a) {
 std::string describe_kernel(const Pass& p) {
   return std::string(traffic_of(p.kind).name) + " " + times(p.rows, p.columns) + " " +
          std::string(name_of(p.dtype)) +
-         (p.state_bytes > 0 ? " of " + std::to_string(p.state_bytes) + " bytes" : "");
+         (p.state_bytes > 0 ? " of " + std::to_string(p.state_bytes) + " bytes" : "") +
+         (p.launches > 1 ? " in " + std::to_string(p.launches) + " launches" : "");
 }
 
 }  // namespace

@@ -172,6 +172,8 @@ struct Pass {
   /// Of kAdam: bytes of an element that are read and written, of its master weight and moments; 0:
   /// 12, all in fp32.
   std::int32_t state_bytes = 0;
+  /// Kernels that share the rows, one after the other: one for each expert. Invariant: >= 1.
+  std::int64_t launches = 1;
   auto operator<=>(const Pass&) const = default;
 };
 

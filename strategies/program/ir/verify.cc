@@ -217,7 +217,7 @@ bool has_sizes(const Attention& a) {
 bool has_sizes(const Pass& pass) {
   constexpr std::int32_t kMostStates = 64;
   const bool has_states = pass.kind == PassKind::kAdam && pass.state_bytes <= kMostStates;
-  return pass.rows >= 0 && pass.columns >= 1 &&
+  return pass.rows >= 0 && pass.columns >= 1 && pass.launches >= 1 &&
          (pass.state_bytes == 0 || (pass.state_bytes > 0 && has_states));
 }
 

@@ -241,8 +241,11 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
             const std::vector<MeshAxis>& mesh) {
   for (Pieces* pass : all_passes(block)) {
     if (strategy.framework->matrix_units_need_alignment) visit_blocks(*pass, leave_matrix_units);
-    if (const auto each = strategy.framework->expert_product_time; each && *each > 0_s)
-      visit_blocks(*pass, [&](Block& tasks) { launch_products(tasks, *each); });
+    const Framework& framework = *strategy.framework;
+    visit_blocks(*pass, [&](Block& tasks) {
+      launch_experts(tasks, framework.expert_product_time.value_or(0_s),
+                     framework.expert_pass_time);
+    });
     if (strategy.expert_ways() > 1 && strategy.expert_ways_in_replica() > 1)
       visit_blocks(*pass, [&](Block& tasks) { join_exchanges(tasks, mesh); });
     if (strategy.token_dispatcher == TokenDispatcher::kDeepEp)

@@ -46,13 +46,19 @@ void leave_matrix_units(program::Block& block) {
   }
 }
 
-void launch_products(program::Block& block, Seconds each) {
+void launch_experts(program::Block& block, Seconds product, Seconds pass) {
+  const auto work_of = [&](const Kernel& kernel) {
+    if (const auto* gemm = std::get_if<Gemm>(&kernel))
+      return gemm->apart ? static_cast<double>(gemm->batch) * product : 0_s;
+    const auto* shared = std::get_if<Pass>(&kernel);
+    if (shared == nullptr || shared->launches == 1) return 0_s;
+    return static_cast<double>(shared->launches) * pass;
+  };
   interleaved(block, [&](const Task& task, std::int32_t) -> std::optional<Task> {
     const auto* kernel = std::get_if<Kernel>(&task.body);
-    const auto* gemm = kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
-    if (gemm == nullptr || !gemm->apart) return std::nullopt;
-    return Task{.name = "launches." + task.name,
-                .body = program::HostWork{static_cast<double>(gemm->batch) * each}};
+    const Seconds work = kernel == nullptr ? 0_s : work_of(*kernel);
+    if (work == 0_s) return std::nullopt;
+    return Task{.name = "launches." + task.name, .body = program::HostWork{work}};
   });
 }
 

@@ -11,9 +11,9 @@ namespace foreshard::lower {
 /// Not modelled: operands that start between two multiples, as views of a larger tensor do.
 void leave_matrix_units(program::Block& block);
 
-/// Lets the host work for `each` product that is launched by itself (Gemm::apart), behind the first
-/// of its batch: the device computes meanwhile.
-void launch_products(program::Block& block, Seconds each);
+/// Lets the host work for each product that is launched by itself (Gemm::apart), and each kernel of
+/// a pass that has several (Pass::launches), behind the first: the device computes meanwhile.
+void launch_experts(program::Block& block, Seconds product, Seconds pass);
 
 /// Lets the host wait for each kernel and collective (CUDA_LAUNCH_BLOCKING=1).
 /// Not modelled: waiting for transfers between pipeline stages, which end when the other stage

@@ -153,18 +153,34 @@ TEST(Quantization, MovesWhatItsRecipeSays) {
     return sum / 1000_B;
   };
   EXPECT_EQ(moved(Quantization::kFp8Delayed), 4);
-  EXPECT_EQ(moved(Quantization::kFp8Current), 6);
+  const double scale = 3 * 4 / 1000.0;  // the maximum set to 0, read; the scale written; in fp32
+  EXPECT_DOUBLE_EQ(moved(Quantization::kFp8Current), 6 + scale);
   EXPECT_EQ(moved(Quantization::kFp8Block), 6);
   EXPECT_EQ(moved(Quantization::kFp8Rowwise), 8);
   EXPECT_EQ(moved(Quantization::kMxFp8), 4);
   EXPECT_EQ(moved(Quantization::kNvFp4), 7);
   // One copy: 2 read, 1 written.
   EXPECT_EQ(moved(Quantization::kFp8Delayed, false), 3);
-  EXPECT_EQ(moved(Quantization::kFp8Current, false), 5);
+  EXPECT_DOUBLE_EQ(moved(Quantization::kFp8Current, false), 5 + scale);
   EXPECT_EQ(moved(Quantization::kFp8Block, false), 3);
   EXPECT_EQ(moved(Quantization::kFp8Rowwise, false), 3);
   EXPECT_EQ(moved(Quantization::kMxFp8, false), 3);
   EXPECT_EQ(moved(Quantization::kNvFp4, false), 4.5);
+}
+
+// Rows of four experts: as many kernels of each kind, over the same rows in all.
+TEST(Quantization, LaunchesKernelsForEachExpert) {
+  const auto whole = quantize_kernels(Quantization::kFp8Current, 80, 100, DType::kBf16);
+  const auto apart = quantize_kernels(Quantization::kFp8Current, 80, 100, DType::kBf16, true, 4);
+  ASSERT_EQ(whole.size(), 4U);  // 0, maximum, scale, copies
+  ASSERT_EQ(apart.size(), 4U);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(whole[i].launches, 1);
+    EXPECT_EQ(apart[i].launches, 4);
+    EXPECT_EQ(apart[i].kind, whole[i].kind);
+  }
+  EXPECT_EQ(apart[1].rows, 80);
+  EXPECT_EQ(apart[2].rows, 4);
 }
 
 // Activations and gradients are gathered after they are cast: half the bytes of a layer. With

@@ -1,0 +1,63 @@
+// The slowest of several devices.
+#include "topology/clock_spread.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <vector>
+
+#include "topology/cluster_builder.h"
+
+namespace foreshard {
+namespace {
+
+DeviceType spread_type(double spread) {
+  DeviceType type{.name = "any"};
+  type.efficiency.value.clock_spread.value = spread;
+  type.efficiency.value.gemm.sustained = 0.9;
+  type.efficiency.value.attention.sustained = 0.8;
+  type.efficiency.value.attention_of["flash-2"].sustained = 1;
+  return type;
+}
+
+// Expected largest of n normal values: Harter, "Expected Values of Normal Order Statistics", 1961,
+// table 1.
+TEST(ClockSpread, ComesNearTheExactOrderStatistics) {
+  EXPECT_EQ(slowest_of(1), 0);
+  EXPECT_NEAR(slowest_of(2), 0.5642, 0.03);
+  EXPECT_NEAR(slowest_of(5), 1.1630, 0.03);
+  EXPECT_NEAR(slowest_of(10), 1.5388, 0.03);
+  EXPECT_NEAR(slowest_of(100), 2.5076, 0.03);
+  EXPECT_NEAR(slowest_of(400), 2.9682, 0.03);
+}
+
+RC_GTEST_PROP(ClockSpread, GrowsWithTheDevices, ()) {
+  const auto devices = *rc::gen::inRange<std::int64_t>(1, 1 << 20);
+  RC_ASSERT(slowest_of(devices) < slowest_of(devices + 1));
+}
+
+TEST(ClockSpread, SlowsProductsAndAttentionAtTheirSustainedClocks) {
+  const DeviceType slow = slowest_of(spread_type(0.02), 8);
+  const double left = 1 - 0.02 * slowest_of(8);
+  EXPECT_DOUBLE_EQ(slow.efficiency->gemm.sustained, 0.9 * left);
+  EXPECT_DOUBLE_EQ(slow.efficiency->attention.sustained, 0.8 * left);
+  EXPECT_DOUBLE_EQ(slow.efficiency->attention_of.at("flash-2").sustained, left);
+}
+
+// Four devices of one kind and one of another: each kind has a slowest one of its own, and a device
+// that does not take part does not count.
+TEST(ClockSpread, CountsTheDevicesOfEachKindThatTakePart) {
+  ClusterView::Builder builder("mixed");
+  const auto one = builder.add_device_type(spread_type(0.02));
+  const auto other = builder.add_device_type(spread_type(0.02));
+  const auto node = builder.add_node();
+  for (const auto type : {one, one, other, one, one, other})
+    builder.add_device(type, "gpu", node);
+  const std::vector<std::int32_t> taking_part{0, 1, 2, 3};
+  const auto cluster = std::move(builder).build().at_clocks_of_slowest(taking_part);
+  EXPECT_DOUBLE_EQ(cluster.device_types()[one.index()].efficiency->gemm.sustained,
+                   0.9 * (1 - 0.02 * slowest_of(3)));
+  EXPECT_EQ(cluster.device_types()[other.index()].efficiency->gemm.sustained, 0.9);
+}
+
+}  // namespace
+}  // namespace foreshard
