@@ -11,7 +11,7 @@ namespace foreshard {
 namespace {
 
 DeviceType spread_type(double spread) {
-  DeviceType type{.name = "any"};
+  DeviceType type{};
   type.efficiency.value.clock_spread.value = spread;
   type.efficiency.value.gemm.sustained = 0.9;
   type.efficiency.value.attention.sustained = 0.8;

@@ -33,12 +33,16 @@ TEST(LeaveMatrixUnits, TakesBatchedProductsOfUnalignedRows) {
   EXPECT_TRUE(stays({.batch = 1, .m = 2048, .n = 2048, .k = 150, .dtype = DType::kFp16}));
 }
 
-// 8 experts of 9 us each, behind their product; what waited for the last product still does.
-TEST(LaunchProducts, KeepsTheHostForEachOfThem) {
+// 8 experts of 9 us each, behind their product; what waited for the last product still does. A pass
+// of 4 kernels keeps the host for 3 us each, one of a single kernel not.
+TEST(LaunchExperts, KeepsTheHostForEachOfThem) {
   Block block{.tasks = {product({.batch = 8, .apart = true}), product({.batch = 8}, {0}),
                         product({.batch = 2, .apart = true}, {0, 1}), product({}, {2})}};
-  launch_products(block, 9_us);
-  ASSERT_EQ(block.tasks.size(), 6u);
+  for (const std::int64_t launches : {4, 1})
+    block.tasks.push_back(Task{.name = "quantize", .body = Kernel{Pass{.launches = launches}}});
+  launch_experts(block, 9_us, 3_us);
+  ASSERT_EQ(block.tasks.size(), 9u);
+  EXPECT_EQ(std::get<program::HostWork>(block.tasks[7].body).time, 12_us);
   EXPECT_EQ(std::get<program::HostWork>(block.tasks[1].body).time, 72_us);
   EXPECT_EQ(std::get<program::HostWork>(block.tasks[4].body).time, 18_us);
   EXPECT_THAT(block.tasks[2].after, ElementsAre(0));

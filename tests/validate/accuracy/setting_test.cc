@@ -522,7 +522,7 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("Megatron-LM fork", "Zero Bubble").vocabulary, 32000);
   EXPECT_EQ(framework_named("NeMo 24.07 / Megatron-Core", "").entry, "nemo");
   EXPECT_EQ(framework_named("NGC Pytorch 25.04, NVIDIA Nemo 25.04", "").entry, "nemo");
-  EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").entry, "megatron-lm");
+  EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").entry, "megatron-bridge");
   EXPECT_FALSE(framework_named("nanotron", "").assumed);
   EXPECT_TRUE(framework_named("MaxText/JAX", "").assumed);
 }
