@@ -27,10 +27,9 @@ DeviceType slowest_of(DeviceType type, std::int64_t devices) {
   return type;
 }
 
-ClusterView ClusterView::at_clocks_of_slowest(std::span<const std::int32_t> of) && {
+ClusterView ClusterView::at_clocks_of_slowest() && {
   std::vector<std::int64_t> members(state_->types.size());
-  for (const std::int32_t device : of)
-    ++members[state_->devices[static_cast<std::size_t>(device)].type.index()];
+  for (const Device& device : state_->devices) ++members[device.type.index()];
   for (std::size_t t = 0; t < members.size(); ++t)
     if (members[t] > 1) state_->types[t] = slowest_of(std::move(state_->types[t]), members[t]);
   return std::move(*this);

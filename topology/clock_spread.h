@@ -2,17 +2,18 @@
 /// Devices of one kind are not equally fast: under one power limit, chips that leak more run at
 /// lower clocks. A training step waits for the slowest of its devices, again and again: tensor-
 /// parallel ranks at each collective, stages at each hand-over, data-parallel ranks at the end.
-/// So each device is taken as the slowest of all that take part is expected to be:
+/// So each device of a cluster is taken as the slowest of its kind there is expected to be:
 ///
 ///     clocks = mean clocks * (1 - clock_spread * z(n))
 ///
 /// where clock_spread is the standard deviation of one device (DeviceEfficiency), and z(n) the
-/// expected largest of n normal values with mean 0 and deviation 1.
-/// Source of z: Blom, "Statistical Estimates and Transformed Beta-Variables" (1958): the quantile of
-/// (n - 0.375) / (n + 0.25); within 0.03 of the exact values.
-/// Not modelled: temperatures of a rack; passes over memory, which hardly differ from device to
-/// device; a placement that puts slow devices where there is little to do; that the slowest of a
-/// single group may be less slow than that of all.
+/// expected largest of n normal values with mean 0 and deviation 1, for n devices of the kind.
+/// Source of z: Blom, "Statistical Estimates and Transformed Beta-Variables" (1958): the quantile
+/// of (n - 0.375) / (n + 0.25); within 0.03 of the exact values.
+///
+/// Not modelled: that the slowest of those that a study uses may be less slow than the cluster's,
+/// or that slow devices are put where there is little to do; temperatures of a rack; passes over
+/// memory, which hardly differ from device to device.
 #pragma once
 
 #include <cstdint>

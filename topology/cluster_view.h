@@ -170,9 +170,8 @@ class ClusterView {
   bool reduces_in_network() const;
   bool pxn() const;
 
-  /// The cluster with each kind of device at the clocks of the slowest one among `of`, by index
-  /// (clock_spread.h).
-  ClusterView at_clocks_of_slowest(std::span<const std::int32_t> of) &&;
+  /// The cluster with each kind of device at the clocks of its slowest one (clock_spread.h).
+  ClusterView at_clocks_of_slowest() &&;
 
   /// The route of a flow. `flow` tells flows between the same devices apart (kEcmpHash).
   /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for; of

@@ -91,7 +91,8 @@ Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const Clus
   ClusterConfig config = study.cluster;
   config.degraded.push_back({.devices = cluster.vertices()[device.vertex.index()].name,
                              .speed = kSlowSpeed * device.speed});
-  return build_cluster(config, study.loader, "cluster");
+  FORESHARD_ASSIGN(auto slow, build_cluster(config, study.loader, "cluster"));
+  return std::move(slow).at_clocks_of_slowest();
 }
 
 // Of each contender; what cannot be estimated is never the fastest.

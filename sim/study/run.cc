@@ -95,7 +95,7 @@ Result<ClusterView> cluster_of(const LoadedStudy& study) {
     config.single_cables = true;
   FORESHARD_ASSIGN(auto cluster, build_cluster(config, study.loader, "cluster"));
   FORESHARD_TRY(without_products(study, cluster));
-  return std::move(cluster).at_clocks_of_slowest(study.pool.devices);
+  return std::move(cluster).at_clocks_of_slowest();
 }
 
 namespace {

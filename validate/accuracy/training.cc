@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <numeric>
 #include <utility>
 
 #include "base/text.h"
@@ -110,12 +109,6 @@ class Row {
   const study::ParameterErrors& errors_;
 };
 
-ClusterView of_slowest_devices(ClusterView cluster) {
-  std::vector<std::int32_t> all(cluster.devices().size());
-  std::iota(all.begin(), all.end(), 0);
-  return std::move(cluster).at_clocks_of_slowest(all);
-}
-
 void fail(Outcome& outcome, const Error& error) {
   outcome.status =
       error.code == Error::Code::kInfeasible ? RowStatus::kInfeasible : RowStatus::kUnsupported;
@@ -182,7 +175,7 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
     study::set_interval(known, *setting->strategy.framework, errors);
     return set_time(outcome, known), outcome;
   }
-  cluster = of_slowest_devices(*std::move(cluster));
+  cluster = (*std::move(cluster)).at_clocks_of_slowest();
   auto predicted = Row(*setting, *cluster, communication, errors).predict();
   if (!predicted) return fail(outcome, predicted.error()), outcome;
   const sim::Prediction* const prediction = &predicted->prediction;
