@@ -187,11 +187,10 @@ void letters_backward(Gradients& gradients, const Letters& what,
   }
   TensorId factor = dy;
   if (recipe != Quantization::kNone)
-    factor = gradients.add(
-        "quantize", "quantized", {dy},
-        {{"recipe", std::string(yaml::name_of(recipe))},
-         {"both", gradients.wants(1)},
-         {"apart", what.apart}})[0];
+    factor = gradients.add("quantize", "quantized", {dy},
+                           {{"recipe", std::string(yaml::name_of(recipe))},
+                            {"both", gradients.wants(1)},
+                            {"apart", what.apart}})[0];
   // Of a letter that one input alone has, and that is summed, each place gets the same gradient;
   // such equations are refused when inferred.
   for (std::size_t i = 0; i < 2; ++i) {
