@@ -16,6 +16,7 @@
 #include "sim/study/run.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/lower/lower.h"
+#include "topology/clock_spread.h"
 #include "topology/cluster_for.h"
 #include "topology/plausibility.h"
 #include "validate/accuracy/outcome.h"
@@ -225,6 +226,9 @@ Probes<DeviceEfficiency> probes_of(const DeviceEfficiency*, const std::string& n
   return {[with](const DeviceEfficiency& efficiency) { return times_of(with(efficiency)); },
           [with](const DeviceEfficiency& efficiency) {
             return collectives_on(two_nodes_of(with(efficiency)), nccl());
+          },
+          [with](const DeviceEfficiency& efficiency) {
+            return times_of(slowest_of(with(efficiency), 8));
           }};
 }
 
@@ -319,15 +323,17 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
     model.hidden = model.heads * 65;  // rows of no multiple of 16 bytes
     return program_text(model, strategy);
   });
-  probes.push_back([](const Framework& framework) {
-    Strategy strategy;
-    strategy.framework = {framework, ""};
-    strategy.data_parallel = strategy.global_batch = 2;
-    Model model = small_model();
-    model.experts = 4;
-    model.experts_per_token = 2;
-    return program_text(model, strategy);
-  });
+  for (const Quantization recipe : {Quantization::kNone, Quantization::kFp8Current})
+    probes.push_back([recipe](const Framework& framework) {
+      Strategy strategy;
+      strategy.framework = {framework, ""};
+      strategy.data_parallel = strategy.global_batch = 2;
+      strategy.quantization = recipe;
+      Model model = small_model();
+      model.experts = 4;
+      model.experts_per_token = 2;
+      return program_text(model, strategy);
+    });
   probes.push_back([](const Framework& framework) {
     sim::Prediction prediction;
     prediction.step = 1_s;
