@@ -1,6 +1,5 @@
 #include "topology/clock_spread.h"
 
-#include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <vector>
 
@@ -11,14 +10,14 @@
 
 namespace foreshard {
 
-double slowest_of(std::int64_t devices) {
+double deviations_of_slowest(std::int64_t devices) {
   FORESHARD_CHECK(devices >= 1);
   const auto n = static_cast<double>(devices);
   return boost::math::quantile(boost::math::normal(), (n - 0.375) / (n + 0.25));
 }
 
 DeviceType slowest_of(DeviceType type, std::int64_t devices) {
-  const double left = 1 - *type.efficiency->clock_spread * slowest_of(devices);
+  const double left = 1 - *type.efficiency->clock_spread * deviations_of_slowest(devices);
   DeviceEfficiency efficiency = *type.efficiency;
   efficiency.gemm.sustained *= left;
   efficiency.attention.sustained *= left;

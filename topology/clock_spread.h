@@ -13,7 +13,8 @@
 ///
 /// Not modelled: that the slowest of those that a study uses may be less slow than the cluster's,
 /// or that slow devices are put where there is little to do; temperatures of a rack; passes over
-/// memory, which hardly differ from device to device.
+/// memory, which hardly differ from device to device. Kernels that an efficiency lists as measured
+/// keep their times.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@
 
 namespace foreshard {
 
-/// z(n). 0 for one device, 1.43 for 8, 3.25 for 1,024.
+/// z(n): 0 for one device, 1.43 for 8, 3.23 for 1,024.
 /// \pre devices >= 1
-double slowest_of(std::int64_t devices);
+double deviations_of_slowest(std::int64_t devices);
 
 /// `type` with the clocks of the slowest of so many.
 DeviceType slowest_of(DeviceType type, std::int64_t devices);

@@ -72,11 +72,12 @@ DType dtype_of(Quantization recipe);
 
 /// What brings a tensor of `rows` x `columns` elements from 16 bits to what products read: `both`
 /// with the copy along the other dimension, which the gradient of a weight reads. The rows of each
-/// of `experts` are a tensor of their own.
-/// Of a scale by tensor from its own maximum: a kernel that sets the maximum to 0, the maximum, the
-/// scale from it, the copy. Source: NVIDIA/TransformerEngine, transformer_engine/common/recipe/
+/// of `experts` are a tensor of their own, with kernels of its own.
+/// fp8-current takes four kernels: one sets the maximum to 0, one finds it, one makes the scale,
+/// one copies. Source: NVIDIA/TransformerEngine, transformer_engine/common/recipe/
 /// current_scaling.cu (zero_amax_kernel, amax_kernel, compute_scale_from_amax_kernel).
-/// Not modelled: kernels that quantize for several experts, which later versions have.
+/// Not modelled: kernels that quantize for several experts, which later versions have; that
+/// compiled casts (torchao) need fewer.
 /// \pre `recipe` is not kNone, `experts` >= 1.
 std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
                                    DType from, bool both = true, std::int64_t experts = 1);

@@ -21,22 +21,22 @@ DeviceType spread_type(double spread) {
 // Expected largest of n normal values: Harter, "Expected Values of Normal Order Statistics", 1961,
 // table 1.
 TEST(ClockSpread, ComesNearTheExactOrderStatistics) {
-  EXPECT_EQ(slowest_of(1), 0);
-  EXPECT_NEAR(slowest_of(2), 0.5642, 0.03);
-  EXPECT_NEAR(slowest_of(5), 1.1630, 0.03);
-  EXPECT_NEAR(slowest_of(10), 1.5388, 0.03);
-  EXPECT_NEAR(slowest_of(100), 2.5076, 0.03);
-  EXPECT_NEAR(slowest_of(400), 2.9682, 0.03);
+  EXPECT_EQ(deviations_of_slowest(1), 0);
+  EXPECT_NEAR(deviations_of_slowest(2), 0.5642, 0.03);
+  EXPECT_NEAR(deviations_of_slowest(5), 1.1630, 0.03);
+  EXPECT_NEAR(deviations_of_slowest(10), 1.5388, 0.03);
+  EXPECT_NEAR(deviations_of_slowest(100), 2.5076, 0.03);
+  EXPECT_NEAR(deviations_of_slowest(400), 2.9682, 0.03);
 }
 
 RC_GTEST_PROP(ClockSpread, GrowsWithTheDevices, ()) {
   const auto devices = *rc::gen::inRange<std::int64_t>(1, 1 << 20);
-  RC_ASSERT(slowest_of(devices) < slowest_of(devices + 1));
+  RC_ASSERT(deviations_of_slowest(devices) < deviations_of_slowest(devices + 1));
 }
 
 TEST(ClockSpread, SlowsProductsAndAttentionAtTheirSustainedClocks) {
   const DeviceType slow = slowest_of(spread_type(0.02), 8);
-  const double left = 1 - 0.02 * slowest_of(8);
+  const double left = 1 - 0.02 * deviations_of_slowest(8);
   EXPECT_DOUBLE_EQ(slow.efficiency->gemm.sustained, 0.9 * left);
   EXPECT_DOUBLE_EQ(slow.efficiency->attention.sustained, 0.8 * left);
   EXPECT_DOUBLE_EQ(slow.efficiency->attention_of.at("flash-2").sustained, left);
@@ -51,7 +51,7 @@ TEST(ClockSpread, CountsTheDevicesOfEachKind) {
   for (const auto type : {one, one, other, one, one}) builder.add_device(type, "gpu", node);
   const auto cluster = std::move(builder).build().at_clocks_of_slowest();
   EXPECT_DOUBLE_EQ(cluster.device_types()[one.index()].efficiency->gemm.sustained,
-                   0.9 * (1 - 0.02 * slowest_of(4)));
+                   0.9 * (1 - 0.02 * deviations_of_slowest(4)));
   EXPECT_EQ(cluster.device_types()[other.index()].efficiency->gemm.sustained, 0.9);
 }
 

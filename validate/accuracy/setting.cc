@@ -251,11 +251,14 @@ class Mapping {
         is_rack && !contains(row_.notes, "recipe") && contains(row_.framework, "Megatron-Bridge");
     return is_open ? number_after(row_.source, "NeMo container 26.").value_or(0) : 0;
   }
-  // So did those of September 2025 that drop tokens, on Blackwell: their experts' slots are fixed.
-  // Source: the same folder, configs/qwen3/workload_base_configs.py at 0fa501ac.
+  // Whether the host launches the whole step at once. Recipes that drop tokens do on B200 and
+  // GB200: the slots of their experts are fixed.
+  // Source: scripts/performance/configs/qwen3/workload_base_configs.py at 0fa501ac.
   bool is_one_graph() const {
-    return contains(row_.notes, "cuda_graph_impl=full_iteration") || month_of_rack_recipe() >= 6 ||
-           (contains(row_.notes, "tokendrop") && contains(row_.gpu, "B200"));
+    const bool drops = contains(row_.notes, "tokendrop") && contains(row_.gpu, "B200") &&
+                       contains(row_.framework, "Megatron-Bridge");
+    return drops || contains(row_.notes, "cuda_graph_impl=full_iteration") ||
+           month_of_rack_recipe() >= 6;
   }
 
   // HybridEP is taken as DeepEP: on Blackwell the rates are its own.

@@ -161,8 +161,12 @@ class Planner {
 
   void add(const Program& program, const program::Role& role, const Task& task) {
     if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
-      const auto* pass = std::get_if<Pass>(kernel);
-      if (pass == nullptr || pass->rows > 0) kernels_.insert(*kernel);
+      Kernel single = *kernel;
+      if (auto* pass = std::get_if<Pass>(&single)) {
+        if (pass->rows == 0) return;
+        pass->launches = 1;  // as it is replayed
+      }
+      kernels_.insert(std::move(single));
       return;
     }
     const auto* what = std::get_if<Communication>(&task.body);

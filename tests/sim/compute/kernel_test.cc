@@ -156,6 +156,8 @@ TEST(Kernel, IsDescribed) {
             "attention_fwd 1x2/2 seq 8x8 dim 5/3 causal window 4 bf16");
   EXPECT_EQ(describe(Pass{.kind = PassKind::kRmsNormForward, .rows = 4, .columns = 5}),
             "rms_norm_fwd 4x5 bf16");
+  EXPECT_EQ(describe(Pass{.kind = PassKind::kQuantize, .rows = 4, .columns = 5, .launches = 2}),
+            "quantize 4x5 bf16 in 2 launches");
 }
 
 TEST(Kernel, AttentionImplementationsHaveNames) {

@@ -330,6 +330,12 @@ TEST(PassTime, IsBytesOverWhatThePassReaches) {
   EXPECT_DOUBLE_EQ(us(gelu.memory), 16.0);
 }
 
+// 8 us of memory traffic, whoever moves it, and 2 us for each of four kernels.
+TEST(PassTime, OfSeveralLaunchesHasTheFloorOfEach) {
+  const Pass pass{.kind = PassKind::kBiasAdd, .rows = 1'000'000, .launches = 4};
+  EXPECT_DOUBLE_EQ(us(burst(pass, toy_device()).total()), 16.0);
+}
+
 TEST(OperatorTime, OfNothingIsTheFloor) {
   EXPECT_DOUBLE_EQ(us(burst(Gemm{.m = 0, .n = 1, .k = 1}, toy_device()).total()), 2.0);
   EXPECT_DOUBLE_EQ(us(burst(Attention{.query_length = 0}, toy_device()).total()), 3.0);

@@ -151,7 +151,12 @@ class Draw {
                          one_of<Direction>(2),
                          dtype};
       default:
-        return Pass{one_of<PassKind>(static_cast<int>(PassKind::kZero) + 1), size(), size(), dtype};
+        return Pass{one_of<PassKind>(static_cast<int>(PassKind::kZero) + 1),
+                    size(),
+                    size(),
+                    dtype,
+                    0,
+                    size()};
     }
   }
   Group group() {

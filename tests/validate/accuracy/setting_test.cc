@@ -187,6 +187,19 @@ TEST_F(SettingOf, WhoWaitsForCountsOfTokens) {
   row.notes = "cuda_graph_impl=full_iteration; x";
   EXPECT_FALSE(of(row).strategy.framework->counts_tokens_on_host);
   EXPECT_EQ(of(row).strategy.framework->host_time, 0_s);
+  EXPECT_EQ(of(row).strategy.framework->expert_pass_time, 0_s);
+}
+
+// Recipes that drop tokens know the slots of their experts; on Blackwell the step is one graph.
+TEST_F(SettingOf, RecipesThatDropTokens) {
+  TrainingRow row = row_of_experts();
+  row.framework = "Megatron-Bridge (NeMo 25.09)";
+  row.notes = "variant: tokendrop";
+  EXPECT_FALSE(of(row).strategy.framework->counts_tokens_on_host);
+  EXPECT_GT(of(row).strategy.framework->host_time, 0_s);
+  row.gpu = "B200";
+  row.gpu_mem_gb = {};
+  EXPECT_EQ(of(row).strategy.framework->host_time, 0_s);
 }
 
 // Of rows without their recipe: by the month of the container.

@@ -81,6 +81,23 @@ TEST(Plan, HasEveryKernelAndCollectiveOnceARound) {
   EXPECT_FALSE(same);
 }
 
+// A replay runs a pass of several launches as one kernel: so it is measured.
+TEST(Plan, MeasuresAPassOfSeveralLaunchesAsOne) {
+  Program program = sample();
+  program.blocks[0].tasks[0].body =
+      Kernel{Pass{.kind = PassKind::kQuantize, .rows = 64, .columns = 64, .launches = 4}};
+  const auto plan = microbenchmarks({program}, {.step = 40_ms, .fewest = 1});
+  ASSERT_TRUE(plan) << plan.error().message;
+  int passes = 0;
+  for (const auto& block : plan->blocks) {
+    const auto* kernel = std::get_if<Kernel>(&block.tasks[0].body);
+    if (kernel == nullptr) continue;
+    ++passes;
+    EXPECT_EQ(std::get<Pass>(*kernel).launches, 1);
+  }
+  EXPECT_EQ(passes, 1);
+}
+
 TEST(Plan, AddsNeighboursWhereAKindHasFewSizes) {
   const auto plan = microbenchmarks({sample()}, {.fewest = 6});
   ASSERT_TRUE(plan) << plan.error().message;
