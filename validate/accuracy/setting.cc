@@ -20,19 +20,10 @@ Error unsupported(std::string why) {
   return {Error::Code::kUnsupported, std::move(why)};
 }
 
-// What notes say of work that is not a plain step of a plain block.
-struct Obstacle {
-  std::string_view words;  ///< Lower case.
-  std::string_view reason;
-};
-constexpr std::array kObstacles{
-    Obstacle{"not a standard gpt block", "the source alters the transformer block"},
-};
-
+// The step of a plain block is what can be predicted.
 Status obstacle(const TrainingRow& row) {
-  const std::string notes = lower_case(row.notes);
-  for (const Obstacle& line : kObstacles)
-    if (contains(notes, line.words)) return unsupported(std::string(line.reason));
+  if (contains(lower_case(row.notes), "not a standard gpt block"))
+    return unsupported("the source alters the transformer block");
   return {};
 }
 

@@ -166,7 +166,7 @@ class Planner {
         if (pass->rows == 0) return;
         pass->launches = 1;  // as it is replayed
       }
-      kernels_.insert(std::move(single));
+      kernels_.insert(single);
       return;
     }
     const auto* what = std::get_if<Communication>(&task.body);
