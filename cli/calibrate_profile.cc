@@ -113,9 +113,10 @@ void set_host(const profile::HostNumbers& host, const std::string& source, const
       {"framework.yaml",
        fmt::format(
            "# Written by foreshard calibrate.\n# {}\n# host_time: {} launches for each task "
-           "of the Program, {} from one to the next (95 %: {} .. {})\n{}",
-           source, fmt::format("{:.2f}", host.per_task / host.interval.median),
-           format(host.interval.median), format(host.interval.low), format(host.interval.high),
+           "of the Program, {} from one to the next in the mean, {} in the middle (95 %: {} .. "
+           "{})\n{}",
+           source, fmt::format("{:.2f}", host.per_task / host.mean_interval),
+           format(host.mean_interval), format(host.interval.median), format(host.interval.low), format(host.interval.high),
            yaml::echo(framework))});
   found.framework = std::move(framework);
 }

@@ -19,6 +19,8 @@ using internal::MaybePhase;
 using internal::StepMatch;
 
 constexpr std::string_view kStepRange = "ProfilerStep";
+// Source: pytorch/pytorch, torch/optim/optimizer.py, profile_hook_step.
+constexpr std::string_view kOptimizerRange = "Optimizer.step#";
 
 MaybePhase phase_of(const Trace& trace, const TracedKernel& kernel, const KernelNames& names) {
   for (std::int32_t at = kernel.range; at >= 0;
@@ -26,6 +28,29 @@ MaybePhase phase_of(const Trace& trace, const TracedKernel& kernel, const Kernel
     if (const RangeName* line = names.range(trace.ranges[static_cast<std::size_t>(at)].name))
       return line->phase;
   return std::nullopt;
+}
+
+// Of kernels of one step that nothing marks. Between the last backward pass and the optimizer they
+// are the optimizer's: gradients are clipped there. Others beside a backward pass are of the forward
+// pass; without one, all may be any.
+void tell_unmarked(const Trace& trace, const std::vector<std::size_t>& kernels,
+                   std::vector<MaybePhase>& phases) {
+  const auto last_launch = [&](Phase phase) {
+    std::optional<Seconds> last;
+    for (const std::size_t kernel : kernels)
+      if (phases[kernel] == phase)
+        last = std::max(last.value_or(0_s), trace.kernels[kernel].launched);
+    return last;
+  };
+  const std::optional<Seconds> backward = last_launch(Phase::kBackward);
+  if (!backward) return;
+  const std::optional<Seconds> optimizer = last_launch(Phase::kOptimizer);
+  for (const std::size_t kernel : kernels) {
+    if (phases[kernel]) continue;
+    const Seconds at = trace.kernels[kernel].launched;
+    phases[kernel] = at > *backward && optimizer && at < *optimizer ? Phase::kOptimizer
+                                                                     : Phase::kForward;
+  }
 }
 
 // Of a block's tasks, by the name that every lowering gives it.
@@ -36,12 +61,37 @@ MaybePhase phase_of(const program::Block& block, const program::Task& task) {
   return std::nullopt;
 }
 
-// When the host began each step of the trace; one step where it does not tell.
-std::vector<Seconds> steps_of(const Trace& trace) {
+// When the host began each step, where the profiler was told: one mark for each.
+std::set<Seconds> marked_begins(const Trace& trace) {
   std::set<Seconds> begins;
   for (const HostRange& range : trace.ranges)
     if (range.name.starts_with(kStepRange)) begins.insert(range.start);
-  if (begins.size() < 2) return {0_s};
+  return begins;
+}
+
+// A step ends with its optimizers, whose calls PyTorch names by itself. Calls of several optimizers
+// with nothing launched between them end one step. Kernels are in the order of the GPU, not of
+// their launches.
+std::set<Seconds> begins_behind_optimizers(const Trace& trace) {
+  std::map<Seconds, Seconds> calls;  // from, to
+  for (const HostRange& range : trace.ranges)
+    if (range.name.starts_with(kOptimizerRange))
+      calls.emplace(range.start, range.start + range.lasted);
+  std::set<Seconds> launches;
+  for (const TracedKernel& kernel : trace.kernels) launches.insert(kernel.launched);
+  std::set<Seconds> begins{0_s};
+  for (auto call = calls.begin(); call != calls.end() && std::next(call) != calls.end(); ++call) {
+    const auto launched = launches.upper_bound(call->second);
+    if (launched != launches.end() && *launched < std::next(call)->first)
+      begins.insert(call->second);
+  }
+  return begins;
+}
+
+// When the host began each step of the trace; one step where it does not tell.
+std::vector<Seconds> steps_of(const Trace& trace) {
+  std::set<Seconds> begins = marked_begins(trace);
+  if (begins.size() < 2) begins = begins_behind_optimizers(trace);
   return {begins.begin(), begins.end()};
 }
 
@@ -85,11 +135,6 @@ Match match(const program::Program& program, std::int32_t rank, const Trace& tra
     result.line_of.push_back(names.kernel(trace.kernels[k].name));
     phases[k] = phase_of(trace, trace.kernels[k], names);
   }
-  // What is not marked beside a backward pass is of the forward pass; without one, all may be any.
-  if (std::ranges::find(phases, MaybePhase(Phase::kBackward)) != phases.end())
-    for (MaybePhase& phase : phases)
-      if (!phase) phase = Phase::kForward;
-
   const std::vector<Seconds> begins = steps_of(trace);
   result.steps = std::ssize(begins);
   for (std::size_t s = 0; s < begins.size(); ++s) {
@@ -106,6 +151,7 @@ Match match(const program::Program& program, std::int32_t rank, const Trace& tra
       if ((s == 0 || at >= begins[s]) && (s + 1 == begins.size() || at < begins[s + 1]))
         step.kernels.push_back(k);
     }
+    tell_unmarked(trace, step.kernels, step.phase_of);
     step.phase_of_task.resize(result.tasks.size());
     step.ranks_of_task.resize(result.tasks.size());
     for (const program::Instance& instance : expansion.instances) {

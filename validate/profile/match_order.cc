@@ -62,14 +62,20 @@ bool allows(const KernelName& line, const Node& node) {
 }
 
 // How many kernels a task may be: of memory-bound ones what a framework leaves apart, of several
-// products those that are launched one by one.
+// products those that are launched one by one, and of the optimizer's passes over all tensors those
+// that take 320 blocks of 65,536 elements each.
+// Source: pytorch/pytorch, aten/src/ATen/native/cuda/MultiTensorApply.cuh (kChunkSize,
+// depth_to_max_blocks).
 std::int64_t most_kernels(const program::Task& task) {
   constexpr std::int64_t kPartsOfPass = 8;
   constexpr std::int64_t kMostProducts = 64;
+  constexpr std::int64_t kElementsOfLaunch = 320 * 65'536;
   const auto* kernel = std::get_if<Kernel>(&task.body);
   if (kernel == nullptr) return 1;
   if (const auto* gemm = std::get_if<Gemm>(kernel)) return std::min(gemm->batch, kMostProducts);
-  return std::holds_alternative<Pass>(*kernel) ? kPartsOfPass : 1;
+  const auto* pass = std::get_if<Pass>(kernel);
+  if (pass == nullptr) return 1;
+  return kPartsOfPass + (task.optimizer ? pass->rows * pass->columns / kElementsOfLaunch : 0);
 }
 
 // A kernel with those that are parts of it.

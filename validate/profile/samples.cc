@@ -205,38 +205,57 @@ study::MeasuredTimes measured_times(const calibrate::Samples& samples, const std
   return times;
 }
 
+namespace {
+
+// What the host did between launches, whichever thread launched: while one runs a backward pass,
+// the thread that called it only waits. A call that waits, or lasts so long that the queue of
+// launches must have been full, ends the stretch.
+void add_host_times(const Trace& trace, std::vector<Seconds>& calls,
+                    std::vector<Seconds>& intervals) {
+  constexpr double kFullQueue = 10;  // of usual calls
+  std::set<Seconds> launched;
+  for (const TracedKernel& kernel : trace.kernels)
+    if (kernel.launched < kernel.start) launched.insert(kernel.launched);
+  std::vector<const HostCall*> in_order;
+  std::vector<Seconds> lasted;
+  for (const HostCall& call : trace.calls) {
+    const bool launches = !call.waits && launched.contains(call.start);
+    if (launches || call.waits) in_order.push_back(&call);
+    if (launches) lasted.push_back(call.lasted);
+  }
+  if (lasted.empty()) return;
+  std::ranges::stable_sort(in_order, {}, &HostCall::start);
+  const Seconds usual = middle(lasted);
+  const HostCall* last = nullptr;
+  for (const HostCall* call : in_order) {
+    if (!call->waits) {
+      calls.push_back(call->lasted);
+      if (last != nullptr) intervals.push_back(call->start - last->start);
+    }
+    last = call->waits || call->lasted > kFullQueue * usual ? nullptr : call;
+  }
+}
+
+}  // namespace
+
 std::optional<HostNumbers> host_numbers(const std::vector<ProfiledRank>& ranks) {
   std::vector<Seconds> calls;
   std::vector<Seconds> intervals;
   std::int64_t tasks = 0;
   for (const ProfiledRank& one : ranks) {
-    std::set<Seconds> launched;
-    for (const TracedKernel& kernel : one.trace.kernels)
-      if (kernel.launched < kernel.start) launched.insert(kernel.launched);
+    add_host_times(one.trace, calls, intervals);
     for (const ProfiledTask& task : one.match.tasks) tasks += task.kernels > 0 ? 1 : 0;
-    std::map<std::int64_t, Seconds> last;  // launch by thread; forgotten where the thread waits
-    for (const HostCall& call : one.trace.calls) {
-      if (call.waits) {
-        last.erase(call.thread);
-        continue;
-      }
-      if (!launched.contains(call.start)) continue;
-      calls.push_back(call.lasted);
-      const auto [found, added] = last.try_emplace(call.thread, call.start);
-      if (!added) {
-        intervals.push_back(call.start - found->second);
-        found->second = call.start;
-      }
-    }
   }
   if (intervals.empty() || tasks == 0) return std::nullopt;
-  HostNumbers host{.launches = std::ssize(calls),
-                   .call = calibrate::spread_of(calls),
-                   .interval = calibrate::spread_of(intervals),
-                   .per_task = {}};
-  host.per_task =
-      (static_cast<double>(host.launches) / static_cast<double>(tasks)) * host.interval.median;
-  return host;
+  Seconds all{};
+  for (const Seconds interval : intervals) all += interval;
+  const Seconds mean = all / static_cast<double>(intervals.size());
+  return HostNumbers{
+      .launches = std::ssize(calls),
+      .call = calibrate::spread_of(calls),
+      .interval = calibrate::spread_of(intervals),
+      .mean_interval = mean,
+      .per_task = (static_cast<double>(calls.size()) / static_cast<double>(tasks)) * mean};
 }
 
 HeldOutLayers held_out_layers(const program::Program& program,

@@ -47,9 +47,10 @@ study::MeasuredTimes measured_times(const calibrate::Samples& samples, const std
 struct HostNumbers {
   std::int64_t launches = 0;
   calibrate::Spread call;  ///< Of one call that launches.
-  calibrate::Spread
-      interval;  ///< From one launch of a thread to its next, without waiting between.
-  /// What a task of the Program takes the host: launches per task, times `interval`.
+  calibrate::Spread interval;  ///< From one launch to the next, without waiting between.
+  /// Of the same. Most of a step's host time is in few long ones: hooks of modules, guards.
+  Seconds mean_interval;
+  /// What a task of the Program takes the host: launches per task, times `mean_interval`.
   Seconds per_task;
 };
 /// Nothing where launches were not recorded.

@@ -62,10 +62,10 @@ std::string to_text(const program::Program& program, const std::vector<ProfiledR
   if (all.size() > kMostCompared) text += fmt::format("  {} more\n", all.size() - kMostCompared);
   if (const auto host = host_numbers(ranks))
     text += fmt::format(
-        "\nhost: {} launches, {} each ({} .. {}), {} from one to the next ({} .. {}); {} for a "
-        "task of the Program\n",
+        "\nhost: {} launches, {} each ({} .. {}), {} from one to the next in the mean, {} in the "
+        "middle ({} .. {}); {} for a task of the Program\n",
         host->launches, format(host->call.median), format(host->call.low), format(host->call.high),
-        format(host->interval.median), format(host->interval.low), format(host->interval.high),
+        format(host->mean_interval), format(host->interval.median), format(host->interval.low), format(host->interval.high),
         format(host->per_task));
   const HeldOutLayers held_out = held_out_layers(program, ranks);
   if (held_out.layers > 0)

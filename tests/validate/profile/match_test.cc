@@ -1,5 +1,6 @@
 #include "validate/profile/match.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,15 +94,80 @@ TEST(Match, GivesSamples) {
   EXPECT_EQ(samples.collectives[0].ranks, (std::vector<std::int32_t>{0, 1}));
   EXPECT_NEAR(samples.collectives[0].time.median / 1_us, 20, 1e-6);
 
-  // By hand: launches of thread 1 begin at 10, 50, 70, 90 us: 40, 20, 20 apart; five for four
-  // tasks.
+  // By hand: launches begin at 10, 50, 70, 90 us, and 210 us on the thread of the backward pass: 40,
+  // 20, 20, 120 apart; five for four tasks.
   const auto host = host_numbers(ranks);
   ASSERT_TRUE(host);
   EXPECT_EQ(host->launches, 5);
   EXPECT_NEAR(host->call.median / 1_us, 4, 1e-6);
   EXPECT_NEAR(host->interval.median / 1_us, 20, 1e-6);
-  EXPECT_NEAR(host->per_task / 1_us, 25, 1e-6);
+  EXPECT_NEAR(host->mean_interval / 1_us, 50, 1e-6);
+  EXPECT_NEAR(host->per_task / 1_us, 62.5, 1e-6);
   EXPECT_EQ(held_out_layers(program, ranks).layers, 0);  // of one layer nothing can be held out
+}
+
+// A kernel and its launch, inside a range of its own.
+std::string launched(const std::string& range, const std::string& name, int at, int correlation) {
+  return fmt::format(R"(
+    {{"ph": "X", "cat": "cpu_op", "name": "{0}", "tid": 1, "ts": {2}, "dur": 9}},
+    {{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "tid": 1, "ts": {3}, "dur": 1,
+     "args": {{"correlation": {4}}}}},
+    {{"ph": "X", "cat": "kernel", "name": "{1}", "ts": {5}, "dur": 3, "args": {{"correlation": {4}}}}})",
+                     range, name, at, at + 1, correlation, at + 2);
+}
+
+// Nobody told the profiler where steps begin. Gradients are clipped outside of all ranges, behind the
+// backward pass, and the optimizer takes two launches for all its tensors.
+TEST(Match, CutsStepsBehindTheirOptimizers) {
+  const auto pass = [](PassKind kind) {
+    return Kernel{Pass{.kind = kind, .rows = 30'000'000, .columns = 1, .dtype = DType::kFp32}};
+  };
+  const program::StreamId compute{0};
+  program::Program program;
+  program.name = "trained";
+  program.mesh = {{"data", 1}};
+  program.streams = {{"compute"}};
+  program.blocks = {
+      {"layer.forward",
+       {{.name = "up", .body = Kernel{Gemm{.m = 128, .n = 512, .k = 256}}, .stream = compute}}},
+      {"layer.backward",
+       {{.name = "d.up", .body = Kernel{Gemm{.m = 128, .n = 256, .k = 512}}, .stream = compute}}},
+      {"optimizer",
+       {{.name = "clip", .body = pass(PassKind::kUnary), .stream = compute, .optimizer = true},
+        {.name = "adam", .body = pass(PassKind::kAdam), .stream = compute, .optimizer = true}}}};
+  program.roles = {{.name = "all",
+                    .ranks = {0},
+                    .calls = {{.block = program::BlockId{0}},
+                              {.block = program::BlockId{1}},
+                              {.block = program::BlockId{2}}}}};
+  const std::string adam = "multi_tensor_apply_kernel<FusedAdamMathFunctor>";
+  std::string text = R"({"traceEvents": [)";
+  for (int step = 0; step < 2; ++step) {
+    const int at = 100 * step;
+    const int id = 10 * step;
+    text += launched("aten::mm", "nvjet_a", at, id + 1) + ",";
+    text += launched("autograd::engine::evaluate_function: MmBackward0", "nvjet_b", at + 10, id + 2);
+    text += "," + launched("aten::_foreach_mul_",
+                           "multi_tensor_apply_kernel<BinaryOpScalarTensorFunctor, multiplies>",
+                           at + 20, id + 3);
+    for (const int part : {0, 1})
+      text += "," + launched("Optimizer.step#AdamW.step", adam, at + 30 + 10 * part, id + 4 + part);
+    text += step == 0 ? "," : "]}";
+  }
+  const auto names = shipped_names();
+  const auto trace = read_trace(text, "t.json");
+  ASSERT_TRUE(trace) << trace.error().message;
+  const Match found = match(program, 0, *trace, names, [](const program::Task&) { return 5_us; });
+  EXPECT_EQ(found.steps, 2);
+  ASSERT_EQ(found.tasks.size(), 8U);
+  for (const ProfiledTask& task : found.tasks) {
+    SCOPED_TRACE(task.task->name + " of step " + std::to_string(task.step));
+    const bool is_adam = task.task->name == "adam";
+    EXPECT_EQ(task.by, MatchedBy::kOrder);
+    EXPECT_EQ(task.kernels, is_adam ? 2 : 1);
+    EXPECT_NEAR(task.measured / 1_us, is_adam ? 6 : 3, 1e-6);
+  }
+  EXPECT_NEAR(found.share(*trace), 1, 1e-12);
 }
 
 // A product that the framework runs in two pieces of the same input: 128x256 . 256x(384 + 128).
