@@ -18,6 +18,7 @@
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/exchanges.h"
 #include "strategies/program/lower/liveness.h"
+#include "strategies/program/lower/quantized_weights.h"
 #include "strategies/program/lower/recompute.h"
 
 namespace foreshard::lower {
@@ -236,9 +237,37 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   return lower_block(of, strategy, variant.recomputation);
 }
 
+// Elements of a block's parameters that are gathered for each of its passes.
+std::int64_t gathered_for_pass(const LoweredBlock& block, const Strategy& strategy,
+                               const std::vector<MeshAxis>& mesh) {
+  if (state_sharding(strategy).gather != StateSharding::Gather::kBeforeUse) return 0;
+  std::int64_t elements = 0;
+  for (const plan::ParameterGroup& group : plan::by_shards(block.parameters, mesh))
+    if (!group.over.empty())
+      elements += gathered_elements(strategy, group.elements, group.quantized);
+  return elements;
+}
+
+// Each pass begins with the copy of the parameters that were gathered for it.
+void copy_out(LoweredBlock& block, std::int64_t elements, DType dtype) {
+  for (Pieces* pass : all_passes(block)) {
+    Piece* first = first_block(*pass);
+    if (first == nullptr || first->block.tasks.empty()) continue;
+    put_before(first->block, {Task{.name = "copy_out",
+                                   .body = Kernel{Pass{.kind = PassKind::kUnary,
+                                                       .rows = elements,
+                                                       .columns = 1,
+                                                       .dtype = dtype}},
+                                   .stream = stream(kComputeStream)}});
+  }
+}
+
 // What the framework and the dispatcher of tokens make of a block's tasks.
 void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
             const std::vector<MeshAxis>& mesh) {
+  const std::int64_t gathered = gathered_for_pass(block, strategy, mesh);
+  if (strategy.framework->shards.copied_out && gathered > 0)
+    copy_out(block, gathered, strategy.precision);
   for (Pieces* pass : all_passes(block)) {
     if (strategy.framework->matrix_units_need_alignment) visit_blocks(*pass, leave_matrix_units);
     const Framework& framework = *strategy.framework;

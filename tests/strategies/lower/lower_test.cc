@@ -222,6 +222,21 @@ Traffic kernels(const Program& program, std::string_view block, std::string_view
   return sum;
 }
 
+// With FSDP2 what ranks gathered is copied into the parameters ahead of each of the four passes of
+// two micro-batches: once for every parameter, and never where nothing is gathered for a pass.
+TEST(DataParallel, GatheredParametersAreCopiedOutAheadOfEachPass) {
+  const auto p = static_cast<double>(parameter_count(gpt()));
+  constexpr std::int64_t kUnits = 4 + 2;
+  Strategy s = strategy(1, 1, 2, 2);
+  s.framework.value.shards.copied_out = true;
+  s.zero_stage = 2;
+  EXPECT_EQ(kernels(lowered(gpt(), s), "", "copy_out"), (Traffic{0, 0}));
+  s.zero_stage = 3;
+  EXPECT_EQ(kernels(lowered(gpt(), s), "", "copy_out"), (Traffic{4 * kUnits, 4 * (2 + 2) * p}));
+  s.framework.value.shards.copied_out = false;
+  EXPECT_EQ(kernels(lowered(gpt(), s), "", "copy_out"), (Traffic{0, 0}));
+}
+
 // Eight operations of Adam in fp32 move 8 + 12 + 8 + 12 + 8 + 8 + 8 + 16 bytes an element; fused,
 // 28 and the working copy's 2.
 TEST(Optimizer, InALoopMovesEightyBytesAnElement) {

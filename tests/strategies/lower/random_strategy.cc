@@ -85,7 +85,8 @@ Framework random_framework(Draw& draw) {
     return draw.chance() ? Prefetch::kPre : draw.chance() ? Prefetch::kPost : Prefetch::kNone;
   };
   framework.shards = {
-      .forward_prefetch = prefetch(), .backward_prefetch = prefetch(), .fp32 = draw.chance()};
+      .forward_prefetch = prefetch(), .backward_prefetch = prefetch(), .fp32 = draw.chance(),
+      .copied_out = draw.chance()};
   const auto other = [&] { return draw.chance() ? OtherKernels::kFused : OtherKernels::kEager; };
   framework.pointwise = {
       .norm = draw.chance()   ? NormKernels::kFused

@@ -1,0 +1,79 @@
+// What one H200 measured (configs/measurements/h200), beside what is predicted of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/base/temporary_folder.h"
+#include "tests/cli/program.h"
+
+namespace foreshard::cli {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kPlan = "configs/measurements/h200-plan/";
+const std::string kMeasured = "configs/measurements/h200/";
+const std::string kStudies = "tests/golden/profiles/";
+
+// Calibrated on single kernels alone, the replays of whole steps are predicted within 5 %.
+TEST(H200, StepsFollowFromSingleKernels) {
+  const TemporaryFolder folder;
+  const std::string machine = (folder.path() / "machine").string();
+  const std::string gpt = "configs/studies/gpt-1.3b-h200.yaml";
+  const std::string llama = "configs/studies/llama3-8b-layers-h200.yaml";
+  const Outcome fit = foreshard("calibrate " + gpt + " " + llama + " --program " + kPlan +
+                                "micro.json --measurement " + kMeasured +
+                                "micro.json --own-kernels -o " + machine);
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  for (const std::string name : {"gpt-1.3b-h200", "llama3-8b-layers-h200"}) {
+    const Outcome compared = foreshard("compare configs/studies/" + name + ".yaml " + kMeasured +
+                                       name + ".json --cluster " + machine +
+                                       "/cluster.yaml --max-error 5%");
+    EXPECT_EQ(compared.code, 0) << compared.out << compared.err;
+  }
+}
+
+// Steps of PyTorch, in the middle of 40: those that the device bounds and those that the host does.
+struct Step {
+  std::string study;
+  std::string settings;
+  double measured_ms;
+  double within;  // percent
+};
+
+TEST(H200, StepsOfPyTorch) {
+  const std::string large = "llama3-8b-4-layers-h200.yaml";
+  const std::string small = "llama-0.4b-h200.yaml";
+  const std::string compiled = " --set strategy.framework=torchtitan";
+  const std::string eager = " --set strategy.framework=torchtitan-eager";
+  for (const Step& step : {Step{large, eager, 182.7, 10}, Step{large, compiled, 171.8, 10},
+                           Step{large, eager + " --set model.sequence=2048", 70.2, 20},
+                           Step{large, compiled + " --set model.sequence=2048", 69.9, 20},
+                           Step{small, eager, 121.5, 15}, Step{small, compiled, 133.9, 15}}) {
+    SCOPED_TRACE(step.study + step.settings);
+    const Outcome told =
+        foreshard("simulate " + kStudies + step.study + step.settings + " --format json");
+    ASSERT_EQ(told.code, 0) << told.err;
+    const double ms = 1e3 * nlohmann::json::parse(told.out).at("step").at("time_s").get<double>();
+    EXPECT_NEAR(ms, step.measured_ms, step.measured_ms * step.within / 100);
+  }
+}
+
+// Profiles of three steps each, which nobody marked.
+TEST(H200, ProfilesMatchTasks) {
+  for (const auto& [study, trace] :
+       {std::pair{"llama3-8b-4-layers-h200.yaml", "pytorch-llama3-8b-4-layers.json.gz"},
+        std::pair{"llama-0.4b-h200.yaml", "pytorch-llama-0.4b-compiled.json.gz"}}) {
+    const Outcome told =
+        foreshard("calibrate " + kStudies + study + " --dry-run --profile " + kMeasured + trace);
+    ASSERT_EQ(told.code, 0) << told.err;
+    EXPECT_THAT(told.out, HasSubstr(", 3 steps"));
+    const auto at = told.out.find("matched to tasks: ");
+    ASSERT_NE(at, std::string::npos) << told.out;
+    EXPECT_GE(std::stod(told.out.substr(at + 18)), 97) << told.out;
+  }
+}
+
+}  // namespace
+}  // namespace foreshard::cli
