@@ -116,8 +116,8 @@ void set_host(const profile::HostNumbers& host, const std::string& source, const
            "of the Program, {} from one to the next in the mean, {} in the middle (95 %: {} .. "
            "{})\n{}",
            source, fmt::format("{:.2f}", host.per_task / host.mean_interval),
-           format(host.mean_interval), format(host.interval.median), format(host.interval.low), format(host.interval.high),
-           yaml::echo(framework))});
+           format(host.mean_interval), format(host.interval.median), format(host.interval.low),
+           format(host.interval.high), yaml::echo(framework))});
   found.framework = std::move(framework);
 }
 

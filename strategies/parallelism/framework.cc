@@ -107,9 +107,10 @@ const yaml::Table<Shards>& yaml_table(const Shards*) {
           .optional("fp32", &Shards::fp32,
                     "Shards lie in fp32 (the optimizer needs no copy) and are cast before each "
                     "gather.")
-          .optional("copied_out", &Shards::copied_out,
-                    "Gathered parameters are copied to where they are read, as ranks hold a part of "
-                    "each (FSDP2).")
+          .optional(
+              "copied_out", &Shards::copied_out,
+              "Gathered parameters are copied to where they are read, as ranks hold a part of "
+              "each (FSDP2).")
           .optional("gather_each", &Shards::gather_each,
                     "Parameters of more elements than this are gathered each by itself, the host "
                     "waiting for each; smaller ones are never given up.",

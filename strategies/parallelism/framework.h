@@ -47,10 +47,10 @@ struct Shards {
   Prefetch backward_prefetch = Prefetch::kPre;
   /// Shards lie in fp32, which are then the optimizer's own copy, and are cast before each gather.
   bool fp32 = false;
-  /// Each rank holds a part of every parameter (FSDP2): what is gathered lies by rank, and is copied
-  /// into the parameters ahead of the pass that reads them.
-  /// Not modelled: the room of both at once; the copy of gradients into the buffer that is reduced,
-  /// for which the pass that accumulates them stands.
+  /// Each rank holds a part of every parameter (FSDP2): what is gathered lies by rank, and is
+  /// copied into the parameters ahead of the pass that reads them. Not modelled: the room of both
+  /// at once; the copy of gradients into the buffer that is reduced, for which the pass that
+  /// accumulates them stands.
   bool copied_out = false;
   /// Parameters of more elements than this are gathered each by itself, and the host waits for
   /// each; smaller ones are never given up. Nothing: a unit's are gathered together.

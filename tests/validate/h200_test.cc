@@ -22,14 +22,14 @@ TEST(H200, StepsFollowFromSingleKernels) {
   const std::string machine = (folder.path() / "machine").string();
   const std::string gpt = "configs/studies/gpt-1.3b-h200.yaml";
   const std::string llama = "configs/studies/llama3-8b-layers-h200.yaml";
-  const Outcome fit = foreshard("calibrate " + gpt + " " + llama + " --program " + kPlan +
-                                "micro.json --measurement " + kMeasured +
-                                "micro.json --own-kernels -o " + machine);
+  const Outcome fit =
+      foreshard("calibrate " + gpt + " " + llama + " --program " + kPlan +
+                "micro.json --measurement " + kMeasured + "micro.json --own-kernels -o " + machine);
   ASSERT_EQ(fit.code, 0) << fit.err;
   for (const std::string name : {"gpt-1.3b-h200", "llama3-8b-layers-h200"}) {
-    const Outcome compared = foreshard("compare configs/studies/" + name + ".yaml " + kMeasured +
-                                       name + ".json --cluster " + machine +
-                                       "/cluster.yaml --max-error 5%");
+    const Outcome compared =
+        foreshard("compare configs/studies/" + name + ".yaml " + kMeasured + name +
+                  ".json --cluster " + machine + "/cluster.yaml --max-error 5%");
     EXPECT_EQ(compared.code, 0) << compared.out << compared.err;
   }
 }

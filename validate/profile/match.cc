@@ -31,8 +31,8 @@ MaybePhase phase_of(const Trace& trace, const TracedKernel& kernel, const Kernel
 }
 
 // Of kernels of one step that nothing marks. Between the last backward pass and the optimizer they
-// are the optimizer's: gradients are clipped there. Others beside a backward pass are of the forward
-// pass; without one, all may be any.
+// are the optimizer's: gradients are clipped there. Others beside a backward pass are of the
+// forward pass; without one, all may be any.
 void tell_unmarked(const Trace& trace, const std::vector<std::size_t>& kernels,
                    std::vector<MaybePhase>& phases) {
   const auto last_launch = [&](Phase phase) {
@@ -48,8 +48,8 @@ void tell_unmarked(const Trace& trace, const std::vector<std::size_t>& kernels,
   for (const std::size_t kernel : kernels) {
     if (phases[kernel]) continue;
     const Seconds at = trace.kernels[kernel].launched;
-    phases[kernel] = at > *backward && optimizer && at < *optimizer ? Phase::kOptimizer
-                                                                     : Phase::kForward;
+    phases[kernel] =
+        at > *backward && optimizer && at < *optimizer ? Phase::kOptimizer : Phase::kForward;
   }
 }
 

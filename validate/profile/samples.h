@@ -46,7 +46,7 @@ study::MeasuredTimes measured_times(const calibrate::Samples& samples, const std
 
 struct HostNumbers {
   std::int64_t launches = 0;
-  calibrate::Spread call;  ///< Of one call that launches.
+  calibrate::Spread call;      ///< Of one call that launches.
   calibrate::Spread interval;  ///< From one launch to the next, without waiting between.
   /// Of the same. Most of a step's host time is in few long ones: hooks of modules, guards.
   Seconds mean_interval;

@@ -65,8 +65,8 @@ std::string to_text(const program::Program& program, const std::vector<ProfiledR
         "\nhost: {} launches, {} each ({} .. {}), {} from one to the next in the mean, {} in the "
         "middle ({} .. {}); {} for a task of the Program\n",
         host->launches, format(host->call.median), format(host->call.low), format(host->call.high),
-        format(host->mean_interval), format(host->interval.median), format(host->interval.low), format(host->interval.high),
-        format(host->per_task));
+        format(host->mean_interval), format(host->interval.median), format(host->interval.low),
+        format(host->interval.high), format(host->per_task));
   const HeldOutLayers held_out = held_out_layers(program, ranks);
   if (held_out.layers > 0)
     text += fmt::format(

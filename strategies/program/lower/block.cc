@@ -253,12 +253,11 @@ void copy_out(LoweredBlock& block, std::int64_t elements, DType dtype) {
   for (Pieces* pass : all_passes(block)) {
     Piece* first = first_block(*pass);
     if (first == nullptr || first->block.tasks.empty()) continue;
-    put_before(first->block, {Task{.name = "copy_out",
-                                   .body = Kernel{Pass{.kind = PassKind::kUnary,
-                                                       .rows = elements,
-                                                       .columns = 1,
-                                                       .dtype = dtype}},
-                                   .stream = stream(kComputeStream)}});
+    put_before(first->block,
+               {Task{.name = "copy_out",
+                     .body = Kernel{Pass{
+                         .kind = PassKind::kUnary, .rows = elements, .columns = 1, .dtype = dtype}},
+                     .stream = stream(kComputeStream)}});
   }
 }
 

@@ -84,9 +84,10 @@ Framework random_framework(Draw& draw) {
   const auto prefetch = [&] {
     return draw.chance() ? Prefetch::kPre : draw.chance() ? Prefetch::kPost : Prefetch::kNone;
   };
-  framework.shards = {
-      .forward_prefetch = prefetch(), .backward_prefetch = prefetch(), .fp32 = draw.chance(),
-      .copied_out = draw.chance()};
+  framework.shards = {.forward_prefetch = prefetch(),
+                      .backward_prefetch = prefetch(),
+                      .fp32 = draw.chance(),
+                      .copied_out = draw.chance()};
   const auto other = [&] { return draw.chance() ? OtherKernels::kFused : OtherKernels::kEager; };
   framework.pointwise = {
       .norm = draw.chance()   ? NormKernels::kFused

@@ -94,8 +94,8 @@ TEST(Match, GivesSamples) {
   EXPECT_EQ(samples.collectives[0].ranks, (std::vector<std::int32_t>{0, 1}));
   EXPECT_NEAR(samples.collectives[0].time.median / 1_us, 20, 1e-6);
 
-  // By hand: launches begin at 10, 50, 70, 90 us, and 210 us on the thread of the backward pass: 40,
-  // 20, 20, 120 apart; five for four tasks.
+  // By hand: launches begin at 10, 50, 70, 90 us, and 210 us on the thread of the backward pass:
+  // 40, 20, 20, 120 apart; five for four tasks.
   const auto host = host_numbers(ranks);
   ASSERT_TRUE(host);
   EXPECT_EQ(host->launches, 5);
@@ -116,8 +116,8 @@ std::string launched(const std::string& range, const std::string& name, int at, 
                      range, name, at, at + 1, correlation, at + 2);
 }
 
-// Nobody told the profiler where steps begin. Gradients are clipped outside of all ranges, behind the
-// backward pass, and the optimizer takes two launches for all its tensors.
+// Nobody told the profiler where steps begin. Gradients are clipped outside of all ranges, behind
+// the backward pass, and the optimizer takes two launches for all its tensors.
 TEST(Match, CutsStepsBehindTheirOptimizers) {
   const auto pass = [](PassKind kind) {
     return Kernel{Pass{.kind = kind, .rows = 30'000'000, .columns = 1, .dtype = DType::kFp32}};
@@ -146,7 +146,8 @@ TEST(Match, CutsStepsBehindTheirOptimizers) {
     const int at = 100 * step;
     const int id = 10 * step;
     text += launched("aten::mm", "nvjet_a", at, id + 1) + ",";
-    text += launched("autograd::engine::evaluate_function: MmBackward0", "nvjet_b", at + 10, id + 2);
+    text +=
+        launched("autograd::engine::evaluate_function: MmBackward0", "nvjet_b", at + 10, id + 2);
     text += "," + launched("aten::_foreach_mul_",
                            "multi_tensor_apply_kernel<BinaryOpScalarTensorFunctor, multiplies>",
                            at + 20, id + 3);
