@@ -48,9 +48,10 @@ struct Shards {
   /// Shards lie in fp32, which are then the optimizer's own copy, and are cast before each gather.
   bool fp32 = false;
   /// Each rank holds a part of every parameter (FSDP2): what is gathered lies by rank, and is
-  /// copied into the parameters ahead of the pass that reads them. Not modelled: the room of both
-  /// at once; the copy of gradients into the buffer that is reduced, for which the pass that
-  /// accumulates them stands.
+  /// copied into the parameters ahead of the pass that reads them.
+  /// Not modelled: the room of both at once; the copy of gradients into the buffer that is reduced,
+  /// for which the pass that accumulates them stands; the same where one rank holds everything; and
+  /// general graphs.
   bool copied_out = false;
   /// Parameters of more elements than this are gathered each by itself, and the host waits for
   /// each; smaller ones are never given up. Nothing: a unit's are gathered together.
@@ -126,7 +127,8 @@ struct Framework {
   PipelineTransfers pipeline_transfers = PipelineTransfers::kBlocking;
   /// What the host does for each kernel of the Program before it launches it: modules, dispatcher,
   /// autograd, and the launches of views and copies that the Program does not name.
-  /// Not modelled: faster and slower hosts; operators of unequal cost.
+  /// Not modelled: faster and slower hosts; operators of unequal cost; what wrappers do for a whole
+  /// unit (hooks of FSDP), which counts as that of the kernels that it was measured with.
   Seconds host_time{};
   /// What the host does for each expert's product, where these are launched one by one; nothing:
   /// one kernel has the products of all experts of a rank.

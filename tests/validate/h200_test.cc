@@ -34,7 +34,8 @@ TEST(H200, StepsFollowFromSingleKernels) {
   }
 }
 
-// Steps of PyTorch, in the middle of 40: those that the device bounds and those that the host does.
+// Steps of PyTorch, back to back, the mean of two runs: some are bound by the device, some by the
+// host.
 struct Step {
   std::string study;
   std::string settings;

@@ -22,10 +22,16 @@ struct Fault {
   std::string message;
 };
 
-// Calls that wait until the GPU has done what was asked of it.
-constexpr std::array<std::string_view, 5> kWaits{"cudaDeviceSynchronize", "cudaStreamSynchronize",
-                                                 "cudaEventSynchronize", "cuStreamSynchronize",
-                                                 "hipDeviceSynchronize"};
+// Calls that wait until the GPU has done what was asked of it, allocations among them.
+constexpr std::array<std::string_view, 9> kWaits{"cudaDeviceSynchronize",
+                                                 "cudaStreamSynchronize",
+                                                 "cudaEventSynchronize",
+                                                 "cuStreamSynchronize",
+                                                 "cuCtxSynchronize",
+                                                 "hipDeviceSynchronize",
+                                                 "cudaMemcpy",
+                                                 "cudaMalloc",
+                                                 "cudaFree"};
 
 enum class Category : std::uint8_t { kOther, kRange, kCall, kKernel, kCopy };
 

@@ -22,9 +22,9 @@ constexpr std::string_view kStepRange = "ProfilerStep";
 // Source: pytorch/pytorch, torch/optim/optimizer.py, profile_hook_step.
 constexpr std::string_view kOptimizerRange = "Optimizer.step#";
 
-MaybePhase phase_of(const Trace& trace, const TracedKernel& kernel, const KernelNames& names) {
-  for (std::int32_t at = kernel.range; at >= 0;
-       at = trace.ranges[static_cast<std::size_t>(at)].parent)
+// Of the innermost range from `at` outwards that tells it.
+MaybePhase phase_around(const Trace& trace, std::int32_t at, const KernelNames& names) {
+  for (; at >= 0; at = trace.ranges[static_cast<std::size_t>(at)].parent)
     if (const RangeName* line = names.range(trace.ranges[static_cast<std::size_t>(at)].name))
       return line->phase;
   return std::nullopt;
@@ -69,29 +69,35 @@ std::set<Seconds> marked_begins(const Trace& trace) {
   return begins;
 }
 
-// A step ends with its optimizers, whose calls PyTorch names by itself. Calls of several optimizers
-// with nothing launched between them end one step. Kernels are in the order of the GPU, not of
-// their launches.
-std::set<Seconds> begins_behind_optimizers(const Trace& trace) {
+// A step ends with its optimizers, whose calls PyTorch names by itself: a backward pass between two
+// of them is the next step's. Calls inside of a backward pass are of single parameters.
+// Not modelled: steps whose optimizer is left out (a loss that overflowed), which count to the
+// next.
+std::set<Seconds> begins_behind_optimizers(const Trace& trace,
+                                           const std::vector<MaybePhase>& phases,
+                                           const KernelNames& names) {
   std::map<Seconds, Seconds> calls;  // from, to
   for (const HostRange& range : trace.ranges)
-    if (range.name.starts_with(kOptimizerRange))
+    if (range.name.starts_with(kOptimizerRange) &&
+        phase_around(trace, range.parent, names) != Phase::kBackward)
       calls.emplace(range.start, range.start + range.lasted);
-  std::set<Seconds> launches;
-  for (const TracedKernel& kernel : trace.kernels) launches.insert(kernel.launched);
+  std::set<Seconds> backward;  // launches; kernels are in the order of the GPU
+  for (std::size_t k = 0; k < phases.size(); ++k)
+    if (phases[k] == Phase::kBackward) backward.insert(trace.kernels[k].launched);
   std::set<Seconds> begins{0_s};
   for (auto call = calls.begin(); call != calls.end() && std::next(call) != calls.end(); ++call) {
-    const auto launched = launches.upper_bound(call->second);
-    if (launched != launches.end() && *launched < std::next(call)->first)
+    const auto launched = backward.upper_bound(call->second);
+    if (launched != backward.end() && *launched < std::next(call)->first)
       begins.insert(call->second);
   }
   return begins;
 }
 
 // When the host began each step of the trace; one step where it does not tell.
-std::vector<Seconds> steps_of(const Trace& trace) {
+std::vector<Seconds> steps_of(const Trace& trace, const std::vector<MaybePhase>& phases,
+                              const KernelNames& names) {
   std::set<Seconds> begins = marked_begins(trace);
-  if (begins.size() < 2) begins = begins_behind_optimizers(trace);
+  if (begins.empty()) begins = begins_behind_optimizers(trace, phases, names);
   return {begins.begin(), begins.end()};
 }
 
@@ -133,9 +139,9 @@ Match match(const program::Program& program, std::int32_t rank, const Trace& tra
   std::vector<MaybePhase> phases(count);
   for (std::size_t k = 0; k < count; ++k) {
     result.line_of.push_back(names.kernel(trace.kernels[k].name));
-    phases[k] = phase_of(trace, trace.kernels[k], names);
+    phases[k] = phase_around(trace, trace.kernels[k].range, names);
   }
-  const std::vector<Seconds> begins = steps_of(trace);
+  const std::vector<Seconds> begins = steps_of(trace, phases, names);
   result.steps = std::ssize(begins);
   for (std::size_t s = 0; s < begins.size(); ++s) {
     StepMatch step{.program = program,

@@ -152,7 +152,9 @@ TEST(Match, CutsStepsBehindTheirOptimizers) {
                            "multi_tensor_apply_kernel<BinaryOpScalarTensorFunctor, multiplies>",
                            at + 20, id + 3);
     for (const int part : {0, 1})
-      text += "," + launched("Optimizer.step#AdamW.step", adam, at + 30 + 10 * part, id + 4 + part);
+      text += "," + launched("Optimizer.step#AdamW.step", adam, at + 30 + 20 * part, id + 4 + part);
+    text += "," + launched("aten::_amp_foreach_non_finite_check_and_unscale_", "unscale", at + 40,
+                           id + 6);
     text += step == 0 ? "," : "]}";
   }
   const auto names = shipped_names();
@@ -168,7 +170,40 @@ TEST(Match, CutsStepsBehindTheirOptimizers) {
     EXPECT_EQ(task.kernels, is_adam ? 2 : 1);
     EXPECT_NEAR(task.measured / 1_us, is_adam ? 6 : 3, 1e-6);
   }
-  EXPECT_NEAR(found.share(*trace), 1, 1e-12);
+  EXPECT_NEAR(found.share(*trace), 15.0 / 18, 1e-12);  // "unscale" is no task
+}
+
+TEST(Match, TakesOneMarkAsOneStep) {
+  std::string text = R"({"traceEvents": [
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "tid": 1, "ts": 0, "dur": 99},)";
+  text += launched("Optimizer.step#AdamW.step", "nvjet_a", 10, 1) + ",";
+  text += launched("autograd::engine::evaluate_function: MmBackward0", "nvjet_b", 30, 2) + ",";
+  text += launched("Optimizer.step#SGD.step", "nvjet_c", 50, 3) + "]}";
+  const auto program = small_program();
+  const auto names = shipped_names();
+  const auto trace = read_trace(text, "t.json");
+  ASSERT_TRUE(trace) << trace.error().message;
+  const auto expected = [](const program::Task&) { return 5_us; };
+  EXPECT_EQ(match(program, 0, *trace, names, expected).steps, 1);
+}
+
+// An optimizer that each parameter calls as soon as its gradient is there: no step ends with it.
+TEST(Match, OptimizersInsideOfABackwardPassEndNoStep) {
+  std::string text = R"({"traceEvents": [)";
+  for (const int at : {0, 40, 80})
+    text += fmt::format(R"(
+    {{"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: MmBackward0", "tid": 1,
+     "ts": {}, "dur": 35}},)",
+                        at) +
+            launched("aten::mm", "nvjet_a", at + 1, at + 1) + "," +
+            launched("Optimizer.step#AdamW.step", "nvjet_b", at + 20, at + 2) +
+            (at == 80 ? "]}" : ",");
+  const auto program = small_program();
+  const auto names = shipped_names();
+  const auto trace = read_trace(text, "t.json");
+  ASSERT_TRUE(trace) << trace.error().message;
+  const auto expected = [](const program::Task&) { return 5_us; };
+  EXPECT_EQ(match(program, 0, *trace, names, expected).steps, 1);
 }
 
 // A product that the framework runs in two pieces of the same input: 128x256 . 256x(384 + 128).
