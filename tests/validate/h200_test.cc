@@ -1,8 +1,11 @@
 // What one H200 measured (configs/measurements/h200), beside what is predicted of it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "tests/base/temporary_folder.h"
 #include "tests/cli/program.h"
@@ -22,14 +25,16 @@ TEST(H200, StepsFollowFromSingleKernels) {
   const std::string machine = (folder.path() / "machine").string();
   const std::string gpt = "configs/studies/gpt-1.3b-h200.yaml";
   const std::string llama = "configs/studies/llama3-8b-layers-h200.yaml";
-  const Outcome fit =
-      foreshard("calibrate " + gpt + " " + llama + " --program " + kPlan +
-                "micro.json --measurement " + kMeasured + "micro.json --own-kernels -o " + machine);
+  const Outcome fit = foreshard(
+      fmt::format("calibrate {} {} --program {}micro.json --measurement {}micro.json --own-kernels "
+                  "-o {}",
+                  gpt, llama, kPlan, kMeasured, machine));
   ASSERT_EQ(fit.code, 0) << fit.err;
-  for (const std::string name : {"gpt-1.3b-h200", "llama3-8b-layers-h200"}) {
-    const Outcome compared =
-        foreshard("compare configs/studies/" + name + ".yaml " + kMeasured + name +
-                  ".json --cluster " + machine + "/cluster.yaml --max-error 5%");
+  for (const std::string_view name : {"gpt-1.3b-h200", "llama3-8b-layers-h200"}) {
+    const Outcome compared = foreshard(
+        fmt::format("compare configs/studies/{0}.yaml {1}{0}.json --cluster {2}/cluster.yaml "
+                    "--max-error 5%",
+                    name, kMeasured, machine));
     EXPECT_EQ(compared.code, 0) << compared.out << compared.err;
   }
 }
@@ -53,8 +58,8 @@ TEST(H200, StepsOfPyTorch) {
                            Step{large, compiled + " --set model.sequence=2048", 69.9, 20},
                            Step{small, eager, 121.5, 15}, Step{small, compiled, 133.9, 15}}) {
     SCOPED_TRACE(step.study + step.settings);
-    const Outcome told =
-        foreshard("simulate " + kStudies + step.study + step.settings + " --format json");
+    const Outcome told = foreshard(
+        fmt::format("simulate {}{}{} --format json", kStudies, step.study, step.settings));
     ASSERT_EQ(told.code, 0) << told.err;
     const double ms = 1e3 * nlohmann::json::parse(told.out).at("step").at("time_s").get<double>();
     EXPECT_NEAR(ms, step.measured_ms, step.measured_ms * step.within / 100);
@@ -66,8 +71,8 @@ TEST(H200, ProfilesMatchTasks) {
   for (const auto& [study, trace] :
        {std::pair{"llama3-8b-4-layers-h200.yaml", "pytorch-llama3-8b-4-layers.json.gz"},
         std::pair{"llama-0.4b-h200.yaml", "pytorch-llama-0.4b-compiled.json.gz"}}) {
-    const Outcome told =
-        foreshard("calibrate " + kStudies + study + " --dry-run --profile " + kMeasured + trace);
+    const Outcome told = foreshard(
+        fmt::format("calibrate {}{} --dry-run --profile {}{}", kStudies, study, kMeasured, trace));
     ASSERT_EQ(told.code, 0) << told.err;
     EXPECT_THAT(told.out, HasSubstr(", 3 steps"));
     const auto at = told.out.find("matched to tasks: ");

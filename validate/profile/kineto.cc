@@ -138,9 +138,9 @@ class Reader {
     const Seconds start = time_in(event, "ts");
     const Seconds lasted = time_in(event, "dur");
     if (lasted < 0_s) fault_at("dur", "is negative");
-    static const Json kNothing = Json::object();
+    static const Json nothing = Json::object();
     const auto found = event.find("args");
-    const Json& args = found != event.end() && found->is_object() ? *found : kNothing;
+    const Json& args = found != event.end() && found->is_object() ? *found : nothing;
     const std::int64_t correlation = whole_in(args, "correlation", -1);
     switch (category) {
       case Category::kRange: {

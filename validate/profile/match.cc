@@ -189,6 +189,7 @@ namespace {
 std::vector<Leftover> most_first(
     const std::map<std::pair<std::string, std::string>, Leftover>& all) {
   std::vector<Leftover> result;
+  result.reserve(all.size());
   for (const auto& entry : all) result.push_back(entry.second);
   std::ranges::stable_sort(result,
                            [](const Leftover& a, const Leftover& b) { return b.time < a.time; });

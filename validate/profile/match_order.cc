@@ -69,7 +69,7 @@ bool allows(const KernelName& line, const Node& node) {
 std::int64_t most_kernels(const program::Task& task) {
   constexpr std::int64_t kPartsOfPass = 8;
   constexpr std::int64_t kMostProducts = 64;
-  constexpr std::int64_t kElementsOfLaunch = 320 * 65'536;
+  constexpr std::int64_t kElementsOfLaunch = 320 * 65'536LL;
   const auto* kernel = std::get_if<Kernel>(&task.body);
   if (kernel == nullptr) return 1;
   if (const auto* gemm = std::get_if<Gemm>(kernel)) return std::min(gemm->batch, kMostProducts);

@@ -288,7 +288,7 @@ void recompute_parts(Training& training, unsigned i) {
       strategy.recompute_parts = {static_cast<Part>(part)};
       if (draw.chance() && is_sound()) parts.push_back(static_cast<Part>(part));
     }
-    strategy.recompute_parts = parts.empty() ? usual_recompute_parts() : std::move(parts);
+    strategy.recompute_parts = parts.empty() ? usual_recompute_parts() : parts;
   }
   FORESHARD_CHECK(is_sound());
 }
