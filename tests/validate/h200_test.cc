@@ -1,11 +1,16 @@
 // What one H200 measured (configs/measurements/h200), beside what is predicted of it.
+#include <cmath>
 #include <fmt/format.h>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tests/base/temporary_folder.h"
 #include "tests/cli/program.h"
@@ -37,6 +42,59 @@ TEST(H200, StepsFollowFromSingleKernels) {
                     name, kMeasured, machine));
     EXPECT_EQ(compared.code, 0) << compared.out << compared.err;
   }
+}
+
+// Percent by which predictions are off, of kernels of 20 us and more.
+struct Errors {
+  std::vector<double> all;
+  double mean(bool absolute) const {
+    double sum = 0;
+    for (const double error : all) sum += absolute ? std::abs(error) : error;
+    return sum / static_cast<double>(all.size());
+  }
+};
+
+// PyTorch's own kernels, to which no number of the catalogue was fitted: of each way to run a
+// kernel, and of products over 1 ms.
+TEST(H200, KernelsOfPyTorch) {
+  const Outcome compared = foreshard(
+      fmt::format("compare configs/studies/gpt-1.3b-h200.yaml {}micro.json --program {}micro.json "
+                  "--format json",
+                  kMeasured, kPlan));
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  std::map<std::string, double> predicted;
+  const auto result = nlohmann::json::parse(compared.out);
+  for (const auto& kernel : result.at("residuals"))
+    predicted[kernel.at("name").get<std::string>()] = kernel.at("each").at("predicted_s");
+  std::map<std::string, Errors> errors;
+  std::ifstream table(FORESHARD_SOURCE_DIR "/" + kMeasured + "pytorch-kernels.csv");
+  std::string line;
+  std::getline(table, line);
+  while (std::getline(table, line)) {
+    std::istringstream cells(line);
+    std::string name;
+    std::string variant;
+    double measured = 0;
+    std::getline(cells, name, ',');
+    std::getline(cells, variant, ',');
+    cells >> measured;
+    // The Program's attention is cuDNN's.
+    if (measured < 20e-6 || variant == "flash2" || !predicted.contains(name)) continue;
+    const double error = 100 * (predicted.at(name) / measured - 1);
+    const std::string kind = name.substr(0, name.find(' ')) + " " + variant;
+    errors[kind].all.push_back(error);
+    if (measured > 1e-3 && (kind == "gemm TN" || kind == "gemm NT fp32+="))
+      errors["gemm over 1 ms"].all.push_back(error);
+  }
+  for (const auto& [kind, of] : errors)
+    fmt::print("{:<32} {:3} kernels, {:5.1f} % off, {:+6.1f} % in the mean\n", kind, of.all.size(),
+               of.mean(true), of.mean(false));
+  ASSERT_EQ(errors["attention_fwd cudnn"].all.size(), 6U);
+  ASSERT_EQ(errors["gemm over 1 ms"].all.size(), 12U);
+  EXPECT_LE(errors["attention_fwd cudnn"].mean(true), 10);
+  EXPECT_LE(errors["attention_bwd cudnn"].mean(true), 10);
+  EXPECT_LE(errors["gemm NT fp32+="].mean(true), 8);
+  EXPECT_LE(std::abs(errors["gemm over 1 ms"].mean(false)), 4);
 }
 
 // Steps of PyTorch, back to back, the mean of two runs: some are bound by the device, some by the

@@ -173,18 +173,23 @@ TEST(Match, CutsStepsBehindTheirOptimizers) {
   EXPECT_NEAR(found.share(*trace), 15.0 / 18, 1e-12);  // "unscale" is no task
 }
 
+// How many steps of `small_program` the trace is taken for.
+std::int64_t steps_in(const std::string& text) {
+  const auto trace = read_trace(text, "t.json");
+  EXPECT_TRUE(trace) << trace.error().message;
+  const auto program = small_program();
+  const auto expected = [](const program::Task&) { return 5_us; };
+  const KernelNames names = shipped_names();
+  return match(program, 0, *trace, names, expected).steps;
+}
+
 TEST(Match, TakesOneMarkAsOneStep) {
   std::string text = R"({"traceEvents": [
     {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "tid": 1, "ts": 0, "dur": 99},)";
   text += launched("Optimizer.step#AdamW.step", "nvjet_a", 10, 1) + ",";
   text += launched("autograd::engine::evaluate_function: MmBackward0", "nvjet_b", 30, 2) + ",";
   text += launched("Optimizer.step#SGD.step", "nvjet_c", 50, 3) + "]}";
-  const auto program = small_program();
-  const auto names = shipped_names();
-  const auto trace = read_trace(text, "t.json");
-  ASSERT_TRUE(trace) << trace.error().message;
-  const auto expected = [](const program::Task&) { return 5_us; };
-  EXPECT_EQ(match(program, 0, *trace, names, expected).steps, 1);
+  EXPECT_EQ(steps_in(text), 1);
 }
 
 // An optimizer that each parameter calls as soon as its gradient is there: no step ends with it.
@@ -198,12 +203,7 @@ TEST(Match, OptimizersInsideOfABackwardPassEndNoStep) {
             launched("aten::mm", "nvjet_a", at + 1, at + 1) + "," +
             launched("Optimizer.step#AdamW.step", "nvjet_b", at + 20, at + 2) +
             (at == 80 ? "]}" : ",");
-  const auto program = small_program();
-  const auto names = shipped_names();
-  const auto trace = read_trace(text, "t.json");
-  ASSERT_TRUE(trace) << trace.error().message;
-  const auto expected = [](const program::Task&) { return 5_us; };
-  EXPECT_EQ(match(program, 0, *trace, names, expected).steps, 1);
+  EXPECT_EQ(steps_in(text), 1);
 }
 
 // A product that the framework runs in two pieces of the same input: 128x256 . 256x(384 + 128).
