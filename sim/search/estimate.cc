@@ -125,8 +125,9 @@ class Estimator::Tables {
     std::vector<Seconds> optimizer;
     for (Layout::Stage* const stage : stages_)
       optimizer.push_back(layout.optimizer_kernels(*stage).fastest);
-    estimate.bound = Bound(strategy, *found.forms).of(passes, optimizer);
-    if (!walks) estimate.step = std::max(estimate.step, estimate.bound);
+    FORESHARD_ASSIGN(const auto data, data_stream(strategy, *found.forms, layout, *stages_.front()));
+    estimate.bound = Bound(strategy, *found.forms).of(passes, optimizer, data);
+    estimate.step = std::max(estimate.step, estimate.bound);
     return estimate;
   }
 

@@ -37,6 +37,12 @@ class DrawnCost final : public CostModel {
     FORESHARD_ASSIGN(const auto time, cost_.communication_time(kind, bytes, devices));
     return time * of_communication();
   }
+  Result<HeldMultiprocessors> held(program::CollectiveKind kind, Bytes bytes,
+                                   const std::vector<DeviceId>& devices) const override {
+    FORESHARD_ASSIGN(auto found, cost_.held(kind, bytes, devices));
+    found.time = found.time * of_communication();
+    return found;
+  }
   std::int32_t group_kind(const std::vector<DeviceId>& devices) const override {
     return cost_.group_kind(devices);
   }

@@ -75,9 +75,8 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
   return kernels_[type.index()](kernel);
 }
 
-Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
-                                                  const std::vector<DeviceId>& devices) const {
-  if (devices.size() < 2 && !program::is_with_host(kind)) return Seconds{};
+Result<const comm::Repertoire*> SimulatedCost::repertoire(
+    program::CollectiveKind kind, const std::vector<DeviceId>& devices) const {
   const std::pair key(kind, group_kind(devices));
   auto known = forms_.find(key);
   if (known == forms_.end()) {
@@ -86,7 +85,22 @@ Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, 
     repertoire.forget_loads();
     known = forms_.emplace(key, std::move(repertoire)).first;
   }
-  return known->second.time(bytes);
+  return &known->second;
+}
+
+Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
+                                                  const std::vector<DeviceId>& devices) const {
+  if (devices.size() < 2 && !program::is_with_host(kind)) return Seconds{};
+  FORESHARD_ASSIGN(const comm::Repertoire* const forms, repertoire(kind, devices));
+  return forms->time(bytes);
+}
+
+Result<HeldMultiprocessors> SimulatedCost::held(program::CollectiveKind kind, Bytes bytes,
+                                                const std::vector<DeviceId>& devices) const {
+  if (devices.size() < 2 && !program::is_with_host(kind)) return HeldMultiprocessors{};
+  FORESHARD_ASSIGN(const comm::Repertoire* const forms, repertoire(kind, devices));
+  FORESHARD_ASSIGN(const auto flow, forms->flow(bytes));
+  return HeldMultiprocessors{.share = flow.sm_share, .time = flow.time};
 }
 
 Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, Bytes bytes,

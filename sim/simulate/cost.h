@@ -31,6 +31,8 @@ class SimulatedCost final : public CostModel {
   Seconds kernel_time(const Kernel& kernel, DeviceTypeId type) const override;
   Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                      const std::vector<DeviceId>& devices) const override;
+  Result<HeldMultiprocessors> held(program::CollectiveKind kind, Bytes bytes,
+                                   const std::vector<DeviceId>& devices) const override;
   std::int32_t group_kind(const std::vector<DeviceId>& devices) const override;
   std::int32_t crowd_kind(const std::vector<std::vector<DeviceId>>& groups) const override;
   Result<Seconds> sharing_time(program::CollectiveKind kind, Bytes bytes,
@@ -45,6 +47,8 @@ class SimulatedCost final : public CostModel {
  private:
   class GroupKinds;
 
+  Result<const comm::Repertoire*> repertoire(program::CollectiveKind kind,
+                                             const std::vector<DeviceId>& devices) const;
   Sharing& sharing() const;
   comm::Participants participants(program::CollectiveKind kind,
                                   const std::vector<DeviceId>& devices) const;

@@ -180,13 +180,30 @@ Result<FlatCollective> Repertoire::choose(Bytes bytes) const {
 Result<Seconds> Repertoire::time(Bytes bytes) const {
   if (const MeasuredCollective* measured = measured_for(bytes)) return measured->time;
   FORESHARD_ASSIGN(const auto index, index_for(bytes));
-  const Choice* choice = choice_for(bytes);
-  if (choice == nullptr || !choice->channels) return curves_[index](bytes);
+  return curve_for(index, choice_for(bytes))(bytes);
+}
+
+TimeCurve Repertoire::curve_for(std::size_t index, const Choice* choice) const {
   TimeCurve curve = curves_[index];
+  if (choice == nullptr || !choice->channels) return curve;
   const Narrowed narrowed = narrowed_to(*choice->channels, forms_[index], curve.rate);
   curve.rate = narrowed.rate;
   curve.start.channels = narrowed.full_rate_channels;
-  return curve(bytes);
+  return curve;
+}
+
+Result<Repertoire::Flow> Repertoire::flow(Bytes bytes) const {
+  FORESHARD_ASSIGN(const auto index, index_for(bytes));
+  const Choice* const choice = choice_for(bytes);
+  const TimeCurve curve = curve_for(index, choice);
+  Flow flow{.time = bytes / curve.rate, .sm_share = forms_[index].sm_share};
+  if (choice != nullptr && choice->channels)
+    flow.sm_share = std::min(
+        1.0, flow.sm_share * static_cast<double>(*choice->channels) / forms_[index].channels);
+  const MeasuredCollective* const measured = measured_for(bytes);
+  const Seconds own = curve(bytes);
+  if (measured != nullptr && own > 0_s) flow.time = flow.time * (measured->time / own);
+  return flow;
 }
 
 void Repertoire::forget_loads() {

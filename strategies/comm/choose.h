@@ -44,6 +44,13 @@ class Repertoire {
   Result<FlatCollective> choose(Bytes bytes) const;
   /// Its time on idle links.
   Result<Seconds> time(Bytes bytes) const;
+  /// Of that form, the time in which the bytes flow (idle_time without delay), and the part of SMs
+  /// that it holds meanwhile.
+  struct Flow {
+    Seconds time;
+    double sm_share = 0;
+  };
+  Result<Flow> flow(Bytes bytes) const;
   /// Frees what only choose() needs: from now on, ask for times alone.
   void forget_loads();
 
@@ -53,6 +60,7 @@ class Repertoire {
   static Result<Repertoire> made(CollectiveKind kind, const Participants& group,
                                  const Parameters& parameters,
                                  Result<std::vector<FlatCollective>> forms);
+  TimeCurve curve_for(std::size_t index, const Choice* choice) const;
   const Choice* choice_for(Bytes bytes) const;
   const MeasuredCollective* measured_for(Bytes bytes) const;
   std::size_t tuned(Bytes bytes, std::vector<std::size_t> candidates) const;

@@ -28,6 +28,13 @@ struct LinkBytes {
   Bytes bytes{};
 };
 
+/// What communication holds of the multiprocessors of each of its devices, while its bytes flow:
+/// kernels beside it run on the rest.
+struct HeldMultiprocessors {
+  double share = 0;
+  Seconds time{};  ///< On idle links; no less where they are shared.
+};
+
 class CostModel {
  public:
   virtual ~CostModel() = default;
@@ -40,6 +47,12 @@ class CostModel {
   /// \return kInfeasible where two of them have no route.
   virtual Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                              const std::vector<DeviceId>& devices) const = 0;
+
+  /// Likewise, what it holds beside them. Nothing where that is not modelled.
+  virtual Result<HeldMultiprocessors> held(program::CollectiveKind /*kind*/, Bytes /*bytes*/,
+                                           const std::vector<DeviceId>& /*devices*/) const {
+    return HeldMultiprocessors{};
+  }
 
   /// A number that lists of devices share whose operations take the same time, whatever their size,
   /// because the routes among them are alike. Others have other numbers.

@@ -52,7 +52,43 @@ Bound::Bound(const Strategy& strategy, const FilledForms& forms)
   least_of_kinds_ = &PassTime::kernels_of_kinds;
 }
 
-Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer) {
+Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,
+                                              Layout& layout, Layout::Stage& stage) {
+  if (strategy.pipeline_parallel > 1 || splits_backward(strategy) || strategy.overlap_experts)
+    return std::optional<DataStream>();
+  using Kind = Symbol::Kind;
+  DataStream data;
+  std::vector<Seconds> all;
+  std::vector<Seconds> delays;
+  for (FilledForm& form : forms.forms) {
+    std::vector<double> times;
+    std::vector<double> own_delays;
+    std::vector<double> around;
+    for (const Symbol& symbol : form.symbols()) {
+      ChainLeast least;
+      if (symbol.kind == Kind::kGather || symbol.kind == Kind::kReduce ||
+          symbol.kind == Kind::kGatherAll || symbol.kind == Kind::kReduceAll) {
+        FORESHARD_ASSIGN(least, layout.least_of(symbol, symbol.role < 0 ? nullptr : &stage));
+      }
+      times.push_back(least.time.in_base());
+      own_delays.push_back(least.held.delay.in_base());
+      data.held.share = std::max(data.held.share, least.held.share);
+      around.push_back(symbol.kind == Kind::kOptimizer
+                           ? layout.optimizer_kernels(stage).fastest.in_base()
+                           : times.back());
+    }
+    all.push_back(form.sum(times));
+    delays.push_back(form.sum(own_delays));
+    if (&form == forms.forms.data()) data.around = form.around_passes(around);
+  }
+  data.all = forms.of(strategy.micro_batches(), std::span<const Seconds>(all));
+  data.held.delay = forms.of(strategy.micro_batches(), std::span<const Seconds>(delays));
+  return std::optional(data);
+}
+
+Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
+                  const std::optional<DataStream>& data) {
+  if (data) return of_one_stage(passes.front(), optimizer.front(), *data);
   for (std::size_t c = 0; c < classes_.size(); ++c)
     ahead_[c] = of_chunk(passes[c], units_[c].first_chunk, [&](const PassTimes& of) {
       return splits_ ? of.forward.*least_
@@ -67,6 +103,23 @@ Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Secon
     most = std::max(most, before + micro_batches_ * own + (splits_ ? optimizer[c] : Seconds{}));
   }
   return splits_ ? most : most + optimizer[0];
+}
+
+// The chain of all passes, with what it must wait for before and after. Where communication of the
+// data stream is neither on it nor beside communication on it, it is beside kernels, which take
+// longer by what it holds.
+Seconds Bound::of_one_stage(const BlockTimes& passes, Seconds optimizer,
+                            const DataStream& data) const {
+  const Seconds exposed = of_chunk(passes, units_.front().all, [](const PassTimes& of) {
+    return of.forward.exposed + of.backward.exposed;
+  });
+  const Seconds beside = data.held.share > kMostShare
+                             ? Seconds{}
+                             : data.held.delay - data.held.share *
+                                                     (micro_batches_ * exposed + data.around);
+  return std::max(micro_batches_ * own_of(0, passes) + std::max(data.around, optimizer) +
+                      std::max(beside, Seconds{}),
+                  data.all + optimizer);
 }
 
 // A stage's own passes of a micro-batch on the kind of device that takes the longest for all of

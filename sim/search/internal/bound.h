@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "base/units.h"
 
 #include "sim/search/internal/forms.h"
@@ -28,6 +30,19 @@ Seconds least_of(const PassTimes& passes);
 /// Estimator::least_step of strategies with that work.
 Seconds least_step(const Strategy& strategy, const StepWork& work);
 
+/// What the stream does at least that gathers parameters and reduces gradients, where there is one
+/// stage.
+struct DataStream {
+  Seconds all;     ///< Of a step.
+  Seconds around;  ///< Before the first pass and after the last one, with the optimizer's kernels.
+  Held held;
+};
+/// Nothing where it is not told.
+/// \param stage  of the only class.
+/// \return kInfeasible where devices that communicate have no route.
+Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,
+                                              Layout& layout, Layout::Stage& stage);
+
 /// Of strategies that share their forms and the blocks of their units; both must outlive it.
 class Bound {
  public:
@@ -35,9 +50,12 @@ class Bound {
 
   /// \param passes  by class of stages.
   /// \param optimizer  of each class: its kernels, on the fastest kind of device.
-  Seconds of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer);
+  /// \param data  data_stream().
+  Seconds of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
+             const std::optional<DataStream>& data);
 
  private:
+  Seconds of_one_stage(const BlockTimes& passes, Seconds optimizer, const DataStream& data) const;
   Seconds own_of(std::size_t c, const BlockTimes& passes) const;
   template <class Which>
   Seconds both(const PassTimes& of, Which which) const;

@@ -66,10 +66,27 @@ std::span<const Symbol> FilledForm::symbols() {
   return symbols_;
 }
 
-Seconds FilledForm::walk(std::span<const double> times, const Layout& layout) {
+void FilledForm::set_times(std::span<const double> times) {
   times_.clear();
   for (const std::int32_t symbol : symbol_of_)
     times_.push_back(times[static_cast<std::size_t>(symbol)]);
+}
+
+Seconds FilledForm::around_passes(std::span<const double> times) {
+  set_times(times);
+  return form_->shape.around_passes(times_);
+}
+
+Seconds FilledForm::sum(std::span<const double> times) const {
+  const std::vector<double> counts = form_->shape.counts();
+  double sum = 0;
+  for (std::size_t work = 0; work < counts.size(); ++work)
+    sum += counts[work] * times[static_cast<std::size_t>(symbol_of_[work])];
+  return Seconds::from_base(sum);
+}
+
+Seconds FilledForm::walk(std::span<const double> times, const Layout& layout) {
+  set_times(times);
   PlanForm& form = *form_;
   const std::size_t known = form.shape.paths();
   const Seconds step = form.shape.walk(times_);

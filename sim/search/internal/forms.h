@@ -58,7 +58,11 @@ class FilledForm {
   /// Cost: O(works), once.
   std::span<const Symbol> symbols();
 
-  /// The end of the last node. `times`: of each of symbols().
+  /// PlanShape::around_passes. `times`: of each of symbols().
+  Seconds around_passes(std::span<const double> times);
+  /// The sum over all nodes. `times`: likewise.
+  Seconds sum(std::span<const double> times) const;
+  /// The end of the last node. `times`: likewise.
   Seconds walk(std::span<const double> times, const Layout& layout);
   /// The longest of the paths that walks of this form have met. Cost: O(symbols x paths).
   Seconds longest_path(std::span<const double> times);
@@ -72,6 +76,8 @@ class FilledForm {
   std::span<const double> paths();
 
  private:
+  void set_times(std::span<const double> times);
+
   PlanForm* form_;
   const Labels* labels_;
   std::vector<std::vector<Load>> loads_;

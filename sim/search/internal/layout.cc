@@ -253,10 +253,8 @@ Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
     case Kind::kGather:
       return gathering(symbol);
     case Kind::kReduce:
-    case Kind::kReduceAll: {
-      const auto [count, over] = reduced(symbol, stage);
-      return reduction(count, over);
-    }
+    case Kind::kReduceAll:
+      return chain_time(reduction(symbol, stage), mesh_, times_);
     case Kind::kOffloadGradients:
     case Kind::kOffloadAllGradients: {
       const auto [count, over] = reduced(symbol, stage);
@@ -268,7 +266,8 @@ Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
                                                 : program::CollectiveKind::kFromHost,
                   bytes_[static_cast<std::size_t>(symbol.block)].kept);
     case Kind::kGatherAll:
-      return gathering(cut(stage->groups_).at(static_cast<std::size_t>(symbol.other)));
+      return chain_time(gathering(cut(stage->groups_).at(static_cast<std::size_t>(symbol.other))),
+                        mesh_, times_);
     case Kind::kCopies:
       return copies_time(stage->groups_, symbol.other);
     case Kind::kTie:
@@ -293,18 +292,19 @@ DType Layout::gradient_dtype() const {
 }
 
 // The communication that takes `count` elements from one attribute to another.
-Result<Seconds> Layout::conversion(std::int64_t count, DType dtype, const Attribute& from,
-                                   const Attribute& to) {
+Block Layout::conversion(std::int64_t count, DType dtype, const Attribute& from,
+                         const Attribute& to) const {
   Block block;
   lower::append_reshard(block, "", {count}, dtype, from, to, mesh_,
                         lower::stream(lower::kDataStream), {});
-  return chain_time(block, mesh_, times_);
+  return block;
 }
 
-Result<Seconds> Layout::reduction(std::int64_t count, const std::vector<Axis>& over) {
+Block Layout::reduction(const Symbol& symbol, const Stage* stage) {
+  const auto [count, over] = reduced(symbol, stage);
   Block block;
   lower::append_reduction(block, "", count, over, mesh_, strategy_, {});
-  return chain_time(block, mesh_, times_);
+  return block;
 }
 
 // Of `groups`, those that are reduced over the `place`-th of the axes of `of`.
@@ -338,15 +338,27 @@ Result<Seconds> Layout::gradient_copy(std::int64_t count, const std::vector<Axis
               size_of(DType::kFp32) * static_cast<double>(reduced_elements(count, over)));
 }
 
-Result<Seconds> Layout::gathering(std::int64_t count, const std::vector<Axis>& over) {
+Block Layout::gathering(const plan::ParameterGroup& group) const {
   Attribute from = replicated(1);
-  from.dims[0] = over;
-  return conversion(lower::padded(count, over, mesh_), strategy_.precision, from, replicated(1));
+  from.dims[0] = group.over;
+  const std::int64_t count = lower::gathered_elements(strategy_, group.elements, group.quantized);
+  return conversion(lower::padded(count, group.over, mesh_), strategy_.precision, from,
+                    replicated(1));
 }
 
-Result<Seconds> Layout::gathering(const plan::ParameterGroup& group) {
-  return gathering(lower::gathered_elements(strategy_, group.elements, group.quantized),
-                   group.over);
+Result<ChainLeast> Layout::least_of(const Symbol& symbol, const Stage* stage) {
+  using Kind = Symbol::Kind;
+  const auto place = static_cast<std::size_t>(symbol.other);
+  const Kinds& kinds = places_.set(devices_of_stages_.front());
+  const auto of = [&](const Block& block) { return chain_least(block, mesh_, kinds, times_); };
+  if (symbol.kind == Kind::kReduce || symbol.kind == Kind::kReduceAll)
+    return of(reduction(symbol, stage));
+  if (symbol.kind == Kind::kGatherAll) return of(gathering(cut(stage->groups_).at(place)));
+  FORESHARD_CHECK(symbol.kind == Kind::kGather);
+  if (!states_.cuts_parameters) return of(gathering(cut(own_groups(symbol.block)).at(place)));
+  if (strategy_.framework->shards.gather_each) return ChainLeast{};
+  return of(gathering(
+      cut(blocks().all()[static_cast<std::size_t>(symbol.block)]->parameters).at(place)));
 }
 
 // One after another on the slowest kind of device of any stage.
@@ -376,8 +388,10 @@ Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
   for (const std::int64_t count : block.parameter_sizes) {
     if (count <= *strategy_.framework->shards.gather_each) continue;
     const std::int64_t quantized = block.quantized_in(count);
-    FORESHARD_ASSIGN(const auto time,
-                     gathering({.over = over, .elements = count, .quantized = quantized}));
+    FORESHARD_ASSIGN(
+        const auto time,
+        chain_time(gathering({.over = over, .elements = count, .quantized = quantized}), mesh_,
+                   times_));
     sum += time + launch_;
   }
   return sum;
@@ -405,11 +419,13 @@ Layout::Groups Layout::cut(const Groups& groups) const {
 // Parameters of a unit: whole for one pass, or for good.
 Result<Seconds> Layout::gathering(const Symbol& symbol) {
   const auto place = static_cast<std::size_t>(symbol.other);
-  if (!states_.cuts_parameters) return gathering(cut(own_groups(symbol.block)).at(place));
+  if (!states_.cuts_parameters)
+    return chain_time(gathering(cut(own_groups(symbol.block)).at(place)), mesh_, times_);
   const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(symbol.block)];
   const plan::ParameterGroup group = cut(of.parameters).at(place);
   const bool each = strategy_.framework->shards.gather_each.has_value();
-  FORESHARD_ASSIGN(auto time, each ? gathering_each(of, group.over) : gathering(group));
+  FORESHARD_ASSIGN(auto time, each ? gathering_each(of, group.over)
+                                   : chain_time(gathering(group), mesh_, times_));
   // A backward pass that computes activations again gathers for each of the two.
   const bool twice =
       symbol.direction == Direction::kBackward && each && of.recompute == Recompute::kFull;
@@ -458,7 +474,7 @@ Result<Seconds> Layout::copies_time(const Groups& groups, std::int32_t place) {
   const auto& [axes, count] = *std::next(partial.begin(), place);
   Attribute from = replicated(1);
   from.partial = sums_over(axes);
-  return conversion(count, gradient_dtype(), from, replicated(1));
+  return chain_time(conversion(count, gradient_dtype(), from, replicated(1)), mesh_, times_);
 }
 
 // The norm of all gradients, which the host reads.

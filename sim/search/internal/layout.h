@@ -95,6 +95,8 @@ class Layout {
 
   /// The duration of all symbols but passes. `stage` is that of the symbol's class, if it has one.
   Result<Seconds> time_of(const Symbol& symbol, Stage* stage);
+  /// Of what gathers parameters or reduces gradients: its communication at least.
+  Result<ChainLeast> least_of(const Symbol& symbol, const Stage* stage);
   /// The optimizer's kernels, without what they exchange.
   const Spread& optimizer_kernels(Stage& stage);
 
@@ -107,9 +109,9 @@ class Layout {
 
   void find_like_blocks();
   Result<Seconds> found(const Symbol& symbol, Stage* stage);
-  Result<Seconds> conversion(std::int64_t count, DType dtype, const Attribute& from,
-                             const Attribute& to);
-  Result<Seconds> reduction(std::int64_t count, const std::vector<Axis>& over);
+  program::Block conversion(std::int64_t count, DType dtype, const Attribute& from,
+                            const Attribute& to) const;
+  program::Block reduction(const Symbol& symbol, const Stage* stage);
   // Gradients of those groups that are reduced over the same axes.
   struct Reduced {
     std::int64_t count = 0;
@@ -122,8 +124,7 @@ class Layout {
   Result<Seconds> gradient_copy(std::int64_t count, const std::vector<Axis>& over);
   std::int64_t reduced_elements(std::int64_t count, const std::vector<Axis>& over) const;
   std::int64_t updated_elements(const Stage& stage) const;
-  Result<Seconds> gathering(std::int64_t count, const std::vector<Axis>& over);
-  Result<Seconds> gathering(const plan::ParameterGroup& group);
+  program::Block gathering(const plan::ParameterGroup& group) const;
   Result<Seconds> gathering(const Symbol& symbol);
   Result<Seconds> gathering_each(const lower::LoweredBlock& block, const std::vector<Axis>& over);
   Result<Seconds> transfer_time(std::int32_t kind);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -94,6 +95,7 @@ class Members {
   std::vector<std::span<const PassTimes>> ways_;    // by class: Again::passes
   std::vector<BlockTimes> passes_;                  // by class, of the way at hand
   std::vector<Seconds> optimizer_;                  // by class
+  std::optional<DataStream> data_;
   std::vector<TimedForm> forms_;
 };
 

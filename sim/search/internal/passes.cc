@@ -20,11 +20,13 @@ Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& me
                              const Kinds& kinds, Times& times, std::int32_t stage) {
   WorkTimes result;
   result.of_kinds.resize(kinds.size());
+  result.held.reserve(works.all().size());
   for (const program::TaskBody& body : works.all()) {
     if (const auto* kernel = std::get_if<Kernel>(&body)) {
       result.slowest.push_back(times.kernel(*kernel, kinds).slowest);
       for (std::size_t kind = 0; kind < kinds.size(); ++kind)
         result.of_kinds[kind].push_back(times.kernel(*kernel, kinds[kind]));
+      result.held.emplace_back();
       continue;
     }
     const auto& what = std::get<Communication>(body);
@@ -32,6 +34,7 @@ Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& me
                      times.collective(what.kind, what.bytes, groups_of(what, mesh), ranks_of(mesh),
                                       kinds, stage));
     result.slowest.push_back(spread.slowest);
+    result.held.push_back(spread.held);
     for (auto& of_kind : result.of_kinds) of_kind.push_back(spread.fastest);
   }
   return result;
@@ -52,17 +55,23 @@ PassTasks::PassTasks(const program::Block& block, Works& works) {
   }
 }
 
+std::span<const std::int32_t> PassTasks::after(std::size_t task) const {
+  const auto first = static_cast<std::size_t>(tasks_[task].first_after);
+  const auto end = task + 1 < tasks_.size()
+                       ? static_cast<std::size_t>(tasks_[task + 1].first_after)
+                       : after_.size();
+  return std::span(after_).subspan(first, end - first);
+}
+
 // Each task as early as its stream and its dependencies allow; `free`: when each stream is.
 template <class TimeOf>
 void PassTasks::run(std::vector<Seconds>& free, TimeOf time_of) const {
   std::vector<Seconds> end(tasks_.size());
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     const Task& task = tasks_[i];
-    const auto last_after =
-        i + 1 < tasks_.size() ? static_cast<std::size_t>(tasks_[i + 1].first_after) : after_.size();
     Seconds start;
-    for (auto before = static_cast<std::size_t>(task.first_after); before < last_after; ++before)
-      start = std::max(start, end[static_cast<std::size_t>(after_[before])]);
+    for (const std::int32_t before : after(i))
+      start = std::max(start, end[static_cast<std::size_t>(before)]);
     if (task.stream < 0) {
       end[i] = start;
       continue;
@@ -71,6 +80,86 @@ void PassTasks::run(std::vector<Seconds>& free, TimeOf time_of) const {
     end[i] = std::max(start, stream) + time_of(task);
     stream = end[i];
   }
+}
+
+// P: the chain of tasks that end last on the compute stream, each of which has waited for the one
+// before. A kernel of P runs at the rate 1 - (shares of the communication beside it). So P takes
+// its kernels and its own communication, and for each stream of others the delay of what runs
+// there after one kernel of P and before another: all of it, but for what may run beside
+// communication of P on other streams.
+PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
+                                  const std::vector<Held>& held) const {
+  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  const std::size_t streams = lower::streams().size();
+  std::vector<std::size_t> on_stream(tasks_.size(), kNone);  // the one before on its stream
+  std::vector<std::size_t> waited_for(tasks_.size(), kNone);
+  std::vector<Seconds> end(tasks_.size());
+  std::vector<std::size_t> last(streams, kNone);
+  // Communication that waits for nothing may have begun before the block's first kernel.
+  const auto time_of = [&](const Task& task) {
+    return task.work < 0 || task.may_be_early ? Seconds{}
+                                              : works[static_cast<std::size_t>(task.work)];
+  };
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const Task& task = tasks_[i];
+    const auto wait_for = [&](std::size_t before) {
+      if (waited_for[i] == kNone || end[before] > end[waited_for[i]]) waited_for[i] = before;
+    };
+    for (const std::int32_t before : after(i)) wait_for(static_cast<std::size_t>(before));
+    if (task.stream >= 0) {
+      std::size_t& previous = last[static_cast<std::size_t>(task.stream)];
+      on_stream[i] = previous;
+      if (previous != kNone) wait_for(previous);
+      previous = i;
+    }
+    const Seconds start = waited_for[i] == kNone ? Seconds{} : end[waited_for[i]];
+    end[i] = start + (task.stream < 0 ? Seconds{} : time_of(task));
+  }
+  Least least;
+  const std::size_t final = last[lower::kComputeStream];
+  if (final == kNone) return least;
+  least.time = end[final];
+  std::vector<bool> is_on(tasks_.size(), false);
+  std::vector<Seconds> own(streams);  // communication of P
+  for (std::size_t i = final; i != kNone; i = waited_for[i]) {
+    const Task& task = tasks_[i];
+    is_on[i] = true;
+    if (task.is_kernel || task.stream < 0) continue;
+    own[static_cast<std::size_t>(task.stream)] += time_of(task);
+    least.exposed += time_of(task);
+  }
+  // What some kernel of P must have ended before, and what must end before one.
+  std::vector<bool> behind(tasks_.size(), false);
+  std::vector<bool> before(tasks_.size(), false);
+  const auto each_before = [&](std::size_t i, auto visit) {
+    for (const std::int32_t earlier : after(i)) visit(static_cast<std::size_t>(earlier));
+    if (on_stream[i] != kNone) visit(on_stream[i]);
+  };
+  const auto is_kernel_on = [&](std::size_t i) { return is_on[i] && tasks_[i].is_kernel; };
+  for (std::size_t i = 0; i < tasks_.size(); ++i)
+    each_before(i, [&](std::size_t earlier) {
+      if (behind[earlier] || is_kernel_on(earlier)) behind[i] = true;
+    });
+  for (std::size_t i = tasks_.size(); i-- > 0;)
+    if (before[i] || is_kernel_on(i))
+      each_before(i, [&](std::size_t earlier) { before[earlier] = true; });
+  std::vector<Held> beside(streams);
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const Task& task = tasks_[i];
+    if (task.is_kernel || task.stream < 0 || task.work < 0 || is_on[i] || !behind[i] || !before[i])
+      continue;
+    const Held& of = held[static_cast<std::size_t>(task.work)];
+    Held& all = beside[static_cast<std::size_t>(task.stream)];
+    all.delay += of.delay;
+    all.share = std::max(all.share, of.share);
+  }
+  double shares = 0;
+  for (const Held& of : beside) shares += of.share;
+  if (shares > kMostShare) return least;
+  for (std::size_t stream = 0; stream < streams; ++stream)
+    least.time += std::max(Seconds{}, beside[stream].delay - beside[stream].share *
+                                                                 (least.exposed - own[stream]));
+  return least;
 }
 
 PassTime PassTasks::time(const WorkTimes& times) const {
@@ -100,14 +189,12 @@ PassTime PassTasks::time(const WorkTimes& times) const {
     for (const Task& task : tasks_)
       if (task.is_kernel) kernels += of_work(of_kind, task);
     result.kernels = std::min(result.kernels, kernels);
-    // Communication that waits for nothing may have begun before the block's first kernel.
-    std::vector<Seconds> least(streams);
-    run(least,
-        [&](const Task& task) { return task.may_be_early ? Seconds{} : of_work(of_kind, task); });
-    result.least = std::min(result.least, least[lower::kComputeStream]);
+    const Least least = this->least(of_kind, times.held);
+    result.least = std::min(result.least, least.time);
+    result.exposed = std::max(result.exposed, least.exposed);
     if (times.of_kinds.size() == 1) break;
     result.kernels_of_kinds.push_back(kernels);
-    result.least_of_kinds.push_back(least[lower::kComputeStream]);
+    result.least_of_kinds.push_back(least.time);
   }
   for (const Task& task : tasks_)
     if (task.stream >= 0) ++result.launches;

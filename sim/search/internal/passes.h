@@ -27,6 +27,7 @@ struct PassTime {
   /// that kind.
   Seconds least;
   std::vector<Seconds> least_of_kinds{};  ///< Empty: there is one kind.
+  Seconds exposed;  ///< Of the least, at most: communication that kernels wait for.
   /// Of its busiest stream, all that it runs: a pass beside another one takes no longer if what is
   /// exposed of the one is hidden by the other.
   Seconds busy;
@@ -60,12 +61,17 @@ class Works {
   std::vector<program::TaskBody> all_;
 };
 
+/// Where streams of communication take more than this of a device each, nothing is told of what
+/// they take from kernels: it might be faster to wait for the one than to run beside both.
+inline constexpr double kMostShare = 0.5;
+
 /// What works take.
 struct WorkTimes {
   std::vector<Seconds> slowest{};
   /// Of each kind of device, a kernel on it; communication by the fastest groups, whatever the
   /// kind.
   std::vector<std::vector<Seconds>> of_kinds{};
+  std::vector<Held> held{};  ///< Of kernels, nothing.
 };
 /// On devices of these kinds; of groups of a stage as in Times::collective.
 Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& mesh,
@@ -89,6 +95,13 @@ class PassTasks {
   };
   template <class TimeOf>
   void run(std::vector<Seconds>& free, TimeOf time_of) const;
+  std::span<const std::int32_t> after(std::size_t task) const;
+  // What a pass takes at least, and how much of that is communication.
+  struct Least {
+    Seconds time;
+    Seconds exposed;
+  };
+  Least least(const std::vector<Seconds>& works, const std::vector<Held>& held) const;
 
   std::vector<Task> tasks_{};
   std::vector<std::int32_t> after_{};  // of all tasks

@@ -446,6 +446,45 @@ Seconds PlanShape::walk(std::span<const double> times) {
   return Seconds::from_base(most);
 }
 
+std::vector<double> PlanShape::counts() const {
+  std::vector<double> counts(works_.size());
+  for (const std::int32_t work : work_of_) ++counts[static_cast<std::size_t>(work)];
+  return counts;
+}
+
+Seconds PlanShape::around_passes(std::span<const double> times) const {
+  const std::size_t count = work_of_.size();
+  const auto time_of = [&](std::size_t node) {
+    return times[static_cast<std::size_t>(work_of_[node])];
+  };
+  const auto is_pass = [&](std::size_t node) {
+    return works_[static_cast<std::size_t>(work_of_[node])].kind == Kind::kPass;
+  };
+  const auto before = [&](std::size_t node) {
+    return std::span(before_).subspan(
+        static_cast<std::size_t>(first_before_[node]),
+        static_cast<std::size_t>(first_before_[node + 1] - first_before_[node]));
+  };
+  std::vector<double> end(count);
+  double begin = 0;
+  for (std::size_t node = 0; node < count; ++node) {
+    begin = 0;
+    for (const std::int32_t earlier : before(node))
+      begin = std::max(begin, end[static_cast<std::size_t>(earlier)]);
+    if (is_pass(node)) break;
+    end[node] = begin + time_of(node);
+  }
+  std::vector<double> behind(count);  // from the node's end
+  for (std::size_t node = count; node-- > 0;) {
+    if (is_pass(node)) return Seconds::from_base(begin + behind[node]);
+    for (const std::int32_t earlier : before(node)) {
+      double& own = behind[static_cast<std::size_t>(earlier)];
+      own = std::max(own, behind[node] + time_of(node));
+    }
+  }
+  return {};
+}
+
 void PlanShape::remember_path(std::size_t last) {
   const std::size_t path = paths_.size();
   paths_.resize(path + works_.size(), 0);

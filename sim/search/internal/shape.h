@@ -121,6 +121,11 @@ class PlanShape {
   /// remembered, if it is longer than those known.
   /// Cost: O(nodes), some nanoseconds each.
   Seconds walk(std::span<const double> times);
+  /// How many nodes have each work.
+  std::vector<double> counts() const;
+  /// What nodes take, of those that the first pass waits for and of those that wait for the last
+  /// one. \pre there is one role, whose passes do not run in parts
+  Seconds around_passes(std::span<const double> times) const;
   /// The longest of the paths known: at most as long as a walk. Cost: O(works x paths).
   Seconds longest_path(std::span<const double> times) const;
 

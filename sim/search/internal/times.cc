@@ -204,9 +204,17 @@ Result<Seconds> Times::operation(program::CollectiveKind kind, Bytes bytes, Grou
   return operations_.emplace(key, time).first->second;
 }
 
+Result<Held> Times::held(program::CollectiveKind kind, Bytes bytes, GroupKind group) {
+  const std::tuple key(kind, bytes.in_base(), group);
+  if (const auto it = held_.find(key); it != held_.end()) return it->second;
+  FORESHARD_ASSIGN(const auto held, cost_.held(kind, bytes, first_of_kind_.at(group)));
+  return held_.emplace(key, Held{.delay = held.share * held.time, .share = held.share})
+      .first->second;
+}
+
 Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                                  std::int64_t ranks, const Kinds& kinds, std::int32_t stage) {
-  Spread spread{.slowest = {}, .fastest = kNever};
+  Spread spread{.slowest = {}, .fastest = kNever, .held = {.delay = kNever}};
   const Alike* const alone = stage == kAnyStage || groups.stages().size == 1
                                  ? nullptr
                                  : &by_stage(groups, ranks)[static_cast<std::size_t>(stage)];
@@ -214,13 +222,17 @@ Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, cons
     FORESHARD_ASSIGN(const auto time, operation(kind, bytes, group));
     spread.slowest = std::max(spread.slowest, time);
     spread.fastest = std::min(spread.fastest, time);
+    FORESHARD_ASSIGN(const auto held, this->held(kind, bytes, group));
+    spread.held.delay = std::min(spread.held.delay, held.delay);
+    spread.held.share = std::max(spread.held.share, held.share);
   }
   FORESHARD_ASSIGN(
       const auto shared,
       sharing(kind, bytes, alone != nullptr ? alone->crowds : crowds_of(groups, ranks, kinds)));
   spread.slowest += shared;
   // Hashed paths differ from one operation to the next: the best case is not known.
-  if (places_.cluster().routing() == Routing::kEcmpHash) spread.fastest = Seconds{};
+  if (places_.cluster().routing() == Routing::kEcmpHash)
+    spread.fastest = spread.held.delay = Seconds{};
   return spread;
 }
 
@@ -267,6 +279,22 @@ std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
   std::int64_t ranks = 1;
   for (const MeshAxis& axis : mesh) ranks *= axis.size;
   return ranks;
+}
+
+Result<ChainLeast> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
+                               const Kinds& kinds, Times& times) {
+  ChainLeast least;
+  for (const Task& task : block.tasks) {
+    const auto* what = std::get_if<Communication>(&task.body);
+    if (what == nullptr) continue;
+    FORESHARD_ASSIGN(const Spread spread,
+                     times.collective(what->kind, what->bytes, groups_of(*what, mesh),
+                                      ranks_of(mesh), kinds));
+    least.time += spread.fastest;
+    least.held.delay += spread.held.delay;
+    least.held.share = std::max(least.held.share, spread.held.share);
+  }
+  return least;
 }
 
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,

@@ -51,10 +51,18 @@ class Groups {
 
 inline constexpr std::int32_t kAnyStage = -1;
 
+/// What communication takes from kernels beside it, of the multiprocessors of a device.
+struct Held {
+  /// The least that a kernel takes longer which runs all the while: share x time.
+  Seconds delay{};
+  double share = 0;  ///< At most.
+};
+
 /// Times over the groups of a line: of the slowest and of the fastest one.
 struct Spread {
   Seconds slowest;
   Seconds fastest;
+  Held held{};
 };
 
 /// Asks a CostModel and remembers. One object for each thread.
@@ -103,6 +111,7 @@ class Times {
   const std::vector<GroupKind>& kinds_of(const Groups& groups, std::int64_t ranks,
                                          const Kinds& kinds);
   Result<Seconds> operation(program::CollectiveKind kind, Bytes bytes, GroupKind group);
+  Result<Held> held(program::CollectiveKind kind, Bytes bytes, GroupKind group);
   // What the groups of a stage are: kinds of them and crowds, each once.
   struct Alike {
     std::vector<GroupKind> kinds{};
@@ -125,6 +134,7 @@ class Times {
   std::map<std::tuple<Line, std::int64_t, std::int64_t, std::int64_t>, Crowds> transfer_crowds_;
   std::map<std::tuple<program::CollectiveKind, double, std::int32_t>, Seconds> sharings_;
   std::map<std::tuple<program::CollectiveKind, double, GroupKind>, Seconds> operations_;
+  std::map<std::tuple<program::CollectiveKind, double, GroupKind>, Held> held_;
   std::map<std::tuple<Groups, std::int64_t>, std::pair<GroupKind, GroupKind>> ends_;
   std::map<std::tuple<Line, std::int64_t, std::int64_t>, GroupKind> transfers_;
 };
@@ -132,6 +142,15 @@ class Times {
 /// Of a communication task of a block that lies on `mesh`.
 Groups groups_of(const program::Communication& what, const std::vector<MeshAxis>& mesh);
 std::int64_t ranks_of(const std::vector<MeshAxis>& mesh);
+
+/// Of communication one after another, what it takes at least.
+struct ChainLeast {
+  Seconds time;
+  Held held;
+};
+/// As Times::collective, of the fastest groups.
+Result<ChainLeast> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
+                               const Kinds& kinds, Times& times);
 
 /// The tasks of `block`, which are one after another: its communication.
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
