@@ -125,8 +125,9 @@ class Estimator::Tables {
     std::vector<Seconds> optimizer;
     for (Layout::Stage* const stage : stages_)
       optimizer.push_back(layout.optimizer_kernels(*stage).fastest);
-    FORESHARD_ASSIGN(const auto data, data_stream(strategy, *found.forms, layout, *stages_.front()));
-    estimate.bound = Bound(strategy, *found.forms).of(passes, optimizer, data);
+    FORESHARD_ASSIGN(const auto data, data_stream(strategy, *found.forms, layout, stages_));
+    FORESHARD_ASSIGN(const auto* const ways, layout.least_ways());
+    estimate.bound = Bound(strategy, *found.forms).of(passes, optimizer, data, *ways);
     estimate.step = std::max(estimate.step, estimate.bound);
     return estimate;
   }

@@ -16,13 +16,25 @@
 /// first stage. Each part holds the compute stream of some device, and each must follow the one
 /// before: nothing reaches stage s before it has passed the stages before it, s runs its passes on
 /// one stream, and what it does last, a backward pass, must still go back to the first stage.
+/// Between stages, transfers take their time on idle links, there and back; before the first pass
+/// and after the last one, so does what gathers parameters and reduces gradients.
 /// Where backward passes run in two parts, a stage may end with gradients of weights: the way back
 /// is left out, and the optimizer is the stage's own.
 /// A pass counts from its first kernel to its last: of the stage's own passes on the kind of device
 /// that takes the longest for all of them, as each device has to do all; of the others on the
 /// fastest kind of theirs, as a rank with the slowest one may have those beside it. Communication
 /// counts at the speed of idle links on the fastest group. Engines only add to that: contention,
-/// shared SMs, launches, transfers, gradients. So bound <= fluid, always.
+/// launches. So bound <= fluid, always.
+///
+/// **Multiprocessors.** A kernel runs at the rate 1 - s beside communication that holds the share
+/// s of its device's multiprocessors. Of communication of h device-seconds (share x time) on
+/// another stream than the chain of kernels and communication that the bound counts, each second
+/// is beside a kernel of the chain, which then takes longer by s, or beside its communication:
+///
+///     bound += max(0, h - s x communication of the chain on other streams)
+///
+/// This holds within a pass, for what begins behind one of its kernels and must end before
+/// another; and where there is one stage, for all that the data stream does in a step.
 ///
 /// Of passes beside others (Strategy::overlap_experts), the estimate counts the busiest stream of
 /// each, and the bound the kernels alone.
@@ -32,10 +44,10 @@
 /// memory of the devices that it runs on.
 ///
 /// Groups of one stage that do the same share links as if they began at once (CostModel::
-/// sharing_time). Not modelled (fluid does): contention between other operations, and SMs that
-/// communication takes from kernels beside it; that a host waits for the counts of tokens of its
-/// experts. A stage with devices of several kinds is as slow as
-/// its slowest.
+/// sharing_time). No estimate is below its bound. Not modelled (fluid does): contention between
+/// other operations; SMs that communication takes from kernels beside it, but for what the bound
+/// has of it; that a host waits for the counts of tokens of its experts. A stage with devices of
+/// several kinds is as slow as its slowest.
 #pragma once
 
 #include <memory>

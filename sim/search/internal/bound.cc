@@ -5,6 +5,7 @@
 
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/pipeline.h"
+#include "strategies/schedule/schedule.h"
 
 namespace foreshard::search {
 
@@ -53,33 +54,39 @@ Bound::Bound(const Strategy& strategy, const FilledForms& forms)
 }
 
 Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,
-                                              Layout& layout, Layout::Stage& stage) {
-  if (strategy.pipeline_parallel > 1 || splits_backward(strategy) || strategy.overlap_experts)
+                                              Layout& layout,
+                                              const std::vector<Layout::Stage*>& stages) {
+  if (splits_backward(strategy) || strategy.overlap_experts ||
+      !schedule::find_schedule(strategy.schedule)->may_block)
     return std::optional<DataStream>();
   using Kind = Symbol::Kind;
   DataStream data;
   std::vector<Seconds> all;
   std::vector<Seconds> delays;
+  const bool is_one = strategy.pipeline_parallel == 1;
   for (FilledForm& form : forms.forms) {
+    std::vector<double> around;
     std::vector<double> times;
     std::vector<double> own_delays;
-    std::vector<double> around;
     for (const Symbol& symbol : form.symbols()) {
+      Layout::Stage* const stage =
+          symbol.role < 0 ? nullptr : stages[static_cast<std::size_t>(symbol.role)];
       ChainLeast least;
       if (symbol.kind == Kind::kGather || symbol.kind == Kind::kReduce ||
           symbol.kind == Kind::kGatherAll || symbol.kind == Kind::kReduceAll) {
-        FORESHARD_ASSIGN(least, layout.least_of(symbol, symbol.role < 0 ? nullptr : &stage));
+        FORESHARD_ASSIGN(least, layout.least_of(symbol, stage));
       }
       times.push_back(least.time.in_base());
       own_delays.push_back(least.held.delay.in_base());
       data.held.share = std::max(data.held.share, least.held.share);
       around.push_back(symbol.kind == Kind::kOptimizer
-                           ? layout.optimizer_kernels(stage).fastest.in_base()
+                           ? layout.optimizer_kernels(*stage).fastest.in_base()
                            : times.back());
     }
+    if (&form == forms.forms.data()) data.around = form.around_passes(around);
+    if (!is_one) return std::optional(data);
     all.push_back(form.sum(times));
     delays.push_back(form.sum(own_delays));
-    if (&form == forms.forms.data()) data.around = form.around_passes(around);
   }
   data.all = forms.of(strategy.micro_batches(), std::span<const Seconds>(all));
   data.held.delay = forms.of(strategy.micro_batches(), std::span<const Seconds>(delays));
@@ -87,8 +94,8 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
 }
 
 Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
-                  const std::optional<DataStream>& data) {
-  if (data) return of_one_stage(passes.front(), optimizer.front(), *data);
+                  const std::optional<DataStream>& data, const std::vector<Seconds>& ways) {
+  if (data && ways.size() == 1) return of_one_stage(passes.front(), optimizer.front(), *data);
   for (std::size_t c = 0; c < classes_.size(); ++c)
     ahead_[c] = of_chunk(passes[c], units_[c].first_chunk, [&](const PassTimes& of) {
       return splits_ ? of.forward.*least_
@@ -100,9 +107,11 @@ Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Secon
     for (std::size_t other = 0; other < ahead_.size(); ++other)
       before += static_cast<double>(classes_[c].before[other]) * ahead_[other];
     const Seconds own = own_of(c, passes[c]);
+    if (!splits_) before += ways[static_cast<std::size_t>(classes_[c].last)];
     most = std::max(most, before + micro_batches_ * own + (splits_ ? optimizer[c] : Seconds{}));
   }
-  return splits_ ? most : most + optimizer[0];
+  if (splits_) return most;
+  return most + (data ? std::max(data->around, optimizer[0]) : optimizer[0]);
 }
 
 // The chain of all passes, with what it must wait for before and after. Where communication of the
@@ -113,10 +122,10 @@ Seconds Bound::of_one_stage(const BlockTimes& passes, Seconds optimizer,
   const Seconds exposed = of_chunk(passes, units_.front().all, [](const PassTimes& of) {
     return of.forward.exposed + of.backward.exposed;
   });
-  const Seconds beside = data.held.share > kMostShare
-                             ? Seconds{}
-                             : data.held.delay - data.held.share *
-                                                     (micro_batches_ * exposed + data.around);
+  const Seconds beside =
+      data.held.share > kMostShare
+          ? Seconds{}
+          : data.held.delay - data.held.share * (micro_batches_ * exposed + data.around);
   return std::max(micro_batches_ * own_of(0, passes) + std::max(data.around, optimizer) +
                       std::max(beside, Seconds{}),
                   data.all + optimizer);

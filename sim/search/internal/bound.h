@@ -30,18 +30,21 @@ Seconds least_of(const PassTimes& passes);
 /// Estimator::least_step of strategies with that work.
 Seconds least_step(const Strategy& strategy, const StepWork& work);
 
-/// What the stream does at least that gathers parameters and reduces gradients, where there is one
-/// stage.
+/// What the stream does at least that gathers parameters and reduces gradients.
 struct DataStream {
-  Seconds all;     ///< Of a step.
-  Seconds around;  ///< Before the first pass and after the last one, with the optimizer's kernels.
+  /// Before the first pass and after the last one, which are of the first stage; with the
+  /// optimizer's kernels.
+  Seconds around;
+  /// Of a step, where there is one stage.
+  Seconds all;
   Held held;
 };
 /// Nothing where it is not told.
-/// \param stage  of the only class.
+/// \param stages  by class.
 /// \return kInfeasible where devices that communicate have no route.
 Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,
-                                              Layout& layout, Layout::Stage& stage);
+                                              Layout& layout,
+                                              const std::vector<Layout::Stage*>& stages);
 
 /// Of strategies that share their forms and the blocks of their units; both must outlive it.
 class Bound {
@@ -51,8 +54,9 @@ class Bound {
   /// \param passes  by class of stages.
   /// \param optimizer  of each class: its kernels, on the fastest kind of device.
   /// \param data  data_stream().
+  /// \param ways  Layout::least_ways.
   Seconds of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
-             const std::optional<DataStream>& data);
+             const std::optional<DataStream>& data, const std::vector<Seconds>& ways);
 
  private:
   Seconds of_one_stage(const BlockTimes& passes, Seconds optimizer, const DataStream& data) const;

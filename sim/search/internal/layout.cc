@@ -266,8 +266,7 @@ Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
                                                 : program::CollectiveKind::kFromHost,
                   bytes_[static_cast<std::size_t>(symbol.block)].kept);
     case Kind::kGatherAll:
-      return chain_time(gathering(cut(stage->groups_).at(static_cast<std::size_t>(symbol.other))),
-                        mesh_, times_);
+      return chain_time(gathering(updated(stage->groups_, symbol.other)), mesh_, times_);
     case Kind::kCopies:
       return copies_time(stage->groups_, symbol.other);
     case Kind::kTie:
@@ -346,21 +345,6 @@ Block Layout::gathering(const plan::ParameterGroup& group) const {
                     replicated(1));
 }
 
-Result<ChainLeast> Layout::least_of(const Symbol& symbol, const Stage* stage) {
-  using Kind = Symbol::Kind;
-  const auto place = static_cast<std::size_t>(symbol.other);
-  const Kinds& kinds = places_.set(devices_of_stages_.front());
-  const auto of = [&](const Block& block) { return chain_least(block, mesh_, kinds, times_); };
-  if (symbol.kind == Kind::kReduce || symbol.kind == Kind::kReduceAll)
-    return of(reduction(symbol, stage));
-  if (symbol.kind == Kind::kGatherAll) return of(gathering(cut(stage->groups_).at(place)));
-  FORESHARD_CHECK(symbol.kind == Kind::kGather);
-  if (!states_.cuts_parameters) return of(gathering(cut(own_groups(symbol.block)).at(place)));
-  if (strategy_.framework->shards.gather_each) return ChainLeast{};
-  return of(gathering(
-      cut(blocks().all()[static_cast<std::size_t>(symbol.block)]->parameters).at(place)));
-}
-
 // One after another on the slowest kind of device of any stage.
 Seconds Layout::slowest(const std::vector<Pass>& passes) {
   Seconds slowest;
@@ -416,11 +400,19 @@ Layout::Groups Layout::cut(const Groups& groups) const {
   return found;
 }
 
+plan::ParameterGroup Layout::updated(const Groups& groups, std::int32_t place) const {
+  plan::ParameterGroup group = cut(groups).at(static_cast<std::size_t>(place));
+  const Groups trained = plan::trained_alone({group});
+  group.elements = trained.empty() ? 0 : trained.front().elements;
+  group.quantized = trained.empty() ? 0 : trained.front().quantized;
+  return group;
+}
+
 // Parameters of a unit: whole for one pass, or for good.
 Result<Seconds> Layout::gathering(const Symbol& symbol) {
   const auto place = static_cast<std::size_t>(symbol.other);
   if (!states_.cuts_parameters)
-    return chain_time(gathering(cut(own_groups(symbol.block)).at(place)), mesh_, times_);
+    return chain_time(gathering(updated(own_groups(symbol.block), symbol.other)), mesh_, times_);
   const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(symbol.block)];
   const plan::ParameterGroup group = cut(of.parameters).at(place);
   const bool each = strategy_.framework->shards.gather_each.has_value();
@@ -447,13 +439,19 @@ Result<Seconds> Layout::gathering(const Symbol& symbol) {
              lower::cast_at_gather(strategy_, group.quantized, shard_of(group.quantized, group))));
 }
 
-// The residual stream to another stage, in pieces where the framework sends it so.
-Result<Seconds> Layout::transfer_time(std::int32_t kind) {
+// Of the residual stream, by one rank to the next stage.
+Bytes Layout::bytes_sent() {
   const lower::LoweredModel& all = blocks();
   double count = 1;
   for (const auto extent : local_shape(all.boundary_shape, all.boundary_sent, mesh_))
     count *= static_cast<double>(extent);
-  const Bytes bytes = size_of(strategy_.precision) * count;
+  return size_of(strategy_.precision) * count;
+}
+
+// The residual stream to another stage, in pieces where the framework sends it so.
+Result<Seconds> Layout::transfer_time(std::int32_t kind) {
+  const lower::LoweredModel& all = blocks();
+  const Bytes bytes = bytes_sent();
   const Transfer& transfer = transfers_.at(static_cast<std::size_t>(kind));
   FORESHARD_ASSIGN(const auto time, times_.transfer(bytes, transfer.kind));
   FORESHARD_ASSIGN(const auto shared,

@@ -95,6 +95,8 @@ class Layout {
 
   /// The duration of all symbols but passes. `stage` is that of the symbol's class, if it has one.
   Result<Seconds> time_of(const Symbol& symbol, Stage* stage);
+  /// Of each stage, what transfers take at least from the first stage to it and back.
+  Result<const std::vector<Seconds>*> least_ways();
   /// Of what gathers parameters or reduces gradients: its communication at least.
   Result<ChainLeast> least_of(const Symbol& symbol, const Stage* stage);
   /// The optimizer's kernels, without what they exchange.
@@ -127,6 +129,7 @@ class Layout {
   program::Block gathering(const plan::ParameterGroup& group) const;
   Result<Seconds> gathering(const Symbol& symbol);
   Result<Seconds> gathering_each(const lower::LoweredBlock& block, const std::vector<Axis>& over);
+  Bytes bytes_sent();
   Result<Seconds> transfer_time(std::int32_t kind);
   Result<Seconds> copies_time(const Groups& groups, std::int32_t place);
   Result<Seconds> norm_time();
@@ -137,6 +140,8 @@ class Layout {
   Seconds cast_time(std::int64_t shard);
   Groups own_groups(std::int32_t block);
   Groups cut(const Groups& groups) const;
+  // The `place`-th of them; what the optimizer has updated of it.
+  plan::ParameterGroup updated(const Groups& groups, std::int32_t place) const;
   std::int64_t shard_of(std::int64_t count, const plan::ParameterGroup& group) const {
     return plan::shard_of(count, group, mesh_);
   }
@@ -156,6 +161,7 @@ class Layout {
   std::array<std::size_t, kBlocks> first_like_{};     // the first block with the same parameters
   std::map<std::int32_t, const ModelTimes*> passes_;  // by set of devices
   std::vector<Transfer> transfers_;                   // by kind
+  std::vector<Seconds> least_ways_;                   // once they are asked for
   std::deque<Stage> stages_;
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;  // of symbols of no stage
 };

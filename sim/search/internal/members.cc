@@ -64,8 +64,9 @@ Status Members::find_times() {
   }
   for (Layout::Stage* const stage : shared_.stages)
     optimizer_.push_back(shared_.layout.optimizer_kernels(*stage).fastest);
-  FORESHARD_ASSIGN(data_, data_stream(shared_.strategy, shared_.forms, shared_.layout,
-                                      *shared_.stages.front()));
+  FORESHARD_ASSIGN(data_,
+                   data_stream(shared_.strategy, shared_.forms, shared_.layout, shared_.stages));
+  FORESHARD_ASSIGN(ways_there_, shared_.layout.least_ways());
   const Framework& framework = *shared_.strategy.framework;
   for (FilledForm& form : shared_.forms.forms) {
     TimedForm& timed = forms_.emplace_back(TimedForm{.form = &form, .symbols = form.symbols()});
@@ -173,7 +174,7 @@ Seconds Members::bound(std::size_t way) {
       const auto index = static_cast<std::size_t>(shared_.index_of_block[b]);
       passes_[c][b] = &ways_[c][index * shared_.again->ways() + way];
     }
-  return bound_.of(passes_, optimizer_, data_);
+  return bound_.of(passes_, optimizer_, data_, *ways_there_);
 }
 
 Seconds Members::step() {

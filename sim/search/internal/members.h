@@ -96,6 +96,7 @@ class Members {
   std::vector<BlockTimes> passes_;                  // by class, of the way at hand
   std::vector<Seconds> optimizer_;                  // by class
   std::optional<DataStream> data_;
+  const std::vector<Seconds>* ways_there_ = nullptr;  // Layout::least_ways
   std::vector<TimedForm> forms_;
 };
 

@@ -1,6 +1,7 @@
 #include "sim/search/internal/passes.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace foreshard::search {
@@ -57,9 +58,8 @@ PassTasks::PassTasks(const program::Block& block, Works& works) {
 
 std::span<const std::int32_t> PassTasks::after(std::size_t task) const {
   const auto first = static_cast<std::size_t>(tasks_[task].first_after);
-  const auto end = task + 1 < tasks_.size()
-                       ? static_cast<std::size_t>(tasks_[task + 1].first_after)
-                       : after_.size();
+  const auto end = task + 1 < tasks_.size() ? static_cast<std::size_t>(tasks_[task + 1].first_after)
+                                            : after_.size();
   return std::span(after_).subspan(first, end - first);
 }
 
@@ -128,6 +128,13 @@ PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
     own[static_cast<std::size_t>(task.stream)] += time_of(task);
     least.exposed += time_of(task);
   }
+  const auto may_be_beside = [&](std::size_t i) {
+    const Task& task = tasks_[i];
+    return !task.is_kernel && task.stream >= 0 && task.work >= 0 && !is_on[i] &&
+           !task.may_be_early && held[static_cast<std::size_t>(task.work)].delay > Seconds{};
+  };
+  const auto tasks = std::views::iota(std::size_t{0}, tasks_.size());
+  if (std::ranges::none_of(tasks, may_be_beside)) return least;
   // What some kernel of P must have ended before, and what must end before one.
   std::vector<bool> behind(tasks_.size(), false);
   std::vector<bool> before(tasks_.size(), false);
@@ -144,10 +151,9 @@ PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
     if (before[i] || is_kernel_on(i))
       each_before(i, [&](std::size_t earlier) { before[earlier] = true; });
   std::vector<Held> beside(streams);
-  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+  for (const std::size_t i : tasks) {
     const Task& task = tasks_[i];
-    if (task.is_kernel || task.stream < 0 || task.work < 0 || is_on[i] || !behind[i] || !before[i])
-      continue;
+    if (!may_be_beside(i) || !behind[i] || !before[i]) continue;
     const Held& of = held[static_cast<std::size_t>(task.work)];
     Held& all = beside[static_cast<std::size_t>(task.stream)];
     all.delay += of.delay;
@@ -157,8 +163,8 @@ PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
   for (const Held& of : beside) shares += of.share;
   if (shares > kMostShare) return least;
   for (std::size_t stream = 0; stream < streams; ++stream)
-    least.time += std::max(Seconds{}, beside[stream].delay - beside[stream].share *
-                                                                 (least.exposed - own[stream]));
+    least.time += std::max(
+        Seconds{}, beside[stream].delay - beside[stream].share * (least.exposed - own[stream]));
   return least;
 }
 

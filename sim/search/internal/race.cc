@@ -162,7 +162,7 @@ class Race {
     // In rounds of a fixed size: what is simulated does not depend on the number of threads.
     constexpr std::size_t kRound = 4;
     auto left = static_cast<std::size_t>(std::max<std::int64_t>(options_.certify, 0));
-    while (left > 0 && !result_.partial) {
+    while (left > 0 && !result_.partial && !others_may_win()) {
       if (best_) by_bound();  // until one fits, by estimate
       const std::size_t done = simulate(std::min(kRound, left));
       if (done == 0) break;
@@ -232,6 +232,13 @@ class Race {
     judge();
   }
   bool may_win(std::size_t i) const { return !best_ || candidates_[i].estimate.bound < *best_; }
+
+  // Then no simulation makes the winner certain.
+  bool others_may_win() const {
+    const auto may_win = [&](Seconds bound) { return best_ && bound < *best_; };
+    return (unlisted_.far > 0 && may_win(*unlisted_.limit)) ||
+           std::ranges::any_of(unlisted_.near, may_win);
+  }
 
   // The next `most` of those waiting, up to the first one that cannot win.
   std::size_t simulate(std::size_t most) {

@@ -287,9 +287,9 @@ Result<ChainLeast> chain_least(const program::Block& block, const std::vector<Me
   for (const Task& task : block.tasks) {
     const auto* what = std::get_if<Communication>(&task.body);
     if (what == nullptr) continue;
-    FORESHARD_ASSIGN(const Spread spread,
-                     times.collective(what->kind, what->bytes, groups_of(*what, mesh),
-                                      ranks_of(mesh), kinds));
+    FORESHARD_ASSIGN(
+        const Spread spread,
+        times.collective(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh), kinds));
     least.time += spread.fastest;
     least.held.delay += spread.held.delay;
     least.held.share = std::max(least.held.share, spread.held.share);
