@@ -72,6 +72,7 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
       Layout::Stage* const stage =
           symbol.role < 0 ? nullptr : stages[static_cast<std::size_t>(symbol.role)];
       ChainLeast least;
+      const bool is_first = symbol.role <= 0;  // others need not wait for the first stage
       if (symbol.kind == Kind::kGather || symbol.kind == Kind::kReduce ||
           symbol.kind == Kind::kGatherAll || symbol.kind == Kind::kReduceAll) {
         FORESHARD_ASSIGN(least, layout.least_of(symbol, stage));
@@ -79,7 +80,8 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
       times.push_back(least.time.in_base());
       own_delays.push_back(least.held.delay.in_base());
       data.held.share = std::max(data.held.share, least.held.share);
-      around.push_back(symbol.kind == Kind::kOptimizer
+      around.push_back(!is_first ? 0
+                       : symbol.kind == Kind::kOptimizer
                            ? layout.optimizer_kernels(*stage).fastest.in_base()
                            : times.back());
     }
