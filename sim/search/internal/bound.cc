@@ -71,10 +71,10 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
     for (const Symbol& symbol : form.symbols()) {
       Layout::Stage* const stage =
           symbol.role < 0 ? nullptr : stages[static_cast<std::size_t>(symbol.role)];
-      ChainLeast least;
+      LeastTime least;
       const bool is_first = symbol.role <= 0;  // others need not wait for the first stage
-      if (symbol.kind == Kind::kGather || symbol.kind == Kind::kReduce ||
-          symbol.kind == Kind::kGatherAll || symbol.kind == Kind::kReduceAll) {
+      if (is_first && (symbol.kind == Kind::kGather || symbol.kind == Kind::kReduce ||
+                       symbol.kind == Kind::kGatherAll || symbol.kind == Kind::kReduceAll)) {
         FORESHARD_ASSIGN(least, layout.least_of(symbol, stage));
       }
       times.push_back(least.time.in_base());

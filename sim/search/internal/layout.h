@@ -98,7 +98,7 @@ class Layout {
   /// Of each stage, what transfers take at least from the first stage to it and back.
   Result<const std::vector<Seconds>*> least_ways();
   /// Of what gathers parameters or reduces gradients: its communication at least.
-  Result<ChainLeast> least_of(const Symbol& symbol, const Stage* stage);
+  Result<LeastTime> least_of(const Symbol& symbol, const Stage* stage);
   /// The optimizer's kernels, without what they exchange.
   const Spread& optimizer_kernels(Stage& stage);
 

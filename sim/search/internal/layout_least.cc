@@ -1,5 +1,4 @@
 // What no simulation goes below, of what a layout's parts take: bounds of steps are made of it.
-#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -10,19 +9,17 @@ namespace foreshard::search {
 
 using program::Block;
 
-Result<ChainLeast> Layout::least_of(const Symbol& symbol, const Stage* stage) {
+Result<LeastTime> Layout::least_of(const Symbol& symbol, const Stage* stage) {
   using Kind = Symbol::Kind;
   const auto place = static_cast<std::size_t>(symbol.other);
-  Kinds kinds(places_.kinds().size());
-  std::iota(kinds.begin(), kinds.end(), 0);
-  const auto of = [&](const Block& block) { return chain_least(block, mesh_, kinds, times_); };
+  const auto of = [&](const Block& block) { return chain_least(block, mesh_, times_); };
   if (symbol.kind == Kind::kReduce || symbol.kind == Kind::kReduceAll)
     return of(reduction(symbol, stage));
   if (symbol.kind == Kind::kGatherAll) return of(gathering(updated(stage->groups_, symbol.other)));
   FORESHARD_CHECK(symbol.kind == Kind::kGather);
   if (!states_.cuts_parameters)
     return of(gathering(updated(own_groups(symbol.block), symbol.other)));
-  if (strategy_.framework->shards.gather_each) return ChainLeast{};
+  if (strategy_.framework->shards.gather_each) return LeastTime{};
   return of(
       gathering(cut(blocks().all()[static_cast<std::size_t>(symbol.block)]->parameters).at(place)));
 }

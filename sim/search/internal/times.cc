@@ -1,6 +1,7 @@
 #include "sim/search/internal/times.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -238,13 +239,36 @@ Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, cons
 
 Result<Seconds> Times::slower_end(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                                   std::int64_t ranks) {
+  const auto ends = ends_of(groups, ranks);
+  FORESHARD_ASSIGN(const auto first, operation(kind, bytes, ends.first));
+  FORESHARD_ASSIGN(const auto last, operation(kind, bytes, ends.second));
+  FORESHARD_ASSIGN(const auto shared, sharing(kind, bytes, crowds_of(groups, ranks, {})));
+  return std::max(first, last) + shared;
+}
+
+// A step is no shorter than what its first rank does. The passes of a bound are those of some other
+// rank where devices differ, so any rank's counts then.
+Result<LeastTime> Times::least(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
+                               std::int64_t ranks) {
+  if (places_.cluster().routing() == Routing::kEcmpHash) return LeastTime{};
+  if (places_.kinds().size() == 1) {
+    const GroupKind first = ends_of(groups, ranks).first;
+    FORESHARD_ASSIGN(const auto time, operation(kind, bytes, first));
+    FORESHARD_ASSIGN(const auto held, this->held(kind, bytes, first));
+    return LeastTime{.time = time, .held = held};
+  }
+  Kinds all(places_.kinds().size());
+  std::iota(all.begin(), all.end(), 0);
+  FORESHARD_ASSIGN(const Spread spread, collective(kind, bytes, groups, ranks, all));
+  return LeastTime{.time = spread.fastest, .held = spread.held};
+}
+
+std::pair<Times::GroupKind, Times::GroupKind> Times::ends_of(const Groups& groups,
+                                                             std::int64_t ranks) {
   const auto [ends, added] = ends_.try_emplace({groups, ranks});
   if (added)
     ends->second = {met(devices(groups, 0)), met(devices(groups, ranks / groups.size() - 1))};
-  FORESHARD_ASSIGN(const auto first, operation(kind, bytes, ends->second.first));
-  FORESHARD_ASSIGN(const auto last, operation(kind, bytes, ends->second.second));
-  FORESHARD_ASSIGN(const auto shared, sharing(kind, bytes, crowds_of(groups, ranks, {})));
-  return std::max(first, last) + shared;
+  return ends->second;
 }
 
 Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line,
@@ -281,18 +305,17 @@ std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
   return ranks;
 }
 
-Result<ChainLeast> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                               const Kinds& kinds, Times& times) {
-  ChainLeast least;
+Result<LeastTime> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
+                              Times& times) {
+  LeastTime least;
   for (const Task& task : block.tasks) {
     const auto* what = std::get_if<Communication>(&task.body);
     if (what == nullptr) continue;
-    FORESHARD_ASSIGN(
-        const Spread spread,
-        times.collective(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh), kinds));
-    least.time += spread.fastest;
-    least.held.delay += spread.held.delay;
-    least.held.share = std::max(least.held.share, spread.held.share);
+    FORESHARD_ASSIGN(const LeastTime one,
+                     times.least(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh)));
+    least.time += one.time;
+    least.held.delay += one.held.delay;
+    least.held.share = std::max(least.held.share, one.held.share);
   }
   return least;
 }

@@ -65,6 +65,12 @@ struct Spread {
   Held held{};
 };
 
+/// What communication takes at least, and what it holds meanwhile.
+struct LeastTime {
+  Seconds time;
+  Held held{};
+};
+
 /// Asks a CostModel and remembers. One object for each thread.
 class Times {
  public:
@@ -83,7 +89,11 @@ class Times {
   /// The slower of the first and the last of those ranks' groups, whatever their devices, likewise.
   Result<Seconds> slower_end(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                              std::int64_t ranks);
-  /// Of the two ends of the first group of the line, likewise.
+  /// What the first of those ranks takes at least with its group; where devices are of several
+  /// kinds, what any of the ranks takes.
+  Result<LeastTime> least(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
+                          std::int64_t ranks);
+  /// Of the two ends of the first group of the line, as slower_end.
   Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line, std::int64_t ranks);
 
   /// Which groups collective() looks at: a number that those share whose groups are alike.
@@ -112,6 +122,8 @@ class Times {
                                          const Kinds& kinds);
   Result<Seconds> operation(program::CollectiveKind kind, Bytes bytes, GroupKind group);
   Result<Held> held(program::CollectiveKind kind, Bytes bytes, GroupKind group);
+  // The first and the last of those ranks' groups.
+  std::pair<GroupKind, GroupKind> ends_of(const Groups& groups, std::int64_t ranks);
   // What the groups of a stage are: kinds of them and crowds, each once.
   struct Alike {
     std::vector<GroupKind> kinds{};
@@ -143,16 +155,10 @@ class Times {
 Groups groups_of(const program::Communication& what, const std::vector<MeshAxis>& mesh);
 std::int64_t ranks_of(const std::vector<MeshAxis>& mesh);
 
-/// Of communication one after another, what it takes at least.
-struct ChainLeast {
-  Seconds time;
-  Held held;
-};
-/// As Times::collective, of the fastest groups.
-Result<ChainLeast> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                               const Kinds& kinds, Times& times);
-
-/// The tasks of `block`, which are one after another: its communication.
+/// The tasks of `block`, which are one after another: its communication at least, as Times::least.
+Result<LeastTime> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
+                              Times& times);
+/// ... and as Times::slower_end.
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
                            Times& times);
 
