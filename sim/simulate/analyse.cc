@@ -62,11 +62,10 @@ const program::Role& role_of(const Program& program, const BuiltWorkload& built,
 }
 
 // When all that the instance waits for, except its launch, was done.
-Seconds ready_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t c,
-                 std::size_t i) {
+Seconds ready_of(const program::Expansion& expansion, const ClassTimes& times, std::size_t i) {
   Seconds ready;
-  for (const std::int32_t before : built.expansions[c]->predecessors(i))
-    ready = std::max(ready, end_of(built, times, c, static_cast<std::size_t>(before)));
+  for (const std::int32_t before : expansion.predecessors(i))
+    ready = std::max(ready, times.end(static_cast<std::size_t>(before)));
   return ready;
 }
 
@@ -91,7 +90,7 @@ std::optional<ClassInstance> last_of(const BuiltWorkload& built, const engine::T
 std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
                                                        const BuiltWorkload& built,
                                                        const engine::Timeline& times,
-                                                       std::size_t c) {
+                                                       const ClassTimes& of_class, std::size_t c) {
   std::vector<std::vector<Interval>> streams(program.streams.size() + 2);
   std::vector<Interval>& waiting = streams[program.streams.size()];
   std::vector<Interval>& host = streams.back();
@@ -101,7 +100,7 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
     const auto i = static_cast<std::size_t>(head);
     const program::Instance& instance = expansion.instances[i];
     const program::Task& task = program::task_of(program, role, instance);
-    const Seconds start = start_of(built, times, c, i);
+    const Seconds start = of_class.start(i);
     const Seconds finish = times.finish[last_activity(built, c, i).index()];
     if (instance.stream < 0) {
       if (finish > start) host.push_back({start.in_base(), finish.in_base(), kHost});
@@ -112,10 +111,9 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
     if (!std::holds_alternative<Kernel>(task.body)) continue;
     // A kernel that starts as soon as it is launched, but after all that it waits for, waited for
     // the host: since then, or since the host itself stopped waiting.
-    Seconds ready = ready_of(built, times, c, i);
+    Seconds ready = ready_of(expansion, of_class, i);
     if (instance.host_sync >= 0)
-      ready =
-          std::max(ready, end_of(built, times, c, static_cast<std::size_t>(instance.host_sync)));
+      ready = std::max(ready, of_class.end(static_cast<std::size_t>(instance.host_sync)));
     if (start > ready) waiting.push_back({ready.in_base(), start.in_base(), kHost});
   }
   return streams;
@@ -133,9 +131,19 @@ Seconds finish_of(const BuiltWorkload& built, const engine::Timeline& times,
   return finish;
 }
 
+ClassTimes::ClassTimes(const BuiltWorkload& built, const engine::Timeline& times,
+                       std::size_t device_class) {
+  const std::size_t count = built.expansions[device_class]->instances.size();
+  all_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    all_.push_back(
+        {start_of(built, times, device_class, i), end_of(built, times, device_class, i)});
+}
+
 Breakdown breakdown_of(const Program& program, const BuiltWorkload& built,
-                       const engine::Timeline& times, std::size_t device_class, Seconds end) {
-  const auto streams = intervals_by_stream(program, built, times, device_class);
+                       const engine::Timeline& times, const ClassTimes& of_class,
+                       std::size_t device_class, Seconds end) {
+  const auto streams = intervals_by_stream(program, built, times, of_class, device_class);
   std::vector<std::size_t> next(streams.size(), 0);
   std::array<double, kCategories> sum{};
   double bubble = 0;
@@ -173,7 +181,7 @@ Breakdown breakdown_of(const Program& program, const BuiltWorkload& built,
 
 std::array<Seconds, kParameterGroups> kernel_times_of(const Program& program,
                                                       const BuiltWorkload& built,
-                                                      const engine::Timeline& times,
+                                                      const ClassTimes& times,
                                                       std::size_t device_class) {
   std::array<Seconds, kParameterGroups> sums{};
   const program::Role& role = role_of(program, built, device_class);
@@ -182,15 +190,13 @@ std::array<Seconds, kParameterGroups> kernel_times_of(const Program& program,
     const program::Task& task = program::task_of(program, role, instances[i]);
     const auto* kernel = std::get_if<Kernel>(&task.body);
     if (kernel == nullptr || task.optimizer) continue;
-    sums[static_cast<std::size_t>(group_of(*kernel))] +=
-        end_of(built, times, device_class, i) - start_of(built, times, device_class, i);
+    sums[static_cast<std::size_t>(group_of(*kernel))] += times.end(i) - times.start(i);
   }
   return sums;
 }
 
 MemoryUse memory_of(const Program& program, const program::Expander& expander,
-                    const BuiltWorkload& built, const engine::Timeline& times,
-                    std::size_t device_class) {
+                    const BuiltWorkload& built, const ClassTimes& times, std::size_t device_class) {
   const auto role_index = static_cast<std::size_t>(built.role_of_class[device_class]);
   const auto found = expander.memory_events(role_index, *built.expansions[device_class]);
   std::vector<memory::Event> events;
@@ -200,8 +206,7 @@ MemoryUse memory_of(const Program& program, const program::Expander& expander,
     bool happens = true;  // what was never begun allocates nothing, what never ended frees nothing
     for (const std::int32_t anchor : found.anchors_of(event)) {
       const auto i = static_cast<std::size_t>(anchor);
-      const Seconds one = event.allocate ? start_of(built, times, device_class, i)
-                                         : end_of(built, times, device_class, i);
+      const Seconds one = event.allocate ? times.start(i) : times.end(i);
       happens &= std::isfinite(one.in_base());
       time = std::max(time, one);
     }

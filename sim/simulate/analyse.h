@@ -10,19 +10,37 @@
 
 namespace foreshard::sim {
 
+/// start_of and end_of all instances of a class, looked up once: what reads many of them in any
+/// order finds them side by side.
+class ClassTimes {
+ public:
+  ClassTimes(const BuiltWorkload& built, const engine::Timeline& times, std::size_t device_class);
+
+  Seconds start(std::size_t instance) const { return all_[instance].start; }
+  Seconds end(std::size_t instance) const { return all_[instance].end; }
+
+ private:
+  struct Span {
+    Seconds start;
+    Seconds end;
+  };
+  std::vector<Span> all_;
+};
+
 /// Time of one class from 0 to `end`, each instant counted once (see Breakdown).
+/// \param of_class  made of `times`.
 Breakdown breakdown_of(const program::Program& program, const BuiltWorkload& built,
-                       const engine::Timeline& times, std::size_t device_class, Seconds end);
+                       const engine::Timeline& times, const ClassTimes& of_class,
+                       std::size_t device_class, Seconds end);
 
 /// What the kernels of one class took, by ParameterGroup, the optimizer's left out.
 std::array<Seconds, kParameterGroups> kernel_times_of(const program::Program& program,
                                                       const BuiltWorkload& built,
-                                                      const engine::Timeline& times,
+                                                      const ClassTimes& times,
                                                       std::size_t device_class);
 
 MemoryUse memory_of(const program::Program& program, const program::Expander& expander,
-                    const BuiltWorkload& built, const engine::Timeline& times,
-                    std::size_t device_class);
+                    const BuiltWorkload& built, const ClassTimes& times, std::size_t device_class);
 
 /// The chain of tasks that ends with the step, the first one first. Each starts when the one before
 /// it ends; a gap is the host's launch of the later one.

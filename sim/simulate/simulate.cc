@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -269,9 +270,11 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
   std::vector<Seconds> finish(ready.folding.rank_representative.size());
   for (std::size_t c = 0; c < finish.size(); ++c) finish[c] = finish_of(built, shown, c);
   const auto last = static_cast<std::size_t>(std::ranges::max_element(finish) - finish.begin());
+  std::optional<ClassTimes> cut;  // of a step that never ended
   for (std::size_t c = 0; c < finish.size(); ++c) {
     const std::int32_t rank = ready.folding.rank_representative[c];
     const auto& role = program.roles[at(built.role_of_class[c])];
+    const ClassTimes own(built, times, c);
     DeviceClass of{.role = role.name,
                    .representative = rank,
                    .count = ready.folding.rank_count[c],
@@ -279,10 +282,11 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
                    .finish = finish[c],
                    .breakdown = {},
                    .kernels = {},
-                   .memory = memory_of(program, expander, built, times, c)};
-    if (options.every_class) of.kernels = kernel_times_of(program, built, shown, c);
+                   .memory = memory_of(program, expander, built, own, c)};
+    const ClassTimes& own_shown = &shown == &times ? own : cut.emplace(built, shown, c);
+    if (options.every_class) of.kernels = kernel_times_of(program, built, own_shown, c);
     if (options.every_class || c == last)
-      of.breakdown = breakdown_of(program, built, shown, c, prediction.step);
+      of.breakdown = breakdown_of(program, built, shown, own_shown, c, prediction.step);
     if (c == last) prediction.breakdown = of.breakdown;
     const std::int64_t instances = std::ssize(built.expansions[c]->instances);
     prediction.tasks += instances;
