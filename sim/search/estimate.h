@@ -23,8 +23,9 @@
 /// A pass counts from its first kernel to its last: of the stage's own passes on the kind of device
 /// that takes the longest for all of them, as each device has to do all; of the others on the
 /// fastest kind of theirs, as a rank with the slowest one may have those beside it. Communication
-/// counts at the speed of idle links on the fastest group. Engines only add to that: contention,
-/// launches. So bound <= fluid, always.
+/// counts at the speed of idle links, in passes on the fastest group; around them, on those of the
+/// first rank, whose device has to do all that (of devices of several kinds, on the fastest group).
+/// Engines only add to that: contention, launches. So bound <= fluid, always.
 ///
 /// **Multiprocessors.** A kernel runs at the rate 1 - s beside communication that holds the share
 /// s of its device's multiprocessors. Of communication of h device-seconds (share x time) on

@@ -35,6 +35,11 @@ class PlainCost final : public CostModel {
     return 0.1 * shares_ * crowd * bytes.in_base() * 1_s;
   }
   double shares_ = 0;
+  Result<HeldMultiprocessors> held(program::CollectiveKind kind, Bytes bytes,
+                                   const std::vector<DeviceId>& devices) const override {
+    return HeldMultiprocessors{.share = held_, .time = *communication_time(kind, bytes, devices)};
+  }
+  double held_ = 0;
   Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                    const std::vector<DeviceId>& devices) const override {
     return communication_time(kind, bytes, devices);
@@ -130,6 +135,37 @@ TEST_F(PassTimeTest, CommunicationAtTheEndHidesBesideTheNextPass) {
   EXPECT_DOUBLE_EQ(hidden.next / 1_s, 5);
   EXPECT_DOUBLE_EQ(hidden.times(3) / 1_s, 17);
   EXPECT_DOUBLE_EQ(hidden.least / 1_s, 5);
+}
+
+// 4 s of communication hold a quarter of the second kernel's device: it takes 1 s longer. Where
+// no kernel waits for them, nothing is told.
+TEST_F(PassTimeTest, BoundKnowsWhatCommunicationHolds) {
+  cost_.held_ = 0.25;
+  const std::vector<Task> beside{kernel(1), communication(4, {0}), kernel(10), kernel(1, {1})};
+  EXPECT_DOUBLE_EQ(time_of(beside).least / 1_s, 1 + 10 + 1 + 1);
+  EXPECT_DOUBLE_EQ(time_of({kernel(1), communication(4, {0}), kernel(10)}).least / 1_s, 11);
+}
+TEST_F(PassTimeTest, BoundDoesNotKnowWhatMuchCommunicationHolds) {
+  cost_.held_ = 0.75;
+  const std::vector<Task> beside{kernel(1), communication(4, {0}), kernel(10), kernel(1, {1})};
+  EXPECT_DOUBLE_EQ(time_of(beside).least / 1_s, 12);
+}
+
+// Group 4..7 comes first here: what it takes is at least what a step has, though 0..3 are faster.
+TEST_F(PassTimeTest, LeastCommunicationIsThatOfTheFirstRank) {
+  const std::vector<MeshAxis> mesh{{"tensor", 4}, {"data", 2}};
+  const Block block{.name = "b", .tasks = {communication(3, {}), communication(1, {0})}};
+  cost_.shares_ = 1;  // others do not count
+  cost_.held_ = 0.25;
+  Places turned{cluster_, {4, 5, 6, 7, 0, 1, 2, 3}};
+  Times times{cost_, turned};
+  const auto slow = chain_least(block, mesh, times);
+  const auto fast = chain_least(block, mesh, times_);
+  ASSERT_TRUE(slow && fast);
+  EXPECT_DOUBLE_EQ(slow->time / 1_s, 6 + 2);
+  EXPECT_DOUBLE_EQ(slow->held.delay / 1_s, 0.25 * 8);
+  EXPECT_DOUBLE_EQ(slow->held.share, 0.25);
+  EXPECT_DOUBLE_EQ(fast->time / 1_s, 3 + 1);
 }
 
 // What waits for nothing may have been done before the first kernel.
