@@ -20,6 +20,7 @@
 #include "sim/search/internal/layout.h"
 #include "sim/search/internal/members.h"
 #include "sim/search/internal/numbers.h"
+#include "sim/search/internal/shared_forms.h"
 #include "strategies/parallelism/pipeline.h"
 
 namespace foreshard::search {
@@ -42,10 +43,11 @@ std::int64_t number_of(const StateSharding& states) {
 class Estimator::Tables {
  public:
   Tables(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-         const CostModel& cost, Seconds launch_time)
+         const CostModel& cost, Seconds launch_time, std::shared_ptr<SharedForms> shared)
       : model_(model),
         launch_time_(launch_time),
-        forms_(model),
+        shared_(std::move(shared)),
+        forms_(model, *shared_),
         places_(cluster, std::move(devices)),
         times_(cost, places_) {}
 
@@ -378,25 +380,10 @@ class Estimator::Tables {
     Layout* layout;
     FilledForms* forms;
   };
-  // What strategies agree in whose plans have the same form, but for what their order is.
-  struct Pattern {
-    std::int64_t stages = 1;
-    Mode mode = Mode::kTrain;
-    bool cuts_parameters = false;
-    bool cuts_gradients = false;
-    bool cuts_optimizer = false;
-    bool reduces = false;
-    std::vector<std::pair<std::string, bool>> mesh{};  // axes, and whether they have ranks
-    // Of each block of other parameters than those before it: over which axes they are reduced, and
-    // also partial.
-    std::vector<std::vector<std::pair<std::vector<Axis>, std::vector<Axis>>>> groups{};
-    std::vector<std::int32_t> devices{};    // of stages
-    std::vector<std::int32_t> transfers{};  // between neighbours
-    auto operator<=>(const Pattern&) const = default;
-  };
   struct Known {
     std::unique_ptr<Layout> layout;
-    std::int64_t pattern = 0;
+    const Numbered<Pattern>* pattern = nullptr;
+    const Numbered<TransferKinds>* transfers = nullptr;
     std::optional<StepWork> least = {};
   };
 
@@ -404,7 +391,7 @@ class Estimator::Tables {
   Result<Found> find(const Strategy& strategy) {
     FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
     Layout& layout = *known->layout;
-    FORESHARD_ASSIGN(FilledForms* const forms, forms_.of(strategy, layout, known->pattern));
+    FORESHARD_ASSIGN(FilledForms* const forms, forms_.of(strategy, layout, *known->pattern, *known->transfers));
     const bool repeats = strategy.micro_batches() > 1;
     stages_.clear();
     for (std::size_t c = 0; c < forms->classes().size(); ++c) {
@@ -504,11 +491,12 @@ class Estimator::Tables {
     FORESHARD_ASSIGN(Split* const split, split_of(strategy, numbers));
     Known known{.layout = std::make_unique<Layout>(strategy, model_, *split, places_, times_,
                                                    launch_time_ + strategy.framework->host_time)};
-    known.pattern = pattern_of(strategy, *known.layout);
+    known.pattern = &pattern_of(strategy, *known.layout);
+    known.transfers = &transfers_of(strategy, *known.layout);
     return &layouts_.emplace(numbers, std::move(known)).first->second;
   }
 
-  std::int64_t pattern_of(const Strategy& strategy, Layout& layout) {
+  const Numbered<Pattern>& pattern_of(const Strategy& strategy, Layout& layout) {
     const StateSharding& states = layout.states();
     Pattern pattern{.stages = strategy.pipeline_parallel,
                     .mode = strategy.mode,
@@ -525,17 +513,23 @@ class Estimator::Tables {
       for (const plan::ParameterGroup& group : blocks[block]->parameters)
         groups.emplace_back(group.over, group.also_partial);
     }
+    return *patterns_.try_emplace(std::move(pattern), std::ssize(patterns_)).first;
+  }
+
+  const Numbered<TransferKinds>& transfers_of(const Strategy& strategy, Layout& layout) {
+    TransferKinds kinds;
     const auto stages = static_cast<std::int32_t>(strategy.pipeline_parallel);
     for (std::int32_t stage = 0; stages > 1 && stage < stages; ++stage) {
       const std::int32_t next = (stage + 1) % stages;
-      pattern.transfers.push_back(layout.transfer_kind(stage, next));
-      pattern.transfers.push_back(layout.transfer_kind(next, stage));
+      kinds.push_back(layout.transfer_kind(stage, next));
+      kinds.push_back(layout.transfer_kind(next, stage));
     }
-    return patterns_.try_emplace(std::move(pattern), std::ssize(patterns_)).first->second;
+    return *transfers_.try_emplace(std::move(kinds), std::ssize(transfers_)).first;
   }
 
   const Model& model_;
   Seconds launch_time_;
+  std::shared_ptr<SharedForms> shared_;
   Forms forms_;
   Places places_;
   Times times_;
@@ -547,13 +541,17 @@ class Estimator::Tables {
   std::map<std::vector<std::int64_t>, StepWork> kernels_;  // of a micro-batch, by split
   ByNumbers<kOfLayout, Known> layouts_;
   std::map<Pattern, std::int64_t> patterns_;
+  std::map<TransferKinds, std::int64_t> transfers_;
   std::vector<Layout::Stage*> stages_;  // of the strategy at hand, by class
   std::vector<double> durations_;
 };
 
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
-                     std::vector<std::int32_t> devices, const CostModel& cost, Seconds launch_time)
-    : tables_(std::make_unique<Tables>(model, cluster, std::move(devices), cost, launch_time)) {}
+                     std::vector<std::int32_t> devices, const CostModel& cost, Seconds launch_time,
+                     std::shared_ptr<SharedForms> shared)
+    : tables_(std::make_unique<Tables>(
+          model, cluster, std::move(devices), cost, launch_time,
+          shared ? std::move(shared) : std::make_shared<SharedForms>())) {}
 Estimator::~Estimator() = default;
 
 Result<Estimate> Estimator::memory(const Strategy& strategy) {

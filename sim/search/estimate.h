@@ -63,6 +63,7 @@ namespace foreshard::search {
 
 struct Family;
 class FamilyVisitor;
+class SharedForms;  // internal/shared_forms.h
 
 struct Estimate {
   Seconds step;
@@ -88,9 +89,9 @@ struct StageMemory {
 class Estimator {
  public:
   /// All must outlive it. Rank r runs on device `devices`[r]. `launch_time` as in
-  /// lower::LowerOptions.
+  /// lower::LowerOptions. `shared`: with other estimators of the model and its framework.
   Estimator(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-            const CostModel& cost, Seconds launch_time);
+            const CostModel& cost, Seconds launch_time, std::shared_ptr<SharedForms> shared = {});
   ~Estimator();
 
   /// Memory alone: cheaper, nothing is timed.
@@ -114,14 +115,14 @@ class Estimator {
   Result<Estimate> rank(const Strategy& strategy);
   /// A lower bound of the strategy and all others that split a layer and the batch alike on as many
   /// stages, wherever these are cut (each piece has a layer) and whatever is computed again: what
-  /// kernels take on the fastest kind of device. Some hundred nanoseconds where the split was met
-  /// before.
+  /// kernels take on the fastest kind of device. Some microseconds where the split was met before.
   ///
   /// The bound of estimate.h, of the best cut that there could be. Of m micro-batches that take k
   /// in all p stages together, stages of one piece end no earlier than k / (1 - (1 - 1/m)^p): where
   /// each stage, and all that is before it, end at once. Of several pieces, one layer at least is
-  /// before each further stage: m k / p + (p - 1) / 2 layers. Where backward passes run in two
-  /// parts: m k / p.
+  /// before each further stage: m k / p + (p - 1) / 2 layers. Where stages cannot share layers so
+  /// evenly, because none is cut in two and each piece has one, it is what the best cut leaves.
+  /// Where backward passes run in two parts: m k / p.
   Result<Seconds> least_step(const Strategy& strategy);
   /// The same with what communication adds to a pass at least: also alike are replicas, the order
   /// of ranks and ZeRO. Some microseconds where such a layout was met before.

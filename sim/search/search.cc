@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
+#include "sim/search/internal/shared_forms.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/robustness.h"
@@ -104,18 +106,19 @@ Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, 
 // The strategies listed for a place that may fit, and what is made of the best of them.
 Result<std::vector<Candidate>> ranked_of(const study::LoadedStudy& study,
                                          const ClusterView& cluster, const Place& place,
+                                         const std::shared_ptr<SharedForms>& forms,
                                          const std::vector<Strategy>& listed,
                                          const SearchSpace& space, std::int64_t threads,
                                          const Deadline& deadline, SearchResult& result,
                                          bool cuts_slow = true) {
-  PlaceRanking ranking(study, place, listed, is_uneven(space), deadline);
+  PlaceRanking ranking(study, place, forms, listed, is_uneven(space), deadline);
   if (!cuts_slow) ranking.cut_the_fast_alone();
   FORESHARD_TRY(ranking.run(threads));
   std::vector<Candidate> own = ranking.candidates(result);
   // Where some layers are recomputed, each kind of layer is two.
   const std::int64_t kinds = blocks_of(study.model, study.strategy);
   if (space.level >= 2 && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
-    Ranking fewest(study, cluster, place);
+    Ranking fewest(study, cluster, place, forms);
     for (const Strategy& full : best_of(Recompute::kFull, own)) {
       if (deadline.is_over_for_estimates()) {
         result.partial = true;
@@ -127,7 +130,7 @@ Result<std::vector<Candidate>> ranked_of(const study::LoadedStudy& study,
     std::ranges::move(fewest.candidates(), std::back_inserter(own));
   }
   if (!study.strategy.offloads() && space.offload) {
-    Ranking offloaded(study, cluster, place);
+    Ranking offloaded(study, cluster, place, forms);
     offloaded.add_least_offloads(listed, deadline);
     add_counts(offloaded.counts(), result);
     std::ranges::move(offloaded.candidates(), std::back_inserter(own));
@@ -149,6 +152,7 @@ bool has_families(const study::LoadedStudy& study, const SearchSpace& space) {
 // What is not listed is counted in `unlisted`.
 Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
                                            const ClusterView& cluster, const Place& place,
+                                           const std::shared_ptr<SharedForms>& forms,
                                            const std::vector<Strategy>& bases,
                                            const std::vector<Strategy>& few,
                                            const SearchOptions& options, const Deadline& deadline,
@@ -156,7 +160,7 @@ Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
   SearchSpace below = options.space;
   below.level = kFirst;
   SearchResult counted;  // again, among the families
-  FORESHARD_ASSIGN(auto known, ranked_of(study, cluster, place, few, below, options.threads,
+  FORESHARD_ASSIGN(auto known, ranked_of(study, cluster, place, forms, few, below, options.threads,
                                          deadline, counted, /*cuts_slow=*/false));
   std::optional<Seconds> best;
   for (const Candidate& one : known)
@@ -166,7 +170,7 @@ Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
   const std::int64_t most =
       std::max(kLeastKept, options.simulate + options.certify + options.front);
   const auto ways = ways_to_recompute(study.model, study.strategy);
-  PlaceRanking ranking(study, place, bases, is_uneven(options.space), deadline);
+  PlaceRanking ranking(study, place, forms, bases, is_uneven(options.space), deadline);
   ranking.seek_families(ways, best, static_cast<std::size_t>(most));
   FORESHARD_TRY(ranking.run(options.threads));
   std::vector<Candidate> own = ranking.candidates(result);
@@ -242,6 +246,7 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
   const bool families = has_families(study, options.space);
   SearchSpace space = options.space;
   if (families) space.recompute = {Recompute::kNone};
+  const auto forms = std::make_shared<SharedForms>();
   Ranked all;
   Tried tried;
   for (const Place& place : places) {
@@ -274,10 +279,11 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
       below.level = kFirst;
       few = listed(study, cluster, place, below, deadline);
       forget_known(few);
-      FORESHARD_ASSIGN(own, families_of(study, cluster, place, found.candidates, few.candidates,
-                                        options, deadline, all.unlisted, result));
+      FORESHARD_ASSIGN(own,
+                       families_of(study, cluster, place, forms, found.candidates, few.candidates,
+                                   options, deadline, all.unlisted, result));
     } else {
-      FORESHARD_ASSIGN(own, ranked_of(study, cluster, place, found.candidates, space,
+      FORESHARD_ASSIGN(own, ranked_of(study, cluster, place, forms, found.candidates, space,
                                       options.threads, deadline, result));
     }
     if (is_uneven(options.space)) add_shares(study, cluster, place, options, deadline, own, result);
@@ -505,7 +511,7 @@ Result<SearchResult> search_among(const study::LoadedStudy& study,
   result.considered = std::ssize(strategies);
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
-  Ranking ranking(study, cluster, place, options.all_fit);
+  Ranking ranking(study, cluster, place, {}, options.all_fit);
   for (std::int64_t i = 0; i < std::ssize(strategies); ++i) {
     const Strategy& one = strategies[static_cast<std::size_t>(i)];
     const auto faults = faults_in(one, study.model, study.pool.size());

@@ -12,8 +12,13 @@ namespace foreshard::search {
 StepWork work_of(const Model& model, const Strategy& strategy, std::span<const Seconds> units) {
   const Layers layers = layers_of(model, strategy);
   const auto first_behind = 1 + layers.variants.size();
-  StepWork work{.all = units.front(), .layer = kNever};
-  for (std::size_t i = first_behind; i < units.size(); ++i) work.all += units[i];
+  StepWork work{.all = units.front(),
+                .layer = kNever,
+                .first = units.front(),
+                .last = {},
+                .layers = std::ssize(layers.of_layer)};
+  for (std::size_t i = first_behind; i < units.size(); ++i) work.last += units[i];
+  work.all += work.last;
   for (const std::int32_t variant : layers.of_layer)
     work.all += units[1 + static_cast<std::size_t>(variant)];
   for (std::size_t i = 1; i < first_behind; ++i) work.layer = std::min(work.layer, units[i]);
@@ -27,16 +32,67 @@ Seconds least_of(const PassTimes& passes) {
                                      : back);
 }
 
+namespace {
+
+// Whether some cut may end within a time, if all layers were as short as the shortest: each stage
+// takes as many as it can. Where that leaves later ones too little time, they are only held to what
+// they need behind the least that stages before them can have.
+bool may_end_within(Seconds step, const Strategy& strategy, const StepWork& work) {
+  const auto micro_batches = static_cast<double>(strategy.micro_batches());
+  const std::int64_t stages = strategy.pipeline_parallel;
+  const std::int64_t pieces = strategy.virtual_stages;  // of a stage; each has a layer
+  constexpr double kRounding = 1e-9;
+  Seconds before;        // what stages before have of the first pieces
+  Seconds least_before;  // ... at least
+  std::int64_t left = work.layers;
+  for (std::int64_t stage = 0; stage < stages; ++stage) {
+    const bool is_last = stage + 1 == stages;
+    const Seconds ends =
+        (stage == 0 ? work.first : Seconds{}) + (is_last ? work.last : Seconds{});
+    const Seconds least = ends + static_cast<double>(pieces) * work.layer;
+    if (least_before + micro_batches * least > step * (1 + kRounding)) return false;
+    const Seconds room = (1 / micro_batches) * (step - before) - ends;
+    const std::int64_t most = left - (stages - stage - 1) * pieces;
+    const auto own = std::clamp(
+        static_cast<std::int64_t>(std::max(room / work.layer, 0.0) * (1 + kRounding)), pieces, most);
+    left -= own;
+    const Seconds start = stage == 0 ? work.first : Seconds{};
+    before += start + static_cast<double>(pieces == 1 ? own : 1) * work.layer;
+    least_before += start + work.layer;
+  }
+  return left == 0;
+}
+
+// The least time within which some cut may end, no less than `least`.
+Seconds least_of_cuts(Seconds least, const Strategy& strategy, const StepWork& work) {
+  constexpr int kHalvings = 24;
+  if (may_end_within(least, strategy, work)) return least;
+  Seconds most = 2 * least;
+  while (!may_end_within(most, strategy, work)) most = 2 * most;
+  for (int i = 0; i < kHalvings; ++i) {
+    const Seconds middle = 0.5 * (least + most);
+    (may_end_within(middle, strategy, work) ? most : least) = middle;
+  }
+  return least;
+}
+
+}  // namespace
+
 Seconds least_step(const Strategy& strategy, const StepWork& work) {
   const auto micro_batches = static_cast<double>(strategy.micro_batches());
   const auto stages = static_cast<double>(strategy.pipeline_parallel);
-  if (strategy.virtual_stages == 1 && !splits_backward(strategy))
-    return 1 / (1 - std::pow(1 - 1 / micro_batches, stages)) * work.all;
+  if (splits_backward(strategy)) return micro_batches / stages * work.all;
   const bool all_have_layers =
-      std::ranges::find(strategy.layers_per_stage, 0) == strategy.layers_per_stage.end();
-  Seconds before;  // the average stage
-  if (!splits_backward(strategy) && all_have_layers) before = 0.5 * (stages - 1) * work.layer;
-  return micro_batches / stages * work.all + before;
+      std::ranges::find(strategy.layers_per_stage, 0) == strategy.layers_per_stage.end() &&
+      work.layers >= strategy.stages();
+  Seconds least = 1 / (1 - std::pow(1 - 1 / micro_batches, stages)) * work.all;
+  if (strategy.virtual_stages > 1) {
+    const Seconds average = all_have_layers ? 0.5 * (stages - 1) * work.layer : Seconds{};
+    least = micro_batches / stages * work.all + average;
+  }
+  const bool comes_back = last_stage(strategy) != strategy.pipeline_parallel - 1;
+  if (strategy.pipeline_parallel == 1 || !all_have_layers || comes_back) return least;
+  return least_of_cuts(least, strategy, work);
 }
 
 // The pieces before the first of stage s are those of chunk 0. Of equal stages the last one has the

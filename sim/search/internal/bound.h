@@ -22,6 +22,9 @@ namespace foreshard::search {
 struct StepWork {
   Seconds all;    ///< Of all of them together.
   Seconds layer;  ///< Of the shortest layer.
+  Seconds first;  ///< Of what is before all layers.
+  Seconds last;   ///< Of what is behind them.
+  std::int64_t layers = 0;
 };
 /// From what units of each block take, in the order of LoweredModel::all().
 StepWork work_of(const Model& model, const Strategy& strategy, std::span<const Seconds> units);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 
+#include "sim/search/internal/shared_forms.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/plan/planner.h"
 #include "strategies/schedule/schedule.h"
@@ -45,7 +46,8 @@ void forget_recomputation(plan::Parts& parts, const std::vector<LayerVariant>& v
 
 }  // namespace
 
-FilledForm::FilledForm(PlanForm& form, const Labels& labels) : form_(&form), labels_(&labels) {
+FilledForm::FilledForm(PlanForm& form, const Labels& labels, const TransferKinds& transfers)
+    : form_(&form), labels_(&labels), transfers_(&transfers) {
   for (const StagePasses& passes : form.passes) loads_.push_back(search::loads_of(passes, labels));
 }
 
@@ -58,7 +60,7 @@ std::span<const Symbol> FilledForm::symbols() {
   const auto works = form_->shape.works();
   symbol_of_.reserve(works.size());
   for (const Work& work : works) {
-    const Symbol symbol = symbol_of(work, *labels_);
+    const Symbol symbol = symbol_of(work, *labels_, *transfers_);
     auto known = std::ranges::find(symbols_, symbol);
     if (known == symbols_.end()) known = symbols_.insert(known, symbol);
     symbol_of_.push_back(static_cast<std::int32_t>(known - symbols_.begin()));
@@ -153,14 +155,17 @@ void Forms::forget() {
   labels_.clear();
 }
 
-Result<FilledForms*> Forms::of(const Strategy& strategy, Layout& layout, std::int64_t pattern) {
+Result<FilledForms*> Forms::of(const Strategy& strategy, Layout& layout,
+                               const Numbered<Pattern>& pattern,
+                               const Numbered<TransferKinds>& transfers) {
   FORESHARD_ASSIGN(Known* const known, form_of(strategy, layout, pattern));
-  const std::array<std::int64_t, 4> key{known->number, cuts_.of(strategy.layers_per_stage),
-                                        strategy.stages(), strategy.recompute_layers};
+  const std::array<std::int64_t, 5> key{known->number, cuts_.of(strategy.layers_per_stage),
+                                        strategy.stages(), strategy.recompute_layers,
+                                        transfers.second};
   if (const auto it = filled_.find(key); it != filled_.end()) return &it->second;
   const Labels& labels = labels_of(strategy).labels;
   FilledForms filled{.shared = &known->forms};
-  for (PlanForm& form : known->forms.forms) filled.forms.emplace_back(form, labels);
+  for (PlanForm& form : known->forms.forms) filled.forms.emplace_back(form, labels, transfers.first);
   for (const StageClass& one : known->forms.classes.all)
     filled.of_classes.push_back(
         {.first_chunk = labels.counts(one.chunks.front()), .all = one.units(labels)});
@@ -194,7 +199,7 @@ Forms::KnownLabels& Forms::labels_of(const Strategy& strategy) {
 // The plans of a few micro-batches tell the rest: once a pipeline runs full, each further period
 // adds the same.
 Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
-                                     std::int64_t pattern) {
+                                     const Numbered<Pattern>& pattern) {
   const std::int64_t schedule = schedules_.of(strategy.schedule);
   const bool is_usual = schedule::find_schedule(strategy.schedule)->may_block;
   const std::int64_t stages = strategy.pipeline_parallel;
@@ -202,23 +207,35 @@ Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
   const std::int64_t fewer = (is_usual ? kFullPipeline : kFullOtherPipeline) * stages;
   const std::int64_t micro_batches = strategy.micro_batches();
   const bool all = strategy.schedule == schedule::kCustom || micro_batches <= fewer + period;
-  const std::array<std::int64_t, kOfForm> key{
-      pattern,
-      schedule,
-      actions_.of(strategy.schedule_actions),
-      pass_times_.of(strategy.pass_times),
-      strategy.virtual_stages,
-      all ? micro_batches : 0,
-      cuts_.of(strategy.layers_per_stage),
-      strategy.overlap_experts ? 1 : 0,
+  const std::array<std::int64_t, 4> numbers{
+      strategy.virtual_stages, all ? micro_batches : 0, strategy.overlap_experts ? 1 : 0,
       2 * strategy.offload_activation_layers + (offloads_gradients(strategy) ? 1 : 0)};
+  const std::array<std::int64_t, kOfForm> key{pattern.second,
+                                              schedule,
+                                              actions_.of(strategy.schedule_actions),
+                                              pass_times_.of(strategy.pass_times),
+                                              cuts_.of(strategy.layers_per_stage),
+                                              numbers[0],
+                                              numbers[1],
+                                              numbers[2],
+                                              numbers[3]};
   if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
-  PlanForms forms{.micro_batches = fewer, .period = period};
-  FORESHARD_TRY(add_form(strategy, layout, all ? micro_batches : fewer, forms));
-  if (!all) FORESHARD_TRY(add_form(strategy, layout, fewer + period, forms));
-  for (const PlanForm& form : forms.forms) nodes_ += form.shape.nodes();
-  return &forms_.emplace(key, Known{.forms = std::move(forms), .number = next_form_++})
-              .first->second;
+  const SharedForms::Key shared_key{.pattern = pattern.first,
+                                    .schedule = strategy.schedule,
+                                    .actions = strategy.schedule_actions,
+                                    .pass_times = strategy.pass_times,
+                                    .cut = strategy.layers_per_stage,
+                                    .numbers = numbers};
+  auto made = shared_.find(shared_key);
+  if (made == nullptr) {
+    PlanForms forms{.micro_batches = fewer, .period = period};
+    FORESHARD_TRY(add_form(strategy, layout, all ? micro_batches : fewer, forms));
+    if (!all) FORESHARD_TRY(add_form(strategy, layout, fewer + period, forms));
+    made = std::make_shared<const PlanForms>(std::move(forms));
+    shared_.add(shared_key, made);
+  }
+  for (const PlanForm& form : made->forms) nodes_ += form.shape.nodes();
+  return &forms_.emplace(key, Known{.forms = *made, .number = next_form_++}).first->second;
 }
 
 Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t micro_batches,
@@ -231,11 +248,7 @@ Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t mi
   FORESHARD_ASSIGN(const auto plan, plan::make_plan(std::move(parts), shorter));
   const Framework& framework = *strategy.framework;
   StageClasses classes = classes_of(plan, layout.devices_of_stages());
-  const auto transfer_kind = [&](std::int32_t from, std::int32_t to) {
-    return layout.transfer_kind(from, to);
-  };
-  PlanForm form{.shape = {plan, classes, transfer_kind, framework.blocking_launches,
-                          framework.gradient_clipping},
+  PlanForm form{.shape = {plan, classes, framework.blocking_launches, framework.gradient_clipping},
                 .passes = std::vector<StagePasses>(classes.all.size())};
   for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
     const auto of_class = static_cast<std::size_t>(classes.of_stage[stage]);

@@ -50,8 +50,8 @@ struct PlanForms {
 /// A form whose units have blocks.
 class FilledForm {
  public:
-  /// Both must outlive it.
-  FilledForm(PlanForm& form, const Labels& labels);
+  /// All must outlive it.
+  FilledForm(PlanForm& form, const Labels& labels, const TransferKinds& transfers);
 
   const std::vector<Load>& loads(std::size_t of_class) const { return loads_[of_class]; }
   std::vector<Load> loads_of_stage(std::size_t stage) const;
@@ -80,6 +80,7 @@ class FilledForm {
 
   PlanForm* form_;
   const Labels* labels_;
+  const TransferKinds* transfers_;
   std::vector<std::vector<Load>> loads_;
   std::vector<Symbol> symbols_;
   std::vector<std::int32_t> symbol_of_;  // by work of the shape
@@ -110,15 +111,38 @@ struct FilledForms {
   }
 };
 
-/// All forms that a search has met.
+/// What the form of a plan depends on, but for the order of its passes: equal for layouts that do
+/// the same with parameters and devices.
+struct Pattern {
+  std::int64_t stages = 1;
+  Mode mode = Mode::kTrain;
+  bool cuts_parameters = false;
+  bool cuts_gradients = false;
+  bool cuts_optimizer = false;
+  bool reduces = false;
+  std::vector<std::pair<std::string, bool>> mesh{};  ///< Axes, and whether they have ranks.
+  /// Of each block of other parameters than those before it: over which axes they are reduced, and
+  /// also partial.
+  std::vector<std::vector<std::pair<std::vector<Axis>, std::vector<Axis>>>> groups{};
+  std::vector<std::int32_t> devices{};  ///< Of stages.
+  auto operator<=>(const Pattern&) const = default;
+};
+/// Values, each with a number of its own.
+template <class T>
+using Numbered = std::pair<const T, std::int64_t>;
+
+class SharedForms;
+
+/// All forms that an estimator has met.
 class Forms {
  public:
-  explicit Forms(const Model& model) : model_(model) {}
+  /// Both must outlive it, as what of() is given must. `shared`: where forms are looked for before they are made.
+  Forms(const Model& model, SharedForms& shared) : model_(model), shared_(shared) {}
 
-  /// \param pattern  a number of what else the form of a plan depends on: equal for layouts that do
-  ///     the same with parameters and devices.
   /// \return kInvalidInput where the schedule cannot be planned. Valid until forget().
-  Result<FilledForms*> of(const Strategy& strategy, Layout& layout, std::int64_t pattern);
+  Result<FilledForms*> of(const Strategy& strategy, Layout& layout,
+                          const Numbered<Pattern>& pattern,
+                          const Numbered<TransferKinds>& transfers);
   /// Where there are thousands of forms, they are made again when they are asked for.
   void forget();
   /// Which blocks there are: where only some layers of a stage are recomputed, this depends on
@@ -137,11 +161,13 @@ class Forms {
   static constexpr std::size_t kOfForm = 9;
 
   KnownLabels& labels_of(const Strategy& strategy);
-  Result<Known*> form_of(const Strategy& strategy, Layout& layout, std::int64_t pattern);
+  Result<Known*> form_of(const Strategy& strategy, Layout& layout,
+                         const Numbered<Pattern>& pattern);
   Status add_form(const Strategy& strategy, Layout& layout, std::int64_t micro_batches,
                   PlanForms& forms) const;
 
   const Model& model_;
+  SharedForms& shared_;
   Numbers<std::string> schedules_;
   Numbers<std::vector<std::string>> actions_;
   Numbers<std::vector<double>> pass_times_;
@@ -149,7 +175,7 @@ class Forms {
   Numbers<std::vector<std::int64_t>> variants_;
   ByNumbers<3, KnownLabels> labels_;
   ByNumbers<kOfForm, Known> forms_;
-  ByNumbers<4, FilledForms> filled_;
+  ByNumbers<5, FilledForms> filled_;
   std::int64_t next_form_ = 0;
   std::size_t nodes_ = 0;
 };

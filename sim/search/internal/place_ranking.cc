@@ -42,7 +42,7 @@ Status PlaceRanking::run(std::int64_t threads) {
     part.begin = i * count / parts;
     part.count = (i + 1) * count / parts - part.begin;
     part.stride = stride_through(part.count);
-    part.ranking.emplace(study_, part.cluster, place_);
+    part.ranking.emplace(study_, part.cluster, place_, forms_);
     if (!cuts_slow_) part.ranking->cut_the_fast_alone();
     if (families_.ways != nullptr)
       part.ranking->seek_families(*families_.ways, families_.best, families_.most);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -21,11 +22,13 @@ void add_counts(const SearchResult& part, SearchResult& result);
 
 class PlaceRanking {
  public:
-  /// All must outlive it.
+  /// All must outlive it. `forms`: Estimator's `shared`.
   PlaceRanking(const study::LoadedStudy& study, const Place& place,
-               const std::vector<Strategy>& strategies, bool uneven, const Deadline& deadline)
+               std::shared_ptr<SharedForms> forms, const std::vector<Strategy>& strategies,
+               bool uneven, const Deadline& deadline)
       : study_(study),
         place_(place),
+        forms_(std::move(forms)),
         strategies_(strategies),
         uneven_(uneven),
         deadline_(deadline) {}
@@ -80,6 +83,7 @@ class PlaceRanking {
 
   const study::LoadedStudy& study_;
   const Place& place_;
+  std::shared_ptr<SharedForms> forms_;
   const std::vector<Strategy>& strategies_;
   bool uneven_;
   const Deadline& deadline_;

@@ -32,6 +32,13 @@ std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const C
   }
   return sum;
 }
+// That the pieces of a pipeline run in one direction, each on all its stage's ranks alike.
+std::int64_t passes_of(const Strategy& strategy) {
+  return strategy.stages() * strategy.micro_batches();
+}
+// A simulation of so many takes some seconds.
+constexpr std::int64_t kMostPassesOfFront = 50'000;
+
 std::span<const std::int32_t> devices_of(const Candidate& candidate) {
   return std::span(candidate.place->pool.devices)
       .first(static_cast<std::size_t>(candidate.strategy.devices()));
@@ -182,7 +189,9 @@ class Race {
   void simulate_front() {
     std::vector<std::size_t> members;
     for (const std::size_t i : front_of_estimates())
-      if (std::ranges::find(waiting_, i) != waiting_.end()) members.push_back(i);
+      if (std::ranges::find(waiting_, i) != waiting_.end() &&
+          passes_of(candidates_[i].strategy) <= kMostPassesOfFront)
+        members.push_back(i);
     const std::size_t most = std::min(
         members.size(), static_cast<std::size_t>(std::max<std::int64_t>(options_.front, 0)));
     std::vector<std::size_t> round;

@@ -16,12 +16,13 @@ constexpr double kMemoryError = 0.025;
 }  // namespace
 
 Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-                 bool all_fit)
+                 std::shared_ptr<SharedForms> forms, bool all_fit)
     : model_(study.model),
       place_(place),
       all_fit_(all_fit),
       cost_(cluster, study.communication, lower::routing_of(study.model)),
-      estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster)),
+      estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster),
+                 std::move(forms)),
       cutter_(study.model, estimator_) {}
 
 void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -21,9 +22,9 @@ namespace foreshard::search {
 /// as the nearest to fitting could run but for its memory. One object for each thread.
 class Ranking {
  public:
-  /// All must outlive it. `all_fit`: memory does not matter.
+  /// All must outlive it. `forms`: Estimator's `shared`. `all_fit`: memory does not matter.
   Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-          bool all_fit = false);
+          std::shared_ptr<SharedForms> forms, bool all_fit = false);
 
   std::vector<Candidate>& candidates() { return candidates_; }
   const SearchResult& counts() const { return counts_; }

@@ -22,12 +22,9 @@ using Kind = Symbol::Kind;
 // Nodes as they are found, role by role; later put in an order in which they can be walked.
 class Compiler {
  public:
-  Compiler(const StepPlan& plan, const StageClasses& classes,
-           const std::function<std::int32_t(std::int32_t, std::int32_t)>& transfer_kind,
-           bool blocking_launches, bool norm)
+  Compiler(const StepPlan& plan, const StageClasses& classes, bool blocking_launches, bool norm)
       : plan_(plan),
         classes_(classes),
-        transfer_kind_(transfer_kind),
         blocking_launches_(blocking_launches),
         norm_(norm),
         of_bucket_(plan.buckets.size() * kForms, -1),
@@ -190,8 +187,8 @@ class Compiler {
     const plan::Crossing& crossing = plan_.crossings[index(action.what)];
     const bool is_forward = action.direction == Direction::kForward;
     return {.kind = Kind::kTransfer,
-            .other = transfer_kind_(is_forward ? crossing.from_role : crossing.to_role,
-                                    is_forward ? crossing.to_role : crossing.from_role)};
+            .other = is_forward ? crossing.from_role : crossing.to_role,
+            .to = is_forward ? crossing.to_role : crossing.from_role};
   }
 
   // Which of their groups the parameters of a bucket are: of a role, or of one unit.
@@ -291,7 +288,6 @@ class Compiler {
 
   const StepPlan& plan_;
   const StageClasses& classes_;
-  const std::function<std::int32_t(std::int32_t, std::int32_t)>& transfer_kind_;
   bool blocking_launches_;
   bool norm_;
   std::size_t micro_batches_ = 1;
@@ -359,14 +355,26 @@ BlockCounts StageClass::units(const Labels& labels) const {
   return sum;
 }
 
-Symbol symbol_of(const Work& work, const Labels& labels) {
+// Pieces that follow one another are of the same stage or of neighbours.
+static std::int32_t kind_of(const Work& transfer, const TransferKinds& transfers) {
+  const auto from = static_cast<std::size_t>(transfer.other);
+  const auto to = static_cast<std::size_t>(transfer.to);
+  const std::size_t stages = transfers.size() / 2;
+  const auto is_behind = [&](std::size_t a, std::size_t b) { return (a + 1) % stages == b; };
+  FORESHARD_CHECK(is_behind(from, to) || is_behind(to, from));
+  return is_behind(from, to) ? transfers[2 * from] : transfers[2 * to + 1];
+}
+
+Symbol symbol_of(const Work& work, const Labels& labels, const TransferKinds& transfers) {
   Symbol symbol{.kind = work.kind,
                 .direction = work.direction,
                 .part = work.part,
                 .role = work.role,
                 .other = work.other,
                 .beside = work.beside};
-  if (work.kind == Symbol::Kind::kPass) {
+  if (work.kind == Symbol::Kind::kTransfer) {
+    symbol.other = kind_of(work, transfers);
+  } else if (work.kind == Symbol::Kind::kPass) {
     symbol.units = labels.counts(work.units);
     symbol.follows =
         work.behind >= 0 && labels.block(work.behind) == labels.block(work.units.first);
@@ -376,12 +384,12 @@ Symbol symbol_of(const Work& work, const Labels& labels) {
   return symbol;
 }
 
-PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes,
-                     const std::function<std::int32_t(std::int32_t, std::int32_t)>& transfer_kind,
-                     bool blocking_launches, bool norm) {
-  Compiler compiler(plan, classes, transfer_kind, blocking_launches, norm);
+PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes, bool blocking_launches,
+                     bool norm) {
+  Compiler compiler(plan, classes, blocking_launches, norm);
   compiler.run();
   const std::size_t count = compiler.nodes();
+  Graph graph;
   // Who waits for a node, by node.
   std::vector<std::int32_t> first_behind(count + 1, 0);
   std::vector<std::int32_t> waits(count, 0);
@@ -403,9 +411,9 @@ PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes,
     if (waits[node] == 0) ready.push_back(static_cast<std::int32_t>(node));
   }
   std::vector<std::int32_t> place(count);
-  work_of_.reserve(count);
-  first_before_.reserve(count + 1);
-  before_.reserve(behind.size());
+  graph.work_of.reserve(count);
+  graph.first_before.reserve(count + 1);
+  graph.before.reserve(behind.size());
   for (std::size_t next = 0; next < ready.size(); ++next) {
     const auto node = static_cast<std::size_t>(ready[next]);
     place[node] = static_cast<std::int32_t>(next);
@@ -413,28 +421,36 @@ PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes,
       const std::int32_t later = behind[static_cast<std::size_t>(i)];
       if (--waits[static_cast<std::size_t>(later)] == 0) ready.push_back(later);
     }
-    work_of_.push_back(compiler.work_of(node));
-    first_before_.push_back(static_cast<std::int32_t>(before_.size()));
+    graph.work_of.push_back(compiler.work_of(node));
+    graph.first_before.push_back(static_cast<std::int32_t>(graph.before.size()));
     compiler.for_each_before(node, [&](std::int32_t earlier) {
-      before_.push_back(place[static_cast<std::size_t>(earlier)]);
+      graph.before.push_back(place[static_cast<std::size_t>(earlier)]);
     });
   }
   FORESHARD_CHECK(ready.size() == count);  // verify(plan), invariant 9
-  first_before_.push_back(static_cast<std::int32_t>(before_.size()));
-  end_.resize(count);
-  works_ = std::move(compiler.works());
+  graph.first_before.push_back(static_cast<std::int32_t>(graph.before.size()));
+  graph.works = std::move(compiler.works());
+  graph_ = std::make_shared<const Graph>(std::move(graph));
+}
+
+std::span<const std::int32_t> PlanShape::before(std::size_t node) const {
+  const auto first = static_cast<std::size_t>(graph_->first_before[node]);
+  return std::span(graph_->before)
+      .subspan(first, static_cast<std::size_t>(graph_->first_before[node + 1]) - first);
 }
 
 Seconds PlanShape::walk(std::span<const double> times) {
+  const Graph& graph = *graph_;
+  end_.resize(nodes());
   double most = 0;
   std::size_t last = 0;
-  const std::int32_t* earlier = before_.data();
-  for (std::size_t node = 0; node < work_of_.size(); ++node) {
+  const std::int32_t* earlier = graph.before.data();
+  for (std::size_t node = 0; node < graph.work_of.size(); ++node) {
     double begin = 0;
-    for (const std::int32_t* end = before_.data() + first_before_[node + 1]; earlier != end;
-         ++earlier)
+    for (const std::int32_t* end = graph.before.data() + graph.first_before[node + 1];
+         earlier != end; ++earlier)
       begin = std::max(begin, end_[static_cast<std::size_t>(*earlier)]);
-    end_[node] = begin + times[static_cast<std::size_t>(work_of_[node])];
+    end_[node] = begin + times[static_cast<std::size_t>(graph.work_of[node])];
     if (end_[node] > most) {
       most = end_[node];
       last = node;
@@ -447,23 +463,19 @@ Seconds PlanShape::walk(std::span<const double> times) {
 }
 
 std::vector<double> PlanShape::counts() const {
-  std::vector<double> counts(works_.size());
-  for (const std::int32_t work : work_of_) ++counts[static_cast<std::size_t>(work)];
+  std::vector<double> counts(works().size());
+  for (const std::int32_t work : graph_->work_of) ++counts[static_cast<std::size_t>(work)];
   return counts;
 }
 
 Seconds PlanShape::around_passes(std::span<const double> times) const {
-  const std::size_t count = work_of_.size();
-  const auto time_of = [&](std::size_t node) {
-    return times[static_cast<std::size_t>(work_of_[node])];
+  const std::size_t count = nodes();
+  const auto work_of = [&](std::size_t node) {
+    return static_cast<std::size_t>(graph_->work_of[node]);
   };
+  const auto time_of = [&](std::size_t node) { return times[work_of(node)]; };
   const auto is_pass = [&](std::size_t node) {
-    return works_[static_cast<std::size_t>(work_of_[node])].kind == Kind::kPass;
-  };
-  const auto before = [&](std::size_t node) {
-    return std::span(before_).subspan(
-        static_cast<std::size_t>(first_before_[node]),
-        static_cast<std::size_t>(first_before_[node + 1] - first_before_[node]));
+    return graph_->works[work_of(node)].kind == Kind::kPass;
   };
   std::vector<double> end(count);
   double begin = 0;
@@ -487,13 +499,11 @@ Seconds PlanShape::around_passes(std::span<const double> times) const {
 
 void PlanShape::remember_path(std::size_t last) {
   const std::size_t path = paths_.size();
-  paths_.resize(path + works_.size(), 0);
+  paths_.resize(path + works().size(), 0);
   for (std::size_t node = last;;) {
-    const auto work = static_cast<std::size_t>(work_of_[node]);
-    ++paths_[path + work];
+    ++paths_[path + static_cast<std::size_t>(graph_->work_of[node])];
     std::int32_t latest = -1;
-    for (std::int32_t i = first_before_[node]; i < first_before_[node + 1]; ++i) {
-      const std::int32_t earlier = before_[static_cast<std::size_t>(i)];
+    for (const std::int32_t earlier : before(node)) {
       if (latest < 0 ||
           end_[static_cast<std::size_t>(earlier)] > end_[static_cast<std::size_t>(latest)])
         latest = earlier;
@@ -505,9 +515,9 @@ void PlanShape::remember_path(std::size_t last) {
 
 Seconds PlanShape::longest_path(std::span<const double> times) const {
   double most = 0;
-  for (std::size_t path = 0; path < paths_.size(); path += works_.size()) {
+  for (std::size_t path = 0; path < paths_.size(); path += works().size()) {
     double length = 0;
-    for (std::size_t i = 0; i < works_.size(); ++i) length += paths_[path + i] * times[i];
+    for (std::size_t i = 0; i < works().size(); ++i) length += paths_[path + i] * times[i];
     most = std::max(most, length);
   }
   return Seconds::from_base(most);

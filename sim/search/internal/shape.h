@@ -1,8 +1,8 @@
 /// \file
 /// A step plan compiled for the search: nodes with durations still to come. All strategies whose
 /// plans have the same form share a shape (schedule, stages, chunks, micro-batches, what happens to
-/// parameters and gradients): made once, it serves each way to split a layer, and any number of
-/// layers that are recomputed.
+/// parameters and gradients): made once, it serves each way to split a layer, any place of the
+/// stages, and any number of layers that are recomputed.
 ///
 ///     shape = PlanShape(plan, classes, ...)
 ///     step  = shape.walk({time of each shape.works()})
@@ -19,7 +19,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -96,25 +96,28 @@ struct Work {
   /// Of a pass of one unit, the one that ran before it, alone and likewise; -1: none.
   std::int32_t behind = -1;
   bool beside = false;
+  std::int32_t to = -1;  ///< Of a transfer, which is from stage `other`.
   auto operator<=>(const Work&) const = default;
 };
-Symbol symbol_of(const Work& work, const Labels& labels);
+/// Of a transfer from each stage to the next one, which is the first for the last one, and back: a
+/// kind (Layout::transfer_kind).
+using TransferKinds = std::vector<std::int32_t>;
+Symbol symbol_of(const Work& work, const Labels& labels, const TransferKinds& transfers);
 
+/// Copies share what was compiled. Each remembers the paths of its own walks.
 class PlanShape {
  public:
-  /// `transfer_kind`: of a transfer from one stage to another.
   /// `blocking_launches`: the host waits for all but transfers as it issues them.
   /// `norm`: the roles meet before the optimizer.
-  PlanShape(const plan::StepPlan& plan, const StageClasses& classes,
-            const std::function<std::int32_t(std::int32_t, std::int32_t)>& transfer_kind,
-            bool blocking_launches, bool norm);
+  PlanShape(const plan::StepPlan& plan, const StageClasses& classes, bool blocking_launches,
+            bool norm);
 
-  std::span<const Work> works() const { return works_; }
-  std::size_t nodes() const { return work_of_.size(); }
-  std::size_t paths() const { return paths_.size() / works_.size(); }
+  std::span<const Work> works() const { return graph_->works; }
+  std::size_t nodes() const { return graph_->work_of.size(); }
+  std::size_t paths() const { return paths_.size() / graph_->works.size(); }
   /// How often path `i` has each work.
   std::span<const double> path(std::size_t i) const {
-    return std::span(paths_).subspan(i * works_.size(), works_.size());
+    return std::span(paths_).subspan(i * graph_->works.size(), graph_->works.size());
   }
 
   /// The end of the last node. `times` has the duration of each work. The critical path is
@@ -130,15 +133,21 @@ class PlanShape {
   Seconds longest_path(std::span<const double> times) const;
 
  private:
+  // Nodes, those that they wait for before them.
+  struct Graph {
+    std::vector<Work> works{};
+    std::vector<std::int32_t> work_of{};
+    std::vector<std::int32_t> first_before{};  // into before; one more entry than there are nodes
+    std::vector<std::int32_t> before{};
+  };
+
+  // What a node waits for.
+  std::span<const std::int32_t> before(std::size_t node) const;
   void remember_path(std::size_t last);
 
-  std::vector<Work> works_;
-  // Nodes, those that they wait for before them.
-  std::vector<std::int32_t> work_of_;
-  std::vector<std::int32_t> first_before_;  // into before_; one more entry than there are nodes
-  std::vector<std::int32_t> before_;
-  std::vector<double> end_;
-  std::vector<double> paths_;  // how often each has each work, path by path
+  std::shared_ptr<const Graph> graph_;  // of all copies
+  std::vector<double> end_;             // of the last walk
+  std::vector<double> paths_;           // how often each has each work, path by path
 };
 
 }  // namespace foreshard::search

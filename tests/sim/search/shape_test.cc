@@ -19,8 +19,7 @@ Compiled compiled(const Strategy& strategy, std::int32_t layers) {
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, layers), strategy);
   const std::vector<std::int32_t> devices(plan.roles.size(), 0);
   StageClasses classes = classes_of(plan, devices);
-  const auto transfer_kind = [](std::int32_t, std::int32_t) { return 0; };
-  PlanShape shape(plan, classes, transfer_kind, false, false);
+  PlanShape shape(plan, classes, false, false);
   return {labels_of(plan.parts), std::move(classes), std::move(shape)};
 }
 
