@@ -362,6 +362,10 @@ TEST_F(SettingOf, ContextParallelism) {
   const Setting setting = of(row);
   EXPECT_EQ(setting.strategy.context_parallel, 2);
   EXPECT_EQ(setting.strategy.data_parallel, replicas / 2);
+  row.framework = "NeMo AutoModel";
+  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kCudnn);
+  row.notes = "TE + DeepEP + FlexAttn";
+  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kFlash2);
   EXPECT_THAT(setting.assumed, testing::Contains("context_exchange"));
   const auto exchange_of = [&](const char* framework) {
     row.framework = framework;
@@ -519,7 +523,7 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("LiBai 9fc504c (OneFlow)", "").entry, "oneflow-libai");
   EXPECT_EQ(framework_named("Pax/JAX", "NVIDIA JAX-Toolbox Pax README").entry, "paxml");
   EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "llm-foundry");
-  EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "pytorch-fsdp");
+  EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "automodel");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").entry, "torchtitan");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "", "eager; memory 82 GiB").entry,
             "torchtitan-eager");
