@@ -26,6 +26,8 @@ std::vector<PassKind> passes_of(Quantization recipe, bool both) {
       passes.front() = PassKind::kReduce;
       return passes;
     }
+    case Quantization::kNvFp4Unrotated:
+      return {PassKind::kReduce, both ? PassKind::kQuantizeFp4Twice : PassKind::kQuantizeFp4};
   }
   return {};
 }
@@ -53,13 +55,23 @@ const yaml::Names<Quantization>& yaml_names(const Quantization*) {
       {"fp8-rowwise", Quantization::kFp8Rowwise, "fp8, scaled by rows, and by columns."},
       {"mxfp8", Quantization::kMxFp8, "fp8, scaled by blocks of 32 elements."},
       {"nvfp4", Quantization::kNvFp4, "fp4, scaled by blocks of 16 elements and by tensor."},
+      {"nvfp4-unrotated", Quantization::kNvFp4Unrotated,
+       "Likewise, without the random rotation of what is quantized along columns."},
   };
   return names;
 }
 
+bool is_nvfp4(Quantization recipe) {
+  return recipe == Quantization::kNvFp4 || recipe == Quantization::kNvFp4Unrotated;
+}
+
+Quantization recipe_of_weights(Quantization recipe) {
+  return recipe == Quantization::kNvFp4 ? Quantization::kNvFp4Unrotated : recipe;
+}
+
 DType dtype_of(Quantization recipe) {
   FORESHARD_CHECK(recipe != Quantization::kNone);
-  return recipe == Quantization::kNvFp4 ? DType::kFp4 : DType::kFp8;
+  return is_nvfp4(recipe) ? DType::kFp4 : DType::kFp8;
 }
 
 std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
@@ -91,7 +103,7 @@ Bytes weight_copies(Quantization recipe, bool either_way) {
 
 Bytes gathered_copies(Quantization recipe) {
   const Bytes all = weight_copies(recipe, false);
-  const bool needs_both = recipe == Quantization::kMxFp8 || recipe == Quantization::kNvFp4;
+  const bool needs_both = recipe == Quantization::kMxFp8 || is_nvfp4(recipe);
   return needs_both ? all : all / 2;
 }
 

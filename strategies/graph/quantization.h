@@ -14,6 +14,12 @@
 ///     nvfp4         of 16, and a tensor's           the maximum: 2 read;
 ///                                                   along rows: 2 read, 1/2 written;
 ///                                                   along columns: likewise
+///     nvfp4-unrotated  likewise                     the maximum: 2 read;
+///                                                   both at once: 2 read, 1/2 + 1/2 written
+///
+/// Weights of nvfp4 are not rotated either. Source: NVIDIA/TransformerEngine pull request 2177,
+/// transformer_engine/pytorch/csrc/quantizer.cpp (NVFP4Quantizer::quantize_impl),
+/// transformer_engine/common/recipe (NVFP4BlockScaling).
 ///
 /// Every product of a linear layer multiplies along another dimension: forward along the rows of
 /// both operands, and the gradients' products along columns of one or both.
@@ -50,7 +56,8 @@ enum class Quantization : std::uint8_t {
   kFp8Block,
   kMxFp8,
   kNvFp4,
-  kFp8Rowwise
+  kFp8Rowwise,
+  kNvFp4Unrotated
 };
 
 const yaml::Names<Quantization>& yaml_names(const Quantization*);
@@ -66,6 +73,12 @@ struct UnquantizedLayers {
   bool operator==(const UnquantizedLayers&) const = default;
 };
 const yaml::Table<UnquantizedLayers>& yaml_table(const UnquantizedLayers*);
+
+/// Whether products are in fp4.
+bool is_nvfp4(Quantization recipe);
+
+/// By which weights are quantized where activations and gradients are by `recipe`.
+Quantization recipe_of_weights(Quantization recipe);
 
 /// What products compute in. \pre `recipe` is not kNone.
 DType dtype_of(Quantization recipe);

@@ -348,7 +348,7 @@ void spread_precision(Draft& draft, const Strategy& strategy) {
   if (dtype == DType::kBf16 || dtype == DType::kFp16 || dtype == DType::kFp32)
     draft.drop("strategy.precision");
   if (strategy.quantization == Quantization::kNone) return;
-  const bool fp4 = strategy.quantization == Quantization::kNvFp4;
+  const bool fp4 = is_nvfp4(strategy.quantization);
   note(draft, fp4 ? "note.fp4" : "note.fp8", fp4 ? "nvfp4" : "hybrid", "strategy.quantization");
   note(draft, fp4 ? "note.fp4_recipe" : "note.fp8_recipe", draft.word("strategy.quantization"),
        "strategy.quantization");

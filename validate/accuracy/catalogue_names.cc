@@ -71,8 +71,8 @@ constexpr std::array kFrameworks{
     FrameworkLine{"llm-foundry", "", {"llm-foundry", 3, false}},
     FrameworkLine{"torchtitan", "", {"torchtitan-eager", 3, false}, "eager"},
     FrameworkLine{"torchtitan", "", {"torchtitan", 3, false}},
-    FrameworkLine{"FSDP", "", {"pytorch-fsdp", 3, false}},
     FrameworkLine{"AutoModel", "", {"automodel", 3, false}},
+    FrameworkLine{"FSDP", "", {"pytorch-fsdp", 3, false}},
     FrameworkLine{"InternEvo", "", {"internevo", 1, false}},
     FrameworkLine{"nanotron", "", {"nanotron", 1, false}},
     FrameworkLine{"PaddleNLP", "", {"paddlenlp", 0, false}},
@@ -90,6 +90,9 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-LM", "MegaScale (NSDI", {"megatron-lm-2022", 0, false}},
     FrameworkLine{"Megatron-LM", "mcore 0.8", {"megatron-core-0.8", 0, false}},
     FrameworkLine{"Megatron-Bridge", "", {"megatron-bridge", 0, false}},
+    // The file that has steps logged so rarely has the loss fused, too (mlcommons/
+    // training_results_v5.1, llama31_8b: config_common_8b.sh).
+    FrameworkLine{"NeMo", "MLPerf Training v5.1", {"nemo-25.09", 0, false}, "every 32nd step"},
     FrameworkLine{"NeMo", "", {"nemo", 0, false}},
     FrameworkLine{"Megatron", "", {"megatron-lm", 0, false}},
     FrameworkLine{"Pax/", "", {"paxml", 0, false}},

@@ -85,6 +85,11 @@ constexpr std::array kSchedules{
     NamedSchedule{"zbv-formatted", "zb-v"},
 };
 
+// Whose recipe in fp4 does without the random rotation.
+// Source: mlcommons/training_results_v5.1 4da2d1cd71eb, Lambda/benchmarks/llama31_8b/
+// implementations/gb300_0922/config_common_fp4.sh (NVTE_NVFP4_DISABLE_RHT=1).
+constexpr std::string_view kUnrotated = "nemo-25.09";
+
 // Whose attention kernel notes name.
 struct NamedAttention {
   std::string words;
@@ -275,7 +280,8 @@ class Mapping {
   void context_exchange() {
     Strategy& strategy = setting_.strategy;
     if (strategy.context_parallel == 1) return;
-    const bool is_megatron = named_.entry == "megatron-lm" || named_.entry == "nemo";
+    const bool is_megatron =
+        named_.entry.starts_with("megatron") || named_.entry.starts_with("nemo");
     strategy.context_exchange =
         is_megatron ? ContextExchange::kRing : ContextExchange::kOverlappedAllGather;
     assume("context_exchange");
@@ -435,7 +441,7 @@ class Mapping {
     const bool current =
         contains(text, "cs") || contains(text, "current") || contains(text, "tensorwise");
     if (has_four_bits) {
-      recipe = Quantization::kNvFp4;
+      recipe = named_.entry == kUnrotated ? Quantization::kNvFp4Unrotated : Quantization::kNvFp4;
     } else if (contains(text, "mx")) {
       recipe = Quantization::kMxFp8;
     } else if (contains(text, "block")) {
@@ -466,7 +472,7 @@ class Mapping {
     const bool is_usual =
         strategy.quantization != Quantization::kFp8Block &&
         (setting_.model.adapters.has_value() ||
-         (strategy.quantization != Quantization::kNvFp4 && contains(row_.framework, "Bridge")));
+         (!is_nvfp4(strategy.quantization) && contains(row_.framework, "Bridge")));
     const bool is_on =
         contains(notes, "fp8 params on") || contains(notes, "fp8 params/param gather on");
     const bool is_off =

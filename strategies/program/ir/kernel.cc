@@ -85,6 +85,7 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kTopK, "top_k", 1, 0, 0, 0, 2},
     PassTraffic{PassKind::kQuantize, "quantize", 1, 0, 0, 1, 2},
     PassTraffic{PassKind::kQuantizeFp4, "quantize_fp4", 1, 0, 0, 0.5, 2},
+    PassTraffic{PassKind::kQuantizeFp4Twice, "quantize_fp4_twice", 1, 0, 0, 1, 4},
     PassTraffic{PassKind::kQuantizeTwice, "quantize_twice", 1, 0, 0, 2, 4},
     PassTraffic{PassKind::kQuantizeTranspose, "quantize_transpose", 1, 0, 0, 2, 2},
     PassTraffic{PassKind::kDequantizeNf4, "dequantize_nf4", 0, 1, 0.5, 0, 2},

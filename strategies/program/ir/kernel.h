@@ -153,6 +153,7 @@ enum class PassKind : std::uint8_t {
   kTopK,               ///< The largest few of each row.
   kQuantize,           ///< To fp8, with a scale that is known.
   kQuantizeFp4,        ///< Likewise to fp4.
+  kQuantizeFp4Twice,   ///< Likewise, two copies: along rows and along columns.
   kQuantizeTwice,      ///< Two copies, which differ in their scales: along rows and along columns.
   kQuantizeTranspose,  ///< A copy and its transpose, for matrix units that want the contracted
                        ///< dimension to be contiguous. Others read one copy either way.

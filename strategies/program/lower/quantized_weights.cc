@@ -42,7 +42,8 @@ std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count) {
   if (strategy.quantization == Quantization::kNone || count == 0) return {};
   // Weights lie in one flat buffer: rows of any length do.
   const std::int64_t columns = std::gcd(count, std::int64_t{1024});
-  return quantize_kernels(strategy.quantization, count / columns, columns, strategy.precision);
+  return quantize_kernels(recipe_of_weights(strategy.quantization), count / columns, columns,
+                          strategy.precision);
 }
 
 std::int64_t cast_at_step_end(const Strategy& strategy, const plan::ParameterGroup& group,

@@ -159,6 +159,7 @@ TEST(Quantization, MovesWhatItsRecipeSays) {
   EXPECT_EQ(moved(Quantization::kFp8Rowwise), 8);
   EXPECT_EQ(moved(Quantization::kMxFp8), 4);
   EXPECT_EQ(moved(Quantization::kNvFp4), 7);
+  EXPECT_EQ(moved(Quantization::kNvFp4Unrotated), 5);
   // One copy: 2 read, 1 written.
   EXPECT_EQ(moved(Quantization::kFp8Delayed, false), 3);
   EXPECT_DOUBLE_EQ(moved(Quantization::kFp8Current, false), 5 + scale);
@@ -166,6 +167,7 @@ TEST(Quantization, MovesWhatItsRecipeSays) {
   EXPECT_EQ(moved(Quantization::kFp8Rowwise, false), 3);
   EXPECT_EQ(moved(Quantization::kMxFp8, false), 3);
   EXPECT_EQ(moved(Quantization::kNvFp4, false), 4.5);
+  EXPECT_EQ(moved(Quantization::kNvFp4Unrotated, false), 4.5);
 }
 
 // Rows of four experts: as many kernels of each kind, over the same rows in all.
@@ -256,6 +258,9 @@ TEST(Quantization, HoldsAndGathersWeightsAsItIsTold) {
   s.quantization = Quantization::kNvFp4;  // likewise, of half a byte each
   EXPECT_EQ(gathered(plain) - gathered(lowered(gpt(), s)), 4 * kWeights);
   EXPECT_EQ(parameters(plain) - parameters(lowered(gpt(), s)), 4 * kWeights);
+  // Weights are not rotated: one pass makes both copies.
+  EXPECT_EQ(passes(lowered(gpt(), s), PassKind::kQuantizeFp4Twice, "optimizer").elements,
+            4 * kWeights / 2);
 }
 
 // With one scale a tensor, where matrix units read it either way, one copy; with scales of blocks

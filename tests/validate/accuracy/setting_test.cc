@@ -344,11 +344,28 @@ TEST_F(SettingOf, RecipesOfFp8) {
   EXPECT_TRUE(recipe("FP8", "NeMo 25.04", "LoRA rank 16").strategy.quantized_parameters);
 }
 
+// Rows that NVIDIA's code for 8B of MLPerf Training 5.1 made.
+TEST_F(SettingOf, Fp4WithoutRotation) {
+  TrainingRow row = full_row();
+  row.gpu = "B200";
+  row.gpu_mem_gb = {};
+  row.precision = "NVFP4";
+  row.framework = "NeMo 25.09";
+  EXPECT_EQ(of(row).strategy.quantization, Quantization::kNvFp4);
+  row.source = "MLPerf Training v5.1 Dell";
+  row.notes = "logged every 32nd step";
+  EXPECT_EQ(of(row).strategy.quantization, Quantization::kNvFp4Unrotated);
+}
+
 TEST_F(SettingOf, WhatNotesSayOfKernels) {
   TrainingRow row = full_row();
   row.framework = "NeMo 25.04";
   const Framework plain = *of(row).strategy.framework;
   EXPECT_FALSE(plain.fp8_attention || plain.fp8_activation_inputs || plain.overlap_tensor_products);
+  row.framework = "NeMo AutoModel";
+  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kCudnn);
+  row.notes = "TE + DeepEP + FlexAttn";
+  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kFlash2);
   row.notes = "fp8 attention; fp8 stored activation input; TP comm overlap (userbuffers) on";
   const Framework said = *of(row).strategy.framework;
   EXPECT_TRUE(said.fp8_attention && said.fp8_activation_inputs && said.overlap_tensor_products);
@@ -362,10 +379,6 @@ TEST_F(SettingOf, ContextParallelism) {
   const Setting setting = of(row);
   EXPECT_EQ(setting.strategy.context_parallel, 2);
   EXPECT_EQ(setting.strategy.data_parallel, replicas / 2);
-  row.framework = "NeMo AutoModel";
-  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kCudnn);
-  row.notes = "TE + DeepEP + FlexAttn";
-  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kFlash2);
   EXPECT_THAT(setting.assumed, testing::Contains("context_exchange"));
   const auto exchange_of = [&](const char* framework) {
     row.framework = framework;
@@ -541,6 +554,11 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("Megatron-LM fork", "Zero Bubble").vocabulary, 32000);
   EXPECT_EQ(framework_named("NeMo 24.07 / Megatron-Core", "").entry, "nemo");
   EXPECT_EQ(framework_named("NGC Pytorch 25.04, NVIDIA Nemo 25.04", "").entry, "nemo");
+  EXPECT_EQ(framework_named("NeMo 25.09", "MLPerf Training v5.1 NVIDIA", "logged every 32nd step")
+                .entry,
+            "nemo-25.09");
+  EXPECT_EQ(framework_named("NeMo 24.04", "MLPerf Training v5.1 Cisco", "LoRA rank 16").entry,
+            "nemo");
   EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").entry, "megatron-bridge");
   EXPECT_FALSE(framework_named("nanotron", "").assumed);
   EXPECT_TRUE(framework_named("MaxText/JAX", "").assumed);

@@ -265,9 +265,11 @@ void compute(const Pass& given, Arrays& o) {
     case PassKind::kQuantize:
       return each(1, [&](Size i, Size, Size) { return o[0][i]; });
     case PassKind::kQuantizeFp4:
+    case PassKind::kQuantizeFp4Twice:
       for (std::size_t i = 0; i < o[1].size(); ++i)
         o[1][i] =
             static_cast<std::int8_t>(fp4_nearest(o[0][2 * i]) + 16 * fp4_nearest(o[0][2 * i + 1]));
+      if (o.size() > 2) o[2] = o[1];
       return;
     case PassKind::kDequantizeNf4:
       for (std::size_t i = 0; i < o[0].size(); ++i) {

@@ -159,7 +159,8 @@ TEST(Pass, MovesTheBytesOfItsTable) {
     double written = 0;
     for (const PassArray& array : arrays_of(pass)) {
       const bool in_halves =  // two elements in a byte
-          pass.kind == PassKind::kQuantizeFp4 || pass.kind == PassKind::kDequantizeNf4;
+          pass.kind == PassKind::kQuantizeFp4 || pass.kind == PassKind::kQuantizeFp4Twice ||
+          pass.kind == PassKind::kDequantizeNf4;
       if (array.count < kRows * kColumns / (in_halves ? 2 : 1)) continue;
       const double each = static_cast<double>(array.bytes()) / (kRows * kColumns);
       if (array.access != Access::kWrite) read += each;

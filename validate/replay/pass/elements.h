@@ -110,16 +110,34 @@ struct QuantizeFp4 {
   const X* x;
   std::uint8_t* y;
   template <int kCount>
-  FORESHARD_DEVICE void run(std::int64_t i) const {
+  FORESHARD_DEVICE static void codes_of(const X* x, std::int64_t i, float (&codes)[kCount]) {
     float a[2][kCount];
     load(a[0], x + 2 * i);
     load(a[1], x + 2 * i + kCount);
-    float codes[kCount];
     for (int e = 0; e < kCount; ++e) {
       const auto at = [&](int n) { return a[n / kCount][n % kCount]; };
       codes[e] = static_cast<float>(fp4_code(at(2 * e)) + 16 * fp4_code(at(2 * e + 1)));
     }
+  }
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float codes[kCount];
+    codes_of<kCount>(x, i, codes);
     store(y + i, codes);
+  }
+};
+/// Two copies.
+template <class X>
+struct QuantizeFp4Twice {
+  const X* x;
+  std::uint8_t* y1;
+  std::uint8_t* y2;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float codes[kCount];
+    QuantizeFp4<X>::template codes_of<kCount>(x, i, codes);
+    store(y1 + i, codes);
+    store(y2 + i, codes);
   }
 };
 /// Two numbers of a byte. The numbers of nf4 are not evenly spaced; finding one in a table of 16
@@ -422,6 +440,9 @@ bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
       return true;
     case PassKind::kQuantizeFp4:
       use(QuantizeFp4<T>{at(0), mask(1)}, n / 2, 0);
+      return true;
+    case PassKind::kQuantizeFp4Twice:
+      use(QuantizeFp4Twice<T>{at(0), mask(1), mask(2)}, n / 2, 0);
       return true;
     case PassKind::kDequantizeNf4:
       use(DequantizeNf4<T>{mask(0), at(1)}, n / 2, 0);

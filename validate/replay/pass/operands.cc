@@ -130,6 +130,9 @@ std::vector<PassArray> arrays_of(const Pass& given) {
       return {in(n), fp8(n)};
     case PassKind::kQuantizeFp4:  // two in a byte
       return {in(n), PassArray{n / 2, DType::kInt8, kWrite}};
+    case PassKind::kQuantizeFp4Twice:
+      return {in(n), PassArray{n / 2, DType::kInt8, kWrite},
+              PassArray{n / 2, DType::kInt8, kWrite}};
     case PassKind::kDequantizeNf4:
       return {PassArray{n / 2, DType::kInt8, kRead}, out(n)};
     case PassKind::kQuantizeTwice:
