@@ -71,7 +71,7 @@ constexpr std::array kFrameworks{
     FrameworkLine{"llm-foundry", "", {"llm-foundry", 3, false}},
     FrameworkLine{"torchtitan", "", {"torchtitan-eager", 3, false}, "eager"},
     FrameworkLine{"torchtitan", "", {"torchtitan", 3, false}},
-    FrameworkLine{"AutoModel", "", {"automodel", 3, false}},
+    FrameworkLine{"AutoModel", "", {"automodel", 3, false}, "TE + "},
     FrameworkLine{"FSDP", "", {"pytorch-fsdp", 3, false}},
     FrameworkLine{"InternEvo", "", {"internevo", 1, false}},
     FrameworkLine{"nanotron", "", {"nanotron", 1, false}},

@@ -98,7 +98,8 @@ struct NamedAttention {
 std::optional<AttentionImplementation> attention_named(const TrainingRow& row) {
   // FlexAttention reaches 0.9 of FlashAttention-2 forward and 0.85 of it backward
   // (pytorch.org/blog/flexattention).
-  const std::array<NamedAttention, 4> names{
+  const std::array<NamedAttention, 5> names{
+      NamedAttention{"TorchSDPA", AttentionImplementation::kFlash2},
       NamedAttention{"FlexAttn", AttentionImplementation::kFlash2},
       NamedAttention{"FA3 on " + row.gpu, AttentionImplementation::kFlash3},
       NamedAttention{"attention-backend=unfused", AttentionImplementation::kUnfused},

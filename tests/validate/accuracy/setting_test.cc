@@ -363,8 +363,11 @@ TEST_F(SettingOf, WhatNotesSayOfKernels) {
   const Framework plain = *of(row).strategy.framework;
   EXPECT_FALSE(plain.fp8_attention || plain.fp8_activation_inputs || plain.overlap_tensor_products);
   row.framework = "NeMo AutoModel";
+  row.notes = "TE + DeepEP";
   EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kCudnn);
   row.notes = "TE + DeepEP + FlexAttn";
+  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kFlash2);
+  row.notes = "TE + DeepEP + TorchSDPA";
   EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kFlash2);
   row.notes = "fp8 attention; fp8 stored activation input; TP comm overlap (userbuffers) on";
   const Framework said = *of(row).strategy.framework;
@@ -538,7 +541,9 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("LiBai 9fc504c (OneFlow)", "").entry, "oneflow-libai");
   EXPECT_EQ(framework_named("Pax/JAX", "NVIDIA JAX-Toolbox Pax README").entry, "paxml");
   EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "llm-foundry");
-  EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "automodel");
+  EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "pytorch-fsdp");
+  EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "", "TE + DeepEP").entry,
+            "automodel");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").entry, "torchtitan");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "", "eager; memory 82 GiB").entry,
             "torchtitan-eager");
