@@ -85,9 +85,7 @@ constexpr std::array kSchedules{
     NamedSchedule{"zbv-formatted", "zb-v"},
 };
 
-// Whose recipe in fp4 does without the random rotation.
-// Source: mlcommons/training_results_v5.1 4da2d1cd71eb, Lambda/benchmarks/llama31_8b/
-// implementations/gb300_0922/config_common_fp4.sh (NVTE_NVFP4_DISABLE_RHT=1).
+// Whose fp4 is not rotated (its source: config_common_fp4.sh, NVTE_NVFP4_DISABLE_RHT=1).
 constexpr std::string_view kUnrotated = "nemo-25.09";
 
 // Whose attention kernel notes name.
@@ -96,8 +94,7 @@ struct NamedAttention {
   AttentionImplementation attention;
 };
 std::optional<AttentionImplementation> attention_named(const TrainingRow& row) {
-  // FlexAttention reaches 0.9 of FlashAttention-2 forward and 0.85 of it backward
-  // (pytorch.org/blog/flexattention).
+  // FlexAttention: 0.9 and 0.85 of FlashAttention-2's rates (pytorch.org/blog/flexattention).
   const std::array<NamedAttention, 5> names{
       NamedAttention{"TorchSDPA", AttentionImplementation::kFlash2},
       NamedAttention{"FlexAttn", AttentionImplementation::kFlash2},

@@ -559,9 +559,9 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("Megatron-LM fork", "Zero Bubble").vocabulary, 32000);
   EXPECT_EQ(framework_named("NeMo 24.07 / Megatron-Core", "").entry, "nemo");
   EXPECT_EQ(framework_named("NGC Pytorch 25.04, NVIDIA Nemo 25.04", "").entry, "nemo");
-  EXPECT_EQ(framework_named("NeMo 25.09", "MLPerf Training v5.1 NVIDIA", "logged every 32nd step")
-                .entry,
-            "nemo-25.09");
+  EXPECT_EQ(
+      framework_named("NeMo 25.09", "MLPerf Training v5.1 NVIDIA", "logged every 32nd step").entry,
+      "nemo-25.09");
   EXPECT_EQ(framework_named("NeMo 24.04", "MLPerf Training v5.1 Cisco", "LoRA rank 16").entry,
             "nemo");
   EXPECT_EQ(framework_named("Megatron-Bridge (NeMo 26.02)", "").entry, "megatron-bridge");
