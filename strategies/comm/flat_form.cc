@@ -134,7 +134,7 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   const double waits = all_pairs(algorithm.kind) ? std::min(path.network, 1.0) : path.network;
   numbers.latency = form.base + path.wire + path.nvlink * form.hop.nvlink +
                     path.pcie * form.hop.pcie.value_or(0_s) + path.network * form.hop.network +
-                    waits * *transport.latency;
+                    waits * *transport.latency + (networked ? form.network_base : 0_s);
 
   // NVLinks rest while a member copies within itself, unless the next chunk arrives meanwhile.
   // Other links are so slow beside the memory that the copies hide behind them.

@@ -210,6 +210,10 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
           .required("protocol", &FormParameters::protocol, "How messages are acknowledged.")
           .required("base", &FormParameters::base, "Launch and synchronisation of the members.",
                     yaml::non_negative())
+          .optional("network_base", &FormParameters::network_base,
+                    "On top where it crosses the network, once: the host's thread that posts the "
+                    "messages starts.",
+                    yaml::non_negative())
           .required("hop", &FormParameters::hop, "Latency of each hop of the critical path.")
           .required("efficiency", &FormParameters::efficiency,
                     "Part of the payload rate that it reaches on the links it uses.")

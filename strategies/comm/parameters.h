@@ -4,7 +4,8 @@
 ///
 /// The time of one (algorithm, protocol) form on idle links is
 ///
-///     base + sum over the hops of its critical path (wire latency + hop[kind])
+///     base + network_base, if it has a hop over the network
+///          + sum over the hops of its critical path (wire latency + hop[kind])
 ///          + bytes / min(rate cap, min over links of efficiency[kind] x bandwidth / load)
 ///
 /// where a link's bandwidth is what long transfers reach on it (topology/node_config.h), and that
@@ -67,6 +68,9 @@ struct FormParameters {
   std::string algorithm;  ///< As in registry.cc, for example "ring".
   Protocol protocol = Protocol::kNone;
   Seconds base;  ///< Launch and synchronisation of the members.
+  /// On top, of an operation that crosses the network, once: the host's thread that talks to the
+  /// adapters sleeps between operations, is woken and posts the first messages.
+  Seconds network_base;
   HopLatency hop;
   Efficiency efficiency;
   /// CTAs (each takes one SM) of an operation inside a node. Empty: 1, or the algorithm is for

@@ -19,6 +19,7 @@ struct Bounds {
 // Latencies in seconds, parts of a link, bytes, messages, bytes per second.
 constexpr std::array<Bounds, kFields> kBounds{{
     {"base", 1e-6, 300e-6, 0.7},
+    {"base over the network", 1e-7, 100e-6, 0.7},
     {"hop over NVLink", 1e-8, 20e-6, 1.0},
     {"hop over PCIe", 1e-8, 40e-6, 1.0},
     {"hop over the network", 1e-7, 100e-6, 0.7},
@@ -54,14 +55,14 @@ bool is_part_of_link(Field field) {
 }
 
 bool is_start_up(Field field) {
-  return field == Field::kBase || field == Field::kHopNvlink || field == Field::kHopPcie ||
-         field == Field::kHopNetwork || field == Field::kHopEmpty;
+  return field == Field::kBase || field == Field::kNetworkBase || field == Field::kHopNvlink ||
+         field == Field::kHopPcie || field == Field::kHopNetwork || field == Field::kHopEmpty;
 }
 
 // Of LL, which has neither fence nor proxy inside a node: launch and polling of flags.
 bool polls(const comm::FormParameters& form, Field field) {
   return form.protocol == comm::Protocol::kLl && is_start_up(field) &&
-         field != Field::kHopNetwork && field != Field::kHopEmpty;
+         field != Field::kNetworkBase && field != Field::kHopNetwork && field != Field::kHopEmpty;
 }
 
 // Of an all-to-all's Simple, whose channels copy what a member keeps besides what it sends: loads
@@ -98,6 +99,8 @@ double value_of(const comm::FormParameters& form, Field field) {
   switch (field) {
     case Field::kBase:
       return form.base.in_base();
+    case Field::kNetworkBase:
+      return form.network_base.in_base();
     case Field::kHopNvlink:
       return form.hop.nvlink.in_base();
     case Field::kHopPcie:
@@ -131,6 +134,9 @@ void set_value(comm::FormParameters& form, Field field, double value) {
   switch (field) {
     case Field::kBase:
       form.base = Seconds::from_base(value);
+      return;
+    case Field::kNetworkBase:
+      form.network_base = Seconds::from_base(value);
       return;
     case Field::kHopNvlink:
       form.hop.nvlink = Seconds::from_base(value);

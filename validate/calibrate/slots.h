@@ -13,6 +13,7 @@ namespace foreshard::calibrate {
 /// A number of a form (FormParameters).
 enum class Field : std::uint8_t {
   kBase,
+  kNetworkBase,
   kHopNvlink,
   kHopPcie,
   kHopNetwork,
@@ -26,7 +27,7 @@ enum class Field : std::uint8_t {
   kChannelRate,
   kNetworkChannelRate,
 };
-inline constexpr std::size_t kFields = 13;
+inline constexpr std::size_t kFields = 14;
 const char* name_of(Field field);
 
 double value_of(const comm::FormParameters& form, Field field);

@@ -35,6 +35,8 @@ std::string text_of(const comm::FormParameters& form) {
   if (form.on_request) text += "    on_request: true\n";
   text += fmt::format("    protocol: {}\n    base: {}\n", yaml::name_of(form.protocol),
                       micro(form.base));
+  if (form.network_base > 0_s)
+    text += fmt::format("    network_base: {}\n", micro(form.network_base));
   text += fmt::format("    hop: {{nvlink: {}, ", micro(form.hop.nvlink));
   if (form.hop.pcie) text += fmt::format("pcie: {}, ", micro(*form.hop.pcie));
   text += fmt::format("network: {}", micro(form.hop.network));

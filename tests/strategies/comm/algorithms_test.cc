@@ -276,6 +276,24 @@ TEST(Forms, ChannelsHaveARateOfTheirOwn) {
   EXPECT_NEAR(time(1_MB), 100, 1e-9);
 }
 
+// An operation that crosses the network starts the host's thread once, however many hops it has.
+TEST(Forms, StartTheHostsThreadOnceAcrossTheNetwork) {
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "ring";
+  parameters.forms.push_back(form);
+  Parameters with_base = parameters;
+  with_base.forms[0].network_base = 5_us;
+  const auto added = [&](const ClusterView& cluster) {
+    const auto time = [&](const Parameters& one) {
+      return predict(CollectiveKind::kAllReduce, 1_MB, everyone(cluster), one)->time;
+    };
+    return (time(with_base) - time(parameters)) / 1_us;
+  };
+  EXPECT_NEAR(added(rails(4, 2)), 5, 1e-9);
+  EXPECT_NEAR(added(star(8)), 0, 1e-9);
+}
+
 // Of a transfer whose communicator has one channel for a peer, one carries: twice the time.
 TEST(Forms, TransfersHaveTheChannelsOfTheirCommunicator) {
   const auto cluster = rails(2, 1);
