@@ -391,7 +391,8 @@ class Estimator::Tables {
   Result<Found> find(const Strategy& strategy) {
     FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
     Layout& layout = *known->layout;
-    FORESHARD_ASSIGN(FilledForms* const forms, forms_.of(strategy, layout, *known->pattern, *known->transfers));
+    FORESHARD_ASSIGN(FilledForms* const forms,
+                     forms_.of(strategy, layout, *known->pattern, *known->transfers));
     const bool repeats = strategy.micro_batches() > 1;
     stages_.clear();
     for (std::size_t c = 0; c < forms->classes().size(); ++c) {
@@ -549,9 +550,9 @@ class Estimator::Tables {
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
                      std::vector<std::int32_t> devices, const CostModel& cost, Seconds launch_time,
                      std::shared_ptr<SharedForms> shared)
-    : tables_(std::make_unique<Tables>(
-          model, cluster, std::move(devices), cost, launch_time,
-          shared ? std::move(shared) : std::make_shared<SharedForms>())) {}
+    : tables_(
+          std::make_unique<Tables>(model, cluster, std::move(devices), cost, launch_time,
+                                   shared ? std::move(shared) : std::make_shared<SharedForms>())) {}
 Estimator::~Estimator() = default;
 
 Result<Estimate> Estimator::memory(const Strategy& strategy) {

@@ -279,9 +279,8 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
       below.level = kFirst;
       few = listed(study, cluster, place, below, deadline);
       forget_known(few);
-      FORESHARD_ASSIGN(own,
-                       families_of(study, cluster, place, forms, found.candidates, few.candidates,
-                                   options, deadline, all.unlisted, result));
+      FORESHARD_ASSIGN(own, families_of(study, cluster, place, forms, found.candidates,
+                                        few.candidates, options, deadline, all.unlisted, result));
     } else {
       FORESHARD_ASSIGN(own, ranked_of(study, cluster, place, forms, found.candidates, space,
                                       options.threads, deadline, result));

@@ -47,14 +47,14 @@ bool may_end_within(Seconds step, const Strategy& strategy, const StepWork& work
   std::int64_t left = work.layers;
   for (std::int64_t stage = 0; stage < stages; ++stage) {
     const bool is_last = stage + 1 == stages;
-    const Seconds ends =
-        (stage == 0 ? work.first : Seconds{}) + (is_last ? work.last : Seconds{});
+    const Seconds ends = (stage == 0 ? work.first : Seconds{}) + (is_last ? work.last : Seconds{});
     const Seconds least = ends + static_cast<double>(pieces) * work.layer;
     if (least_before + micro_batches * least > step * (1 + kRounding)) return false;
     const Seconds room = (1 / micro_batches) * (step - before) - ends;
     const std::int64_t most = left - (stages - stage - 1) * pieces;
-    const auto own = std::clamp(
-        static_cast<std::int64_t>(std::max(room / work.layer, 0.0) * (1 + kRounding)), pieces, most);
+    const auto own =
+        std::clamp(static_cast<std::int64_t>(std::max(room / work.layer, 0.0) * (1 + kRounding)),
+                   pieces, most);
     left -= own;
     const Seconds start = stage == 0 ? work.first : Seconds{};
     before += start + static_cast<double>(pieces == 1 ? own : 1) * work.layer;

@@ -165,7 +165,8 @@ Result<FilledForms*> Forms::of(const Strategy& strategy, Layout& layout,
   if (const auto it = filled_.find(key); it != filled_.end()) return &it->second;
   const Labels& labels = labels_of(strategy).labels;
   FilledForms filled{.shared = &known->forms};
-  for (PlanForm& form : known->forms.forms) filled.forms.emplace_back(form, labels, transfers.first);
+  for (PlanForm& form : known->forms.forms)
+    filled.forms.emplace_back(form, labels, transfers.first);
   for (const StageClass& one : known->forms.classes.all)
     filled.of_classes.push_back(
         {.first_chunk = labels.counts(one.chunks.front()), .all = one.units(labels)});

@@ -1,7 +1,6 @@
 #include "sim/search/internal/passes.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace foreshard::search {
@@ -133,8 +132,9 @@ PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
     return !task.is_kernel && task.stream >= 0 && task.work >= 0 && !is_on[i] &&
            !task.may_be_early && held[static_cast<std::size_t>(task.work)].delay > Seconds{};
   };
-  const auto tasks = std::views::iota(std::size_t{0}, tasks_.size());
-  if (std::ranges::none_of(tasks, may_be_beside)) return least;
+  bool is_any_beside = false;
+  for (std::size_t i = 0; i < tasks_.size(); ++i) is_any_beside |= may_be_beside(i);
+  if (!is_any_beside) return least;
   // What some kernel of P must have ended before, and what must end before one.
   std::vector<bool> behind(tasks_.size(), false);
   std::vector<bool> before(tasks_.size(), false);
@@ -151,7 +151,7 @@ PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
     if (before[i] || is_kernel_on(i))
       each_before(i, [&](std::size_t earlier) { before[earlier] = true; });
   std::vector<Held> beside(streams);
-  for (const std::size_t i : tasks) {
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
     const Task& task = tasks_[i];
     if (!may_be_beside(i) || !behind[i] || !before[i]) continue;
     const Held& of = held[static_cast<std::size_t>(task.work)];

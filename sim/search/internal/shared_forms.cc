@@ -13,14 +13,14 @@ std::shared_ptr<const PlanForms> SharedForms::find(const Key& key) const {
   return known == forms_.end() ? nullptr : known->second;
 }
 
-void SharedForms::add(const Key& key, std::shared_ptr<const PlanForms> forms) {
+void SharedForms::add(const Key& key, const std::shared_ptr<const PlanForms>& forms) {
   const std::lock_guard lock(mutex_);
   if (nodes_ > kRememberedNodes) {
     forms_.clear();
     nodes_ = 0;
   }
   for (const PlanForm& form : forms->forms) nodes_ += form.shape.nodes();
-  forms_.try_emplace(key, std::move(forms));
+  forms_.try_emplace(key, forms);
 }
 
 }  // namespace foreshard::search

@@ -32,7 +32,7 @@ class SharedForms {
 
   /// Null where there is none.
   std::shared_ptr<const PlanForms> find(const Key& key) const;
-  void add(const Key& key, std::shared_ptr<const PlanForms> forms);
+  void add(const Key& key, const std::shared_ptr<const PlanForms>& forms);
 
  private:
   mutable std::mutex mutex_;

@@ -181,8 +181,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 // One layer takes a second, forward and backward: of 4 micro-batches, two stages of 5 and 3 layers
 // take 4 * 5 s and (5 + 4 * 3) s, of 4 each 4 * 4 s and (4 + 4 * 4) s. No cut ends before 20 s,
-// though without whole layers 18.3 s could do. Of eight stages with one layer each the last one ends
-// after (7 + 4) s. In two pieces, one layer is before the second stage, whatever the others hold.
+// though without whole layers 18.3 s could do. Of eight stages with one layer each the last one
+// ends after (7 + 4) s. In two pieces, one layer is before the second stage, whatever the others
+// hold.
 TEST(LeastStep, CutsNoLayer) {
   const auto least = [](const StepWork& work, std::int64_t stages, std::int64_t chunks) {
     Strategy strategy;

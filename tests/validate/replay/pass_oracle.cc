@@ -274,8 +274,9 @@ void compute(const Pass& given, Arrays& o) {
     case PassKind::kDequantizeNf4:
       for (std::size_t i = 0; i < o[0].size(); ++i) {
         const int code = static_cast<std::uint8_t>(static_cast<std::int64_t>(o[0][i]));
+        const int high = code / 16;
         o[1][2 * i] = code % 16 - 8;
-        o[1][2 * i + 1] = code / 16 - 8;
+        o[1][2 * i + 1] = high - 8;
       }
       return;
     case PassKind::kQuantizeTwice:
