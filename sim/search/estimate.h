@@ -95,8 +95,8 @@ class Estimator {
   ~Estimator();
 
   /// Memory alone: cheaper, nothing is timed.
-  /// \pre faults_in(strategy, ...) is empty; there are devices for its ranks, which all take as
-  ///     many micro-batches (no batch_shares).
+  /// \pre faults_in(strategy, ...) is empty; it trains (Mode::kTrain); there are devices for its
+  ///     ranks, which all take as many micro-batches (no batch_shares).
   /// \return kInvalidInput where a tensor or the schedule cannot be split like that.
   Result<Estimate> memory(const Strategy& strategy);
   /// The same, stage by stage.

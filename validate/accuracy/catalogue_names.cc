@@ -66,7 +66,7 @@ constexpr std::array kFrameworks{
     FrameworkLine{"BigScience", "", {"megatron-deepspeed-bloom", 0, false}},
     FrameworkLine{"Megatron-DeepSpeed", "", {"megatron-deepspeed", 0, false}},
     FrameworkLine{"DeepSpeed", "SC21", {"deepspeed-zero3-2021", 3, false}},
-    FrameworkLine{"DeepSpeed", "", {"deepspeed-zero3", 3, false}, "Liger"},
+    FrameworkLine{"DeepSpeed", "", {"deepspeed-liger", 3, false}, "Liger"},
     FrameworkLine{"DeepSpeed", "", {"deepspeed-transformers", 3, false}},
     FrameworkLine{"llm-foundry", "", {"llm-foundry", 3, false}},
     FrameworkLine{"torchtitan", "", {"torchtitan-eager", 3, false}, "eager"},

@@ -85,7 +85,7 @@ constexpr std::array kSchedules{
     NamedSchedule{"zbv-formatted", "zb-v"},
 };
 
-// Whose fp4 is not rotated (its source: config_common_fp4.sh, NVTE_NVFP4_DISABLE_RHT=1).
+// Whose fp4 is not rotated (config_common_fp4.sh of one submitter; assumed of the others).
 constexpr std::string_view kUnrotated = "nemo-25.09";
 
 // Whose attention kernel notes name.

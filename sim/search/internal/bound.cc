@@ -91,7 +91,8 @@ Seconds least_step(const Strategy& strategy, const StepWork& work) {
     least = micro_batches / stages * work.all + average;
   }
   const bool comes_back = last_stage(strategy) != strategy.pipeline_parallel - 1;
-  if (strategy.pipeline_parallel == 1 || !all_have_layers || comes_back) return least;
+  const bool is_timed = work.layer > Seconds{} && least > Seconds{};
+  if (strategy.pipeline_parallel == 1 || !all_have_layers || comes_back || !is_timed) return least;
   return least_of_cuts(least, strategy, work);
 }
 

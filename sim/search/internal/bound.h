@@ -42,7 +42,7 @@ struct DataStream {
   Seconds all;
   Held held;
 };
-/// Nothing where it is not told.
+/// Empty where no bound of it is known.
 /// \param stages  by class.
 /// \return kInfeasible where devices that communicate have no route.
 Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,

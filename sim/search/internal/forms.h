@@ -136,7 +136,7 @@ class SharedForms;
 /// All forms that an estimator has met.
 class Forms {
  public:
-  /// Both must outlive it, as what of() is given must. `shared`: where forms are looked for before
+  /// Both, and what of() is given, must outlive it. `shared`: where forms are looked for before
   /// they are made.
   Forms(const Model& model, SharedForms& shared) : model_(model), shared_(shared) {}
 

@@ -32,7 +32,7 @@ std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const C
   }
   return sum;
 }
-// That the pieces of a pipeline run in one direction, each on all its stage's ranks alike.
+// Passes of one direction: those of each micro-batch through each piece of the pipeline.
 std::int64_t passes_of(const Strategy& strategy) {
   return strategy.stages() * strategy.micro_batches();
 }
@@ -169,10 +169,10 @@ class Race {
     // In rounds of a fixed size: what is simulated does not depend on the number of threads.
     constexpr std::size_t kRound = 4;
     auto left = static_cast<std::size_t>(std::max<std::int64_t>(options_.certify, 0));
-    while (left > 0 && !result_.partial && !others_may_win()) {
+    while (left > 0 && !result_.partial) {
       if (best_) by_bound();  // until one fits, by estimate
       const std::size_t done = simulate(std::min(kRound, left));
-      if (done == 0) break;
+      if (done == 0 || others_may_win()) break;
       left -= done;
     }
     if (best_ && !result_.partial) simulate_front();
@@ -242,7 +242,8 @@ class Race {
   }
   bool may_win(std::size_t i) const { return !best_ || candidates_[i].estimate.bound < *best_; }
 
-  // Then no simulation makes the winner certain.
+  // Then the winner can only become certain if it is found to be faster than all their bounds, for
+  // which one round is tried.
   bool others_may_win() const {
     const auto may_win = [&](Seconds bound) { return best_ && bound < *best_; };
     return (unlisted_.far > 0 && may_win(*unlisted_.limit)) ||

@@ -3,8 +3,8 @@
 ///
 /// The best estimates come first. Then, until the winner is certain, those whose lower bound is
 /// below its time, the lowest bounds first, in rounds of a fixed size: what is simulated does not
-/// depend on the number of threads. None of these where strategies may win that are not listed.
-/// Then some of the Pareto front of time, memory and money that the estimates make.
+/// depend on the number of threads. Where strategies may win that are not listed, one round. Then
+/// some of the Pareto front of time, memory and money that the estimates make.
 #pragma once
 
 #include <algorithm>

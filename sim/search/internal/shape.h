@@ -127,7 +127,8 @@ class PlanShape {
   /// How many nodes have each work.
   std::vector<double> counts() const;
   /// What nodes take, of those that the first pass waits for and of those that wait for the last
-  /// one. \pre there is one role, whose passes do not run in parts
+  /// one; with several stages, those of which the first one's first and last pass wait so, where
+  /// nodes of others have no time. \pre passes do not run in parts
   Seconds around_passes(std::span<const double> times) const;
   /// The longest of the paths known: at most as long as a walk. Cost: O(works x paths).
   Seconds longest_path(std::span<const double> times) const;

@@ -19,8 +19,8 @@ void SharedForms::add(const Key& key, const std::shared_ptr<const PlanForms>& fo
     forms_.clear();
     nodes_ = 0;
   }
+  if (!forms_.try_emplace(key, forms).second) return;  // another thread was faster
   for (const PlanForm& form : forms->forms) nodes_ += form.shape.nodes();
-  forms_.try_emplace(key, forms);
 }
 
 }  // namespace foreshard::search

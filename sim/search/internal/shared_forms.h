@@ -16,10 +16,11 @@
 
 namespace foreshard::search {
 
-/// Of any number of estimators of one model; safe for several threads.
+/// Of any number of estimators of one model and one framework, none of whose strategies set a
+/// granularity; safe for several threads.
 class SharedForms {
  public:
-  /// All that a form depends on.
+  /// What tells the forms of such strategies apart.
   struct Key {
     Pattern pattern{};
     std::string schedule{};

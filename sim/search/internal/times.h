@@ -53,7 +53,7 @@ inline constexpr std::int32_t kAnyStage = -1;
 
 /// What communication takes from kernels beside it, of the multiprocessors of a device.
 struct Held {
-  /// The least that a kernel takes longer which runs all the while: share x time.
+  /// How much longer, at least, a kernel takes that runs the whole time: share x time.
   Seconds delay{};
   double share = 0;  ///< At most.
 };

@@ -537,7 +537,7 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("DeepSpeed ZeRO-3", "SC21").entry, "deepspeed-zero3-2021");
   EXPECT_EQ(framework_named("DeepSpeed 0.19.2", "").entry, "deepspeed-transformers");
   EXPECT_EQ(framework_named("DeepSpeed 0.19.2", "", "CPU AdamW offload + Liger").entry,
-            "deepspeed-zero3");
+            "deepspeed-liger");
   EXPECT_EQ(framework_named("LiBai 9fc504c (OneFlow)", "").entry, "oneflow-libai");
   EXPECT_EQ(framework_named("Pax/JAX", "NVIDIA JAX-Toolbox Pax README").entry, "paxml");
   EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "llm-foundry");
