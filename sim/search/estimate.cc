@@ -129,7 +129,9 @@ class Estimator::Tables {
       optimizer.push_back(layout.optimizer_kernels(*stage).fastest);
     FORESHARD_ASSIGN(const auto data, data_stream(strategy, *found.forms, layout, stages_));
     FORESHARD_ASSIGN(const auto* const ways, layout.least_ways());
-    estimate.bound = Bound(strategy, *found.forms).of(passes, optimizer, data, *ways);
+    Bound bound(strategy, *found.forms);
+    estimate.bound = std::max(bound.of(passes, optimizer, data, *ways),
+                              bound.of_paths(found.forms->forms.front(), passes, data));
     estimate.step = std::max(estimate.step, estimate.bound);
     return estimate;
   }
@@ -311,7 +313,13 @@ class Estimator::Tables {
       visitor.count_slower(1, estimate.bound);
       return {};
     }
-    estimate.step = std::max(alike.step(), estimate.bound);
+    const Seconds step = alike.step();
+    estimate.bound = std::max(estimate.bound, alike.bound_of_paths());
+    if (!visitor.is_of_interest(estimate.bound)) {
+      visitor.count_slower(1, estimate.bound);
+      return {};
+    }
+    estimate.step = std::max(step, estimate.bound);
     visitor.add(member, estimate);
     return {};
   }
@@ -546,6 +554,14 @@ class Estimator::Tables {
   std::vector<Layout::Stage*> stages_;  // of the strategy at hand, by class
   std::vector<double> durations_;
 };
+
+double memory_error(const Strategy& strategy, const Model& model) {
+  constexpr double kRounding = 1e-9;
+  const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
+                        strategy.context_parallel == 1 && !strategy.offloads() &&
+                        !strategy.framework->shards.fp32;
+  return is_exact ? kRounding : 0.025;
+}
 
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
                      std::vector<std::int32_t> devices, const CostModel& cost, Seconds launch_time,

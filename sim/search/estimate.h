@@ -35,7 +35,9 @@
 ///     bound += max(0, h - s x communication of the chain on other streams)
 ///
 /// This holds within a pass, for what begins behind one of its kernels and must end before
-/// another; and where there is one stage, for all that the data stream does in a step.
+/// another; and where there is one stage, for all that the data stream does in a step. There, if
+/// one walk tells the step, the chain may be any path that walks have met, with what passes wait
+/// for between them.
 ///
 /// Of passes beside others (Strategy::overlap_experts), the estimate counts the busiest stream of
 /// each, and the bound the kernels alone.
@@ -72,6 +74,12 @@ struct Estimate {
   Bytes memory;            ///< What the smallest device of that stage has for tensors.
   std::int64_t stage = 0;  ///< That stage.
 };
+
+/// By what part Estimate::peak may be more than what a simulation needs: what is farther from
+/// fitting does not fit. Nothing but rounding for dense models of whole sequences that predict one
+/// token and offload nothing, with shards in the precision of training. Not counted: copies to the
+/// host that are over before Estimate::peak takes them to be (offloaded activations).
+double memory_error(const Strategy& strategy, const Model& model);
 
 /// What a pipeline stage needs of the smallest of its devices.
 struct StageMemory {

@@ -85,9 +85,6 @@ constexpr std::array kSchedules{
     NamedSchedule{"zbv-formatted", "zb-v"},
 };
 
-// Whose fp4 is not rotated (config_common_fp4.sh of one submitter; assumed of the others).
-constexpr std::string_view kUnrotated = "nemo-25.09";
-
 // Whose attention kernel notes name.
 struct NamedAttention {
   std::string words;
@@ -439,7 +436,10 @@ class Mapping {
     const bool current =
         contains(text, "cs") || contains(text, "current") || contains(text, "tensorwise");
     if (has_four_bits) {
-      recipe = named_.entry == kUnrotated ? Quantization::kNvFp4Unrotated : Quantization::kNvFp4;
+      // Not rotated: config_common_fp4.sh of one submitter; assumed of the others.
+      const bool is_rotated = named_.entry != "nemo-25.09";
+      recipe = is_rotated ? Quantization::kNvFp4 : Quantization::kNvFp4Unrotated;
+      if (!is_rotated) assume("quantization");
     } else if (contains(text, "mx")) {
       recipe = Quantization::kMxFp8;
     } else if (contains(text, "block")) {

@@ -146,6 +146,9 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
     if (!is_one) return std::optional(data);
     all.push_back(form.sum(times));
     delays.push_back(form.sum(own_delays));
+    if (forms.forms.size() > 1) continue;
+    data.least = std::move(around);
+    data.delays = std::move(own_delays);
   }
   data.all = forms.of(strategy.micro_batches(), std::span<const Seconds>(all));
   data.held.delay = forms.of(strategy.micro_batches(), std::span<const Seconds>(delays));
@@ -188,6 +191,41 @@ Seconds Bound::of_one_stage(const BlockTimes& passes, Seconds optimizer,
   return std::max(micro_batches_ * own_of(0, passes) + std::max(data.around, optimizer) +
                       std::max(beside, Seconds{}),
                   data.all + optimizer);
+}
+
+// A step is no shorter than the nodes of a path, as each waits for the one before. Whatever the
+// data stream does off the path, it does beside the path's kernels, which take longer by what it
+// holds; beside communication on the path; or while the path waits, which takes the step longer
+// still.
+Seconds Bound::of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
+                        const std::optional<DataStream>& data) const {
+  Seconds most;
+  if (!data || data->least.empty()) return most;
+  const auto symbols = form.symbols();
+  const auto paths = form.paths();
+  for (std::size_t first = 0; first < paths.size(); first += symbols.size()) {
+    Seconds length;
+    Seconds exposed;
+    Seconds beside = data->held.delay;
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+      const double count = paths[first + i];
+      if (count == 0) continue;
+      length += Seconds::from_base(count * data->least[i]);
+      beside -= Seconds::from_base(count * data->delays[i]);
+      if (symbols[i].kind != Symbol::Kind::kPass) continue;
+      const auto sum_of = [&](Seconds PassTime::*part) {
+        return of_chunk(passes.front(), symbols[i].units, [&](const PassTimes& of) {
+          return (symbols[i].direction == Direction::kForward ? of.forward : of.backward).*part;
+        });
+      };
+      length += count * sum_of(&PassTime::least);
+      exposed += count * sum_of(&PassTime::exposed);
+    }
+    beside -= data->held.share * exposed;
+    const bool is_told = data->held.share <= kMostShare && beside > Seconds{};
+    most = std::max(most, length + (is_told ? beside : Seconds{}));
+  }
+  return most;
 }
 
 // A stage's own passes of a micro-batch on the kind of device that takes the longest for all of

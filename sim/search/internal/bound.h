@@ -41,6 +41,10 @@ struct DataStream {
   /// Of a step, where there is one stage.
   Seconds all;
   Held held;
+  /// Where one form tells a step of one stage: of each symbol but passes, its least time and the
+  /// delay of what it holds. Else empty.
+  std::vector<double> least{};
+  std::vector<double> delays{};
 };
 /// Empty where no bound of it is known.
 /// \param stages  by class.
@@ -60,6 +64,9 @@ class Bound {
   /// \param ways  Layout::least_ways.
   Seconds of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
              const std::optional<DataStream>& data, const std::vector<Seconds>& ways);
+  /// By the paths that walks of the form have met; nothing where DataStream::least is empty.
+  Seconds of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
+                   const std::optional<DataStream>& data) const;
 
  private:
   Seconds of_one_stage(const BlockTimes& passes, Seconds optimizer, const DataStream& data) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "sim/search/internal/times.h"
 
@@ -13,14 +14,12 @@ constexpr std::size_t kTimesKept = 8;
 
 }  // namespace
 
-Keeper::Keeper(std::optional<Seconds> best, std::size_t most, double memory_error, bool all_fit)
-    : limit_(best ? kMargin * *best : kNever),
-      most_(most),
-      memory_error_(memory_error),
-      all_fit_(all_fit) {}
+Keeper::Keeper(std::optional<Seconds> best, std::size_t most, bool all_fit)
+    : limit_(best ? kMargin * *best : kNever), most_(most), all_fit_(all_fit) {}
 
-void Keeper::begin(const Family& family, std::int64_t order) {
+void Keeper::begin(const Family& family, std::int64_t order, double memory_error) {
   family_ = &family;
+  memory_error_ = memory_error;
   is_remembered_ = false;
   order_ = order;
   told_ = 0;
@@ -69,7 +68,17 @@ void Keeper::keep_best() {
   std::ranges::stable_sort(by_bound, {}, [&](std::size_t i) { return kept_[i].estimate.bound; });
   std::vector<bool> stays(kept_.size(), false);
   for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
-    stays[by_step[place]] = stays[by_bound[place]] = true;
+    stays[by_bound[place]] = true;
+  // Half of those by estimate are the best of their families: what one is off by, others need not.
+  std::set<const Family*> met;
+  const auto is_first = [&](std::size_t i) {
+    const bool fits = all_fit_ || kept_[i].estimate.peak <= kept_[i].estimate.memory;
+    return met.size() < most_ / 2 && fits && met.insert(kept_[i].family).second;
+  };
+  std::ranges::stable_partition(by_step, is_first);
+  for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
+    stays[by_step[place]] = true;
+  std::ranges::stable_sort(by_step, {}, [&](std::size_t i) { return kept_[i].estimate.step; });
   std::vector<Kept> best;
   for (const std::size_t i : by_step) {
     const Seconds bound = kept_[i].estimate.bound;

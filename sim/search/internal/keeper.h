@@ -33,10 +33,11 @@ class Keeper : public FamilyVisitor {
 
   /// \param best  a step that is known; nothing: none is.
   /// \param most  that is kept, by estimate and by bound each.
-  Keeper(std::optional<Seconds> best, std::size_t most, double memory_error, bool all_fit);
+  Keeper(std::optional<Seconds> best, std::size_t most, bool all_fit);
 
   /// The members that follow are of this family, which has the order of its base.
-  void begin(const Family& family, std::int64_t order);
+  /// \param memory_error  foreshard::search::memory_error of all of them.
+  void begin(const Family& family, std::int64_t order, double memory_error);
   /// Those of one that nothing was told of, since an error came first.
   std::int64_t left() const { return family_->size() - told_; }
 
@@ -59,8 +60,8 @@ class Keeper : public FamilyVisitor {
 
   Seconds limit_;
   std::size_t most_;
-  double memory_error_;
   bool all_fit_;
+  double memory_error_ = 0;
   const Family* family_ = nullptr;
   bool is_remembered_ = false;
   std::int64_t order_ = 0;

@@ -177,6 +177,10 @@ Seconds Members::bound(std::size_t way) {
   return bound_.of(passes_, optimizer_, data_, *ways_there_);
 }
 
+Seconds Members::bound_of_paths() const {
+  return bound_.of_paths(*forms_.front().form, passes_, data_);
+}
+
 Seconds Members::step() {
   std::array<Seconds, 2> steps{};
   const Framework& framework = *shared_.strategy.framework;

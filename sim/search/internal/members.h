@@ -45,10 +45,11 @@ class Members {
   /// Before bound() and step().
   /// \return kInfeasible where devices that communicate have no route.
   Status find_times();
-  /// The lower bound of one of them, and its step as Estimator::rank has it. The bound is asked for
-  /// before the step.
+  /// The lower bound of one of them; of the same one its step as Estimator::rank has it; and the
+  /// bound by the paths that are known then. To be asked for in this order.
   Seconds bound(std::size_t way);
   Seconds step();
+  Seconds bound_of_paths() const;
 
  private:
   // What is live beside blocks that are computed again, and how much of these.

@@ -1,6 +1,7 @@
 #include "sim/search/internal/race.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <numeric>
@@ -164,25 +165,91 @@ class Race {
   }
 
   void run() {
-    if (deadline_.is_over()) return simulate_first();
-    simulate(static_cast<std::size_t>(std::max<std::int64_t>(options_.simulate, 1)));
+    if (deadline_.is_over()) return simulate_one();
     // In rounds of a fixed size: what is simulated does not depend on the number of threads.
     constexpr std::size_t kRound = 4;
-    auto left = static_cast<std::size_t>(std::max<std::int64_t>(options_.certify, 0));
-    while (left > 0 && !result_.partial) {
-      if (best_) by_bound();  // until one fits, by estimate
-      const std::size_t done = simulate(std::min(kRound, left));
-      if (done == 0 || others_may_win()) break;
-      left -= done;
-    }
+    const auto rounds = [&](std::int64_t all, auto next) {
+      auto left = static_cast<std::size_t>(std::max<std::int64_t>(all, 0));
+      while (left > 0 && !result_.partial) {
+        const std::size_t done = next(std::min(kRound, left));
+        if (done == 0) break;
+        left -= done;
+      }
+    };
+    rounds(std::max<std::int64_t>(options_.simulate, 1), [&](std::size_t most) {
+      expected_to_front(most);
+      return simulate(most);
+    });
+    rounds(options_.certify, [&](std::size_t most) {
+      if (best_)  // until one fits, by estimate
+        to_front(most, [&](std::size_t i) { return candidates_[i].estimate.bound; });
+      else
+        expected_to_front(most);
+      const std::size_t done = simulate(may_win_of(most));
+      return others_may_win() ? 0 : done;
+    });
     if (best_ && !result_.partial) simulate_front();
     judge();
   }
 
  private:
-  void by_bound() {
-    std::ranges::stable_sort(waiting_, {},
-                             [&](std::size_t i) { return candidates_[i].estimate.bound; });
+  // Puts the `most` of those waiting that have the least before the others, in order.
+  template <class Key>
+  void to_front(std::size_t most, Key key) {
+    const auto end =
+        waiting_.begin() + static_cast<std::ptrdiff_t>(std::min(most, waiting_.size()));
+    std::partial_sort(waiting_.begin(), end, waiting_.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(key(a), a) < std::pair(key(b), b);
+    });
+  }
+  // Of the first `most` of those waiting, those before the first one that cannot win.
+  std::size_t may_win_of(std::size_t most) const {
+    const auto first = std::span(waiting_).first(std::min(most, waiting_.size()));
+    return static_cast<std::size_t>(
+        std::ranges::find_if(first, [&](std::size_t i) { return !may_win(i); }) - first.begin());
+  }
+
+  // Strategies that divide their devices alike lose what an estimate does not know to the same
+  // things.
+  struct Kind {
+    const Place* place = nullptr;
+    std::array<std::int64_t, 7> sizes{};
+    std::vector<std::string> order{};
+    auto operator<=>(const Kind&) const = default;
+  };
+  struct Found {
+    Seconds steps;
+    Seconds estimates;
+  };
+  static Kind kind_of(const Candidate& one) {
+    const Strategy& of = one.strategy;
+    return {
+        .place = one.place,
+        .sizes = {of.tensor_parallel, of.pipeline_parallel, of.data_parallel, of.context_parallel,
+                  of.expert_parallel, of.zero_stage, of.virtual_stages > 1 ? 1 : 0},
+        .order = of.rank_order};
+  }
+  // The least estimates, each by as much longer or shorter as those of its kind were found to be.
+  // Of a kind of which nothing was found, one is enough to tell.
+  void expected_to_front(std::size_t most) {
+    std::vector<Seconds> expected(candidates_.size());
+    std::map<Kind, std::size_t> first_of;  // kinds of which nothing was found
+    for (const std::size_t i : waiting_) {
+      const Candidate& one = candidates_[i];
+      expected[i] = one.estimate.step;
+      const Kind kind = kind_of(one);
+      if (const auto found = found_.find(kind); found != found_.end()) {
+        expected[i] = (found->second.steps / found->second.estimates) * expected[i];
+        continue;
+      }
+      std::size_t& first = first_of.try_emplace(kind, i).first->second;
+      if (std::pair(expected[i], i) < std::pair(expected[first], first)) first = i;
+    }
+    const auto can_wait = [&](std::size_t i) {
+      const auto first = first_of.find(kind_of(candidates_[i]));
+      return first != first_of.end() && first->second != i;
+    };
+    to_front(most, [&](std::size_t i) { return std::pair(can_wait(i), expected[i]); });
   }
   // Of the front that the estimates make, some that are not simulated yet, from the fastest to the
   // slowest at even distances.
@@ -234,7 +301,7 @@ class Race {
   }
 
   // Out of time, but the best estimate shall not go without a simulation.
-  void simulate_first() {
+  void simulate_one() {
     result_.partial = true;
     if (!waiting_.empty()) take(simulated(study_, cluster_, options_, candidates_[0]));
     if (!waiting_.empty()) waiting_.erase(waiting_.begin());
@@ -250,11 +317,10 @@ class Race {
            std::ranges::any_of(unlisted_.near, may_win);
   }
 
-  // The next `most` of those waiting, up to the first one that cannot win.
+  // The first of those waiting, `most` at most; how many they were.
   std::size_t simulate(std::size_t most) {
-    std::vector<std::size_t> round;
-    while (round.size() < std::min(most, waiting_.size()) && may_win(waiting_[round.size()]))
-      round.push_back(waiting_[round.size()]);
+    const auto first = std::span(waiting_).first(std::min(most, waiting_.size()));
+    const std::vector<std::size_t> round(first.begin(), first.end());
     waiting_.erase(waiting_.begin(), waiting_.begin() + std::ssize(round));
     simulate_these(round);
     return round.size();
@@ -264,10 +330,16 @@ class Race {
     Simulations simulations(study_, options_, candidates_, round, deadline_);
     auto found = simulations.run();
     for (std::size_t i = 0; i < round.size(); ++i) {
-      if (!found[i])
+      if (!found[i]) {
         waiting_.push_back(round[i]);
-      else
-        take(*std::move(found[i]));
+        continue;
+      }
+      if (const Result<Simulated>& one = *found[i]; one) {
+        Found& of_kind = found_[kind_of(candidates_[round[i]])];
+        of_kind.steps += one->step;
+        of_kind.estimates += one->estimate.step;
+      }
+      take(*std::move(found[i]));
     }
     result_.partial = result_.partial || simulations.out_of_time();
   }
@@ -336,7 +408,8 @@ class Race {
   const Unlisted& unlisted_;
   const Deadline& deadline_;
   SearchResult& result_;
-  std::vector<std::size_t> waiting_;  // by estimate until one fits, then by bound
+  std::vector<std::size_t> waiting_;
+  std::map<Kind, Found> found_;  // of those simulated
   std::optional<Seconds> best_;
 };
 

@@ -7,13 +7,6 @@
 #include "strategies/program/lower/exchanges.h"
 
 namespace foreshard::search {
-namespace {
-
-// The estimate of memory is this near to the simulation: what is farther from fitting does not fit.
-// tests/sim/study/search_test.cc holds it to that.
-constexpr double kMemoryError = 0.025;
-
-}  // namespace
 
 Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
                  std::shared_ptr<SharedForms> forms, bool all_fit)
@@ -27,7 +20,7 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, co
 
 void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
   ways_ = &ways;
-  keeper_.emplace(best, most, kMemoryError, all_fit_);
+  keeper_.emplace(best, most, all_fit_);
 }
 
 void Ranking::add(const Strategy& strategy, std::int64_t order, bool uneven) {
@@ -46,7 +39,8 @@ Seconds Ranking::least_step(const Strategy& base) {
 
 void Ranking::add_families(const Strategy& base, bool uneven) {
   const Family uncut(base, model_, *ways_);
-  keeper_->begin(uncut, order_);
+  const double error = memory_error(base, model_);
+  keeper_->begin(uncut, order_, error);
   auto least = estimator_.least_step(base);
   if (least && keeper_->is_of_interest(*least)) least = estimator_.least_step_laid_out(base);
   if (least && !keeper_->is_of_interest(*least)) {
@@ -56,7 +50,7 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   --counts_.considered;
   for (const Strategy& cut : uneven ? cuts_of_family(base) : std::vector{base}) {
     const Family family(cut, model_, *ways_);
-    keeper_->begin(family, order_);
+    keeper_->begin(family, order_, error);
     counts_.considered += family.size();
     const auto done = estimator_.family(family, *keeper_);
     if (done.ok()) continue;
@@ -147,7 +141,8 @@ void Ranking::add_one(const Strategy& strategy) {
     ++counts_.misfits["sharding"];
     return;
   }
-  const bool too_large = !all_fit_ && memory->peak * (1 - kMemoryError) > memory->memory;
+  const double error = memory_error(strategy, model_);
+  const bool too_large = !all_fit_ && memory->peak * (1 - error) > memory->memory;
   if (too_large && !is_nearer(*memory, counts_.nearest)) {
     ++counts_.too_large;
     return;

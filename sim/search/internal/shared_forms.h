@@ -16,8 +16,8 @@
 
 namespace foreshard::search {
 
-/// Of any number of estimators of one model and one framework, none of whose strategies set a
-/// granularity; safe for several threads.
+/// Of any number of estimators for strategies of one study (one model, framework, batch,
+/// optimizer), none of which sets a granularity; safe for several threads.
 class SharedForms {
  public:
   /// What tells the forms of such strategies apart.

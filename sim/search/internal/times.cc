@@ -305,32 +305,41 @@ std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
   return ranks;
 }
 
+// What `add(communication, groups, ranks)` says of each communication of a block.
+template <typename Add>
+static Status each_communication(const program::Block& block, const std::vector<MeshAxis>& mesh,
+                                 Add add) {
+  for (const Task& task : block.tasks)
+    if (const auto* what = std::get_if<Communication>(&task.body))
+      FORESHARD_TRY(add(*what, groups_of(*what, mesh), ranks_of(mesh)));
+  return {};
+}
+
 Result<LeastTime> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
                               Times& times) {
   LeastTime least;
-  for (const Task& task : block.tasks) {
-    const auto* what = std::get_if<Communication>(&task.body);
-    if (what == nullptr) continue;
-    FORESHARD_ASSIGN(const LeastTime one,
-                     times.least(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh)));
+  const auto add = [&](const Communication& what, const Groups& groups,
+                       std::int64_t ranks) -> Status {
+    FORESHARD_ASSIGN(const LeastTime one, times.least(what.kind, what.bytes, groups, ranks));
     least.time += one.time;
     least.held.delay += one.held.delay;
     least.held.share = std::max(least.held.share, one.held.share);
-  }
+    return {};
+  };
+  FORESHARD_TRY(each_communication(block, mesh, add));
   return least;
 }
 
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
                            Times& times) {
   Seconds sum;
-  for (const Task& task : block.tasks) {
-    const auto* what = std::get_if<Communication>(&task.body);
-    if (what == nullptr) continue;
-    const auto time =
-        times.slower_end(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh));
-    if (!time) return time;
-    sum += *time;
-  }
+  const auto add = [&](const Communication& what, const Groups& groups,
+                       std::int64_t ranks) -> Status {
+    FORESHARD_ASSIGN(const Seconds time, times.slower_end(what.kind, what.bytes, groups, ranks));
+    sum += time;
+    return {};
+  };
+  FORESHARD_TRY(each_communication(block, mesh, add));
   return sum;
 }
 

@@ -334,14 +334,14 @@ TEST(Keeper, CountsEachMemberOnce) {
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
   const auto ways = ways_to_recompute(study.model, study.strategy);
-  Keeper keeper({}, 16, 0.025, false);
+  Keeper keeper({}, 16, false);
   std::int64_t members = 0;
   for (const Strategy& base :
        enumerate({.level = 2, .recompute = {Recompute::kNone}}, study.strategy, study.model, 16)
            .candidates) {
     const Family family(base, study.model, ways);
     members += family.size();
-    keeper.begin(family, 0);
+    keeper.begin(family, 0, 0.025);
     ASSERT_TRUE(estimator.family(family, keeper).ok());
     EXPECT_EQ(keeper.left(), 0);
   }
