@@ -167,6 +167,12 @@ class Estimator::Tables {
 
   Status family(const Family& family, FamilyVisitor& visitor) {
     forget();
+    FORESHARD_ASSIGN(Known* const known, layout_of(family.base));
+    const Layout::Room room = known->layout->first_room(family.base);
+    if (visitor.is_large({.step = {}, .bound = {}, .peak = room.resident, .memory = room.memory})) {
+      visitor.count_large(family.size());
+      return {};
+    }
     FORESHARD_ASSIGN(Members base, members(family.base, family.base, nullptr));
     std::optional<Recomputed> recomputed;
     if (!family.ways->all.empty() && !depends_on_ways(family.base)) {
@@ -554,14 +560,6 @@ class Estimator::Tables {
   std::vector<Layout::Stage*> stages_;  // of the strategy at hand, by class
   std::vector<double> durations_;
 };
-
-double memory_error(const Strategy& strategy, const Model& model) {
-  constexpr double kRounding = 1e-9;
-  const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
-                        strategy.context_parallel == 1 && !strategy.offloads() &&
-                        !strategy.framework->shards.fp32;
-  return is_exact ? kRounding : 0.025;
-}
 
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
                      std::vector<std::int32_t> devices, const CostModel& cost, Seconds launch_time,

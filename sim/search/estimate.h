@@ -75,12 +75,6 @@ struct Estimate {
   std::int64_t stage = 0;  ///< That stage.
 };
 
-/// By what part Estimate::peak may be more than what a simulation needs: what is farther from
-/// fitting does not fit. Nothing but rounding for dense models of whole sequences that predict one
-/// token and offload nothing, with shards in the precision of training. Not counted: copies to the
-/// host that are over before Estimate::peak takes them to be (offloaded activations).
-double memory_error(const Strategy& strategy, const Model& model);
-
 /// What a pipeline stage needs of the smallest of its devices.
 struct StageMemory {
   Bytes peak;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -212,18 +213,26 @@ Layout::Stage& Layout::stage(StageHolds holds, const Strategy& strategy, std::in
   stage.holds_ = holds;
   for (const auto& one : lower::resident_memory(strategy, model_, all, first))
     stage.resident_ += one.bytes;
-  const Kinds& kinds = places_.set(holds.devices);
-  const auto memory_of = [&](std::int32_t kind) {
-    return places_.kinds()[static_cast<std::size_t>(kind)].memory;
-  };
-  stage.memory_ = memory_of(kinds.front());
-  for (const std::int32_t kind : kinds) stage.memory_ = std::min(stage.memory_, memory_of(kind));
-  stage.memory_ -= reserve_of(strategy);
+  stage.memory_ = memory_of(holds.devices, strategy);
   stage.groups_ = lower::groups_of_stage(strategy, model_, all, first);
   if (strategy.offload_optimizer == OptimizerOffload::kFetch)
     stage.at_step_ =
         lower::element_bytes(strategy).optimizer * static_cast<double>(updated_elements(stage));
   return stage;
+}
+
+Bytes Layout::memory_of(std::int32_t devices, const Strategy& strategy) const {
+  Bytes least = Bytes::from_base(std::numeric_limits<double>::infinity());
+  for (const std::int32_t kind : places_.set(devices))
+    least = std::min(least, places_.kinds()[static_cast<std::size_t>(kind)].memory);
+  return least - reserve_of(strategy);
+}
+
+Layout::Room Layout::first_room(const Strategy& strategy) {
+  Room room{.resident = {}, .memory = memory_of(devices_of_stages_.front(), strategy)};
+  for (const auto& one : lower::resident_memory(strategy, model_, blocks(), 0))
+    room.resident += one.bytes;
+  return room;
 }
 
 Result<Seconds> Layout::time_of(const Symbol& symbol, Stage* stage) {

@@ -93,6 +93,14 @@ class Layout {
   /// \param holds  its units by block.
   Stage& stage(StageHolds holds, const Strategy& strategy, std::int64_t first);
 
+  /// Of the first stage: what it holds for the whole step, and what its smallest device has for
+  /// tensors. Needs no plan.
+  struct Room {
+    Bytes resident;
+    Bytes memory;
+  };
+  Room first_room(const Strategy& strategy);
+
   /// The duration of all symbols but passes. `stage` is that of the symbol's class, if it has one.
   Result<Seconds> time_of(const Symbol& symbol, Stage* stage);
   /// Of each stage, what transfers take at least from the first stage to it and back.
@@ -109,6 +117,7 @@ class Layout {
     Times::Crowds crowds = {};  // of all stages whose transfers are of the kind
   };
 
+  Bytes memory_of(std::int32_t devices, const Strategy& strategy) const;
   void find_like_blocks();
   Result<Seconds> found(const Symbol& symbol, Stage* stage);
   program::Block conversion(std::int64_t count, DType dtype, const Attribute& from,

@@ -8,6 +8,14 @@
 
 namespace foreshard::search {
 
+double memory_error(const Strategy& strategy, const Model& model) {
+  constexpr double kRounding = 1e-9;
+  const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
+                        strategy.context_parallel == 1 && !strategy.offloads() &&
+                        !strategy.framework->shards.fp32;
+  return is_exact ? kRounding : 0.025;
+}
+
 Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
                  std::shared_ptr<SharedForms> forms, bool all_fit)
     : model_(study.model),

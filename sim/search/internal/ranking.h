@@ -18,6 +18,12 @@
 
 namespace foreshard::search {
 
+/// By what part Estimate::peak may be more than what a simulation needs: what is farther from
+/// fitting does not fit. Nothing but rounding for dense models of whole sequences that predict one
+/// token and offload nothing, with shards in the precision of training. Not counted: copies to the
+/// host that are over before Estimate::peak takes them to be (offloaded activations).
+double memory_error(const Strategy& strategy, const Model& model);
+
 /// Ranks a part of a place's strategies: keeps those that may fit, counts the others. What is kept
 /// as the nearest to fitting could run but for its memory. One object for each thread.
 class Ranking {

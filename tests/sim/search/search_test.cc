@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "tests/base/temporary_folder.h"
 
+#include "sim/search/internal/ranking.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/simulate/cost.h"
