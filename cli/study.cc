@@ -12,6 +12,7 @@
 #include "base/net/identity.h"
 #include "base/progress.h"
 #include "base/quantity.h"
+#include "base/team/team.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interruption.h"
@@ -120,7 +121,7 @@ class StudyCommand final : public Command {
       options.shard = *shard;
     }
     FORESHARD_ASSIGN(const auto deadline, deadline_of());
-    FORESHARD_ASSIGN(const sweep::Team team, sweep::team_of(net::environment(), results_));
+    FORESHARD_ASSIGN(const team::Team team, team::team_of(net::environment(), results_));
     const bool together = team.identity.ranks > 1;
     options.threads = threads(together);
     FORESHARD_ASSIGN(const sweep::Setup setup, setup_of(environment, options.threads, team));
@@ -134,7 +135,7 @@ class StudyCommand final : public Command {
       FORESHARD_ASSIGN(
           store, sweep::Store::open(results_, sweep::question_of(setup.sweep), work, remarks));
       for (const std::string& remark : remarks) note(remark);
-      if (!together) sweep::forget_ranks(team);  // The file is locked: no team is at work.
+      if (!together) team::forget_ranks(team);  // The file is locked: no team is at work.
       options.store = &*store;
     }
     const Interruption interruption(results_.empty() ? Kept::kShown : Kept::kStored);
@@ -150,7 +151,7 @@ class StudyCommand final : public Command {
   }
 
   // One of several processes that a launcher started.
-  Result<ExitCode> helped(const sweep::Setup& setup, const sweep::Team& team,
+  Result<ExitCode> helped(const sweep::Setup& setup, const team::Team& team,
                           std::int64_t threads) const {
     if (results_.empty())
       return fail(fmt::format("rank {} of {} ({}) does not know where rank 0 is",
@@ -171,7 +172,7 @@ class StudyCommand final : public Command {
   }
 
   Result<sweep::Setup> setup_of(const Environment& environment, std::int64_t threads,
-                                const sweep::Team& team) const {
+                                const team::Team& team) const {
     FORESHARD_ASSIGN(auto loaded, sweep::load_sweep(file_, {.catalogue = environment.catalogue}));
     // Threads that the points leave over go to their searches.
     const std::int64_t points = sweep::size_of(sweep::names_of(loaded.sweep));

@@ -30,6 +30,7 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "base/digest/",
     "base/gzip/",
     "base/net/",
+    "base/team/",
     "base/yaml/",
     "topology/",
     "topology/import/",

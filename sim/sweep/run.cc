@@ -5,22 +5,25 @@
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/grouped.h"
+#include "base/team/desk.h"
+#include "base/team/queue.h"
 
-#include "sim/sweep/internal/desk.h"
-#include "sim/sweep/internal/queue.h"
 #include "sim/sweep/internal/record.h"
 
 namespace foreshard::sweep {
 namespace {
 
-using internal::Queue;
 using internal::Record;
+using team::Queue;
+using team::receive;
+using team::send;
 
 std::vector<std::int64_t> points_of(const Shard& shard, std::int64_t all) {
   std::vector<std::int64_t> points;
@@ -37,14 +40,39 @@ Status do_point(const Setup& setup, std::int64_t index, Record& record) {
   return record.add(index, point.key, std::move(outcome));
 }
 
+// Ends the run.
+void fail(const Error& error, Queue& queue, Record& record) {
+  record.fail(error);
+  queue.stop();
+}
+
 void work(const Setup& setup, Queue& queue, Record& record) {
   while (const auto index = queue.take()) {
-    if (Status status = do_point(setup, *index, record); !status.ok()) {
-      record.fail(std::move(status).error());
-      queue.stop();
-    }
+    if (const Status status = do_point(setup, *index, record); !status.ok())
+      fail(status.error(), queue, record);
     queue.done();
   }
+}
+
+// As team::Desk::SeeDone.
+bool see_done(int socket, std::int64_t point, Queue& queue, Record& record) {
+  const auto failed = [&](const Error& error) {
+    fail(error, queue, record);
+    return true;
+  };
+  if (!send(socket, {"point", std::to_string(point)})) return false;
+  const auto key = receive(socket);
+  if (!key || key->size() != 2 || key->front() != "key") return false;
+  const auto known = record.take_known(point, (*key)[1]);
+  if (!known) return failed(known.error());
+  if (!send(socket, {*known ? "known" : "wanted"})) return *known;
+  if (*known) return true;
+  const auto answer = receive(socket);
+  if (!answer || answer->size() != 2 || answer->front() != "outcome") return false;
+  auto outcome = outcome_in((*answer)[1]);
+  if (!outcome) return false;
+  const Status added = record.add(point, (*key)[1], *std::move(outcome));
+  return added.ok() || failed(added.error());
 }
 
 // Where no point of the grid makes a study: the first fault, which is then the sweep's.
@@ -89,10 +117,13 @@ Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
   const auto threads =
       std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(std::ssize(points), 1));
   {
-    std::unique_ptr<internal::Desk> desk;
+    std::unique_ptr<team::Desk> desk;
     if (options.team != nullptr) {
-      FORESHARD_ASSIGN(std::string common, common_work(setup));
-      FORESHARD_ASSIGN(desk, internal::Desk::open(*options.team, std::move(common), queue, record));
+      FORESHARD_ASSIGN(auto job, job_of(setup));
+      const auto at_peer = [&](int socket, std::int64_t point) {
+        return see_done(socket, point, queue, record);
+      };
+      FORESHARD_ASSIGN(desk, team::Desk::open(*options.team, std::move(job), queue, at_peer));
     }
     std::vector<std::jthread> workers;
     for (std::int64_t i = 1; i < threads; ++i)

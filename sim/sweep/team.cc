@@ -1,141 +1,49 @@
 #include "sim/sweep/team.h"
 
 #include <charconv>
-#include <chrono>
-#include <fmt/format.h>
-#include <mutex>
-#include <optional>
-#include <system_error>
-#include <thread>
+#include <cstddef>
+#include <string>
 #include <utility>
-#include <vector>
 
-#include "base/file.h"
-#include "base/net/rank_zero.h"
-#include "base/net/socket.h"
-#include "base/quantity.h"
-
-#include "sim/sweep/internal/desk.h"
-#include "sim/sweep/internal/message.h"
+#include "sim/sweep/grid.h"
 
 namespace foreshard::sweep {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using internal::receive;
-using internal::send;
-using internal::Words;
+using team::receive;
+using team::send;
+using team::Words;
 
-// Whether rank 0 of this job has come to its end.
-bool is_over(const Team& team) {
-  const std::string over = internal::over_text(team);
-  const auto left = read_file(team.place, 512_B);
-  return !over.empty() && left && *left == over;
-}
-
-Error lost(const Team& team) {
-  return {Error::Code::kIo,
-          fmt::format("rank {}: rank 0 is lost; what it had done is kept", team.identity.rank)};
-}
-
-// A connection to rank 0 that has said hello. Nothing where nobody of this team answers there.
-Result<std::optional<net::Descriptor>> greeted(const Team& team, const net::RankZero& place,
-                                               const std::string& work) {
-  auto socket = net::connect_to(place.address(), place.port, 200_ms);
-  if (!socket) return std::optional<net::Descriptor>();
-  net::Descriptor connection = *std::move(socket);
-  const bool said = send(connection.get(),
-                         {"hello", std::to_string(team.identity.rank), work, team.identity.token});
-  const auto answer = said ? receive(connection.get(), internal::kLargestHello) : std::nullopt;
-  if (answer && answer->size() == 2 && answer->front() == "refused")
-    return Error{Error::Code::kInvalidInput,
-                 fmt::format("rank 0 refuses rank {}: {}", team.identity.rank, answer->back())};
-  if (!answer || *answer != Words{"welcome"}) return std::optional<net::Descriptor>();
-  return std::optional(std::move(connection));
-}
-
-// The file may be left from an earlier run, so a rank that finds nobody there looks again. Nothing
-// where all is over.
-Result<std::optional<net::Descriptor>> connected(const Team& team, const std::string& work) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(team.patience / 1_s));
-  do {
-    if (const auto place = net::rank_zero_in(team.place)) {
-      FORESHARD_ASSIGN(auto connection, greeted(team, *place, work));
-      if (connection) return connection;
-    }
-    if (is_over(team)) return std::optional<net::Descriptor>();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  } while (Clock::now() < end);
-  return Error{Error::Code::kIo,
-               fmt::format("rank {} did not find rank 0 within {}: nobody of its job is where {} "
-                           "says",
-                           team.identity.rank, format(team.patience), team.place.string())};
-}
-
-// One point, or none if all are done. \return whether there may be more.
-Result<bool> do_next(const Setup& setup, const Team& team, int socket) {
-  if (!send(socket, {"next"})) return lost(team);
-  const auto order = receive(socket);
-  if (!order) return lost(team);
-  if (*order == Words{"over"}) return false;
+Result<bool> do_point(const Setup& setup, int socket, const Words& order) {
   std::int64_t index = 0;
-  const std::string& number = order->back();
+  const std::string& number = order.back();
   const auto end = number.data() + number.size();
-  const bool sound = order->size() == 2 && order->front() == "point" &&
+  const bool sound = order.size() == 2 && order.front() == "point" &&
                      std::from_chars(number.data(), end, index).ptr == end && index >= 0 &&
                      index < size_of(names_of(setup.sweep.sweep));
-  if (!sound) return lost(team);
+  if (!sound) return false;
   FORESHARD_ASSIGN(const Point point, load_point(setup, index));
-  if (!send(socket, {"key", point.key})) return lost(team);
+  if (!send(socket, {"key", point.key})) return false;
   const auto wanted = receive(socket);
-  if (!wanted) return lost(team);
+  if (!wanted) return false;
   if (*wanted == Words{"known"}) return true;
   FORESHARD_ASSIGN(const Outcome outcome, outcome_at(setup, index, point));
-  return send(socket, {"outcome", text_of(outcome)}) ? Result<bool>(true) : lost(team);
-}
-
-Status work(const Setup& setup, const Team& team, const std::string& common) {
-  FORESHARD_ASSIGN(const auto connection, connected(team, common));
-  while (connection) {
-    const Result<bool> more = do_next(setup, team, connection->get());
-    // What it was late with is left out.
-    if (!more) return is_over(team) ? Status() : Status(more.error());
-    if (!*more) break;
-  }
-  return {};
+  return send(socket, {"outcome", text_of(outcome)});
 }
 
 }  // namespace
 
-Result<Team> team_of(const net::Environment& environment, const std::filesystem::path& results) {
-  FORESHARD_ASSIGN(auto identity, net::identity_from(environment));
-  Team team{.identity = std::move(identity), .one_host = false, .place = results};
-  team.place += ".rank-0";
-  const auto meeting = net::meeting_from(environment, team.identity);
-  team.one_host = meeting && meeting->kind == net::Meeting::Kind::kOneHost;
-  return team;
-}
-
-void forget_ranks(const Team& team) {
-  std::error_code ignored;
-  std::filesystem::remove(team.place, ignored);
+Result<team::Job> job_of(const Setup& setup) {
+  FORESHARD_ASSIGN(std::string work, common_work(setup));
+  return team::Job{
+      .work = std::move(work), .subject = "sweep", .remains = "what it had done is kept"};
 }
 
 Status help(const Setup& setup, const Team& team, std::int64_t threads) {
-  FORESHARD_ASSIGN(const std::string common, common_work(setup));
-  std::mutex mutex;
-  Status first;
-  {
-    std::vector<std::jthread> workers;
-    for (std::int64_t i = 0; i < threads; ++i)
-      workers.emplace_back([&] {
-        Status status = work(setup, team, common);
-        const std::lock_guard lock(mutex);
-        if (first.ok()) first = std::move(status);
-      });
-  }
-  return first;
+  FORESHARD_ASSIGN(const team::Job job, job_of(setup));
+  return team::help(team, job, threads, [&](int socket, const Words& order, std::size_t) {
+    return do_point(setup, socket, order);
+  });
 }
 
 }  // namespace foreshard::sweep

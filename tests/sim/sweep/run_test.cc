@@ -17,11 +17,11 @@
 #include "base/file.h"
 #include "base/net/rank_zero.h"
 #include "base/net/socket.h"
+#include "base/team/message.h"
 #include "tests/sim/sweep/sweeps.h"
 
 #include "sim/report/predict.h"
 #include "sim/search/search.h"
-#include "sim/sweep/internal/message.h"
 #include "sim/sweep/output.h"
 
 namespace foreshard::sweep {
@@ -508,12 +508,12 @@ TEST(Team, GivesUpARankThatHangs) {
     while (!(place = net::rank_zero_in(zero.place)))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const auto socket = net::connect_to(place->address(), place->port, 5_s);
-    internal::send(socket->get(), {"hello", "1", work, "t"});
-    EXPECT_EQ(internal::receive(socket->get()), internal::Words{"welcome"});
-    internal::send(socket->get(), {"next"});
-    EXPECT_TRUE(internal::receive(socket->get()));
+    team::send(socket->get(), {"hello", "1", work, "t"});
+    EXPECT_EQ(team::receive(socket->get()), team::Words{"welcome"});
+    team::send(socket->get(), {"next"});
+    EXPECT_TRUE(team::receive(socket->get()));
     has_point = true;
-    EXPECT_FALSE(internal::receive(socket->get()));
+    EXPECT_FALSE(team::receive(socket->get()));
   });
   std::atomic<int> done = 0;
   const RunResult result =

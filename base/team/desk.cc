@@ -1,8 +1,7 @@
-#include "sim/sweep/internal/desk.h"
+#include "base/team/desk.h"
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <list>
 #include <mutex>
@@ -16,9 +15,7 @@
 #include "base/net/rank_zero.h"
 #include "base/net/socket.h"
 
-#include "sim/sweep/internal/message.h"
-
-namespace foreshard::sweep::internal {
+namespace foreshard::team {
 
 std::string over_text(const Team& team) {
   return team.identity.token.empty() ? "" : "over " + team.identity.token + "\n";
@@ -26,12 +23,11 @@ std::string over_text(const Team& team) {
 
 class Desk::Service {
  public:
-  Service(const Team& team, std::string work, Queue& queue, Record& record,
-          net::Descriptor listening)
+  Service(const Team& team, Job job, Queue& queue, SeeDone see_done, net::Descriptor listening)
       : team_(team),
-        work_(std::move(work)),
+        job_(std::move(job)),
         queue_(queue),
-        record_(record),
+        see_done_(std::move(see_done)),
         listening_(std::move(listening)),
         welcoming_([this] { welcome(); }) {}
 
@@ -108,10 +104,10 @@ class Desk::Service {
     const auto hello = receive(socket, kLargestHello);
     if (!hello || hello->size() != 4 || hello->front() != "hello") return;
     const Words& words = *hello;
-    if (words[3] != team_.identity.token || words[2] != work_) {
+    if (words[3] != team_.identity.token || words[2] != job_.work) {
       send(socket, {"refused", words[3] != team_.identity.token
                                    ? "it belongs to another job"
-                                   : "its sweep, its files or its version differ"});
+                                   : "its " + job_.subject + ", its files or its version differ"});
       return;
     }
     {
@@ -120,55 +116,31 @@ class Desk::Service {
     }
     connection.known = true;
     if (!send(socket, {"welcome"})) return;
-    while (serve_point(socket)) {
+    while (serve(socket)) {
     }
   }
 
   // \return whether the peer may ask for another.
-  bool serve_point(int socket) {
+  bool serve(int socket) {
     const auto asked = receive(socket);
     if (!asked || *asked != Words{"next"}) return false;
-    const auto point = queue_.take();
-    if (!point) {
+    const auto task = queue_.wait();
+    if (!task) {
       send(socket, {"over"});
       return false;
     }
-    const bool done = see_done(socket, *point);
+    const bool done = see_done_(socket, *task);
     if (done)
       queue_.done();
     else
-      queue_.give_back(*point);
+      queue_.give_back(*task);
     return done;
   }
 
-  // \return false where the peer is lost, or says what is none of its business.
-  bool see_done(int socket, std::int64_t point) {
-    if (!send(socket, {"point", std::to_string(point)})) return false;
-    const auto key = receive(socket);
-    if (!key || key->size() != 2 || key->front() != "key") return false;
-    const auto known = record_.take_known(point, (*key)[1]);
-    if (!known) return fail(known.error());
-    if (!send(socket, {*known ? "known" : "wanted"})) return *known;
-    if (*known) return true;
-    const auto answer = receive(socket);
-    if (!answer || answer->size() != 2 || answer->front() != "outcome") return false;
-    auto outcome = outcome_in((*answer)[1]);
-    if (!outcome) return false;
-    const Status added = record_.add(point, (*key)[1], *std::move(outcome));
-    return added.ok() || fail(added.error());
-  }
-
-  // Ends the run.
-  bool fail(const Error& error) {
-    record_.fail(error);
-    queue_.stop();
-    return true;
-  }
-
   const Team team_;
-  const std::string work_;
+  const Job job_;
   Queue& queue_;
-  Record& record_;
+  const SeeDone see_done_;
   net::Descriptor listening_;
   std::mutex mutex_;
   std::list<Connection> connections_;
@@ -180,13 +152,13 @@ class Desk::Service {
 Desk::Desk(std::unique_ptr<Service> service) : service_(std::move(service)) {}
 Desk::~Desk() = default;
 
-Result<std::unique_ptr<Desk>> Desk::open(const Team& team, std::string work, Queue& queue,
-                                         Record& record) {
+Result<std::unique_ptr<Desk>> Desk::open(const Team& team, Job job, Queue& queue,
+                                         SeeDone see_done) {
   const std::string host = team.one_host ? "" : net::own_name();
   FORESHARD_ASSIGN(auto listening, net::listen_on(team.one_host ? net::kLoopback : host, 0));
   FORESHARD_TRY(net::write_rank_zero(team.place, {.host = host, .port = listening.port}));
   return std::unique_ptr<Desk>(new Desk(std::make_unique<Service>(
-      team, std::move(work), queue, record, std::move(listening.socket))));
+      team, std::move(job), queue, std::move(see_done), std::move(listening.socket))));
 }
 
-}  // namespace foreshard::sweep::internal
+}  // namespace foreshard::team

@@ -1,5 +1,5 @@
 /// \file
-/// Messages between the ranks of a sweep: some words, each a size (4 bytes, little endian) and that
+/// Messages between the ranks of a team: some words, each a size (4 bytes, little endian) and that
 /// many bytes, with the size of all of it before them.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace foreshard::sweep::internal {
+namespace foreshard::team {
 
 using Words = std::vector<std::string>;
 
@@ -26,4 +26,4 @@ bool send(int socket, const Words& words);
 /// \return nothing where the peer is gone, or what it says is no message of at most `largest`.
 std::optional<Words> receive(int socket, std::size_t largest = kLargestMessage);
 
-}  // namespace foreshard::sweep::internal
+}  // namespace foreshard::team

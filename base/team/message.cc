@@ -1,10 +1,10 @@
-#include "sim/sweep/internal/message.h"
+#include "base/team/message.h"
 
 #include <cstdint>
 
 #include "base/net/socket.h"
 
-namespace foreshard::sweep::internal {
+namespace foreshard::team {
 namespace {
 
 constexpr std::size_t kSize = 4;  // Bytes of a size.
@@ -59,4 +59,4 @@ std::optional<Words> receive(int socket, std::size_t largest) {
   return decode(body);
 }
 
-}  // namespace foreshard::sweep::internal
+}  // namespace foreshard::team

@@ -1,0 +1,64 @@
+#include "base/team/queue.h"
+
+#include <chrono>
+#include <utility>
+
+namespace foreshard::team {
+
+// How often those who wait ask whether it is time to stop.
+constexpr auto kGlance = std::chrono::milliseconds(100);
+
+Queue::Queue(std::function<bool()> out_of_time)
+    : in_rounds_(true), out_of_time_(std::move(out_of_time)) {}
+
+Queue::Queue(const std::vector<std::int64_t>& tasks, std::function<bool()> out_of_time)
+    : in_rounds_(false),
+      out_of_time_(std::move(out_of_time)),
+      waiting_(tasks.begin(), tasks.end()) {}
+
+void Queue::add(const std::vector<std::int64_t>& tasks) {
+  const std::lock_guard lock(mutex_);
+  waiting_.assign(tasks.begin(), tasks.end());
+  changed_.notify_all();
+}
+
+bool Queue::is_over(bool across_rounds) {
+  if (!stopped_ && out_of_time_ && !all_done()) stopped_ = out_of_time_();
+  return stopped_ || (all_done() && !across_rounds);
+}
+
+std::optional<std::int64_t> Queue::next(bool across_rounds) {
+  std::unique_lock lock(mutex_);
+  while (waiting_.empty() && !is_over(across_rounds)) changed_.wait_for(lock, kGlance);
+  if (is_over(across_rounds)) return std::nullopt;
+  const std::int64_t task = waiting_.front();
+  waiting_.pop_front();
+  ++taken_;
+  return task;
+}
+
+void Queue::done() {
+  const std::lock_guard lock(mutex_);
+  --taken_;
+  changed_.notify_all();
+}
+
+void Queue::give_back(std::int64_t task) {
+  const std::lock_guard lock(mutex_);
+  --taken_;
+  waiting_.push_front(task);
+  changed_.notify_all();
+}
+
+bool Queue::has_left() {
+  const std::lock_guard lock(mutex_);
+  return !all_done();
+}
+
+void Queue::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace foreshard::team

@@ -1,0 +1,54 @@
+/// \file
+/// The tasks that are still to be done, handed out to whoever asks: threads of this process and,
+/// on their behalf, other processes.
+///
+/// Invariant: each task is waiting, taken by one worker, or done. A worker that is lost gives its
+/// task back; so others wait, while all tasks are taken, until all are done.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace foreshard::team {
+
+class Queue {
+ public:
+  /// Of tasks that come in rounds, until stop().
+  /// \param out_of_time  asked before a task is handed out, from any thread; may be empty.
+  explicit Queue(std::function<bool()> out_of_time);
+  /// Of tasks that are all there are.
+  Queue(const std::vector<std::int64_t>& tasks, std::function<bool()> out_of_time);
+
+  /// Another round. \pre those before are done, or the queue has stopped.
+  void add(const std::vector<std::int64_t>& tasks);
+  /// The next task of the round; nothing when all are done, or no more shall be begun.
+  std::optional<std::int64_t> take() { return next(false); }
+  /// The same, but waits for another round where more may come.
+  std::optional<std::int64_t> wait() { return next(in_rounds_); }
+  void done();
+  void give_back(std::int64_t task);
+  /// No more tasks are handed out.
+  void stop();
+  /// Whether tasks are waiting or taken.
+  bool has_left();
+
+ private:
+  std::optional<std::int64_t> next(bool across_rounds);
+  bool all_done() const { return waiting_.empty() && taken_ == 0; }
+  bool is_over(bool across_rounds);  // With the lock held.
+
+  bool in_rounds_;
+  std::function<bool()> out_of_time_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::int64_t> waiting_;
+  std::int64_t taken_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace foreshard::team
