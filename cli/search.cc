@@ -1,5 +1,6 @@
 #include "sim/search/search.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <fmt/format.h>
@@ -8,8 +9,10 @@
 #include <string>
 #include <utility>
 
+#include "base/net/identity.h"
 #include "base/progress.h"
 #include "base/quantity.h"
+#include "base/team/team.h"
 #include "cli/commands.h"
 #include "cli/interruption.h"
 #include "cli/options.h"
@@ -18,6 +21,7 @@
 #include "sim/search/graph/output.h"
 #include "sim/search/graph/search.h"
 #include "sim/search/output.h"
+#include "sim/search/team.h"
 #include "strategies/parallelism/graphs.h"
 
 namespace foreshard::cli {
@@ -39,7 +43,9 @@ class Search final : public Command {
     declaration.count("--front", front_, 0,
                       "Most further simulations, of strategies that trade time for memory or "
                       "money.");
-    declaration.count("--threads", threads_, 1, "Number of simulations at the same time.");
+    declaration.count("--threads", threads_, 1,
+                      "Simulations at the same time; of each further rank of mpirun or srun 1 by "
+                      "default.");
     declaration.option("--budget", "TIME", budget_,
                        "Give the best so far after this time, such as 60s (default: no limit).");
     declaration.option("--why-not", "STRATEGY", why_not_,
@@ -49,10 +55,12 @@ class Search final : public Command {
   }
 
   Result<ExitCode> run(const Environment& environment) override {
+    FORESHARD_ASSIGN(const team::Team team, team::team_of(net::environment(), output_));
     FORESHARD_ASSIGN(const auto study, study_.load(environment, false));
     for (const std::string& option : declaration_->given())
       if (option == "--why-not" && why_not_.empty())
         return fail("--why-not: no strategy is named; write words such as \"tp8 pp4 zero1\"");
+    if (team.identity.rank > 0) return helped(study, team);
     if (study.graph) return of_graph(study, environment);
     if (!rules_.empty()) return fail("--rules: only a study with a graph is split by rules");
     search::SearchOptions options;
@@ -79,6 +87,12 @@ class Search final : public Command {
           fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "
                       "framework, batch, precision, quantization and optimizer do",
                       foreshard::describe(study.strategy)));
+    const bool has_place = !output_.empty() && output_ != "-";
+    if (has_place && team.identity.ranks > 1)
+      options.team = &team;
+    else if (has_place)
+      team::forget_ranks(team);
+    options.version = version_line();
     const auto result = searched(study, std::move(options));
     if (!result) return result.error();
     FORESHARD_TRY(write_result(output_, written(study, *result)));
@@ -88,6 +102,20 @@ class Search final : public Command {
   }
 
  private:
+  // One of several processes that a launcher started.
+  Result<ExitCode> helped(const study::LoadedStudy& study, const team::Team& team) const {
+    const std::string rank = fmt::format("rank {} of {} ({})", team.identity.rank,
+                                         team.identity.ranks, team.identity.source);
+    if (study.graph)
+      return fail(rank + " has no part in the search of a graph", "start it without a launcher");
+    if (output_.empty() || output_ == "-")
+      return fail(rank + " does not know where rank 0 is", "give -o FILE: ranks meet beside it");
+    const auto given = declaration_->given();
+    const bool many = std::ranges::find(given, "--threads") != given.end();
+    FORESHARD_TRY(search::help(study, team, version_line(), many ? threads_ : 1));
+    return kDone;
+  }
+
   Result<ExitCode> of_graph(const study::LoadedStudy& study, const Environment& environment) {
     if (!space_.empty()) return fail("--space: is for a study with a model, not a graph");
     if (!budget_.empty())

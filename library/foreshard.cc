@@ -109,8 +109,7 @@ Memory memory_of(const sim::Prediction& prediction) {
   return memory;
 }
 
-std::optional<double> usd_of(const sim::Expense& expense) {
-  const auto usd = expense.usd();
+std::optional<double> in_usd(std::optional<Dollars> usd) {
   return usd ? std::optional(*usd / 1_USD) : std::nullopt;
 }
 
@@ -136,7 +135,7 @@ Prediction answer_of(const report::Report& report) {
   answer.mfu = of.mfu;
   answer.breakdown = breakdown_of(of.breakdown);
   answer.memory = memory_of(of);
-  answer.usd_per_step = usd_of(of.expense);
+  answer.usd_per_step = in_usd(of.expense.usd());
   if (of.expense.energy) answer.joules_per_step = of.expense.energy->in_base();
   if (of.training) answer.training_steps = of.training->steps;
   for (const sim::Warning& warning : of.warnings) answer.warnings.push_back(warning.message);
@@ -161,7 +160,7 @@ Candidate candidate_of(const search::Simulated& one) {
                       .mfu = one.mfu,
                       .peak_bytes = whole(one.peak),
                       .idle_devices = one.idle,
-                      .usd_per_step = usd_of(one.expense)};
+                      .usd_per_step = in_usd(one.usd)};
   for (yaml::Override& setting : search::settings_of(one))
     candidate.settings.push_back({std::move(setting.path), std::move(setting.value)});
   return candidate;

@@ -310,7 +310,7 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
           format(one.step), one.tflops_per_device, format(one.headroom()), described(one), "",
           interval_text(one), 100 * (one.breakdown.compute / one.step), first.label,
           100 * (one.breakdown.*first.time / one.step),
-          (one.expense.usd() ? fmt::format(", {:.3g} USD", *one.expense.usd() / 1_USD) : "") +
+          (one.usd ? fmt::format(", {:.3g} USD", *one.usd / 1_USD) : "") +
               (one.fits ? "" : "; DOES NOT FIT"));
       if (i > 0 && one.fits && best.front().fits)
         text += fmt::format("  {:>36}{}\n", "", difference_text(best.front(), one));
@@ -392,8 +392,8 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
          {"mfu", one.mfu},
          {"model_tflops_per_gpu", one.tflops_per_device},
          {"fits", one.fits},
-         {"usd_per_step", one.expense.usd() ? Json(*one.expense.usd() / 1_USD) : Json(nullptr)},
-         {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J) : Json(nullptr)},
+         {"usd_per_step", one.usd ? Json(*one.usd / 1_USD) : Json(nullptr)},
+         {"joules_per_step", one.energy ? Json(*one.energy / 1_J) : Json(nullptr)},
          {"peak_bytes", whole(one.peak)},
          {"headroom_bytes", whole(one.headroom())},
          {"behind_s", behind_json(result.simulated.front(), one)},

@@ -18,6 +18,7 @@
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
 #include "sim/search/internal/shared_forms.h"
+#include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/robustness.h"
@@ -486,10 +487,12 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
   FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
+  Simulations simulations(study, options, deadline);
+  FORESHARD_TRY(simulations.welcome(places));
   FORESHARD_ASSIGN(const auto found, ranked(study, cluster, places, options, deadline, result));
   const std::vector<Candidate>& candidates = found.candidates;
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
-  race(study, cluster, options, candidates, found.unlisted, deadline, result);
+  race(study, cluster, options, candidates, found.unlisted, deadline, simulations, result);
   if (!result.partial) {
     FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result));
   }
@@ -525,7 +528,8 @@ Result<SearchResult> search_among(const study::LoadedStudy& study,
   add_counts(ranking.counts(), result);
   std::vector<Candidate> candidates = std::move(ranking.candidates());
   std::ranges::stable_sort(candidates, {}, [](const Candidate& one) { return one.estimate.step; });
-  race(study, cluster, options, candidates, {}, deadline, result);
+  Simulations simulations(study, options, deadline);
+  race(study, cluster, options, candidates, {}, deadline, simulations, result);
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/team/team.h"
 #include "base/units.h"
 
 #include "sim/search/estimate.h"
@@ -38,6 +39,9 @@ struct SearchOptions {
   std::optional<std::chrono::duration<double>> time_limit = {};
   /// Asked between strategies, from any thread: whether to end now. May be empty.
   std::function<bool()> stop = {};
+  /// As rank 0 of several, which simulate too; null: alone. May not be set with `all_fit`.
+  const team::Team* team = nullptr;
+  std::string version = {};  ///< Of the program: ranks of another one are refused.
   std::string why_not = {};  ///< A strategy in words (why_not.h) whose absence is explained.
   /// Every candidate counts as one that fits, whatever it needs: it is known to run.
   bool all_fit = false;
@@ -60,7 +64,8 @@ struct Simulated {
   double mfu = 0;
   double tflops_per_device = 0;
   sim::Breakdown breakdown;
-  sim::Expense expense;
+  std::optional<Dollars> usd;  ///< Of a step, as of an Expense.
+  std::optional<Joules> energy;
   std::vector<std::int32_t> devices;  ///< Of its ranks.
   /// Rent of these for a step; of devices whose price is not known, nothing.
   std::optional<Dollars> rent_of_used;
@@ -128,7 +133,7 @@ inline constexpr std::int64_t kContenders = 4;
 /// Ranks run on the study's pool, on as many devices as there are or on a part of them, and on the
 /// parts of it that places_of() (place.h) names.
 /// \return kInvalidInput for a strategy of mode: forward, where the cluster cannot be built, or
-///     where no candidate is left to try.
+///     where no candidate is left to try; kIo where other ranks cannot be waited for.
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options);
 
 /// The same among given strategies alone, instead of a space: ranked by estimate, dropped by bound,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`foreshard study` as processes that are killed, interrupted, starved and spread over ranks: whatever
-happens, nothing that was done is lost, and `study export` has the bytes of an undisturbed serial run.
+happens, nothing that was done is lost, and `study export` has the bytes of an undisturbed serial run. Likewise
+`foreshard search` over ranks.
 
     study_test.py PROGRAM SOURCE BUILD [Class.test...]
 """
@@ -40,15 +41,19 @@ CLEAN = {name: value for name, value in os.environ.items()
          if not name.startswith(("OMPI_", "PMIX_", "SLURM_", "PMI_", "FLUX_", "PALS_"))}
 
 
-class Study(unittest.TestCase):
+MPIRUN = ("mpirun", "--enable-recovery", "--oversubscribe", "--allow-run-as-root", "-n", "4")
+needs_mpirun = unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+
+
+class Processes(unittest.TestCase):
+    """Of one command, in a folder with a study."""
+    command = ""
+
     @classmethod
     def setUpClass(cls):
         cls.home = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.home.name)
         (cls.folder / "base.yaml").write_text(BASE)
-        (cls.folder / "sweep.yaml").write_text(SWEEP)
-        cls.serial = {form: cls.study("sweep.yaml", "--threads", "1", "--format", form)
-                      for form in ("json", "csv")}
 
     @classmethod
     def tearDownClass(cls):
@@ -56,7 +61,7 @@ class Study(unittest.TestCase):
 
     @classmethod
     def start(cls, *arguments, prefix=(), **others):
-        return subprocess.Popen([*prefix, PROGRAM, "study", *map(str, arguments)], cwd=cls.folder, env=CLEAN,
+        return subprocess.Popen([*prefix, PROGRAM, cls.command, *map(str, arguments)], cwd=cls.folder, env=CLEAN,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 text=True, **others)
 
@@ -65,6 +70,38 @@ class Study(unittest.TestCase):
         out, err = process.communicate(timeout=300)
         assert process.returncode == code, f"{process.returncode}, not {code}\n{out[-2000:]}\n{err}"
         return out, err
+
+    def rank_of(self, launcher, rank):
+        """The process of a rank that `launcher` started."""
+        wanted = f"OMPI_COMM_WORLD_RANK={rank}".encode()
+        for _ in range(500):
+            for entry in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    if f"PPid:\t{launcher.pid}\n" in (entry / "status").read_text() and \
+                            wanted in (entry / "environ").read_bytes().split(b"\0"):
+                        return int(entry.name)
+                except OSError:
+                    continue
+            time.sleep(0.01)
+        return self.fail(f"there is no rank {rank}")
+
+    def rank_one(self, *arguments):
+        """What a rank says that nothing but the environment tells of the others."""
+        process = subprocess.run([PROGRAM, self.command, *arguments], cwd=self.folder, capture_output=True, text=True,
+                                 env={**CLEAN, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"})
+        self.assertEqual(process.returncode, 2)
+        return process.stderr
+
+
+class Study(Processes):
+    command = "study"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.folder / "sweep.yaml").write_text(SWEEP)
+        cls.serial = {form: cls.study("sweep.yaml", "--threads", "1", "--format", form)
+                      for form in ("json", "csv")}
 
     @classmethod
     def study(cls, *arguments, code=0):
@@ -152,11 +189,10 @@ class Study(unittest.TestCase):
         self.study("merge", "1.db", "2.db", "3.db", "-o", "all.db")
         self.expect_serial("all.db")
 
-    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    @needs_mpirun
     def test_one_of_four_ranks_is_killed(self):
-        prefix = ("mpirun", "--enable-recovery", "--oversubscribe", "--allow-run-as-root", "-n", "4")
         run = self.start("sweep.yaml", "--results", "ranks.db", "-o", "ranks.json", "--format", "json",
-                         prefix=prefix, start_new_session=True)
+                         prefix=MPIRUN, start_new_session=True)
         self.wait_for("ranks.db", 60000)
         victim = self.rank_of(run, "2")
         os.kill(victim, signal.SIGKILL)
@@ -169,25 +205,8 @@ class Study(unittest.TestCase):
         self.study("sweep.yaml", "--results", "ranks.db")
         self.assertFalse(place.exists())
 
-    def rank_of(self, launcher, rank):
-        """The process of a rank that `launcher` started."""
-        wanted = f"OMPI_COMM_WORLD_RANK={rank}".encode()
-        for _ in range(500):
-            for entry in pathlib.Path("/proc").glob("[0-9]*"):
-                try:
-                    if f"PPid:\t{launcher.pid}\n" in (entry / "status").read_text() and \
-                            wanted in (entry / "environ").read_bytes().split(b"\0"):
-                        return int(entry.name)
-                except OSError:
-                    continue
-            time.sleep(0.01)
-        return self.fail(f"there is no rank {rank}")
-
     def test_ranks_need_a_place_to_meet(self):
-        process = subprocess.run([PROGRAM, "study", "sweep.yaml"], cwd=self.folder, capture_output=True, text=True,
-                                 env={**CLEAN, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"})
-        self.assertEqual(process.returncode, 2)
-        self.assertIn("give --results FILE: ranks meet beside it", process.stderr)
+        self.assertIn("give --results FILE: ranks meet beside it", self.rank_one("sweep.yaml"))
 
     def test_bad_input_is_one_message(self):
         (self.folder / "astray.yaml").write_text(SWEEP.replace("base.yaml", "sub/base.yaml"))
@@ -221,6 +240,80 @@ class Study(unittest.TestCase):
         out = self.study("goal.yaml", code=3)
         self.assertIn("No point meets it.", out)
         self.assertIn(" late", out)
+
+
+class Search(Processes):
+    """Over ranks. Each simulation is of 2,048 micro-batches on 16 stages, and takes some tenths of a second."""
+    command = "search"
+    how = ("pair.yaml", "--space", "space.yaml", "--certify", "4", "--format", "json", "--threads", "1")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.folder / "pair.yaml").write_text(
+            BASE.replace("}", ", nodes: 2, fabric: {kind: single-switch}}", 1).replace("256", "2048"))
+        (cls.folder / "space.yaml").write_text("level: 3\npipeline_parallel: [16]\nmicro_batch: [1]\n")
+        cls.serial, _ = cls.ended(cls.start(*cls.how))
+
+    def launched(self, found, *more):
+        """Four ranks of which rank 2 simulates: the launcher, and that rank's process."""
+        run = self.start(*self.how, "-o", found, *more, prefix=MPIRUN, start_new_session=True)
+        victim = self.rank_of(run, "2")
+        place, idle, before = self.folder / f"{found}.rank-0", False, -1
+        for _ in range(600):
+            used = self.ticks_of(victim)
+            if idle and used > before + 5:
+                self.assertFalse(place.read_text().startswith("over"))
+                return run, victim
+            if not idle:
+                idle, before = place.exists() and used == before, used
+            time.sleep(0.1)
+        return self.fail("rank 2 was given nothing")
+
+    @staticmethod
+    def ticks_of(process):
+        """Time that it has computed, in hundredths of a second."""
+        return sum(map(int, pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(") ", 1)[1].split()[11:13]))
+
+    @needs_mpirun
+    def test_one_of_four_ranks_is_killed(self):
+        run, victim = self.launched("killed.json")
+        os.kill(victim, signal.SIGKILL)
+        self.ended(run)
+        self.assertEqual((self.folder / "killed.json").read_text(), self.serial)
+        # Left for ranks that come too late, and taken away by the next run.
+        place = self.folder / "killed.json.rank-0"
+        self.assertTrue(place.read_text().startswith("over "))
+        self.ended(self.start("base.yaml", "-o", "killed.json"))
+        self.assertFalse(place.exists())
+
+    @needs_mpirun
+    def test_rank_0_is_killed(self):
+        run, _ = self.launched("lost.json")
+        os.kill(self.rank_of(run, "0"), signal.SIGKILL)
+        _, err = run.communicate(timeout=60)
+        for rank in (1, 2, 3):
+            self.assertIn(f"error: rank {rank}: rank 0 is lost; search again", err)
+        self.assertFalse((self.folder / "lost.json").exists())
+
+    @needs_mpirun
+    def test_interrupt_and_budget_give_the_best_so_far(self):
+        run, _ = self.launched("interrupted.json")
+        os.kill(self.rank_of(run, "0"), signal.SIGINT)
+        _, interrupted = run.communicate(timeout=60)
+        self.assertIn("interrupted: ", interrupted)
+        _, over = self.start(*self.how, "-o", "over.json", "--budget", "3s", prefix=MPIRUN).communicate(timeout=60)
+        for err, file in ((interrupted, "interrupted.json"), (over, "over.json")):
+            self.assertNotIn("is lost", err)
+            found = json.loads((self.folder / file).read_text())
+            self.assertTrue(found["partial"])
+            self.assertLess(0, found["simulated"])
+
+    def test_ranks_need_a_place_to_meet(self):
+        for where in ((), ("-o", "-")):
+            self.assertIn("rank 1 of 2 (RANK, WORLD_SIZE, LOCAL_RANK) does not know where rank 0 is\n"
+                          "   help: give -o FILE: ranks meet beside it", self.rank_one("base.yaml", *where))
+        self.assertIn("has no part in the search of a graph", self.rank_one("decoder-graph-h100-16", "-o", "found.json"))
 
 
 if __name__ == "__main__":

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <map>
 #include <numeric>
 #include <span>
-#include <thread>
 #include <utility>
 
-#include "sim/simulate/simulate.h"
-#include "sim/study/expense.h"
-#include "sim/study/run.h"
-#include "strategies/parallelism/reserve.h"
-#include "strategies/program/lower/lower.h"
+#include "sim/search/internal/simulations.h"
 
 namespace foreshard::search {
 namespace {
@@ -21,66 +15,12 @@ namespace {
 Bytes missing(const Estimate& estimate) {
   return estimate.peak - estimate.memory;
 }
-// What the first devices of a place cost; nothing where the price of one is not known.
-std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                                        std::span<const std::int32_t> devices) {
-  DollarsPerSecond sum{};
-  for (const std::int32_t id : devices) {
-    const Device& device = cluster.devices()[DeviceId{id}.index()];
-    const auto price = study::price_of(cluster.device_types()[device.type.index()], study.cluster);
-    if (!price) return std::nullopt;
-    sum += *price;
-  }
-  return sum;
-}
 // Passes of one direction: those of each micro-batch through each piece of the pipeline.
 std::int64_t passes_of(const Strategy& strategy) {
   return strategy.stages() * strategy.micro_batches();
 }
 // A simulation of so many takes some seconds.
 constexpr std::int64_t kMostPassesOfFront = 50'000;
-
-std::span<const std::int32_t> devices_of(const Candidate& candidate) {
-  return std::span(candidate.place->pool.devices)
-      .first(static_cast<std::size_t>(candidate.strategy.devices()));
-}
-
-}  // namespace
-
-Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
-                            const SearchOptions& options, const Candidate& candidate) {
-  FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
-  const auto program =
-      study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
-  FORESHARD_ASSIGN(sim::Prediction prediction,
-                   sim::simulate(cluster, program, study.communication,
-                                 {.critical_path = false,
-                                  .reserve = reserve_of(candidate.strategy),
-                                  .links = study::links_of(study.cluster)}));
-  set_interval(prediction, *study.strategy.framework, study.errors);
-  const auto worst = static_cast<std::size_t>(prediction.worst_memory);
-  const auto devices = devices_of(candidate);
-  const auto rent = rent_of(study, cluster, devices);
-  return Simulated{.strategy = candidate.strategy,
-                   .estimate = candidate.estimate,
-                   .use = candidate.place->use,
-                   .order = candidate.order,
-                   .step = prediction.step,
-                   .low = prediction.low,
-                   .high = prediction.high,
-                   .idle = prediction.idle,
-                   .peak = prediction.classes[worst].memory.peak,
-                   .capacity = prediction.memory_capacity - prediction.memory_reserve,
-                   .fits = prediction.fits || options.all_fit,
-                   .mfu = prediction.mfu,
-                   .tflops_per_device = prediction.model_tflops_per_device,
-                   .breakdown = prediction.breakdown,
-                   .expense = study::expense_of(prediction, cluster, study.cluster),
-                   .devices = {devices.begin(), devices.end()},
-                   .rent_of_used = rent ? std::optional(*rent * prediction.step) : std::nullopt};
-}
-
-namespace {
 
 // Whether one is at least as good in all three, and better in one.
 struct Merits {
@@ -93,72 +33,19 @@ struct Merits {
   }
 };
 
-// Simulates some of the candidates, in the order given, several at a time. Routes are remembered by
-// the cluster that finds them, so each thread has its own.
-class Simulations {
- public:
-  Simulations(const study::LoadedStudy& study, const SearchOptions& options,
-              const std::vector<Candidate>& candidates, std::vector<std::size_t> which,
-              const Deadline& deadline)
-      : study_(study),
-        options_(options),
-        candidates_(candidates),
-        which_(std::move(which)),
-        results_(which_.size()),
-        deadline_(deadline) {}
-
-  // One entry per candidate; empty where the time limit came first.
-  std::vector<std::optional<Result<Simulated>>> run() {
-    const auto threads = std::clamp<std::int64_t>(
-        options_.threads, 1, std::max<std::int64_t>(static_cast<std::int64_t>(results_.size()), 1));
-    {
-      std::vector<std::jthread> workers;
-      for (std::int64_t i = 1; i < threads; ++i) workers.emplace_back([this] { work(); });
-      work();
-    }
-    return std::move(results_);
-  }
-  bool out_of_time() const { return out_of_time_; }
-
- private:
-  void work() {
-    const auto cluster = cluster_of(study_);
-    if (!cluster) return;  // it could be built before
-    while (true) {
-      if (deadline_.is_over()) {
-        if (next_ < results_.size()) out_of_time_ = true;
-        return;
-      }
-      const std::size_t i = next_++;
-      if (i >= results_.size()) return;
-      results_[i] = simulated(study_, *cluster, options_, candidates_[which_[i]]);
-      if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(results_.size()));
-    }
-  }
-
-  const study::LoadedStudy& study_;
-  const SearchOptions& options_;
-  const std::vector<Candidate>& candidates_;
-  std::vector<std::size_t> which_;
-  std::vector<std::optional<Result<Simulated>>> results_;
-  const Deadline& deadline_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<std::int64_t> done_{0};
-  std::atomic<bool> out_of_time_{false};
-};
-
 // Which candidates to simulate next, and what came out so far.
 class Race {
  public:
   Race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
        const std::vector<Candidate>& candidates, const Unlisted& unlisted, const Deadline& deadline,
-       SearchResult& result)
+       Simulations& simulations, SearchResult& result)
       : study_(study),
         cluster_(cluster),
         options_(options),
         candidates_(candidates),
         unlisted_(unlisted),
         deadline_(deadline),
+        simulations_(simulations),
         result_(result),
         waiting_(candidates.size()) {
     std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
@@ -327,11 +214,13 @@ class Race {
   }
 
   void simulate_these(const std::vector<std::size_t>& round) {
-    Simulations simulations(study_, options_, candidates_, round, deadline_);
-    auto found = simulations.run();
+    std::vector<const Candidate*> these;
+    for (const std::size_t i : round) these.push_back(&candidates_[i]);
+    auto found = simulations_.run(these);
     for (std::size_t i = 0; i < round.size(); ++i) {
       if (!found[i]) {
         waiting_.push_back(round[i]);
+        result_.partial = true;
         continue;
       }
       if (const Result<Simulated>& one = *found[i]; one) {
@@ -341,7 +230,6 @@ class Race {
       }
       take(*std::move(found[i]));
     }
-    result_.partial = result_.partial || simulations.out_of_time();
   }
 
   void take(Result<Simulated> found) {
@@ -407,6 +295,7 @@ class Race {
   const std::vector<Candidate>& candidates_;
   const Unlisted& unlisted_;
   const Deadline& deadline_;
+  Simulations& simulations_;
   SearchResult& result_;
   std::vector<std::size_t> waiting_;
   std::map<Kind, Found> found_;  // of those simulated
@@ -430,8 +319,8 @@ bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest) 
 
 void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
           const std::vector<Candidate>& candidates, const Unlisted& unlisted,
-          const Deadline& deadline, SearchResult& result) {
-  Race(study, cluster, options, candidates, unlisted, deadline, result).run();
+          const Deadline& deadline, Simulations& simulations, SearchResult& result) {
+  Race(study, cluster, options, candidates, unlisted, deadline, simulations, result).run();
 }
 
 }  // namespace foreshard::search

@@ -67,14 +67,12 @@ struct Unlisted {
   void add(const Unlisted& others);
 };
 
-/// \return as sim::simulate.
-Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
-                            const SearchOptions& options, const Candidate& candidate);
+class Simulations;
 
 /// Simulates some of `candidates`, which are in the order of their estimates, and says so in
 /// `result`.
 void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
           const std::vector<Candidate>& candidates, const Unlisted& unlisted,
-          const Deadline& deadline, SearchResult& result);
+          const Deadline& deadline, Simulations& simulations, SearchResult& result);
 
 }  // namespace foreshard::search

@@ -1,0 +1,126 @@
+#include "sim/search/internal/simulations.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "sim/search/internal/messages.h"
+#include "sim/search/team.h"
+#include "sim/simulate/simulate.h"
+#include "sim/study/expense.h"
+#include "sim/study/run.h"
+#include "strategies/parallelism/reserve.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::search {
+
+std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                                        std::span<const std::int32_t> devices) {
+  DollarsPerSecond sum{};
+  for (const std::int32_t id : devices) {
+    const Device& device = cluster.devices()[DeviceId{id}.index()];
+    const auto price = study::price_of(cluster.device_types()[device.type.index()], study.cluster);
+    if (!price) return std::nullopt;
+    sum += *price;
+  }
+  return sum;
+}
+
+Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
+                            const SearchOptions& options, const Candidate& candidate) {
+  FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
+  const auto program =
+      study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   sim::simulate(cluster, program, study.communication,
+                                 {.critical_path = false,
+                                  .reserve = reserve_of(candidate.strategy),
+                                  .links = study::links_of(study.cluster)}));
+  set_interval(prediction, *study.strategy.framework, study.errors);
+  const auto worst = static_cast<std::size_t>(prediction.worst_memory);
+  const auto expense = study::expense_of(prediction, cluster, study.cluster);
+  Simulated one = not_yet_simulated(candidate);
+  const auto rent = rent_of(study, cluster, one.devices);
+  one.step = prediction.step;
+  one.low = prediction.low;
+  one.high = prediction.high;
+  one.idle = prediction.idle;
+  one.peak = prediction.classes[worst].memory.peak;
+  one.capacity = prediction.memory_capacity - prediction.memory_reserve;
+  one.fits = prediction.fits || options.all_fit;
+  one.mfu = prediction.mfu;
+  one.tflops_per_device = prediction.model_tflops_per_device;
+  one.breakdown = prediction.breakdown;
+  one.usd = expense.usd();
+  one.energy = expense.energy;
+  if (rent) one.rent_of_used = *rent * prediction.step;
+  return one;
+}
+
+Simulations::Simulations(const study::LoadedStudy& study, const SearchOptions& options,
+                         const Deadline& deadline)
+    : study_(study), options_(options), queue_([&deadline] { return deadline.is_over(); }) {}
+
+Simulations::~Simulations() {
+  queue_.stop();
+}
+
+Status Simulations::welcome(const std::vector<Place>& places) {
+  if (options_.team == nullptr) return {};
+  const auto at_peer = [this, &places](int socket, std::int64_t task) {
+    return see_done(socket, static_cast<std::size_t>(task), places);
+  };
+  FORESHARD_ASSIGN(
+      desk_, team::Desk::open(*options_.team, job_of(study_, options_.version), queue_, at_peer));
+  return {};
+}
+
+Simulations::Results Simulations::run(const std::vector<const Candidate*>& round) {
+  round_ = round;
+  results_.assign(round.size(), std::nullopt);
+  done_ = 0;
+  std::vector<std::int64_t> tasks(round.size());
+  std::iota(tasks.begin(), tasks.end(), std::int64_t{0});
+  queue_.add(tasks);
+  const auto threads =
+      std::clamp<std::int64_t>(options_.threads, 1, std::max<std::int64_t>(std::ssize(round), 1));
+  {
+    std::vector<std::jthread> workers;
+    for (std::int64_t i = 1; i < threads; ++i) workers.emplace_back([this] { work(); });
+    work();
+  }
+  if (queue_.has_left()) desk_.reset();  // The time is over, also for other ranks.
+  return std::move(results_);
+}
+
+// Routes are remembered by the cluster that finds them, so each thread has its own.
+void Simulations::work() {
+  const auto cluster = cluster_of(study_);
+  if (!cluster) return;  // it could be built before
+  while (const auto task = queue_.take()) {
+    const auto i = static_cast<std::size_t>(*task);
+    keep(i, simulated(study_, *cluster, options_, *round_[i]));
+    queue_.done();
+  }
+}
+
+// As team::Desk::SeeDone.
+bool Simulations::see_done(int socket, std::size_t i, const std::vector<Place>& places) {
+  const Candidate& candidate = *round_[i];
+  if (!team::send(socket, task_of(candidate.place - places.data(), candidate.strategy)))
+    return false;
+  const auto answer = team::receive(socket);
+  if (!answer) return false;
+  auto found = simulated_in(*answer, candidate);
+  if (found) keep(i, *std::move(found));
+  return found.has_value();
+}
+
+void Simulations::keep(std::size_t i, Result<Simulated> found) {
+  results_[i] = std::move(found);
+  if (options_.progress) options_.progress(++done_, std::ssize(results_));
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,65 @@
+/// \file
+/// Simulations of the candidates of a search, several at a time: by threads of this process and,
+/// where there is a team (sim/search/team.h), by its other ranks. Results do not depend on who did
+/// what when.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/team/desk.h"
+#include "base/team/queue.h"
+
+#include "sim/search/internal/race.h"
+#include "sim/search/place.h"
+#include "sim/search/search.h"
+
+namespace foreshard::search {
+
+/// \return as sim::simulate.
+Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
+                            const SearchOptions& options, const Candidate& candidate);
+
+/// What so many devices cost; nothing where the price of one is not known.
+std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                                        std::span<const std::int32_t> devices);
+
+class Simulations {
+ public:
+  /// All must outlive it.
+  Simulations(const study::LoadedStudy& study, const SearchOptions& options,
+              const Deadline& deadline);
+  /// As of team::Desk.
+  ~Simulations();
+  Simulations(const Simulations&) = delete;
+  Simulations& operator=(const Simulations&) = delete;
+
+  /// Lets the other ranks of `options.team` in; they wait for the first round.
+  /// \param places  those of all candidates. It must outlive this.
+  /// \return as team::Desk::open.
+  Status welcome(const std::vector<Place>& places);
+
+  /// One entry per candidate; empty where the time was over before.
+  using Results = std::vector<std::optional<Result<Simulated>>>;
+  Results run(const std::vector<const Candidate*>& round);
+
+ private:
+  void work();
+  bool see_done(int socket, std::size_t i, const std::vector<Place>& places);
+  void keep(std::size_t i, Result<Simulated> found);
+
+  const study::LoadedStudy& study_;
+  const SearchOptions& options_;
+  std::vector<const Candidate*> round_;
+  Results results_;
+  std::atomic<std::int64_t> done_{0};
+  team::Queue queue_;
+  std::unique_ptr<team::Desk> desk_;
+};
+
+}  // namespace foreshard::search
