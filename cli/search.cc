@@ -60,8 +60,8 @@ class Search final : public Command {
     for (const std::string& option : declaration_->given())
       if (option == "--why-not" && why_not_.empty())
         return fail("--why-not: no strategy is named; write words such as \"tp8 pp4 zero1\"");
-    if (team.identity.rank > 0) return helped(study, team);
-    if (study.graph) return of_graph(study, environment);
+    if (study.graph)
+      return team.identity.rank > 0 ? helped(study, team) : of_graph(study, environment);
     if (!rules_.empty()) return fail("--rules: only a study with a graph is split by rules");
     search::SearchOptions options;
     if (!space_.empty()) {
@@ -82,6 +82,7 @@ class Search final : public Command {
         return fail("--budget: a search takes some time; give more than 0, such as 60s");
       options.time_limit = std::chrono::duration<double>(*budget / 1_s);
     }
+    if (team.identity.rank > 0) return helped(study, team);
     if (study.strategy.devices() > 1)
       note(
           fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "

@@ -467,6 +467,9 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
 
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options) {
   const Deadline deadline(options);
+  std::vector<Place> places;
+  Simulations simulations(study, options, deadline);
+  FORESHARD_TRY(simulations.welcome(places));
   if (study.strategy.mode != Mode::kTrain)
     return study.loader.error_at("strategy.mode", "a search compares steps of training",
                                  "leave out mode, or simulate strategies of mode: forward singly");
@@ -486,9 +489,7 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   result.space = options.space;
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
-  FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
-  Simulations simulations(study, options, deadline);
-  FORESHARD_TRY(simulations.welcome(places));
+  FORESHARD_ASSIGN(places, places_of(study, cluster));
   FORESHARD_ASSIGN(const auto found, ranked(study, cluster, places, options, deadline, result));
   const std::vector<Candidate>& candidates = found.candidates;
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};

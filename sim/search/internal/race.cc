@@ -215,6 +215,7 @@ class Race {
 
   void simulate_these(const std::vector<std::size_t>& round) {
     std::vector<const Candidate*> these;
+    these.reserve(round.size());
     for (const std::size_t i : round) these.push_back(&candidates_[i]);
     auto found = simulations_.run(these);
     for (std::size_t i = 0; i < round.size(); ++i) {

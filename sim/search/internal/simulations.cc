@@ -114,8 +114,9 @@ bool Simulations::see_done(int socket, std::size_t i, const std::vector<Place>& 
   const auto answer = team::receive(socket);
   if (!answer) return false;
   auto found = simulated_in(*answer, candidate);
-  if (found) keep(i, *std::move(found));
-  return found.has_value();
+  if (!found) return false;
+  keep(i, *std::move(found));
+  return true;
 }
 
 void Simulations::keep(std::size_t i, Result<Simulated> found) {

@@ -40,7 +40,7 @@ class Simulations {
   Simulations& operator=(const Simulations&) = delete;
 
   /// Lets the other ranks of `options.team` in; they wait for the first round.
-  /// \param places  those of all candidates. It must outlive this.
+  /// \param places  those of all candidates, by the first round. It must outlive this.
   /// \return as team::Desk::open.
   Status welcome(const std::vector<Place>& places);
 

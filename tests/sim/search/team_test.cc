@@ -195,11 +195,8 @@ TEST_F(TwoNodes, GiveTheBytesOfOneProcess) {
     const net::Descriptor socket = with_a_task();
     lost = true;
   });
-  std::vector<std::jthread> helpers;
-  for (int i = 0; i < 2; ++i)
-    helpers.emplace_back([&, i] {
-      ended[static_cast<std::size_t>(i)] = help(study_, rank(2 + i), i == 0 ? "v" : "other", 2);
-    });
+  std::jthread helping([&] { ended[0] = help(study_, rank(2), "v", 2); });
+  std::jthread other([&] { ended[1] = help(study_, rank(3), "other", 2); });
   // Rank 0 itself does no more than one until the task is lost.
   const auto own = std::this_thread::get_id();
   std::atomic<int> by_others = 0;
@@ -210,7 +207,8 @@ TEST_F(TwoNodes, GiveTheBytesOfOneProcess) {
   };
   options_.team = &zero_;
   const auto result = run_search(study_, options_);
-  helpers.clear();
+  helping.join();
+  other.join();
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(json(*result), json(*serial));
   EXPECT_GT(by_others, 0);
@@ -219,6 +217,21 @@ TEST_F(TwoNodes, GiveTheBytesOfOneProcess) {
   EXPECT_THAT(ended[1].error().message,
               HasSubstr("rank 0 refuses rank 3: its study, its files or its version differ"));
   EXPECT_TRUE(help(study_, rank(1), "v", 1).ok());  // It comes when all is over.
+}
+
+// Rank 0 finds a fault before it has anything simulated: its answer, not that of others.
+TEST_F(TwoNodes, LeaveFaultsToRankZero) {
+  const study::LoadedStudy study =
+      study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{mode: forward, global_batch: 16}");
+  Status ended = Error{Error::Code::kIo, "it has not ended"};
+  std::jthread helper([&] { ended = help(study, rank(1), "v", 1); });
+  zero_.farewell = 20_s;
+  options_.team = &zero_;
+  const auto result = run_search(study, options_);
+  helper.join();
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message, HasSubstr("a search compares steps of training"));
+  EXPECT_TRUE(ended.ok());
 }
 
 // A rank that takes a task and says nothing more: time is over, and so is its connection.
