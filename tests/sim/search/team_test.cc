@@ -224,8 +224,8 @@ TEST_F(TwoNodes, LeaveFaultsToRankZero) {
   const study::LoadedStudy study =
       study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{mode: forward, global_batch: 16}");
   Status ended = Error{Error::Code::kIo, "it has not ended"};
-  std::jthread helper([&] { ended = help(study, rank(1), "v", 1); });
   zero_.farewell = 20_s;
+  std::jthread helper([&] { ended = help(study, rank(1), "v", 1); });
   options_.team = &zero_;
   const auto result = run_search(study, options_);
   helper.join();
