@@ -188,8 +188,8 @@ Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
   return own;
 }
 
-// Of those on a place with devices of two speeds the best, with unequal shares of the batch. They
-// have no estimate: each is simulated, and is its own bound.
+// Of those on a place with devices of several speeds the best, with unequal shares of the batch.
+// They have no estimate: each is simulated, and is its own bound.
 void add_shares(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
                 const SearchOptions& options, const Deadline& deadline, std::vector<Candidate>& own,
                 SearchResult& result) {

@@ -1,7 +1,10 @@
 #include "sim/search/shares.h"
 
 #include <algorithm>
-#include <set>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -26,6 +29,107 @@ std::vector<std::int64_t> in_groups(const std::vector<std::int64_t>& by_rank) {
   for (std::size_t i = 0; i < ranks; i += width) groups.push_back(by_rank[i]);
   return groups;
 }
+
+// Data-parallel ranks of one rate.
+struct Kind {
+  FlopsPerSecond rate;
+  std::int64_t ranks = 0;
+  double pace = 1;         // time of a micro-batch, in those of the slowest kind
+  std::int64_t most = 0;   // micro-batches of a rank, where the others take one each
+  std::int64_t limit = 0;  // that a rank has taken by a given end
+  // Of all kinds behind this one together: what they take at least and by that end, and what
+  // divides all that they can take.
+  std::int64_t least_behind = 0;
+  std::int64_t limit_behind = 0;
+  std::int64_t divisor_behind = 1;
+
+  double end(std::int64_t micro_batches) const { return static_cast<double>(micro_batches) * pace; }
+};
+
+// The slowest first. `share`: what each rank would take of equal shares. Where the slowest take no
+// less, none ends sooner than with those.
+std::vector<Kind> kinds_of(const std::vector<FlopsPerSecond>& rates, std::int64_t share) {
+  std::map<FlopsPerSecond, std::int64_t> counts;
+  for (const FlopsPerSecond rate : rates) ++counts[rate];
+  std::vector<Kind> kinds;
+  kinds.reserve(counts.size());
+  const std::int64_t all = share * std::ssize(rates);
+  for (const auto& [rate, ranks] : counts)
+    kinds.push_back({.rate = rate,
+                     .ranks = ranks,
+                     .pace = counts.begin()->first / rate,
+                     .most = (all - (std::ssize(rates) - ranks)) / ranks});
+  kinds.front().most = std::min(kinds.front().most, share - 1);
+  return kinds;
+}
+
+// Micro-batches of a rank of each kind.
+using Division = std::vector<std::int64_t>;
+
+// The divisions of a batch in the order of their ends. One end after another is looked at, from
+// that of shares in proportion to the rates on, which none precedes; at each, what a kind takes is
+// bounded by that end and by what it leaves to the kinds behind it.
+class Divisions {
+ public:
+  explicit Divisions(std::vector<Kind> kinds) : kinds_(std::move(kinds)) {}
+
+  // As many as kMostDivisionsTried; of one end those first in which slower ranks take less.
+  std::vector<Division> soonest(std::int64_t all) {
+    double rate = 0;
+    for (const Kind& kind : kinds_) rate += static_cast<double>(kind.ranks) / kind.pace;
+    const double ideal = static_cast<double>(all) / rate;
+    for (Kind& kind : kinds_)
+      kind.limit =
+          std::clamp(static_cast<std::int64_t>(ideal / kind.pace) - 1, std::int64_t{0}, kind.most);
+    while (!is_full() && next_end()) add(0, all, false);
+    return std::move(found_);
+  }
+
+ private:
+  bool is_full() const { return found_.size() == kMostDivisionsTried; }
+
+  // Raises the limits to the next end of a micro-batch; false: there is none.
+  bool next_end() {
+    end_ = std::numeric_limits<double>::infinity();
+    for (const Kind& kind : kinds_)
+      if (kind.limit < kind.most) end_ = std::min(end_, kind.end(kind.limit + 1));
+    for (Kind& kind : kinds_)
+      if (kind.limit < kind.most && kind.end(kind.limit + 1) <= end_) ++kind.limit;
+    for (std::size_t i = kinds_.size() - 1; i > 0; --i) {
+      const Kind& behind = kinds_[i];
+      Kind& kind = kinds_[i - 1];
+      kind.least_behind = behind.least_behind + behind.ranks;
+      kind.limit_behind = behind.limit_behind + behind.ranks * behind.limit;
+      kind.divisor_behind =
+          i + 1 == kinds_.size() ? behind.ranks : std::gcd(behind.divisor_behind, behind.ranks);
+    }
+    return std::isfinite(end_);
+  }
+
+  // Those that end just then, of what the kinds before have left; `ends`: one of these ends then.
+  void add(std::size_t which, std::int64_t left, bool ends) {
+    if (which == kinds_.size()) {
+      if (ends) found_.push_back(division_);
+      return;
+    }
+    const Kind& kind = kinds_[which];
+    const std::int64_t own = left - kind.limit_behind;  // at least
+    std::int64_t share = std::max<std::int64_t>(1, (own + kind.ranks - 1) / kind.ranks);
+    for (; share <= kind.limit && !is_full(); ++share) {
+      const std::int64_t rest = left - share * kind.ranks;
+      if (rest < kind.least_behind) break;
+      if (rest % kind.divisor_behind != 0) continue;
+      division_.push_back(share);
+      add(which + 1, rest, ends || kind.end(share) == end_);
+      division_.pop_back();
+    }
+  }
+
+  std::vector<Kind> kinds_;
+  double end_ = 0;
+  Division division_;
+  std::vector<Division> found_;
+};
 
 }  // namespace
 
@@ -60,36 +164,18 @@ std::vector<FlopsPerSecond> rates_of_data_ranks(const Strategy& strategy,
 std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& model,
                                         const std::vector<FlopsPerSecond>& rates,
                                         std::int64_t devices, std::size_t most) {
-  const std::set<FlopsPerSecond> kinds(rates.begin(), rates.end());
-  if (kinds.size() != 2) return {};
-  const FlopsPerSecond slow = *kinds.begin();
-  const FlopsPerSecond fast = *kinds.rbegin();
-  const std::int64_t fast_ranks = std::ranges::count(rates, fast);
-  const std::int64_t slow_ranks = std::ssize(rates) - fast_ranks;
+  const std::vector<Kind> kinds = kinds_of(rates, strategy.micro_batches());
+  if (kinds.size() < 2) return {};
   const std::int64_t all = strategy.global_batch / strategy.micro_batch;
-  struct Division {
-    double end = 0;  // in micro-batches on the slow ranks
-    std::int64_t few = 0;
-    std::int64_t many = 0;
-  };
-  std::vector<Division> divisions;
-  for (std::int64_t few = 1; few < strategy.micro_batches(); ++few) {
-    const std::int64_t left = all - few * slow_ranks;
-    if (left % fast_ranks != 0) continue;
-    const std::int64_t many = left / fast_ranks;
-    const double end =
-        std::max(static_cast<double>(few), static_cast<double>(many) * (slow / fast));
-    divisions.push_back({.end = end, .few = few, .many = many});
-  }
-  std::ranges::stable_sort(divisions, {}, &Division::end);
-  if (divisions.size() > kMostDivisionsTried) divisions.resize(kMostDivisionsTried);
   std::vector<Strategy> strategies;
-  for (const Division& division : divisions) {
+  for (const Division& division : Divisions(kinds).soonest(all)) {
     if (strategies.size() == most) break;
     std::vector<std::int64_t> by_rank;
     by_rank.reserve(rates.size());
-    for (const FlopsPerSecond rate : rates)
-      by_rank.push_back(rate == fast ? division.many : division.few);
+    for (const FlopsPerSecond rate : rates) {
+      const auto kind = std::ranges::find(kinds, rate, &Kind::rate) - kinds.begin();
+      by_rank.push_back(division[static_cast<std::size_t>(kind)]);
+    }
     Strategy one = strategy;
     one.batch_shares = in_groups(by_rank);
     if (faults_in(one, model, devices).empty()) strategies.push_back(std::move(one));

@@ -1,5 +1,5 @@
 /// \file
-/// Unequal shares of the batch: on devices of two speeds, the data-parallel ranks on the faster
+/// Unequal shares of the batch: on devices of several speeds, the data-parallel ranks on the faster
 /// ones take more micro-batches than the others.
 #pragma once
 
@@ -25,11 +25,15 @@ std::vector<FlopsPerSecond> rates_of(const Place& place, const ClusterView& clus
 std::vector<FlopsPerSecond> rates_of_data_ranks(const Strategy& strategy,
                                                 std::span<const FlopsPerSecond> rates);
 
-/// The strategy with the `most` divisions of its batch between data-parallel ranks of two rates
-/// that end the soonest by these rates, the soonest first. None where there are not two rates, all
-/// ranks take as many, or the strategy allows no unequal shares.
-/// Not tried: three rates and more; of divisions that the schedule does not do, more than the
-/// kMostDivisionsTried that would end the soonest.
+/// The strategy with the `most` divisions of its batch between data-parallel ranks of several rates
+/// that end the soonest by these rates, the soonest first:
+///
+///     end = max_k m_k / r_k,   sum_k n_k m_k = micro-batches of the batch,   m_k >= 1 whole
+///
+/// for n_k ranks of rate r_k. The slowest ranks take less than they do where all take as many. None
+/// where all ranks have one rate, or the strategy allows no unequal shares.
+/// Not tried: ranks of one rate that take unequal shares; of divisions that the schedule does not
+/// do, more than the kMostDivisionsTried that would end the soonest.
 /// \param rates  of the data-parallel ranks.
 /// \param devices  that ranks may run on.
 std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& model,

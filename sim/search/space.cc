@@ -452,7 +452,7 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
                     "divide, and as their times suggest).")
           .optional("uneven", &SearchSpace::uneven,
                     "Whether stages may have unequal numbers of layers, and data-parallel ranks on "
-                    "devices of two speeds unequal shares of the batch, from level 1 on.")
+                    "devices of several speeds unequal shares of the batch, from level 1 on.")
           .optional("rank_order", &SearchSpace::rank_order,
                     "Orders of the axes tensor, data and pipeline to try, the one that varies "
                     "fastest first.")

@@ -3,7 +3,7 @@ foreshard_test(search_space_test
   DEPS foreshard_search rapidcheck::rapidcheck)
 foreshard_test(search_test APART
   SOURCES search/search_optimum_test.cc search/search_test.cc search/shares_test.cc search/team_test.cc search/uneven_test.cc
-  DEPS foreshard_search nlohmann_json::nlohmann_json)
+  DEPS foreshard_search nlohmann_json::nlohmann_json rapidcheck::rapidcheck)
 foreshard_test(graph_search_test
   SOURCES search/graph/search_test.cc search/graph/solve_test.cc
   DEPS foreshard_graph_search nlohmann_json::nlohmann_json)

@@ -1,8 +1,12 @@
 // Unequal shares of the batch: how it is divided, and what a search makes of it.
 #include "sim/search/shares.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/search/written_study.h"
@@ -62,13 +66,107 @@ TEST(BatchShares, UseAllOfTheBatch) {
   EXPECT_THAT(found[0].batch_shares, ElementsAre(12, 12, 4, 12));
 }
 
-TEST(BatchShares, NeedTwoSpeedsAndRanksThatMeetAtTheEnd) {
+// 40 micro-batches on ranks of speeds 1, 2, 3 and 3 take 40 / 9 = 4.44 time units at least. At 4.5
+// they would have taken 4, 9 and twice 13, which is 39; at 4.67, twice 14 and 12 of the others.
+TEST(BatchShares, AreAsThreeSpeeds) {
+  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
+  const auto found =
+      with_batch_shares(eight_by_data(4, 40), study.model, rates({1, 2, 3, 3}), 64, 3);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_THAT(found[0].batch_shares, ElementsAre(3, 9, 14, 14));
+  EXPECT_THAT(found[1].batch_shares, ElementsAre(4, 8, 14, 14));
+  EXPECT_THAT(found[2].batch_shares, ElementsAre(1, 9, 15, 15));  // 5 time units
+}
+
+TEST(BatchShares, NeedSpeedsAndRanksThatMeetAtTheEnd) {
   const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
   Strategy strategy = eight_by_data(4, 40);
   EXPECT_TRUE(with_batch_shares(strategy, study.model, rates({1, 1, 1, 1}), 64, 3).empty());
-  EXPECT_TRUE(with_batch_shares(strategy, study.model, rates({1, 2, 3, 3}), 64, 3).empty());
   strategy.zero_stage = 3;
   EXPECT_TRUE(with_batch_shares(strategy, study.model, rates({1, 1, 3, 3}), 64, 3).empty());
+  EXPECT_TRUE(with_batch_shares(strategy, study.model, rates({1, 2, 3, 3}), 64, 3).empty());
+}
+
+// By a rank of each kind: what it takes, and when that ends.
+using Taken = std::vector<std::int64_t>;
+double end_of(const Taken& taken, const std::vector<int>& speeds) {
+  double end = 0;
+  for (std::size_t k = 0; k < taken.size(); ++k)
+    end = std::max(end, static_cast<double>(taken[k]) / speeds[k]);
+  return end;
+}
+
+// All divisions of `left` among the kinds that have no share yet.
+void go_through(const std::vector<int>& ranks, std::int64_t left, Taken& taken,
+                std::vector<Taken>& all) {
+  if (taken.size() == ranks.size()) {
+    if (left == 0) all.push_back(taken);
+    return;
+  }
+  const int own = ranks[taken.size()];
+  for (std::int64_t share = 1; share * own <= left; ++share) {
+    taken.push_back(share);
+    go_through(ranks, left - share * own, taken, all);
+    taken.pop_back();
+  }
+}
+
+// Of all divisions in which the slowest take less than of equal shares, those that end the soonest,
+// each once, the soonest first.
+RC_GTEST_PROP(BatchShares, AreTheSoonestOfAllDivisions, ()) {
+  const auto kinds = *rc::gen::inRange<std::size_t>(2, 5);
+  const auto ranks = *rc::gen::container<std::vector<int>>(kinds, rc::gen::inRange(1, 4));
+  const std::int64_t share = *rc::gen::inRange(1, 9);
+  std::vector<int> speeds;
+  std::vector<double> by_rank;
+  for (const int count : ranks) {
+    speeds.push_back((speeds.empty() ? 0 : speeds.back()) + *rc::gen::inRange(1, 6));
+    by_rank.insert(by_rank.end(), static_cast<std::size_t>(count), speeds.back());
+  }
+  const auto data = std::ssize(by_rank);
+  std::vector<Taken> all;
+  Taken none;
+  go_through(ranks, share * data, none, all);
+  std::erase_if(all, [&](const Taken& taken) { return taken.front() >= share; });
+  std::vector<double> ends;
+  ends.reserve(all.size());
+  for (const Taken& taken : all) ends.push_back(end_of(taken, speeds));
+  std::ranges::sort(ends);
+  if (ends.size() > kMostDivisionsTried) ends.resize(kMostDivisionsTried);
+
+  static const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
+  const auto found = with_batch_shares(eight_by_data(data, share * data), study.model,
+                                       rates(by_rank), 8 * data, kMostDivisionsTried);
+  RC_ASSERT(found.size() == ends.size());
+  std::set<Taken> once;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    Taken taken;
+    std::int64_t rank = 0;
+    for (const int count : ranks) {
+      taken.push_back(found[i].batch_share_of(rank));
+      for (int n = 0; n < count; ++n) RC_ASSERT(found[i].batch_share_of(rank++) == taken.back());
+    }
+    RC_ASSERT(std::ranges::find(all, taken) != all.end());
+    RC_ASSERT(once.insert(taken).second);
+    RC_ASSERT(std::abs(end_of(taken, speeds) / ends[i] - 1) < 1e-12);
+  }
+}
+
+// Sixty-four speeds in a batch of 65,536 have more divisions than anything could go through.
+TEST(BatchShares, OfManySpeedsAreFoundAtOnce) {
+  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
+  std::vector<double> speeds(64);
+  double sum = 0;
+  for (std::size_t i = 0; i < speeds.size(); ++i)
+    sum += speeds[i] = 1 + 0.01 * static_cast<double>(i);
+  const auto found = with_batch_shares(eight_by_data(64, 65'536), study.model, rates(speeds), 512,
+                                       kMostDivisionsTried);
+  ASSERT_EQ(found.size(), kMostDivisionsTried);
+  const double ideal = 65'536 / sum;
+  for (std::int64_t rank = 0; rank < 64; ++rank) {
+    const auto taken = static_cast<double>(found[0].batch_share_of(rank));
+    EXPECT_NEAR(taken / speeds[static_cast<std::size_t>(rank)] / ideal, 1, 2e-3);
+  }
 }
 
 // A device of half the speed slows the one data-parallel rank that it is of.
@@ -130,6 +228,30 @@ TEST(BatchShares, WinWhereReplicasLieOnUnequalNodes) {
   ASSERT_TRUE(equal) << equal.error().message;
   EXPECT_TRUE(equal->simulated.front().strategy.batch_shares.empty());
   EXPECT_LT(best.step, equal->simulated.front().step * 0.8);
+}
+
+// Nodes of three speeds: each kind has a share of its own, which beats all in which they take as
+// many, on all nodes or on some.
+TEST(BatchShares, WinWhereReplicasLieOnThreeKindsOfNodes) {
+  const auto study = study_of(
+      "{name: three, groups: [{node: dgx-a100-80gb}, {node: dgx-h100}, {node: dgx-b200}], fabric: "
+      "{kind: single-switch}}",
+      "llama2-13b", "{global_batch: 96, framework: megatron-lm}");
+  SearchOptions options{.simulate = 6, .certify = 0, .front = 0};
+  options.space = {
+      .tensor_parallel = {8}, .pipeline_parallel = {1}, .micro_batch = {1}, .zero_stage = {1}};
+  const auto found = run_search(study, options);
+  ASSERT_TRUE(found) << found.error().message;
+  const Simulated& best = found->simulated.front();
+  const auto& shares = best.strategy.batch_shares;
+  ASSERT_EQ(shares.size(), 3U) << in_words(best.strategy);
+  EXPECT_LT(shares[0], shares[1]);
+  EXPECT_LT(shares[1], shares[2]);
+  options.space.uneven = false;
+  const auto equal = run_search(study, options);
+  ASSERT_TRUE(equal) << equal.error().message;
+  EXPECT_TRUE(equal->simulated.front().strategy.batch_shares.empty());
+  EXPECT_LT(best.step, equal->simulated.front().step);
 }
 
 TEST(BatchShares, AreNotGivenToASearch) {
