@@ -64,9 +64,22 @@ std::vector<MeshAxis> Grouping::mesh() const {
 
 namespace {
 
+// The axis of tensor ranks in a second level: groups of them, each split by `tensor`.
+constexpr const char* kOuter = "outer";
+
+// Where the batch does not divide over so many data-parallel ranks, and there are tensor ranks
+// too, the former are a second level of the latter.
+void nest(Grouping& grouping, std::int64_t batch) {
+  Strategy& strategy = grouping.strategy;
+  if (batch % strategy.data_parallel == 0 || strategy.tensor_parallel == 1) return;
+  if (std::ranges::find(grouping.axes, kOuter, &MeshAxis::name) != grouping.axes.end()) return;
+  grouping.axes.push_back({kOuter, strategy.data_parallel});
+  strategy.data_parallel = 1;
+}
+
 // Groupings of that many devices for each stage, on the first ones of the place.
 void add_groupings(const study::LoadedStudy& study, const Place& place, std::int64_t count,
-                   std::vector<Grouping>& found, Refusals& refusals) {
+                   bool two_levels, std::vector<Grouping>& found, Refusals& refusals) {
   const study::LoadedGraph& graph = *study.graph;
   std::vector<std::vector<std::int64_t>> all;
   std::vector<std::int64_t> sizes;
@@ -78,14 +91,16 @@ void add_groupings(const study::LoadedStudy& study, const Place& place, std::int
     grouping.strategy.data_parallel = one[0];
     grouping.strategy.tensor_parallel = one[1];
     for (std::size_t a = 0; a < graph.axes.size(); ++a) grouping.axes[a].size = one[kOwnAxes + a];
-    if (graph.batch % one[0] != 0) {
+    if (two_levels) nest(grouping, graph.batch);
+    const std::int64_t data = grouping.strategy.data_parallel;
+    if (graph.batch % data != 0) {
       refusals.add("batch",
                    fmt::format("the batch of {} in the graph's inputs does not divide over "
                                "data_parallel; a multiple of {} would",
                                graph.batch, count));
       continue;
     }
-    grouping.strategy.micro_batch = graph.batch / one[0];
+    grouping.strategy.micro_batch = graph.batch / data;
     const auto faults = faults_in_graph(grouping.strategy, graph.graph, grouping.axes, graph.units,
                                         graph.batch, place.pool.size());
     if (!faults.empty()) {
@@ -98,7 +113,8 @@ void add_groupings(const study::LoadedStudy& study, const Place& place, std::int
 
 }  // namespace
 
-Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>& places) {
+Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>& places,
+                       bool two_levels) {
   Groupings found;
   Refusals refusals;
   const std::int64_t stages = study.strategy.pipeline_parallel;
@@ -112,7 +128,7 @@ Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>
       const bool is_enough = count >= 1 && count <= most;
       if (count < 1 || (is_enough && !tried.emplace(begin, begin + count * stages).second))
         continue;
-      add_groupings(study, place, count, found.all, refusals);
+      add_groupings(study, place, count, two_levels, found.all, refusals);
     }
   }
   found.refused = refusals.by_text();

@@ -33,7 +33,11 @@ struct Groupings {
 /// Of all devices of each place and, where their number is no power of two, of the largest power of
 /// two below; for a pipeline, of as many as divide over its stages. On the same devices as those of
 /// an earlier place none is tried again.
+/// \param two_levels  whether ranks that the batch cannot be shared among are, beside tensor ranks,
+///     an axis "outer" of these instead of "data": a dimension may be split by one and then by the
+///     other (R3.4).
 /// \pre the study has a graph.
-Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>& places);
+Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>& places,
+                       bool two_levels);
 
 }  // namespace foreshard::search

@@ -329,7 +329,7 @@ Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
     return study.loader.error_at("graph", without_bodies.error().message);
   FORESHARD_ASSIGN(const auto whole, cluster_of(study));
   FORESHARD_ASSIGN(const auto places, places_of(study, whole));
-  Groupings groupings = groupings_of(study, places);
+  Groupings groupings = groupings_of(study, places, options.level == 3);
   if (options.level > 1) add_granularities(study, whole, groupings.all);
   GraphSearchResult result;
   result.groupings = std::ssize(groupings.all);

@@ -116,6 +116,46 @@ TEST(SearchGraph, FindsColumnsThenRowsForATransformerBlock) {
       << study_keys_of(own, study.graph->graph);
 }
 
+// Eight devices and a batch of one. Columns of `up` and rows of `down` divide by 8, but of `last`
+// only the columns divide, by 4, and its rows, by 2.
+constexpr const char* kTwoLevels = R"(name: two-levels
+tensors:
+  - {name: x, role: input, dtype: bf16, shape: [1, 1026, 8192]}
+  - {name: up.weight, role: parameter, dtype: bf16, shape: [8192, 32768]}
+  - {name: down.weight, role: parameter, dtype: bf16, shape: [32768, 8193]}
+  - {name: last.weight, role: parameter, dtype: bf16, shape: [8193, 16388]}
+operators:
+  - {op: matmul, name: up, inputs: [x, up.weight]}
+  - {op: unary, name: gelu, inputs: [up], settings: {operation: gelu}}
+  - {op: matmul, name: down, inputs: [gelu, down.weight]}
+  - {op: matmul, name: last, inputs: [down, last.weight]}
+outputs: [last]
+)";
+
+// Tensor ranks in two levels split the columns of `up` by one and then by the other, and those and
+// the rows of `last` by one each: faster than ranks in one level, which cannot share `last`.
+TEST(SearchGraph, SplitsADimensionInTwoLevels) {
+  const auto study = graph_study(kTwoLevels, "{global_batch: 1}");
+  const auto result = searched(study);
+  ASSERT_FALSE(result.simulated.empty());
+  const GraphCandidate& best = result.simulated.front();
+  EXPECT_EQ(best.by, "operators");
+  ASSERT_EQ(best.grouping.axes.size(), 1U);
+  EXPECT_EQ(best.grouping.axes.front().name, "outer");
+  EXPECT_EQ(best.grouping.axes.front().size * best.grouping.strategy.tensor_parallel, 8);
+  EXPECT_GT(best.grouping.strategy.tensor_parallel, 1);
+  const Sharded found(study, best);
+  EXPECT_EQ(found.operand("up", 1), "[-, S(tensor, outer)]");
+  EXPECT_EQ(found.operand("down", 1), "[S(tensor, outer), -]");
+  EXPECT_THAT(found.operand("last", 2),
+              testing::AnyOf("[-, S(tensor), S(outer)]", "[-, S(outer), S(tensor)]"));
+  EXPECT_THAT(study_keys_of(best, study.graph->graph), HasSubstr("axes: {outer: "));
+  const auto in_one = searched(study, {.level = 2});
+  ASSERT_FALSE(in_one.simulated.empty());
+  EXPECT_TRUE(in_one.simulated.front().grouping.axes.empty());
+  EXPECT_LT(best.step, 0.6 * in_one.simulated.front().step);
+}
+
 TEST(SearchGraph, IsNoSlowerThanItsRules) {
   for (const char* graph : {"bert", "conv-block", "two-tower", "wide-mlp"}) {
     const auto study = graph_study(graph, "{global_batch: 8192}");

@@ -185,5 +185,35 @@ TEST(Tables, PriceAProduct) {
   EXPECT_LT(m, n + reduction + 0.25 * whole);
 }
 
+// A wide weight for few rows: each part of its columns is updated where it is, and nothing is
+// reduced. So they are split by one axis and then, each part, by the other.
+TEST(Tables, LeastSplitsADimensionInTwoLevels) {
+  const Place place;
+  const std::vector<MeshAxis> mesh{{"tensor", 4}, {"data", 1}, {"outer", 2}};
+  Graph graph{.name = "wide"};
+  const TensorId x = add_input(graph, "x", {DType::kBf16, {8, 4096}});
+  const TensorId w = add_parameter(graph, "w", {DType::kBf16, {4096, 65536}});
+  const TensorId up = *add_single(graph, {.type = "matmul", .name = "up", .inputs = {x, w}});
+  graph.outputs = {*add_single(graph, {.type = "unary",
+                                       .name = "gelu",
+                                       .inputs = {up},
+                                       .settings = {{"operation", std::string("gelu")}}})};
+  const Tables tables = place.tables(graph, mesh);
+  const auto answer = solve(tables.problem);
+  ASSERT_TRUE(answer);
+  const double least = least_of_all(tables);
+  EXPECT_NEAR(answer->cost, least, 1e-9 * least);
+  const Rule& rule = graph.operators[0].rule;
+  const auto columns = static_cast<std::size_t>(rule.operands[1][1].front());
+  const auto splits_of = [&](std::size_t op) {
+    return tables.splits[op][answer->choice[tables.variable_of[op]]];
+  };
+  EXPECT_EQ(splits_of(0)[columns], (std::vector<Axis>{0, 2}));
+  const Attribute lies = signature_of(rule, splits_of(0), mesh).inputs[1];
+  EXPECT_EQ(describe(lies, mesh), "[-, S(tensor, outer)]");
+  EXPECT_EQ(largest_local_shape({4096, 65536}, lies, mesh),
+            (std::vector<std::int64_t>{4096, 8192}));
+}
+
 }  // namespace
 }  // namespace foreshard::search
