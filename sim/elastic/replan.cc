@@ -47,8 +47,9 @@ Result<std::optional<Running>> kept_on(study::LoadedStudy& after, std::string& w
   return std::optional<Running>();
 }
 
-Result<Running> searched(const study::LoadedStudy& after, const search::SearchOptions& options,
+Result<Running> searched(const study::LoadedStudy& after, search::SearchOptions options,
                          Replan& result) {
+  if (!options.space.offload) options.space.offload = false;  // what moves to hosts is not modelled
   FORESHARD_ASSIGN(const auto found, search::run_search(after, options));
   result.partial = found.partial;
   if (found.simulated.empty() || !found.simulated.front().fits) {

@@ -51,6 +51,7 @@ bool is_answer(const Error& error) {
 Result<std::optional<Running>> searched(const study::LoadedStudy& study,
                                         search::SearchOptions options) {
   constexpr std::int64_t kMostSimulated = 256;
+  if (!options.space.offload) options.space.offload = false;  // what moves to hosts is not modelled
   for (;; options.simulate *= 4) {
     const auto found = search::run_search(study, options);
     if (!found && !is_answer(found.error())) return found.error();

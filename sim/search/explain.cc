@@ -43,6 +43,7 @@ Simulated listed_of(const Json& json) {
 void read_model(const Json& json, SearchResult& found) {
   found.whole_space = json.at("whole_space").get<bool>();
   found.partial = json.at("partial").get<bool>();
+  found.tried_hosts = json.at("needs_hosts").get<bool>();
   found.certified = json.at("certified").get<bool>();
   found.slower = json.at("slower_by_estimate").get<std::int64_t>();
   found.provably_slower = json.at("slower_by_bound").get<std::int64_t>();

@@ -1,6 +1,8 @@
 #include "sim/search/offload.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "strategies/parallelism/layers.h"
 
@@ -17,33 +19,70 @@ constexpr Kept kWays[] = {{OptimizerOffload::kNone, false},
                           {OptimizerOffload::kCpu, false},
                           {OptimizerOffload::kCpu, true}};
 
+std::int64_t most_layers(const Strategy& strategy, const Model& model) {
+  const auto layers = layers_of_stages(strategy, model.layers);
+  return *std::ranges::max_element(layers);
+}
+
+// Whether strategies fit, with so much left.
+class Room {
+ public:
+  Room(const Model& model, std::int64_t devices, Estimator& estimator, double left)
+      : model_(model), devices_(devices), estimator_(estimator), left_(left) {}
+
+  bool allows(const Strategy& one) const { return faults_in(one, model_, devices_).empty(); }
+  bool holds(const Strategy& one) const {
+    if (!allows(one)) return false;
+    const auto memory = estimator_.memory(one);
+    return memory && memory->peak * (1 + left_) <= memory->memory;
+  }
+
+ private:
+  const Model& model_;
+  std::int64_t devices_;
+  Estimator& estimator_;
+  double left_;
+};
+
+Strategy kept(const Strategy& strategy, const Kept& way) {
+  Strategy one = strategy;
+  one.offload_optimizer = way.optimizer;
+  one.offload_parameters = way.parameters;
+  return one;
+}
+
 }  // namespace
 
-std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& model,
-                                     std::int64_t devices, Estimator& estimator) {
-  const auto fits = [&](const Strategy& one) {
-    if (!faults_in(one, model, devices).empty()) return false;
-    const auto memory = estimator.memory(one);
-    return memory && memory->peak <= memory->memory;
+bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t devices,
+                     Estimator& estimator, double left) {
+  const Room room(model, devices, estimator, left);
+  const auto fits = [&](const Kept& way) {
+    Strategy one = kept(strategy, way);
+    if (room.holds(one)) return true;
+    one.offload_activation_layers = most_layers(one, model);
+    return room.holds(one);
   };
+  return std::any_of(std::rbegin(kWays), std::rend(kWays), fits);  // most likely the last fits
+}
+
+std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& model,
+                                     std::int64_t devices, Estimator& estimator, double left) {
+  const Room room(model, devices, estimator, left);
   std::vector<Strategy> found;
   for (const Kept& way : kWays) {
-    Strategy one = strategy;
-    one.offload_optimizer = way.optimizer;
-    one.offload_parameters = way.parameters;
-    if (!faults_in(one, model, devices).empty()) continue;
-    if (fits(one)) {
+    Strategy one = kept(strategy, way);
+    if (!room.allows(one)) continue;
+    if (room.holds(one)) {
       found.push_back(one);
       continue;
     }
     std::int64_t least = 0;  // which does not fit
-    const auto layers = layers_of_stages(one, model.layers);
-    std::int64_t most = *std::ranges::max_element(layers);
+    std::int64_t most = most_layers(one, model);
     one.offload_activation_layers = most;
-    if (!fits(one)) continue;
+    if (!room.holds(one)) continue;
     while (least + 1 < most) {
       one.offload_activation_layers = (least + most) / 2;
-      (fits(one) ? most : least) = one.offload_activation_layers;
+      (room.holds(one) ? most : least) = one.offload_activation_layers;
     }
     one.offload_activation_layers = most;
     found.push_back(std::move(one));

@@ -18,8 +18,13 @@ namespace foreshard::search {
 /// Not tried: other numbers of layers; activations on the host where the backward pass runs in two
 /// parts (strategies/parallelism/strategy.h says what is not modelled).
 /// \param devices  that ranks may run on.
+/// \param left  the part of its need that shall be left of the memory.
 /// \pre `strategy` offloads nothing and has no faults on them.
 std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& model,
-                                     std::int64_t devices, Estimator& estimator);
+                                     std::int64_t devices, Estimator& estimator, double left = 0);
+
+/// Whether least_offloads() finds any.
+bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t devices,
+                     Estimator& estimator, double left = 0);
 
 }  // namespace foreshard::search

@@ -160,6 +160,14 @@ std::string front_text(const SearchResult& result) {
          text;
 }
 
+std::string hosts_text(const SearchResult& result) {
+  if (!result.tried_hosts) return {};
+  if (result.no_hosts.empty())
+    return "With optimizer states and activations on hosts nothing fits either.\n";
+  return fmt::format("Whether it would with optimizer states on hosts is not known: {}.\n",
+                     result.no_hosts);
+}
+
 std::string nothing_fits_text(const SearchResult& result) {
   if (result.partial && result.simulated.empty())
     return "\nThe time was over before a strategy that fits was found: give --budget more.\n";
@@ -178,10 +186,10 @@ std::string nothing_fits_text(const SearchResult& result) {
                     " that misses least needs {} on stage {}, {} more than the {} that a "
                     "device there has for it:\n"
                     "  {}\n"
-                    "Devices with {}, or more of them, would do; so would a shorter sequence.\n",
+                    "Devices with {}, or more of them, would do; so would a shorter sequence.\n{}",
                     format(needs.peak), needs.stage, format(needs.peak - needs.memory),
                     format(needs.memory), in_words(result.nearest->strategy),
-                    format(needs.peak + reserve_of(result.nearest->strategy)));
+                    format(needs.peak + reserve_of(result.nearest->strategy)), hosts_text(result));
 }
 
 }  // namespace
@@ -298,6 +306,10 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
       fmt::format("{} on {}, batch of {}, {}\n\n", study.model.name, study.cluster.name,
                   grouped(study.strategy.global_batch), study.strategy.framework->name);
   text += counts_text(result);
+  if (result.needs_hosts())
+    text +=
+        "\nNothing fits without the memory of hosts. As little is there as makes a strategy fit; "
+        "whether\nhosts have so much is not looked at.\n";
   const auto best = top_of(result, top);
   if (!best.empty()) {
     text += fmt::format("\n  {:>2}  {:>9} {:>9} {:>9}  {}\n", "", "step", "TFLOP/s", "headroom",
@@ -350,6 +362,7 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
                {"first_beats_second", nullptr},
                {"robustness", nullptr},
                {"why_not", nullptr},
+               {"needs_hosts", result.needs_hosts()},
                {"partial", result.partial},
                {"nearest", nullptr},
                {"best", Json::array()},

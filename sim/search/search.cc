@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "sim/search/family.h"
+#include "sim/search/internal/listing.h"
+#include "sim/search/internal/on_hosts.h"
 #include "sim/search/internal/peaks.h"
 #include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/race.h"
@@ -30,27 +32,6 @@
 
 namespace foreshard::search {
 namespace {
-
-bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks) {
-  return ranks <= a.size() && ranks <= b.size() &&
-         std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
-}
-
-// What tells strategies of one search apart on the devices of a place.
-using Tried = std::vector<std::set<std::string>>;
-std::string key_of(const Strategy& strategy) {
-  return knobs_of(strategy).dump();
-}
-
-// Whether an earlier place puts the strategy's ranks on the same devices.
-bool is_known(const Strategy& strategy, const std::vector<Place>& places, const Tried& tried) {
-  const study::Pool& own = places[tried.size()].pool;
-  for (std::size_t i = 0; i < tried.size(); ++i)
-    if (same_devices(places[i].pool, own, strategy.devices()) &&
-        tried[i].contains(key_of(strategy)))
-      return true;
-  return false;
-}
 
 // Of the candidates that recompute like that, the best estimates.
 std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candidates) {
@@ -74,34 +55,6 @@ std::int64_t blocks_of(const Model& model, const Strategy& strategy) {
   whole.layers_per_stage.clear();
   whole.recompute_layers = 0;
   return std::ssize(layers_of(model, whole).variants) + model.multi_token_prediction + 2;
-}
-
-// All strategies of a place or, where the time is over before, those found by then and the few that
-// the lowest level has.
-Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-                   const SearchSpace& space, const Deadline& deadline) {
-  const auto parts = parts_of(place, cluster);
-  const auto of = [&](const SearchSpace& one, const std::function<bool()>& stop) {
-    return enumerate(one, study.strategy, study.model, place.pool.size(), parts, stop);
-  };
-  Enumeration found = of(space, [&] { return deadline.is_over_for_listing(); });
-  if (found.is_whole || space.level == 0) return found;
-  SearchSpace little = space;
-  little.level = 0;
-  Enumeration few = of(little, {});
-  found.most_devices = std::max(found.most_devices, few.most_devices);
-  for (Strategy& one : few.candidates) {
-    const auto is_same = [&](const Strategy& other) {
-      return other.tensor_parallel == one.tensor_parallel &&
-             other.pipeline_parallel == one.pipeline_parallel &&
-             other.data_parallel == one.data_parallel && other.micro_batch == one.micro_batch &&
-             knobs_of(other) == knobs_of(one);
-    };
-    if (std::ranges::any_of(found.candidates, is_same)) continue;
-    ++found.considered;
-    found.candidates.push_back(std::move(one));
-  }
-  return found;
 }
 
 // The strategies listed for a place that may fit, and what is made of the best of them.
@@ -130,7 +83,7 @@ Result<std::vector<Candidate>> ranked_of(const study::LoadedStudy& study,
     add_counts(fewest.counts(), result);
     std::ranges::move(fewest.candidates(), std::back_inserter(own));
   }
-  if (!study.strategy.offloads() && space.offload) {
+  if (!study.strategy.offloads() && space.offload.value_or(false)) {
     Ranking offloaded(study, cluster, place, forms);
     offloaded.add_least_offloads(listed, deadline);
     add_counts(offloaded.counts(), result);
@@ -144,7 +97,7 @@ constexpr std::int64_t kFirst = 1;
 
 // Whether strategies stand for families: everything that can be recomputed is tried.
 bool has_families(const study::LoadedStudy& study, const SearchSpace& space) {
-  return space.level == kEverything && space.recompute.empty() && !space.offload &&
+  return space.level == kEverything && space.recompute.empty() && !space.offload.value_or(false) &&
          study.strategy.offload_activation_layers == 0;
 }
 
@@ -248,6 +201,7 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
   SearchSpace space = options.space;
   if (families) space.recompute = {Recompute::kNone};
   const auto forms = std::make_shared<SharedForms>();
+  const auto stop = [&] { return deadline.is_over_for_listing(); };
   Ranked all;
   Tried tried;
   for (const Place& place : places) {
@@ -256,20 +210,16 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
       result.partial = true;
       break;
     }
-    auto found = listed(study, cluster, place, space, deadline);
+    auto found = listed(study, cluster, place, space, stop);
     if (!found.is_whole) {
       result.whole_space = false;
       result.partial = true;
     }
-    const auto forget_known = [&](Enumeration& of) {
-      std::erase_if(of.candidates,
-                    [&](const Strategy& one) { return is_known(one, places, tried); });
-    };
     if (tried.empty()) {
       result.misfits = std::move(found.misfits);
       result.considered = found.considered;
     } else {
-      forget_known(found);
+      forget_known(found, places, tried);
       result.considered += std::ssize(found.candidates);
     }
     result.most_devices = std::max(result.most_devices, found.most_devices);
@@ -278,8 +228,8 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
     if (families) {
       SearchSpace below = options.space;
       below.level = kFirst;
-      few = listed(study, cluster, place, below, deadline);
-      forget_known(few);
+      few = listed(study, cluster, place, below, stop);
+      forget_known(few, places, tried);
       FORESHARD_ASSIGN(own, families_of(study, cluster, place, forms, found.candidates,
                                         few.candidates, options, deadline, all.unlisted, result));
     } else {
@@ -306,7 +256,7 @@ double SearchResult::gap() const {
 }
 
 std::int64_t SearchResult::overlapping() const {
-  if (simulated.empty() || !simulated.front().fits) return 0;
+  if (!has_answer()) return 0;
   return std::count_if(simulated.begin() + 1, simulated.end(), [&](const Simulated& one) {
     return one.fits && one.low <= simulated.front().high;
   });
@@ -377,6 +327,7 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
                       .time_limit = deadline.left(),
                       .stop = options.stop};
   FORESHARD_ASSIGN(alone.space, narrowed(options.space, options.why_not));
+  if (!alone.space.offload && !whole.needs_hosts()) alone.space.offload = false;
   const auto found = run_search(study, alone);
   if (!found) {
     why.cause = Cause::kSizes;
@@ -387,9 +338,8 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
                       study.model.heads, study.model.layers, study.pool.size());
     return why;
   }
-  const bool has_answer = !found->simulated.empty() && found->simulated.front().fits;
-  if (!has_answer && found->partial) return why;
-  if (!has_answer) {
+  if (!found->has_answer() && found->partial) return why;
+  if (!found->has_answer()) {
     why.cause = found->nearest ? Cause::kMemory : Cause::kRoute;
     why.message = found->nearest ? missing_text(*found->nearest) : found->no_route;
     if (found->nearest)
@@ -410,7 +360,7 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
                               in_words(best.strategy));
     return why;
   }
-  if (whole.simulated.empty() || !whole.simulated.front().fits) {
+  if (!whole.has_answer()) {
     why.cause = Cause::kNothing;
     why.message = fmt::format("{} fits: {}", in_words(best.strategy), format(best.step));
     return why;
@@ -493,7 +443,13 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   FORESHARD_ASSIGN(const auto found, ranked(study, cluster, places, options, deadline, result));
   const std::vector<Candidate>& candidates = found.candidates;
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
-  race(study, cluster, options, candidates, found.unlisted, deadline, simulations, result);
+  const auto left =
+      race(study, cluster, options, candidates, found.unlisted, deadline, simulations, result);
+  if (!result.partial && !options.space.offload && !study.strategy.offloads()) {
+    Unlisted others = found.unlisted;
+    others.add({.near = left});
+    race_on_hosts(study, cluster, places, options, others, deadline, simulations, result);
+  }
   if (!result.partial) {
     FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result));
   }

@@ -109,11 +109,17 @@ struct SearchResult {
   std::optional<Seconds> best_bound;
   /// Within the model, no candidate of the space can be faster than the best simulated one.
   bool certified = false;
-  bool partial = false;            ///< The time limit came first, or somebody stopped it.
+  /// Nothing fits without the memory of hosts, which was tried unasked (SearchSpace::offload).
+  bool tried_hosts = false;
+  std::string no_hosts;  ///< Where the cluster does not tell enough of its hosts: what it lacks.
+  bool partial = false;  ///< The time limit came first, or somebody stopped it.
   std::optional<Nearest> nearest;  ///< Where nothing fits.
   std::optional<WhyNot> why_not;   ///< Of SearchOptions::why_not.
   Robustness robustness;           ///< Of the first kContenders that fit.
 
+  bool has_answer() const { return !simulated.empty() && simulated.front().fits; }
+  /// What fits does so by memory of hosts that nobody asked for.
+  bool needs_hosts() const { return tried_hosts && has_answer(); }
   /// Those that fit whose interval overlaps that of the best one, which is not counted.
   std::int64_t overlapping() const;
   /// How much faster than the best simulated one an unsimulated candidate could be at most, as a

@@ -460,7 +460,8 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
                     "Whether devices may be left over where the sizes do not divide.")
           .optional("offload", &SearchSpace::offload,
                     "Whether the fastest strategies that need too much memory are tried with the "
-                    "least on their hosts that makes them fit. The memory of hosts is not counted.")
+                    "least on their hosts that makes them fit (default: where nothing fits "
+                    "without). The memory of hosts is not counted.")
           .check("tensor_parallel", sizes(&SearchSpace::tensor_parallel))
           .check("pipeline_parallel", sizes(&SearchSpace::pipeline_parallel))
           .check("data_parallel", sizes(&SearchSpace::data_parallel))

@@ -61,9 +61,9 @@ struct SearchSpace {
   /// Mesh axes, the one whose ranks are nearest to each other first.
   std::vector<std::vector<std::string>> rank_order = {};
   /// Whether what does not fit is tried with optimizer states, parameters and activations on the
-  /// hosts (offload.h), whose memory is not counted. Where `base` offloads, all that is tried does
-  /// so too, and nothing more is.
-  bool offload = false;
+  /// hosts (offload.h), whose memory is not counted. Empty: where nothing fits without. Where
+  /// `base` offloads, all that is tried does so too, and nothing more is.
+  std::optional<bool> offload = {};
   bool idle = true;  ///< Whether devices may be left over where the sizes do not divide.
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);

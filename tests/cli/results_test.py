@@ -132,9 +132,13 @@ class Results(unittest.TestCase):
     def test_search(self):
         space = ("search", SMALL, "--format", "json", "--top", "2", "--simulate", "2",
                  "--certify", "0", "--why-not", "mb1")
-        self.hold("foreshard.search/1", result(*space),
-                  result(*space, "--set", "model.layers=960", codes=(0, 3)),
-                  result(*space, "--set", "strategy.offload_optimizer=cpu"))
+        with tempfile.TemporaryDirectory() as folder:
+            devices_alone = pathlib.Path(folder) / "space.yaml"
+            devices_alone.write_text("offload: false\n")
+            self.hold("foreshard.search/1", result(*space),
+                      result(*space, "--set", "model.layers=960", "--space", devices_alone,
+                             codes=(0, 3)),
+                      result(*space, "--set", "strategy.offload_optimizer=cpu"))
 
     def test_explanation(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -79,6 +79,13 @@ class Race {
     judge();
   }
 
+  std::vector<Seconds> bounds_of_waiting() const {
+    std::vector<Seconds> bounds;
+    bounds.reserve(waiting_.size());
+    for (const std::size_t i : waiting_) bounds.push_back(candidates_[i].estimate.bound);
+    return bounds;
+  }
+
  private:
   // Puts the `most` of those waiting that have the least before the others, in order.
   template <class Key>
@@ -318,10 +325,13 @@ bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest) 
   return !nearest || missing(estimate) < missing(nearest->estimate);
 }
 
-void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
-          const std::vector<Candidate>& candidates, const Unlisted& unlisted,
-          const Deadline& deadline, Simulations& simulations, SearchResult& result) {
-  Race(study, cluster, options, candidates, unlisted, deadline, simulations, result).run();
+std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cluster,
+                          const SearchOptions& options, const std::vector<Candidate>& candidates,
+                          const Unlisted& unlisted, const Deadline& deadline,
+                          Simulations& simulations, SearchResult& result) {
+  Race race(study, cluster, options, candidates, unlisted, deadline, simulations, result);
+  race.run();
+  return race.bounds_of_waiting();
 }
 
 }  // namespace foreshard::search

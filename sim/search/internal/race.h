@@ -71,8 +71,10 @@ class Simulations;
 
 /// Simulates some of `candidates`, which are in the order of their estimates, and says so in
 /// `result`.
-void race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
-          const std::vector<Candidate>& candidates, const Unlisted& unlisted,
-          const Deadline& deadline, Simulations& simulations, SearchResult& result);
+/// \return the lower bounds of those that were not simulated.
+std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cluster,
+                          const SearchOptions& options, const std::vector<Candidate>& candidates,
+                          const Unlisted& unlisted, const Deadline& deadline,
+                          Simulations& simulations, SearchResult& result);
 
 }  // namespace foreshard::search

@@ -13,7 +13,7 @@ double memory_error(const Strategy& strategy, const Model& model) {
   const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
                         strategy.context_parallel == 1 && !strategy.offloads() &&
                         !strategy.framework->shards.fp32;
-  return is_exact ? kRounding : 0.025;
+  return is_exact ? kRounding : kMemoryError;
 }
 
 Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
@@ -112,20 +112,22 @@ void Ranking::add_least_recomputation(const Strategy& full) {
   add_one(one);
 }
 
-void Ranking::add_least_offloads(const std::vector<Strategy>& strategies,
-                                 const Deadline& deadline) {
+void Ranking::add_least_offloads(const std::vector<Strategy>& strategies, const Deadline& deadline,
+                                 double left) {
   constexpr std::size_t kMost = 24;
   std::vector<std::pair<Seconds, const Strategy*>> large;
   for (const Strategy& one : strategies) {
     if (deadline.is_over_for_estimates()) break;
     const auto memory = estimator_.memory(one);
-    if (!memory || memory->peak <= memory->memory) continue;
+    if (!memory || memory->peak * (1 + left) <= memory->memory) continue;
+    if (!fits_with_hosts(one, model_, place_.pool.size(), estimator_, left)) continue;
     if (const auto estimate = estimator_.rank(one)) large.emplace_back(estimate->step, &one);
   }
   std::ranges::stable_sort(large, {}, &std::pair<Seconds, const Strategy*>::first);
   if (large.size() > kMost) large.resize(kMost);
   for (const auto& [step, one] : large) {
-    for (const Strategy& offloaded : least_offloads(*one, model_, place_.pool.size(), estimator_)) {
+    for (const Strategy& offloaded :
+         least_offloads(*one, model_, place_.pool.size(), estimator_, left)) {
       ++counts_.considered;
       add_one(offloaded);
     }

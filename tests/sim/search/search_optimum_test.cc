@@ -1,13 +1,17 @@
 // The search against simulating its whole space, on clusters whose devices and links differ.
 #include <algorithm>
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "tests/base/temporary_folder.h"
 
 #include "sim/search/cuts.h"
+#include "sim/search/internal/on_hosts.h"
+#include "sim/search/internal/ranking.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"
@@ -186,13 +190,14 @@ TEST(Search, OffloadsTheLeastThatFits) {
                     .zero_stage = {1},
                     .recompute = {Recompute::kNone}};
   space.uneven = false;
-  const SearchOptions options{.space = space, .certify = 1000, .front = 0};
+  SearchOptions options{.space = space, .certify = 1000, .front = 0};
+  options.space.offload = false;
   const auto without = run_search(study, options);
   ASSERT_TRUE(without) << without.error().message;
-  EXPECT_TRUE(without->simulated.empty() || !without->simulated.front().fits);
-  SearchOptions with = options;
-  with.space.offload = true;
-  const auto found = run_search(study, with);
+  EXPECT_FALSE(without->has_answer());
+  EXPECT_FALSE(without->tried_hosts);
+  options.space.offload = true;
+  const auto found = run_search(study, options);
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_FALSE(found->simulated.empty());
   const Simulated& best = found->simulated.front();
@@ -220,6 +225,118 @@ TEST(Search, OffloadsTheLeastThatFits) {
   }
   ASSERT_TRUE(least);
   EXPECT_DOUBLE_EQ(best.step / 1_s, *least / 1_s) << in_words(best.strategy);
+
+  options.space.offload = {};  // unasked, it finds the same, and says why
+  const auto unasked = run_search(study, options);
+  ASSERT_TRUE(unasked) << unasked.error().message;
+  EXPECT_TRUE(unasked->needs_hosts());
+  EXPECT_FALSE(found->needs_hosts());
+  EXPECT_TRUE(unasked->certified);
+  EXPECT_EQ(unasked->simulated.front().step, best.step);
+  EXPECT_EQ(knobs_of(unasked->simulated.front().strategy), knobs_of(best.strategy));
+  EXPECT_THAT(search_text(study, *unasked, 1),
+              testing::HasSubstr("Nothing fits without the memory of hosts."));
+  EXPECT_THAT(search_json(study, *unasked, 1), testing::HasSubstr("\"needs_hosts\": true"));
+  std::int64_t misfits = 0;
+  for (const auto& [key, count] : unasked->misfits) misfits += count;
+  EXPECT_EQ(unasked->considered,
+            misfits + unasked->too_large + unasked->slower + std::ssize(unasked->simulated));
+}
+
+// At every level, of families too; on hosts that do not say how fast their memory is, nothing is
+// known.
+TEST(Search, OffloadsUnaskedWhereNothingElseFits) {
+  constexpr const char* kStrategy = "{global_batch: 8, framework: megatron-lm}";
+  const study::LoadedStudy study = study_of(kHost40, kTight, kStrategy);
+  SearchOptions options{.simulate = 4, .certify = 0, .front = 0};
+  for (options.space.level = 0; options.space.level <= kEverything; ++options.space.level) {
+    const auto found = run_search(study, options);
+    ASSERT_TRUE(found) << found.error().message;
+    ASSERT_TRUE(found->needs_hosts()) << options.space.level;
+    EXPECT_TRUE(found->simulated.front().strategy.offloads());
+    EXPECT_FALSE(found->nearest);
+  }
+  options.space.level = 1;
+  const study::LoadedStudy silent =
+      study_of("{name: silent, node: " + std::string(kNode40) + "}", kTight, kStrategy);
+  const auto unknown = run_search(silent, options);
+  ASSERT_TRUE(unknown) << unknown.error().message;
+  EXPECT_FALSE(unknown->has_answer());
+  EXPECT_TRUE(unknown->nearest);
+  EXPECT_EQ(unknown->unroutable, 0);
+  const std::string text = search_text(silent, *unknown, 1);
+  EXPECT_THAT(text, testing::HasSubstr("Nothing fits. The one that misses least needs"));
+  EXPECT_THAT(text, testing::HasSubstr("is not known: work on the CPU beside node0/gpu0"));
+}
+
+// Where something fits, nothing more is looked at; where nothing does even so (a layer takes 400
+// GB), that is said.
+TEST(Search, OffloadsNothingUnaskedElsewhere) {
+  constexpr const char* kStrategy = "{global_batch: 8, framework: megatron-lm}";
+  SearchOptions options{.simulate = 4, .certify = 0, .front = 0};
+  options.space.level = 1;
+  const study::LoadedStudy fits = study_of(kHost40, kFits, kStrategy);
+  const auto found = run_search(fits, options);
+  SearchOptions never = options;
+  never.space.offload = false;
+  const auto without = run_search(fits, never);
+  ASSERT_TRUE(found && without);
+  EXPECT_FALSE(found->tried_hosts);
+  EXPECT_EQ(found->considered, without->considered);
+  EXPECT_EQ(search_csv(*found, 10), search_csv(*without, 10));
+
+  const study::LoadedStudy huge = study_of(
+      kHost40,
+      "{name: huge, layers: 8, hidden: 131072, heads: 1024, vocabulary: 51200, sequence: 2048}",
+      kStrategy);
+  const auto nothing = run_search(huge, options);
+  ASSERT_TRUE(nothing) << nothing.error().message;
+  EXPECT_TRUE(nothing->tried_hosts);
+  EXPECT_FALSE(nothing->needs_hosts());
+  EXPECT_TRUE(nothing->nearest);
+  EXPECT_THAT(search_text(huge, *nothing, 1), testing::HasSubstr("on hosts nothing fits either"));
+}
+
+// Devices with a hundredth more memory than the only strategy needs, of which a simulation is said
+// to have needed more than there is: its estimate is not trusted to the last byte.
+TEST(Search, OffloadsMoreWhereSimulationsNeedMoreThanEstimates) {
+  const auto study_with = [](const std::string& memory) {
+    return study_of(
+        "{name: one, node: {device: {extends: A100-SXM-40GB, name: cut, memory: {value: " + memory +
+            ", source: a test, evidence: user}}, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: "
+            "{count: 1, bandwidth: 200 Gbit/s}, cpu: {memory_bandwidth: 204.8 GB/s}}}",
+        kFits, "{global_batch: 8, framework: megatron-lm}");
+  };
+  SearchOptions options{.simulate = 4, .certify = 0, .front = 0};
+  options.space = {.tensor_parallel = {2},
+                   .pipeline_parallel = {2},
+                   .micro_batch = {2},
+                   .virtual_stages = {1},
+                   .zero_stage = {0},
+                   .recompute = {Recompute::kNone}};
+  options.space.uneven = false;
+  const auto roomy = run_search(study_with("40 GiB"), options);
+  ASSERT_TRUE(roomy) << roomy.error().message;
+  ASSERT_EQ(roomy->simulated.size(), 1U);
+  const Simulated& only = roomy->simulated.front();
+  const Bytes memory = 1.01 * only.peak + reserve_of(only.strategy);
+  const auto study = study_with(std::to_string(std::llround(memory / 1_B)) + " B");
+  const auto found = run_search(study, options);
+  ASSERT_TRUE(found && found->has_answer());
+  EXPECT_FALSE(found->tried_hosts);
+
+  SearchResult result = *found;
+  result.simulated.front().fits = false;
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto places = places_of(study, *cluster);
+  ASSERT_TRUE(places) << places.error().message;
+  race_on_hosts(study, *cluster, *places, options, {}, Deadline(options), result);
+  ASSERT_TRUE(result.needs_hosts());
+  const Simulated& best = result.simulated.front();
+  EXPECT_TRUE(best.strategy.offloads());
+  EXPECT_LE(best.estimate.peak * (1 + kMemoryError), best.estimate.memory);
+  EXPECT_FALSE(result.simulated.back().strategy.offloads());
 }
 
 // A study that offloads is searched as it is.
@@ -327,6 +444,7 @@ TEST(Search, NamesAMissingRouteBeforeMissingMemory) {
   space.zero_stage = {0};
   space.recompute = {Recompute::kNone};
   space.micro_batch = {8};
+  space.offload = false;
   const auto found = run_search(study, {.space = space});
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_GT(found->unroutable, 0);

@@ -341,7 +341,7 @@ TEST(Search, SaysTheSameWithAnyNumberOfThreads) {
 
 TEST(Search, TellsHowFarTheNearestIsFromFitting) {
   const study::LoadedStudy study = study_of(kBox, "megatron-lm", kHuge);
-  const auto result = run_search(study, {});
+  const auto result = run_search(study, {.space = {.offload = false}});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(result->simulated.empty());
   ASSERT_TRUE(result->nearest);

@@ -246,7 +246,8 @@ TEST(RunSweep, FindsWhatTheSearchFinds) {
 TEST(RunSweep, TellsTheClosestWhereNothingFits) {
   const TemporaryFolder folder;
   const std::string huge = "set: {model.hidden: 32768, model.layers: 96}\n";
-  for (const std::string search : {"", "search: {space: {level: 1}, simulate: 1, certify: 0}\n"}) {
+  for (const std::string search :
+       {"", "search: {space: {level: 1, offload: false}, simulate: 1, certify: 0}\n"}) {
     const sweep::Setup setup = setup_of(
         folder, huge + "axes: [{key: strategy.global_batch, values: [16, 32]}]\n" + search);
     const Results results = run(setup).results;
