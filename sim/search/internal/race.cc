@@ -54,20 +54,20 @@ class Race {
   void run() {
     if (deadline_.is_over()) return simulate_one();
     // In rounds of a fixed size: what is simulated does not depend on the number of threads.
-    constexpr std::size_t kRound = 4;
-    const auto rounds = [&](std::int64_t all, auto next) {
-      auto left = static_cast<std::size_t>(std::max<std::int64_t>(all, 0));
-      while (left > 0 && !result_.partial) {
-        const std::size_t done = next(std::min(kRound, left));
+    const auto rounds = [&](std::int64_t all, std::int64_t of, auto next) {
+      while (all > 0 && !result_.partial) {
+        const std::size_t done = next(static_cast<std::size_t>(std::min(of, all)));
         if (done == 0) break;
-        left -= done;
+        all -= static_cast<std::int64_t>(done);
       }
     };
-    rounds(std::max<std::int64_t>(options_.simulate, 1), [&](std::size_t most) {
+    const std::int64_t first = std::max<std::int64_t>(options_.simulate, 1);
+    rounds(first, (first + 1) / 2, [&](std::size_t most) {
       expected_to_front(most);
       return simulate(most);
     });
-    rounds(options_.certify, [&](std::size_t most) {
+    constexpr std::int64_t kRound = 4;
+    rounds(options_.certify, kRound, [&](std::size_t most) {
       if (best_)  // until one fits, by estimate
         to_front(most, [&](std::size_t i) { return candidates_[i].estimate.bound; });
       else

@@ -1,11 +1,12 @@
 /// \file
 /// Which of the candidates of a search are simulated, in what order, and what that shows.
 ///
-/// The best estimates come first, each as much longer as those simulated before were found to be
-/// that divide their devices alike. Then, until the winner is certain, those whose lower bound is
-/// below its time, the lowest bounds first, in rounds of a fixed size: what is simulated does not
-/// depend on the number of threads. Where strategies may win that are not listed, one round. Then
-/// some of the Pareto front of time, memory and money that the estimates make.
+/// The best estimates come first: half of them the best of each kind of strategies, which divide
+/// their devices alike; the other half the best by what those of their kind took beside their
+/// estimates. Then, until the winner is certain, those whose lower bound is below its time, the
+/// lowest bounds first, in rounds of a fixed size: what is simulated does not depend on the number
+/// of threads. Where strategies may win that are not listed, one round. Then some of the Pareto
+/// front of time, memory and money that the estimates make.
 #pragma once
 
 #include <algorithm>

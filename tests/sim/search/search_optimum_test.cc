@@ -12,6 +12,7 @@
 #include "sim/search/cuts.h"
 #include "sim/search/internal/on_hosts.h"
 #include "sim/search/internal/ranking.h"
+#include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"
@@ -331,7 +332,9 @@ TEST(Search, OffloadsMoreWhereSimulationsNeedMoreThanEstimates) {
   ASSERT_TRUE(cluster) << cluster.error().message;
   const auto places = places_of(study, *cluster);
   ASSERT_TRUE(places) << places.error().message;
-  race_on_hosts(study, *cluster, *places, options, {}, Deadline(options), result);
+  const Deadline deadline(options);
+  Simulations simulations(study, options, deadline);
+  race_on_hosts(study, *cluster, *places, options, {}, deadline, simulations, result);
   ASSERT_TRUE(result.needs_hosts());
   const Simulated& best = result.simulated.front();
   EXPECT_TRUE(best.strategy.offloads());
