@@ -120,7 +120,7 @@ Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
   for (const Candidate& one : known)
     if (one.estimate.peak <= one.estimate.memory && (!best || one.estimate.step < *best))
       best = one.estimate.step;
-  constexpr std::int64_t kLeastKept = 256;
+  constexpr std::int64_t kLeastKept = 1024;
   const std::int64_t most =
       std::max(kLeastKept, options.simulate + options.certify + options.front);
   const auto ways = ways_to_recompute(study.model, study.strategy);
