@@ -37,7 +37,8 @@ class Search final : public Command {
                        "Of a graph: rules to try beside the library's (schema: rules).");
     declaration.count("--level", level_, 0, "How much to try: 0 (little) to 3 (everything).");
     declaration.count("--top", top_, 1, "Number of strategies to list.");
-    declaration.count("--simulate", simulate_, 1, "Number of the best estimates to simulate.");
+    declaration.count("--simulate", simulate_, 1,
+                      "Number of strategies to simulate first, the best by estimate.");
     declaration.count("--certify", certify_, 0,
                       "Most further simulations, of strategies that might still be faster.");
     declaration.count("--front", front_, 0,
@@ -55,7 +56,9 @@ class Search final : public Command {
   }
 
   Result<ExitCode> run(const Environment& environment) override {
-    FORESHARD_ASSIGN(const team::Team team, team::team_of(net::environment(), output_));
+    // An environment that names no rank of its own is that of a shell, not of a launcher.
+    const auto of_launcher = team::team_of(net::environment(), output_);
+    const team::Team team = of_launcher ? *of_launcher : team::Team{};
     FORESHARD_ASSIGN(const auto study, study_.load(environment, false));
     for (const std::string& option : declaration_->given())
       if (option == "--why-not" && why_not_.empty())
@@ -107,8 +110,10 @@ class Search final : public Command {
   Result<ExitCode> helped(const study::LoadedStudy& study, const team::Team& team) const {
     const std::string rank = fmt::format("rank {} of {} ({})", team.identity.rank,
                                          team.identity.ranks, team.identity.source);
-    if (study.graph)
-      return fail(rank + " has no part in the search of a graph", "start it without a launcher");
+    if (study.graph) {
+      note(rank + " has no part in the search of a graph");
+      return kDone;
+    }
     if (output_.empty() || output_ == "-")
       return fail(rank + " does not know where rank 0 is", "give -o FILE: ranks meet beside it");
     const auto given = declaration_->given();

@@ -187,6 +187,7 @@ SearchResult search(const Study& study, const SearchOptions& options, const char
   search::SearchOptions how;
   how.space = space_of(options.space, options_of({}, study.catalogue, package));
   if (options.level) how.space.level = *options.level;
+  if (!how.space.offload) how.space.offload = false;  // a result does not say that it needs hosts
   how.simulate = options.simulate;
   how.certify = options.certify;
   how.threads = options.threads;

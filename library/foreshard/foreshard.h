@@ -169,7 +169,7 @@ struct SearchResult {
   /// simulated.
   std::vector<Candidate> best;
   std::int64_t considered = 0;
-  /// By its lower bound, no other strategy of the space is simulated as faster than the first.
+  /// By its lower bound, no other strategy that was considered is simulated as faster.
   bool certified = false;
   /// How much faster another could be at most, as a part of the first one's time.
   double gap = 0;

@@ -139,7 +139,7 @@ std::string sureness_text(const ReadResult& result) {
   std::string text;
   if (result.is_of_model())
     text += found.certified
-                ? "Certified within the model: no other strategy of the space is simulated as "
+                ? "Certified within the model: no other strategy considered is simulated as "
                   "faster.\n"
                 : fmt::format(
                       "Not certified: an unsimulated strategy could be up to {:.1f} % faster.\n",
@@ -212,7 +212,7 @@ std::string explanation_text(const ReadResult& result, const std::optional<WhyNo
     text += terms_text(first, second);
     if (second != nullptr)
       text += fmt::format("\nThe second is {}.\n", difference_text(first, *second));
-    text += dominance_text(first) + sureness_text(result);
+    text += dominance_text(first) + needs_hosts_text(found) + sureness_text(result);
   }
   if (why_not) text += why_not_text(*why_not);
   return text;

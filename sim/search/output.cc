@@ -300,16 +300,20 @@ std::vector<yaml::Override> settings_of(const Simulated& one) {
   return settings;
 }
 
+std::string needs_hosts_text(const SearchResult& result) {
+  return result.needs_hosts()
+             ? "\nNothing fits without the memory of hosts. As little is there as makes a strategy "
+               "fit; whether\nhosts have so much is not looked at.\n"
+             : "";
+}
+
 std::string search_text(const study::LoadedStudy& study, const SearchResult& result,
                         std::int64_t top) {
   std::string text =
       fmt::format("{} on {}, batch of {}, {}\n\n", study.model.name, study.cluster.name,
                   grouped(study.strategy.global_batch), study.strategy.framework->name);
   text += counts_text(result);
-  if (result.needs_hosts())
-    text +=
-        "\nNothing fits without the memory of hosts. As little is there as makes a strategy fit; "
-        "whether\nhosts have so much is not looked at.\n";
+  text += needs_hosts_text(result);
   const auto best = top_of(result, top);
   if (!best.empty()) {
     text += fmt::format("\n  {:>2}  {:>9} {:>9} {:>9}  {}\n", "", "step", "TFLOP/s", "headroom",

@@ -18,6 +18,9 @@
 
 namespace foreshard::search {
 
+/// That the answer keeps some of its memory on hosts, where nothing fits without; else nothing.
+std::string needs_hosts_text(const SearchResult& result);
+
 /// The `top` best strategies, what dominates each, why others lost, and how sure the winner is.
 std::string search_text(const study::LoadedStudy& study, const SearchResult& result,
                         std::int64_t top);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -141,6 +142,19 @@ Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
   return own;
 }
 
+// The latest end of data-parallel ranks of those rates, in micro-batches of the slowest.
+double end_of(const Strategy& strategy, const std::vector<FlopsPerSecond>& rates) {
+  const FlopsPerSecond slowest = std::ranges::min(rates);
+  double end = 0;
+  for (std::size_t rank = 0; rank < rates.size(); ++rank) {
+    const std::int64_t share = strategy.batch_shares.empty()
+                                   ? strategy.micro_batches()
+                                   : strategy.batch_share_of(static_cast<std::int64_t>(rank));
+    end = std::max(end, static_cast<double>(share) * (slowest / rates[rank]));
+  }
+  return end;
+}
+
 // Of those on a place with devices of several speeds the best, with unequal shares of the batch.
 // They have no estimate: each is simulated, and is its own bound.
 void add_shares(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
@@ -151,23 +165,43 @@ void add_shares(const study::LoadedStudy& study, const ClusterView& cluster, con
   constexpr std::size_t kMostDivisions = 2;
   const auto rates = rates_of(place, cluster, study.strategy.precision);
   if (std::ranges::min(rates) == std::ranges::max(rates)) return;
-  std::vector<const Candidate*> equal;
+  // A step of one stage follows the end of its slowest rank; stages may be cut by rates themselves.
+  const auto may_take = [&](const Candidate& one) {
+    if (one.strategy.pipeline_parallel > 1) return one.estimate.step;
+    const auto of_ranks = rates_of_data_ranks(one.strategy, rates);
+    const auto sum = std::accumulate(of_ranks.begin(), of_ranks.end(), FlopsPerSecond{});
+    const auto ranks = static_cast<double>(of_ranks.size());
+    return (ranks * std::ranges::min(of_ranks) / sum) * one.estimate.step;
+  };
+  std::vector<std::pair<Seconds, const Candidate*>> equal;
   for (const Candidate& one : own)
-    if (one.strategy.data_parallel > 1) equal.push_back(&one);
-  std::ranges::stable_sort(equal, {}, [](const Candidate* one) { return one->estimate.step; });
+    if (one.strategy.data_parallel > 1) equal.emplace_back(may_take(one), &one);
+  std::ranges::stable_sort(equal, {}, &std::pair<Seconds, const Candidate*>::first);
   if (equal.size() > kMostLookedAt) equal.resize(kMostLookedAt);
+  struct Divided {
+    Seconds step;
+    const Candidate* base;
+    std::vector<Strategy> strategies;
+  };
+  std::vector<Divided> all;
+  for (const auto& [least, base] : equal) {
+    const auto of_ranks = rates_of_data_ranks(base->strategy, rates);
+    auto strategies =
+        with_batch_shares(base->strategy, study.model, of_ranks, place.pool.size(), kMostDivisions);
+    if (strategies.empty()) continue;
+    const double end = base->strategy.pipeline_parallel > 1 ? 1
+                                                            : end_of(strategies.front(), of_ranks) /
+                                                                  end_of(base->strategy, of_ranks);
+    all.push_back({end * base->estimate.step, base, std::move(strategies)});
+  }
+  std::ranges::stable_sort(all, {}, &Divided::step);
+  if (all.size() > kMostDivided) all.resize(kMostDivided);
   std::vector<Candidate> unequal;
-  std::size_t divided = 0;
-  for (const Candidate* base : equal) {
-    if (divided == kMostDivided) break;
+  for (const auto& [step, base, strategies] : all) {
     if (deadline.is_over_for_estimates()) {
       result.partial = true;
       break;
     }
-    const auto strategies =
-        with_batch_shares(base->strategy, study.model, rates_of_data_ranks(base->strategy, rates),
-                          place.pool.size(), kMostDivisions);
-    divided += strategies.empty() ? 0 : 1;
     for (const Strategy& one : strategies) {
       ++result.considered;
       Candidate candidate{one, base->estimate, base->place, base->order};

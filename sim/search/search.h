@@ -108,7 +108,8 @@ struct SearchResult {
   double highest_ratio = 0;
   /// The least lower bound of what was not simulated; nothing if all was.
   std::optional<Seconds> best_bound;
-  /// Within the model, no candidate of the space can be faster than the best simulated one.
+  /// Within the model, none of those considered can be faster than the best simulated one. Of
+  /// unequal shares of the batch, and of what hosts may hold, a few are considered.
   bool certified = false;
   /// Nothing fits without the memory of hosts, which was tried unasked (SearchSpace::offload).
   bool tried_hosts = false;

@@ -243,7 +243,9 @@ Result<Outcome> searched(const Setup& setup, std::int64_t index, const study::Lo
   const PointSearch& wanted = *setup.sweep.sweep.search;
   Outcome outcome = named(study);
   outcome.strategy.clear();
-  const auto result = search::run_search(study, {.space = *wanted.space,
+  search::SearchSpace space = *wanted.space;
+  if (!space.offload) space.offload = false;  // a point does not say that it needs hosts
+  const auto result = search::run_search(study, {.space = std::move(space),
                                                  .simulate = wanted.simulate,
                                                  .certify = wanted.certify,
                                                  .threads = setup.search_threads});

@@ -40,7 +40,9 @@ std::vector<Candidate> with_least_offloads(const study::LoadedStudy& study,
     auto& known = tried.emplace_back();
     for (const Strategy& one : found.candidates)
       if (places.size() > 1) known.insert(key_of(one));
-    result.partial = result.partial || deadline.is_over_for_estimates();
+    if (!deadline.is_over_for_estimates()) continue;
+    result.partial = true;
+    result.whole_space = false;
   }
   result.no_hosts = std::exchange(counts.no_route, "");
   result.considered -= std::exchange(counts.unroutable, 0);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/search/internal/simulations.h"
+#include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard::search {
 namespace {
@@ -55,7 +56,7 @@ class Race {
     if (deadline_.is_over()) return simulate_one();
     // In rounds of a fixed size: what is simulated does not depend on the number of threads.
     const auto rounds = [&](std::int64_t all, std::int64_t of, auto next) {
-      while (all > 0 && !result_.partial) {
+      while (all > 0 && !is_out_of_time_) {
         const std::size_t done = next(static_cast<std::size_t>(std::min(of, all)));
         if (done == 0) break;
         all -= static_cast<std::int64_t>(done);
@@ -76,8 +77,8 @@ class Race {
       const std::size_t done = simulate(may_win_of(most));
       return others_may_win() ? 0 : done;
     };
-    rounds(options_.certify, kRound, certify);
-    if (options_.certify > 0 && can_certify_all())
+    if (!result_.partial) rounds(options_.certify, kRound, certify);
+    if (!result_.partial && options_.certify > 0 && can_certify_all())
       rounds(std::ssize(candidates_), kRoundOfMany, certify);
     if (best_ && !result_.partial) simulate_front();
     judge();
@@ -121,11 +122,13 @@ class Race {
   };
   static Kind kind_of(const Candidate& one) {
     const Strategy& of = one.strategy;
-    return {
-        .place = one.place,
-        .sizes = {of.tensor_parallel, of.pipeline_parallel, of.data_parallel, of.context_parallel,
-                  of.expert_parallel, of.zero_stage, of.virtual_stages > 1 ? 1 : 0},
-        .order = of.rank_order};
+    const StateSharding states = state_sharding(of);
+    const std::int64_t cut = (states.cuts_parameters ? 4 : 0) + (states.cuts_gradients ? 2 : 0) +
+                             (states.cuts_optimizer ? 1 : 0);
+    return {.place = one.place,
+            .sizes = {of.tensor_parallel, of.pipeline_parallel, of.data_parallel,
+                      of.context_parallel, of.expert_parallel, cut, of.virtual_stages > 1 ? 1 : 0},
+            .order = of.rank_order};
   }
   // The least estimates, each by as much longer or shorter as those of its kind were found to be.
   // Of a kind of which nothing was found, one is enough to tell.
@@ -248,7 +251,7 @@ class Race {
     for (std::size_t i = 0; i < round.size(); ++i) {
       if (!found[i]) {
         waiting_.push_back(round[i]);
-        result_.partial = true;
+        result_.partial = is_out_of_time_ = true;
         continue;
       }
       if (const Result<Simulated>& one = *found[i]; one) {
@@ -328,6 +331,7 @@ class Race {
   std::vector<std::size_t> waiting_;
   std::map<Kind, Found> found_;  // of those simulated
   std::optional<Seconds> best_;
+  bool is_out_of_time_ = false;  // since some of a round were not simulated
 };
 
 }  // namespace

@@ -18,8 +18,8 @@
 
 namespace foreshard::search {
 
-/// By what part Estimate::peak is more than what a simulation needs at most: what is farther from
-/// fitting does not fit. tests/sim/search/search_test.cc holds it to that.
+/// By how much at most, as a part of it, Estimate::peak exceeds what a simulation needs: what is
+/// farther from fitting does not fit. tests/sim/search/search_test.cc holds it to that.
 inline constexpr double kMemoryError = 0.025;
 /// ... of a strategy. Nothing but rounding for dense models of whole sequences that predict one
 /// token and offload nothing, with shards in the precision of training. Not counted: copies to the
@@ -53,9 +53,8 @@ class Ranking {
   /// A strategy that recomputes whole layers and fits, with as few of them as still fit; nothing
   /// where it must be all, or where the plan would have too many kinds of layers.
   void add_least_recomputation(const Strategy& full);
-  /// Of those that do not fit, the best estimates that do with the least on their hosts. \param
-  /// left the part of their need that shall be left of the memory, for what the estimate does not
-  /// see.
+  /// Of those that do not fit, the best estimates that do with the least on their hosts.
+  /// \param left  the part of their need that stays free, for what the estimate does not see.
   void add_least_offloads(const std::vector<Strategy>& strategies, const Deadline& deadline,
                           double left = 0);
   /// The end of a ranking: the best ones were ranked by the paths that were known then, walks tell

@@ -298,6 +298,32 @@ TEST(Search, OffloadsNothingUnaskedElsewhere) {
   EXPECT_THAT(search_text(huge, *nothing, 1), testing::HasSubstr("on hosts nothing fits either"));
 }
 
+// Where estimates took all the time that they may, what they found is simulated in what is left.
+TEST(Search, SimulatesWhatEstimatesFoundInTime) {
+  const study::LoadedStudy study =
+      study_of(kHost40, kFits, "{global_batch: 8, framework: megatron-lm}");
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const Place place{.pool = study.pool, .use = {}};
+  Strategy strategy = study.strategy;
+  strategy.tensor_parallel = study.pool.size();
+  std::vector<Candidate> candidates;
+  for (const double step : {2.0, 1.0, 3.0})
+    candidates.push_back({strategy,
+                          {.step = step * 1_s, .bound = {}, .peak = 1_GiB, .memory = 2_GiB},
+                          &place,
+                          std::ssize(candidates)});
+  const SearchOptions options{.simulate = 3, .certify = 0, .front = 0};
+  const Deadline deadline(options);
+  Simulations simulations(study, options, deadline);
+  SearchResult result;
+  result.partial = true;
+  const auto left = race(study, *cluster, options, candidates, {}, deadline, simulations, result);
+  EXPECT_TRUE(left.empty());
+  EXPECT_EQ(result.simulated.size(), 3U);
+  EXPECT_TRUE(result.partial);
+}
+
 // Devices with a hundredth more memory than the only strategy needs, of which a simulation is said
 // to have needed more than there is: its estimate is not trusted to the last byte.
 TEST(Search, OffloadsMoreWhereSimulationsNeedMoreThanEstimates) {
