@@ -187,7 +187,6 @@ SearchResult search(const Study& study, const SearchOptions& options, const char
   search::SearchOptions how;
   how.space = space_of(options.space, options_of({}, study.catalogue, package));
   if (options.level) how.space.level = *options.level;
-  if (!how.space.offload) how.space.offload = false;  // a result does not say that it needs hosts
   how.simulate = options.simulate;
   how.certify = options.certify;
   how.threads = options.threads;
@@ -203,6 +202,7 @@ SearchResult search(const Study& study, const SearchOptions& options, const char
   result.certified = found.certified;
   result.gap = found.gap();
   result.partial = found.partial;
+  result.needs_hosts = found.needs_hosts();
   result.json = search::search_json(question, found, options.top, asked_of(study));
   return result;
 }

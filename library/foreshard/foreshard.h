@@ -173,7 +173,9 @@ struct SearchResult {
   bool certified = false;
   /// How much faster another could be at most, as a part of the first one's time.
   double gap = 0;
-  bool partial = false;  ///< `max_seconds` ended the search.
+  bool partial = false;  ///< `budget_seconds` ended the search.
+  /// Nothing fits without the memory of hosts, which was tried unasked and is not counted.
+  bool needs_hosts = false;
   std::string json;      ///< Schema foreshard.search/1.
 };
 

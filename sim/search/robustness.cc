@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/distribution.h"
 #include "sim/search/estimate.h"
+#include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/times.h"
 #include "sim/search/place.h"
 #include "sim/simulate/cost.h"
@@ -103,11 +105,12 @@ Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const Clus
 
 // Of each contender; what cannot be estimated is never the fastest.
 std::vector<Seconds> estimates_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                                  const CostModel& cost, const std::vector<Contender>& contenders) {
+                                  const CostModel& cost, const std::vector<Contender>& contenders,
+                                  const std::shared_ptr<SharedForms>& forms) {
   const Seconds launch_time = launch_time_of(cluster);
   std::vector<Seconds> estimates;
   for (const Contender& one : contenders) {
-    Estimator estimator(study.model, cluster, one.devices, cost, launch_time);
+    Estimator estimator(study.model, cluster, one.devices, cost, launch_time, forms);
     const auto estimate =
         estimator.estimate(with_equal_shares(one.strategy, one.strategy.micro_batches()));
     estimates.push_back(estimate ? estimate->step : kNever);
@@ -136,19 +139,20 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
   if (contenders.size() < 2) return result;
   const auto routing = lower::routing_of(study.model);
   const sim::SimulatedCost cost(cluster, study.communication, routing);
-  const auto usual = estimates_of(study, cluster, cost, contenders);
+  const auto forms = std::make_shared<SharedForms>();
+  const auto usual = estimates_of(study, cluster, cost, contenders, forms);
   result.draws = kDraws;
   result.firsts.assign(contenders.size(), 0);
   for (std::int64_t draw = 0; draw < kDraws; ++draw) {
     const DrawnCost drawn(cost, cluster, study.errors, draw);
-    const auto estimates = estimates_of(study, cluster, drawn, contenders);
+    const auto estimates = estimates_of(study, cluster, drawn, contenders, forms);
     ++result.firsts[static_cast<std::size_t>(fastest(contenders, usual, estimates))];
   }
   FORESHARD_ASSIGN(const auto slowed,
                    with_slow_device(study, cluster, contenders.front().devices.front()));
   const sim::SimulatedCost slow_cost(slowed, study.communication, routing);
   result.beside_slow =
-      fastest(contenders, usual, estimates_of(study, slowed, slow_cost, contenders));
+      fastest(contenders, usual, estimates_of(study, slowed, slow_cost, contenders, forms));
   return result;
 }
 

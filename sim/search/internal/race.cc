@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "sim/search/internal/simulations.h"
@@ -62,12 +63,14 @@ class Race {
         all -= static_cast<std::int64_t>(done);
       }
     };
-    const std::int64_t first = std::max<std::int64_t>(options_.simulate, 1);
-    rounds(first, (first + 1) / 2, [&](std::size_t most) {
+    const auto by_expectation = [&](std::size_t most) {
       expected_to_front(most);
       return simulate(most);
-    });
+    };
     constexpr std::int64_t kRound = 4;
+    const std::int64_t first = std::max<std::int64_t>(options_.simulate, 1);
+    rounds(std::min(first, kRound), kRound, by_expectation);
+    rounds(first - kRound, (first - kRound + 1) / 2, by_expectation);
     constexpr std::int64_t kRoundOfMany = 32;
     const auto certify = [&](std::size_t most) {
       if (best_)  // until one fits, by estimate
@@ -131,7 +134,7 @@ class Race {
             .order = of.rank_order};
   }
   // The least estimates, each by as much longer or shorter as those of its kind were found to be.
-  // Of a kind of which nothing was found, one is enough to tell.
+  // Of a kind of which nothing was found, one is enough to tell. What cannot win comes last.
   void expected_to_front(std::size_t most) {
     std::vector<Seconds> expected(candidates_.size());
     std::map<Kind, std::size_t> first_of;  // kinds of which nothing was found
@@ -150,7 +153,8 @@ class Race {
       const auto first = first_of.find(kind_of(candidates_[i]));
       return first != first_of.end() && first->second != i;
     };
-    to_front(most, [&](std::size_t i) { return std::pair(can_wait(i), expected[i]); });
+    to_front(most,
+             [&](std::size_t i) { return std::tuple(!may_win(i), can_wait(i), expected[i]); });
   }
   // Of the front that the estimates make, some that are not simulated yet, from the fastest to the
   // slowest at even distances.

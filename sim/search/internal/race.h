@@ -1,13 +1,13 @@
 /// \file
 /// Which of the candidates of a search are simulated, in what order, and what that shows.
 ///
-/// The best estimates come first: half of them the best of each kind of strategies, which divide
-/// their devices alike; the other half the best by what those of their kind took beside their
-/// estimates. Then, until the winner is certain, those whose lower bound is below its time, the
-/// lowest bounds first, in rounds of a fixed size: what is simulated does not depend on the number
-/// of threads. Where strategies may win that are not listed, one round; where everything is
-/// searched and all that may win are quick to simulate, all of them. Then some of the Pareto front
-/// of time, memory and money that the estimates make.
+/// The best estimates come first: of each kind of strategies, which divide their devices alike,
+/// one, and then the best by what those of their kind took beside their estimates. Then, until the
+/// winner is certain, those whose lower bound is below its time, the lowest bounds first, in rounds
+/// of a fixed size: what is simulated does not depend on the number of threads. Where strategies
+/// may win that are not listed, one round; where everything is searched and all that may win are
+/// quick to simulate, all of them. Then some of the Pareto front of time, memory and money that the
+/// estimates make.
 #pragma once
 
 #include <algorithm>
