@@ -176,7 +176,7 @@ struct SearchResult {
   bool partial = false;  ///< `budget_seconds` ended the search.
   /// Nothing fits without the memory of hosts, which was tried unasked and is not counted.
   bool needs_hosts = false;
-  std::string json;      ///< Schema foreshard.search/1.
+  std::string json;  ///< Schema foreshard.search/1.
 };
 
 /// The fastest strategies of the study's model on its cluster. Of the study's strategy, batch,
