@@ -75,7 +75,7 @@ void Keeper::keep_best() {
     const bool fits = all_fit_ || kept_[i].estimate.peak <= kept_[i].estimate.memory;
     return met.size() < most_ / 2 && fits && met.insert(kept_[i].family).second;
   };
-  std::ranges::stable_partition(by_step, is_first);
+  std::stable_partition(by_step.begin(), by_step.end(), is_first);
   for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
     stays[by_step[place]] = true;
   std::ranges::stable_sort(by_step, {}, [&](std::size_t i) { return kept_[i].estimate.step; });
