@@ -75,10 +75,12 @@ void Keeper::keep_best() {
     const bool fits = all_fit_ || kept_[i].estimate.peak <= kept_[i].estimate.memory;
     return met.size() < most_ / 2 && fits && met.insert(kept_[i].family).second;
   };
-  std::stable_partition(by_step.begin(), by_step.end(), is_first);
+  std::vector<std::size_t> in_order;
+  std::vector<std::size_t> others;
+  for (const std::size_t i : by_step) (is_first(i) ? in_order : others).push_back(i);
+  in_order.insert(in_order.end(), others.begin(), others.end());
   for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
-    stays[by_step[place]] = true;
-  std::ranges::stable_sort(by_step, {}, [&](std::size_t i) { return kept_[i].estimate.step; });
+    stays[in_order[place]] = true;
   std::vector<Kept> best;
   for (const std::size_t i : by_step) {
     const Seconds bound = kept_[i].estimate.bound;
