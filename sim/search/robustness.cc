@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+
+#include "base/check.h"
 
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/distribution.h"
@@ -134,7 +138,7 @@ std::int64_t fastest(const std::vector<Contender>& contenders, const std::vector
 }  // namespace
 
 Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                                 const std::vector<Contender>& contenders) {
+                                 const std::vector<Contender>& contenders, std::int64_t threads) {
   Robustness result;
   if (contenders.size() < 2) return result;
   const auto routing = lower::routing_of(study.model);
@@ -143,11 +147,25 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
   const auto usual = estimates_of(study, cluster, cost, contenders, forms);
   result.draws = kDraws;
   result.firsts.assign(contenders.size(), 0);
-  for (std::int64_t draw = 0; draw < kDraws; ++draw) {
-    const DrawnCost drawn(cost, cluster, study.errors, draw);
-    const auto estimates = estimates_of(study, cluster, drawn, contenders, forms);
-    ++result.firsts[static_cast<std::size_t>(fastest(contenders, usual, estimates))];
+  std::vector<std::int64_t> first_of(kDraws);
+  std::atomic<std::size_t> next = 0;
+  // Routes are remembered by the cluster that finds them, so each thread has its own.
+  const auto draw_all = [&] {
+    const auto own = cluster_of(study);
+    FORESHARD_CHECK(own.has_value());  // it could be built before
+    const sim::SimulatedCost undrawn(*own, study.communication, routing);
+    for (std::size_t draw = next++; draw < first_of.size(); draw = next++) {
+      const DrawnCost drawn(undrawn, *own, study.errors, static_cast<std::int64_t>(draw));
+      first_of[draw] =
+          fastest(contenders, usual, estimates_of(study, *own, drawn, contenders, forms));
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(draw_all);
+    draw_all();
   }
+  for (const std::int64_t first : first_of) ++result.firsts[static_cast<std::size_t>(first)];
   FORESHARD_ASSIGN(const auto slowed,
                    with_slow_device(study, cluster, contenders.front().devices.front()));
   const sim::SimulatedCost slow_cost(slowed, study.communication, routing);

@@ -53,8 +53,10 @@ struct Robustness {
 inline constexpr std::int64_t kDraws = 16;
 inline constexpr double kSlowSpeed = 0.8;
 
+/// \param threads  that draw; the result does not depend on their number.
 /// \return the errors of build_cluster; no draws where there are less than two contenders.
 Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                                 const std::vector<Contender>& contenders);
+                                 const std::vector<Contender>& contenders,
+                                 std::int64_t threads = 1);
 
 }  // namespace foreshard::search

@@ -310,12 +310,12 @@ std::optional<double> SearchResult::first_beats_second() const {
 
 // The first ones that fit, ranked again with other numbers.
 static Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                                        const SearchResult& result) {
+                                        const SearchResult& result, std::int64_t threads) {
   std::vector<Contender> contenders;
   for (const Simulated& one : result.simulated)
     if (one.fits && std::ssize(contenders) < kContenders)
       contenders.push_back({one.strategy, one.devices, one.step});
-  return robustness_of(study, cluster, contenders);
+  return robustness_of(study, cluster, contenders, threads);
 }
 
 // Whether the space of the search holds such a strategy: as it was listed, or with a cut that was
@@ -485,7 +485,7 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     race_on_hosts(study, cluster, places, options, others, deadline, simulations, result);
   }
   if (!result.partial) {
-    FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result));
+    FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result, options.threads));
   }
   if (!options.why_not.empty()) {
     FORESHARD_ASSIGN(result.why_not,
