@@ -245,7 +245,7 @@ class Study(Processes):
 class Search(Processes):
     """Over ranks. Each simulation is of 2,048 micro-batches on 16 stages, and takes some tenths of a second."""
     command = "search"
-    how = ("pair.yaml", "--space", "space.yaml", "--certify", "4", "--format", "json", "--threads", "1")
+    how = ("pair.yaml", "--space", "space.yaml", "--simulate", "36", "--certify", "4", "--format", "json", "--threads", "1")
 
     @classmethod
     def setUpClass(cls):
