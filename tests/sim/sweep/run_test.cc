@@ -37,7 +37,7 @@ constexpr const char* kAxes =
     "set: {strategy.data_parallel: 4}\n"
     "train: 1B tokens\n";
 
-RunResult run(const Setup& setup, RunOptions options = {}) {
+RunResult run(const Setup& setup, const RunOptions& options = {}) {
   auto result = run_sweep(setup, options);
   EXPECT_TRUE(result) << result.error().message;
   return *std::move(result);
@@ -248,8 +248,9 @@ TEST(RunSweep, TellsTheClosestWhereNothingFits) {
   const std::string huge = "set: {model.hidden: 32768, model.layers: 96}\n";
   for (const std::string search :
        {"", "search: {space: {level: 1, offload: false}, simulate: 1, certify: 0}\n"}) {
-    const sweep::Setup setup = setup_of(
-        folder, huge + "axes: [{key: strategy.global_batch, values: [16, 32]}]\n" + search);
+    std::string axes = huge + "axes: [{key: strategy.global_batch, values: [16, 32]}]\n";
+    axes += search;
+    const sweep::Setup setup = setup_of(folder, axes);
     const Results results = run(setup).results;
     for (const auto& outcome : results.outcomes) {
       EXPECT_EQ(outcome->status, PointStatus::kInfeasible);
@@ -420,7 +421,7 @@ TEST(Store, SetsForeignAndDamagedFilesAside) {
   const TemporaryFolder folder;
   const sweep::Setup setup = setup_of(folder, kAxes);
   const auto file = folder.path() / "results.db";
-  const std::string foreign = std::string("SQLite format 3", 16) + std::string(5000, 'x');
+  const std::string foreign = std::string("SQLite format 3") + '\0' + std::string(5000, 'x');
   folder.write("results.db", foreign);
   EXPECT_THAT(read_results(file).error().message, HasSubstr("is no results file"));
   std::vector<std::string> remarks;

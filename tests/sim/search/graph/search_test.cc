@@ -57,7 +57,8 @@ operators:
 outputs: [y]
 )";
 
-GraphSearchResult searched(const study::LoadedStudy& study, GraphSearchOptions options = {}) {
+GraphSearchResult searched(const study::LoadedStudy& study,
+                           const GraphSearchOptions& options = {}) {
   auto result = search_graph(study, options);
   EXPECT_TRUE(result) << result.error().message;
   return result ? *std::move(result) : GraphSearchResult{};
