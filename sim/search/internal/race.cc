@@ -137,7 +137,8 @@ class Race {
   // Of a kind of which nothing was found, one is enough to tell. What cannot win comes last.
   void expected_to_front(std::size_t most) {
     std::vector<Seconds> expected(candidates_.size());
-    std::map<Kind, std::size_t> first_of;  // kinds of which nothing was found
+    std::map<Kind, std::size_t> firsts;                                 // of kinds not found yet
+    std::vector<const std::size_t*> first_of_kind(candidates_.size());  // null: it was found
     for (const std::size_t i : waiting_) {
       const Candidate& one = candidates_[i];
       expected[i] = one.estimate.step;
@@ -146,15 +147,14 @@ class Race {
         expected[i] = (found->second.steps / found->second.estimates) * expected[i];
         continue;
       }
-      std::size_t& first = first_of.try_emplace(kind, i).first->second;
+      std::size_t& first = firsts.try_emplace(kind, i).first->second;
       if (std::pair(expected[i], i) < std::pair(expected[first], first)) first = i;
+      first_of_kind[i] = &first;
     }
-    const auto can_wait = [&](std::size_t i) {
-      const auto first = first_of.find(kind_of(candidates_[i]));
-      return first != first_of.end() && first->second != i;
-    };
-    to_front(most,
-             [&](std::size_t i) { return std::tuple(!may_win(i), can_wait(i), expected[i]); });
+    to_front(most, [&](std::size_t i) {
+      const bool can_wait = first_of_kind[i] != nullptr && *first_of_kind[i] != i;
+      return std::tuple(!may_win(i), can_wait, expected[i]);
+    });
   }
   // Of the front that the estimates make, some that are not simulated yet, from the fastest to the
   // slowest at even distances.
@@ -233,8 +233,9 @@ class Race {
 
   // Whether all that may win can be simulated in about a minute, where everything is searched.
   bool can_certify_all() const {
-    // A simulation takes some 10 to 30 us a layer, stage and micro-batch, and what it takes to
-    // begin. Measured: GPT-3 175B and GPT 1T on 4,096 A100.
+    // A unit is a layer of a stage and micro-batch: 10 to 30 us of simulation, and 0.1 s to begin
+    // one, on a server of 2026 (docs/search.md has the searches). What is certain does not depend
+    // on how fast the machine is.
     constexpr std::int64_t kToBegin = 3'000;
     constexpr std::int64_t kMost = 2'500'000;
     if (options_.space.level < kEverything || !best_ || others_may_win()) return false;
