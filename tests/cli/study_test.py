@@ -306,6 +306,12 @@ class Search(Processes):
             self.assertTrue(found["partial"])
             self.assertLess(0, found["simulated"])
 
+    def test_a_shell_that_names_no_rank_searches_alone(self):
+        for variables in ({"WORLD_SIZE": "1"}, {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"}):
+            done = subprocess.run([PROGRAM, "search", "base.yaml", "--level", "0", "--simulate", "1", "-o", "alone.txt"],
+                                  cwd=self.folder, capture_output=True, text=True, env={**CLEAN, **variables})
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_ranks_need_a_place_to_meet(self):
         for where in ((), ("-o", "-")):
             self.assertIn("rank 1 of 2 (RANK, WORLD_SIZE, LOCAL_RANK) does not know where rank 0 is\n"
