@@ -56,11 +56,11 @@ class Seen : public search::FamilyVisitor {
 
   bool is_of_interest(Seconds) const override { return true; }
   void count_slower(std::int64_t, Seconds) override {}
-  bool fits(const search::Estimate& estimate) const override {
+  bool fits(const search::Member&, const search::Estimate& estimate) const override {
     return estimate.peak <= estimate.memory;
   }
   void add_large(const search::Member&, const search::Estimate&) override { ++strategies; }
-  bool is_large(const search::Estimate& least) const override { return !fits(least); }
+  bool is_large(const search::Estimate& least) const override { return !fits({}, least); }
   void count_large(std::int64_t members) override { strategies += static_cast<double>(members); }
   void add(const search::Member& member, const search::Estimate& estimate) override {
     ++strategies;

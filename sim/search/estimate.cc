@@ -309,7 +309,7 @@ class Estimator::Tables {
   static Status visit(const Member& member, std::size_t way, Members& alike,
                       FamilyVisitor& visitor) {
     Estimate estimate = alike.memory(way);
-    if (!visitor.fits(estimate)) {
+    if (!visitor.fits(member, estimate)) {
       visitor.add_large(member, estimate);
       return {};
     }
@@ -335,7 +335,7 @@ class Estimator::Tables {
       for (std::size_t way = 0; way < family.ways->all.size(); ++way) {
         const Member member{.way = static_cast<std::int32_t>(way), .layers = layers};
         FORESHARD_ASSIGN(const Estimate found, estimate(family.strategy_of(member), false));
-        if (!visitor.fits(found))
+        if (!visitor.fits(member, found))
           visitor.add_large(member, found);
         else if (!visitor.is_of_interest(found.bound))
           visitor.count_slower(1, found.bound);

@@ -54,7 +54,7 @@ class FamilyVisitor {
   virtual bool is_of_interest(Seconds bound) const = 0;
   virtual void count_slower(std::int64_t members, Seconds bound) = 0;
   /// `estimate` has the memory; step and bound follow if it is said to fit.
-  virtual bool fits(const Estimate& estimate) const = 0;
+  virtual bool fits(const Member& member, const Estimate& estimate) const = 0;
   virtual void add_large(const Member& member, const Estimate& estimate) = 0;
   /// Whether members that need no less memory than `least` are counted and not added.
   virtual bool is_large(const Estimate& least) const = 0;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/search/internal/ranking.h"
 #include "sim/search/internal/times.h"
 
 namespace foreshard::search {
@@ -14,12 +15,11 @@ constexpr std::size_t kTimesKept = 8;
 
 }  // namespace
 
-Keeper::Keeper(std::optional<Seconds> best, std::size_t most, bool all_fit)
-    : limit_(best ? kMargin * *best : kNever), most_(most), all_fit_(all_fit) {}
+Keeper::Keeper(std::optional<Seconds> best, std::size_t most, const Model& model, bool all_fit)
+    : limit_(best ? kMargin * *best : kNever), most_(most), model_(model), all_fit_(all_fit) {}
 
-void Keeper::begin(const Family& family, std::int64_t order, double memory_error) {
+void Keeper::begin(const Family& family, std::int64_t order) {
   family_ = &family;
-  memory_error_ = memory_error;
   is_remembered_ = false;
   order_ = order;
   told_ = 0;
@@ -30,8 +30,15 @@ void Keeper::count_slower(std::int64_t members, Seconds) {
   unlisted_.far += members;
 }
 
-bool Keeper::fits(const Estimate& estimate) const {
-  return all_fit_ || estimate.peak * (1 - memory_error_) <= estimate.memory;
+bool Keeper::may_fit(const Estimate& estimate) const {
+  return all_fit_ || estimate.peak * (1 - kMemoryError) <= estimate.memory;
+}
+
+bool Keeper::fits(const Member& member, const Estimate& estimate) const {
+  if (all_fit_ || estimate.peak <= estimate.memory) return true;
+  if (!may_fit(estimate)) return false;
+  const double error = memory_error(family_->strategy_of(member), model_);
+  return estimate.peak * (1 - error) <= estimate.memory;
 }
 
 void Keeper::add_large(const Member& member, const Estimate& estimate) {
@@ -42,7 +49,7 @@ void Keeper::add_large(const Member& member, const Estimate& estimate) {
 
 // What may be nearer to fitting than all before is looked at.
 bool Keeper::is_large(const Estimate& least) const {
-  return !fits(least) && !is_nearer(least, nearest_);
+  return !may_fit(least) && !is_nearer(least, nearest_);
 }
 
 void Keeper::count_large(std::int64_t members) {

@@ -33,17 +33,17 @@ class Keeper : public FamilyVisitor {
 
   /// \param best  a step that is known; nothing: none is.
   /// \param most  that is kept, by estimate and by bound each.
-  Keeper(std::optional<Seconds> best, std::size_t most, bool all_fit);
+  /// \param model  must outlive it.
+  Keeper(std::optional<Seconds> best, std::size_t most, const Model& model, bool all_fit);
 
   /// The members that follow are of this family, which has the order of its base.
-  /// \param memory_error  foreshard::search::memory_error of all of them.
-  void begin(const Family& family, std::int64_t order, double memory_error);
+  void begin(const Family& family, std::int64_t order);
   /// Those of one that nothing was told of, since an error came first.
   std::int64_t left() const { return family_->size() - told_; }
 
   bool is_of_interest(Seconds bound) const override { return bound < limit_; }
   void count_slower(std::int64_t members, Seconds bound) override;
-  bool fits(const Estimate& estimate) const override;
+  bool fits(const Member& member, const Estimate& estimate) const override;
   void add_large(const Member& member, const Estimate& estimate) override;
   bool is_large(const Estimate& least) const override;
   void count_large(std::int64_t members) override;
@@ -56,12 +56,13 @@ class Keeper : public FamilyVisitor {
   const std::optional<Nearest>& nearest() const { return nearest_; }
 
  private:
+  bool may_fit(const Estimate& estimate) const;
   void keep_best();
 
   Seconds limit_;
   std::size_t most_;
+  const Model& model_;
   bool all_fit_;
-  double memory_error_ = 0;
   const Family* family_ = nullptr;
   bool is_remembered_ = false;
   std::int64_t order_ = 0;

@@ -12,7 +12,7 @@ double memory_error(const Strategy& strategy, const Model& model) {
   constexpr double kRounding = 1e-9;
   const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
                         strategy.context_parallel == 1 && !strategy.offloads() &&
-                        !strategy.framework->shards.fp32;
+                        strategy.recompute != Recompute::kFull && !strategy.framework->shards.fp32;
   return is_exact ? kRounding : kMemoryError;
 }
 
@@ -28,7 +28,7 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, co
 
 void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
   ways_ = &ways;
-  keeper_.emplace(best, most, all_fit_);
+  keeper_.emplace(best, most, model_, all_fit_);
 }
 
 void Ranking::add(const Strategy& strategy, std::int64_t order, bool uneven) {
@@ -47,8 +47,7 @@ Seconds Ranking::least_step(const Strategy& base) {
 
 void Ranking::add_families(const Strategy& base, bool uneven) {
   const Family uncut(base, model_, *ways_);
-  const double error = memory_error(base, model_);
-  keeper_->begin(uncut, order_, error);
+  keeper_->begin(uncut, order_);
   auto least = estimator_.least_step(base);
   if (least && keeper_->is_of_interest(*least)) least = estimator_.least_step_laid_out(base);
   if (least && !keeper_->is_of_interest(*least)) {
@@ -58,7 +57,7 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   --counts_.considered;
   for (const Strategy& cut : uneven ? cuts_of_family(base) : std::vector{base}) {
     const Family family(cut, model_, *ways_);
-    keeper_->begin(family, order_, error);
+    keeper_->begin(family, order_);
     counts_.considered += family.size();
     const auto done = estimator_.family(family, *keeper_);
     if (done.ok()) continue;

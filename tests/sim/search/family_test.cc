@@ -95,7 +95,7 @@ class Comparing : public FamilyVisitor {
 
   bool is_of_interest(Seconds) const override { return true; }
   void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
-  bool fits(const Estimate&) const override { return true; }
+  bool fits(const Member&, const Estimate&) const override { return true; }
   void add_large(const Member&, const Estimate&) override { FAIL() << "all fit"; }
   bool is_large(const Estimate&) const override { return false; }
   void count_large(std::int64_t) override { FAIL() << "all fit"; }
@@ -268,9 +268,11 @@ class Fitting : public FamilyVisitor {
 
   bool is_of_interest(Seconds) const override { return true; }
   void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
-  bool fits(const Estimate& of) const override { return of.memory - of.peak >= room_; }
+  bool fits(const Member&, const Estimate& of) const override {
+    return of.memory - of.peak >= room_;
+  }
   void add_large(const Member&, const Estimate&) override { ++large; }
-  bool is_large(const Estimate& least) const override { return skips_ && !fits(least); }
+  bool is_large(const Estimate& least) const override { return skips_ && !fits({}, least); }
   void count_large(std::int64_t members) override { large += members, skipped += members; }
   void add(const Member& member, const Estimate& found) override {
     small.push_back(member);
@@ -334,14 +336,14 @@ TEST(Keeper, CountsEachMemberOnce) {
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
   const auto ways = ways_to_recompute(study.model, study.strategy);
-  Keeper keeper({}, 16, false);
+  Keeper keeper({}, 16, study.model, false);
   std::int64_t members = 0;
   for (const Strategy& base :
        enumerate({.level = 2, .recompute = {Recompute::kNone}}, study.strategy, study.model, 16)
            .candidates) {
     const Family family(base, study.model, ways);
     members += family.size();
-    keeper.begin(family, 0, 0.025);
+    keeper.begin(family, 0);
     ASSERT_TRUE(estimator.family(family, keeper).ok());
     EXPECT_EQ(keeper.left(), 0);
   }

@@ -269,7 +269,16 @@ INSTANTIATE_TEST_SUITE_P(
              true},
         Case{"two_nodes_llm_foundry", "two-dgx-a100", "{extends: llm-foundry, host_time: 0 us}"},
         Case{"two_nodes_llm_foundry_waiting_for_hosts", "two-dgx-a100", "llm-foundry", 0.02},
-        Case{"two_nodes_waiting_for_each_kernel", "two-dgx-a100", "megatron-deepspeed-bloom"}),
+        Case{"two_nodes_waiting_for_each_kernel", "two-dgx-a100", "megatron-deepspeed-bloom"},
+        Case{"two_nodes_torchtitan", "two-dgx-a100", "torchtitan", 0.02},
+        Case{"two_nodes_torchtitan_eager", "two-dgx-a100", "torchtitan-eager", 0.02},
+        Case{"two_nodes_deepspeed_zero3", "two-dgx-a100", "deepspeed-zero3", 0.02},
+        Case{"two_nodes_deepspeed_zero3_2021", "two-dgx-a100", "deepspeed-zero3-2021", 0.02},
+        Case{"two_nodes_internevo", "two-dgx-a100", "internevo", 0.02},
+        Case{"two_nodes_nanotron", "two-dgx-a100", "nanotron", 0.02},
+        Case{"two_nodes_paddlenlp", "two-dgx-a100", "paddlenlp", 0.02},
+        Case{"two_nodes_generic", "two-dgx-a100", "generic", 0.02},
+        Case{"two_nodes_nemo", "two-dgx-a100", "nemo", 0.02}),
     [](const auto& of) { return std::string(of.param.name); });
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
