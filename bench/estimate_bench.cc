@@ -88,8 +88,7 @@ void run(const Case& of, std::size_t count, const std::string& catalogue, Errors
   fmt::print("{}, {}, {}: {} strategies\n", of.model, of.cluster, of.framework, candidates.size());
 
   const sim::SimulatedCost cost(*cluster, study->communication);
-  const Seconds launch_time = cluster->host(0).launch_time;
-  search::Estimator estimator(study->model, *cluster, study->pool.devices, cost, launch_time);
+  search::Estimator estimator(study->model, *cluster, study->pool.devices, cost);
   std::vector<search::Estimate> estimates;
   for (const bool again : {false, true}) {
     const std::clock_t begin = std::clock();
@@ -103,10 +102,11 @@ void run(const Case& of, std::size_t count, const std::string& catalogue, Errors
   Errors errors;
   for (std::size_t i = 0; i < std::min(count, candidates.size()); ++i) {
     if (estimates[i].step == Seconds{}) continue;
-    auto program = lower::lower(study->model, candidates[i], {.launch_time = launch_time});
+    auto program = lower::lower(study->model, candidates[i], {});
     if (!program) continue;
-    const auto prediction = sim::simulate(*cluster, study->pool.placed(*std::move(program)),
-                                          study->communication, {.critical_path = false});
+    const auto prediction = sim::simulate(
+        *cluster, study::with_launch_times(study->pool.placed(*std::move(program)), *cluster),
+        study->communication, {.critical_path = false});
     if (!prediction) continue;
     const double error = 100 * (estimates[i].step / prediction->step - 1);
     if (std::abs(error) > 8) fmt::print("  {:+.1f} %: {}\n", error, describe(candidates[i]));

@@ -119,8 +119,7 @@ void run(const char* model, const std::string& catalogue) {
   if (!cluster) return fmt::print("{}\n", cluster.error().message);
   const std::clock_t begin = std::clock();
   const sim::SimulatedCost cost(*cluster, study->communication);
-  search::Estimator estimator(study->model, *cluster, study->pool.devices, cost,
-                              cluster->host(0).launch_time);
+  search::Estimator estimator(study->model, *cluster, study->pool.devices, cost);
   Seen seen(estimator);
   visit(*study, estimator, seen);
   const double seconds = seconds_since(begin);

@@ -108,7 +108,7 @@ void set_host(const profile::HostNumbers& host, const std::string& source, const
   HostConfig& own = cluster.host ? *cluster.host : cluster.node->value.host;
   own.launch_time = {host.call.median, source, yaml::Evidence::kMeasured};
   Framework framework = *planned.study.strategy.framework;
-  framework.host_time = std::max(0_s, host.per_task - host.call.median);
+  framework.host_time = *own.speed * std::max(0_s, host.per_task - host.call.median);
   found.files.push_back(
       {"framework.yaml",
        fmt::format(

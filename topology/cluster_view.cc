@@ -138,7 +138,7 @@ DeviceTypeId ClusterView::Builder::add_device_type(DeviceType type) {
 }
 
 std::int32_t ClusterView::Builder::add_node(const Host& host) {
-  FORESHARD_CHECK(host.launch_time >= Seconds());
+  FORESHARD_CHECK(host.launch_time >= Seconds() && host.speed > 0);
   state_->hosts.push_back(host);
   return static_cast<std::int32_t>(state_->hosts.size()) - 1;
 }

@@ -92,6 +92,11 @@ struct Link {
 struct Host {
   Seconds launch_time{};  ///< Of the host thread, to launch one kernel. Invariant: >= 0.
   Transport transport{};  ///< Of its network adapters.
+  double speed = 1;       ///< Of the host thread, as HostConfig::speed. Invariant: > 0.
+
+  /// What it takes to launch a kernel for which a framework does what takes `host_time` on a host
+  /// of speed 1.
+  Seconds launching(Seconds host_time) const { return launch_time + host_time / speed; }
 };
 
 struct Device {

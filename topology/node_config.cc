@@ -13,6 +13,8 @@ namespace {
 constexpr BytesPerSecond kSlowestLink = 1_Mbit_s;
 constexpr BytesPerSecond kFastestLink = 1000_TB_s;
 constexpr Seconds kLongestLatency = 1_s;
+constexpr double kSlowestHost = 0.01;
+constexpr double kFastestHost = 100;
 constexpr double kLeastEfficiency = 0.01;
 constexpr double kMostParts = 4096;  // of one node
 
@@ -212,7 +214,11 @@ const yaml::Table<HostConfig>& yaml_table(const HostConfig*) {
                               "What the CPU side of a node costs, independent of the framework.")
           .optional("launch_time", &HostConfig::launch_time,
                     "Time that the host thread takes to launch one kernel.", yaml::non_negative(),
-                    yaml::at_most(kLongestLatency));
+                    yaml::at_most(kLongestLatency))
+          .optional("speed", &HostConfig::speed,
+                    "Speed of one thread at what frameworks do for a kernel (`host_time`), as a "
+                    "multiple of that of a DGX H100 (Xeon 8480C).",
+                    yaml::at_least(kSlowestHost), yaml::at_most(kFastestHost));
   return table;
 }
 

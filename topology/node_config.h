@@ -86,6 +86,7 @@ struct HostConfig {
   yaml::Sourced<Seconds> launch_time{5_us,
                                      "an eager PyTorch operator on the host thread takes a few us",
                                      yaml::Evidence::kTransferred};
+  yaml::Sourced<double> speed{1, "taken as the host of a DGX H100", yaml::Evidence::kTransferred};
 };
 
 struct NodeConfig {

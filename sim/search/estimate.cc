@@ -17,6 +17,7 @@
 #include "sim/search/internal/again.h"
 #include "sim/search/internal/bound.h"
 #include "sim/search/internal/forms.h"
+#include "sim/search/internal/hosts.h"
 #include "sim/search/internal/layout.h"
 #include "sim/search/internal/members.h"
 #include "sim/search/internal/numbers.h"
@@ -43,9 +44,9 @@ std::int64_t number_of(const StateSharding& states) {
 class Estimator::Tables {
  public:
   Tables(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-         const CostModel& cost, Seconds launch_time, std::shared_ptr<SharedForms> shared)
+         const CostModel& cost, std::shared_ptr<SharedForms> shared)
       : model_(model),
-        launch_time_(launch_time),
+        hosts_(cluster, devices),
         shared_(std::move(shared)),
         forms_(model, *shared_),
         places_(cluster, std::move(devices)),
@@ -78,7 +79,7 @@ class Estimator::Tables {
   Result<std::vector<std::vector<Seconds>>> unit_times(const Strategy& strategy) {
     forget();
     FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
-    const Seconds launch = launch_time_ + strategy.framework->host_time;
+    const Seconds launch = hosts_.launching(strategy);
     std::vector<std::vector<Seconds>> result;
     for (const std::int32_t devices : known->layout->devices_of_stages()) {
       FORESHARD_ASSIGN(const ModelTimes* const times, known->layout->passes(devices));
@@ -112,7 +113,7 @@ class Estimator::Tables {
         const auto of_class = static_cast<std::size_t>(symbol.role);
         if (symbol.kind == Symbol::Kind::kPass) {
           durations_.push_back(
-              pass_time_of(symbol, passes[of_class], framework, launch_time_ + framework.host_time)
+              pass_time_of(symbol, passes[of_class], framework, hosts_.launching(strategy))
                   .in_base());
           continue;
         }
@@ -354,7 +355,7 @@ class Estimator::Tables {
                            .layout = *found.layout,
                            .stages = stages_,
                            .again = again,
-                           .launch = launch_time_ + strategy.framework->host_time};
+                           .launch = hosts_.launching(strategy)};
     shared.index_of_block.fill(-1);
     if (again != nullptr)
       shared.index_of_block = again->indices(model_, strategy, forms_.variants_of(strategy));
@@ -505,7 +506,7 @@ class Estimator::Tables {
     if (const auto it = layouts_.find(numbers); it != layouts_.end()) return &it->second;
     FORESHARD_ASSIGN(Split* const split, split_of(strategy, numbers));
     Known known{.layout = std::make_unique<Layout>(strategy, model_, *split, places_, times_,
-                                                   launch_time_ + strategy.framework->host_time)};
+                                                   hosts_.launching(strategy))};
     known.pattern = &pattern_of(strategy, *known.layout);
     known.transfers = &transfers_of(strategy, *known.layout);
     return &layouts_.emplace(numbers, std::move(known)).first->second;
@@ -543,7 +544,7 @@ class Estimator::Tables {
   }
 
   const Model& model_;
-  Seconds launch_time_;
+  Hosts hosts_;
   std::shared_ptr<SharedForms> shared_;
   Forms forms_;
   Places places_;
@@ -562,10 +563,10 @@ class Estimator::Tables {
 };
 
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
-                     std::vector<std::int32_t> devices, const CostModel& cost, Seconds launch_time,
+                     std::vector<std::int32_t> devices, const CostModel& cost,
                      std::shared_ptr<SharedForms> shared)
     : tables_(
-          std::make_unique<Tables>(model, cluster, std::move(devices), cost, launch_time,
+          std::make_unique<Tables>(model, cluster, std::move(devices), cost,
                                    shared ? std::move(shared) : std::make_shared<SharedForms>())) {}
 Estimator::~Estimator() = default;
 

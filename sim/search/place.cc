@@ -114,13 +114,6 @@ Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const Clus
   return places;
 }
 
-Seconds launch_time_of(const ClusterView& cluster) {
-  Seconds launch_time;
-  for (std::int32_t node = 0; node < cluster.node_count(); ++node)
-    launch_time = std::max(launch_time, cluster.host(node).launch_time);
-  return launch_time;
-}
-
 std::vector<std::int64_t> parts_of(const Place& place, const ClusterView& cluster) {
   std::vector<std::int64_t> parts;
   std::int64_t nodes = 0;

@@ -27,9 +27,6 @@ struct Place {
 /// \return the errors of build_cluster.
 Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const ClusterView& cluster);
 
-/// What the slowest host of the cluster takes to launch a kernel.
-Seconds launch_time_of(const ClusterView& cluster);
-
 /// How many devices the first 1, 2, 4, ... nodes of a place have, as long as these are not all.
 std::vector<std::int64_t> parts_of(const Place& place, const ClusterView& cluster);
 

@@ -111,10 +111,9 @@ Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const Clus
 std::vector<Seconds> estimates_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                   const CostModel& cost, const std::vector<Contender>& contenders,
                                   const std::shared_ptr<SharedForms>& forms) {
-  const Seconds launch_time = launch_time_of(cluster);
   std::vector<Seconds> estimates;
   for (const Contender& one : contenders) {
-    Estimator estimator(study.model, cluster, one.devices, cost, launch_time, forms);
+    Estimator estimator(study.model, cluster, one.devices, cost, forms);
     const auto estimate =
         estimator.estimate(with_equal_shares(one.strategy, one.strategy.micro_batches()));
     estimates.push_back(estimate ? estimate->step : kNever);

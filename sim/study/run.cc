@@ -145,7 +145,7 @@ program::Program with_launch_times(program::Program program, const ClusterView& 
   std::vector<Seconds> times;
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
     const Device& device = cluster.devices()[sim::device_of(program, rank).index()];
-    times.push_back(program.launch_time_of(rank) + cluster.host(device.node).launch_time);
+    times.push_back(cluster.host(device.node).launching(program.launch_time_of(rank)));
   }
   const auto [shortest, longest] = std::ranges::minmax_element(times);
   program.launch_time = *longest;

@@ -16,8 +16,9 @@ namespace foreshard::study {
 /// \return kInvalidInput, with a place, if the parts of the cluster do not fit together.
 Result<ClusterView> cluster_of(const LoadedStudy& study);
 
-/// `program` with the launch time of each rank: the Program's own launch time plus that of the host
-/// that holds the rank's device. \pre the devices exist
+/// `program` with the launch time of each rank, on the host that holds its device
+/// (Host::launching); the Program's own is what its framework does on a host of speed 1. \pre the
+/// devices exist
 program::Program with_launch_times(program::Program program, const ClusterView& cluster);
 
 /// The verified Program of the study's strategy on a cluster.

@@ -123,10 +123,18 @@ class Backward {
   const Graph& graph() const { return graph_; }
   const BackwardOptions& options() const { return options_; }
 
-  std::vector<TensorId> added(OperatorSpec spec, Part part = Part::kNone) {
+  /// \param of  whose gradient it computes, if of one operator's alone; else it goes with what it
+  ///     follows.
+  std::vector<TensorId> added(OperatorSpec spec, const Operator* of = nullptr) {
     auto outputs = add_operator(graph_, std::move(spec));
     FORESHARD_CHECK(outputs.has_value());
-    graph_.operators.back().part = part;
+    const std::size_t count = graph_.operators.size();
+    if (of != nullptr) {
+      graph_.operators.back().part = of->part;
+      graph_.operators.back().capture = of->capture;
+    } else if (count > 1) {
+      graph_.operators.back().capture = graph_.operators[count - 2].capture;
+    }
     return *std::move(outputs);
   }
   /// `gradient` is to lie as the annotation of `of` says, if there is one.
@@ -178,7 +186,7 @@ class Backward {
         again.name = again.type == "cast" ? graph_[id].name + ".again" : "d." + op.name + ".weight";
         Tensor copy = graph_[id];
         copy.name = again.name;
-        id = added(std::move(again), op.part).front();
+        id = added(std::move(again), &op).front();
         graph_[id] = std::move(copy);
       }
       graph_.operators.push_back(std::move(op));
@@ -384,7 +392,7 @@ class OperatorGradients final : public Gradients {
                             .inputs = std::move(inputs),
                             .settings = std::move(settings),
                             .bodies = std::move(bodies)},
-                           op_.part);
+                           &op_);
   }
   const Graph& body(std::size_t index) const override {
     return backward_.forward().bodies[static_cast<std::size_t>(op_.bodies[index])];

@@ -16,6 +16,7 @@
 #include "base/ids.h"
 
 #include "strategies/graph/attribute.h"
+#include "strategies/graph/capture.h"
 #include "strategies/graph/part.h"
 #include "strategies/graph/rule.h"
 #include "strategies/graph/settings.h"
@@ -68,6 +69,7 @@ struct Operator {
   std::optional<Splits> splits{};
   bool accumulates = false;  ///< A product that adds to an fp32 gradient.
   Part part = Part::kNone;
+  Capture capture = Capture::kNone;  ///< With what else a CUDA graph can launch it.
 };
 
 struct Graph {

@@ -60,6 +60,8 @@ struct Pointwise {
   OtherKernels activation = OtherKernels::kFused;
   LossKernels cross_entropy = LossKernels::kFused;
   OtherKernels routing = OtherKernels::kFused;  ///< The choice of experts, from scores to counts.
+  OtherKernels permutation =
+      OtherKernels::kFused;  ///< Of tokens to the order of experts, and back.
   bool operator==(const Pointwise&) const = default;
 };
 

@@ -12,12 +12,14 @@ namespace internal {
 // theirs up, once for both.
 // Source: EleutherAI/gpt-neox, megatron/model/transformer.py (gpt_j_residual).
 TensorId BlockBuilder::parallel_layer(TensorId x, const std::string& output) {
+  capture(Capture::kAttention);
   const TensorId norm1 = norm("attention_norm", x);
   const TensorId norm2 =
       model_.branches == Branches::kParallelOneNorm ? norm1 : norm("mlp_norm", x);
   const TensorId attended = attention_branch(norm1);
   if (model_.has_attention_out_bias())
     fused_bias("attention_residual", attended, model_.hidden, kWhole);
+  capture(feed_forward_capture());
   const TensorId fed = feed_forward(norm2);
   if (has_feed_forward_bias()) fused_bias("mlp_residual", fed, model_.hidden, kWhole);
   begin(Part::kResidual);
@@ -32,6 +34,7 @@ TensorId BlockBuilder::layer(TensorId x, const std::string& output, TensorId enc
         model_.norm_places != NormPlaces::kAfter && model_.norm_places != NormPlaces::kAfterSum;
     return is_before ? norm(name, stream) : stream;
   };
+  capture(Capture::kAttention);
   const TensorId attended = attention_branch(normed("attention_norm", x));
   TensorId middle = join("attention_residual", attended, model_.has_attention_out_bias(), x);
   if (encoded.valid()) {
@@ -39,6 +42,7 @@ TensorId BlockBuilder::layer(TensorId x, const std::string& output, TensorId enc
         cross_attention_branch(normed("cross_attention_norm", middle), encoded);
     middle = join("cross_attention_residual", crossed, model_.has_attention_out_bias(), middle);
   }
+  capture(feed_forward_capture());
   const TensorId fed = feed_forward(normed("mlp_norm", middle));
   return join("mlp_residual", fed, has_feed_forward_bias(), middle, output);
 }

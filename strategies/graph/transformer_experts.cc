@@ -104,6 +104,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
       parts > 1 ? reshaped("tokens", x, {options_.batch, parts, length, hidden}) : x;
 
   const auto chosen = routed(tokens);
+  capture(Capture::kNone);
 
   // Where slots lie: with the tokens that fill them, and with their experts.
   const std::vector<Axis> expert_axes = this->expert_axes();
@@ -123,7 +124,8 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
              .inputs = {travels_quantized ? narrowed(tokens) : tokens, chosen[1]},
              .settings = {{"experts", model_.experts},
                           {"capacity", capacity},
-                          {"counts_on_host", options_.counts_on_host}}});
+                          {"counts_on_host", options_.counts_on_host},
+                          {"eager", eager(options_.pointwise.permutation)}}});
   graph_[dispatched].pinned = Attribute{.dims = at_tokens, .partial = {}};
   const bool has_several = model_.experts > ways(expert_axes, options_.mesh);
   const auto sorted = [&](const std::string& name, TensorId of) {
@@ -180,7 +182,10 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
     graph_[leaving].pinned = Attribute{.dims = at_experts, .partial = {}};
   std::vector<TensorId> returned{moved("returned", leaving, at_tokens), chosen[1]};
   if (!weighs_early) returned.push_back(chosen[0]);
-  TensorId mixed = added({.type = "moe_combine", .name = "combine", .inputs = std::move(returned)});
+  TensorId mixed = added({.type = "moe_combine",
+                          .name = "combine",
+                          .inputs = std::move(returned),
+                          .settings = {{"eager", eager(options_.pointwise.permutation)}}});
   if (parts > 1) mixed = reshaped("mixed", mixed, this->tokens(hidden));
   if (model_.shared_ffn == 0) return mixed;
   const TensorId shared = shared_experts(x);

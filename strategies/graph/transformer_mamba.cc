@@ -60,9 +60,12 @@ TensorId BlockBuilder::mamba_branch(TensorId x) {
 
 // One branch between a norm and the stream.
 TensorId BlockBuilder::one_branch_layer(TensorId x, const std::string& output) {
-  if (kind_.mixer == Mixer::kMamba)
+  const bool is_mamba = kind_.mixer == Mixer::kMamba;
+  const bool attends = kind_.mixer == Mixer::kAttention;
+  capture(is_mamba ? Capture::kMamba : attends ? Capture::kAttention : feed_forward_capture());
+  if (is_mamba)
     return join("mamba_residual", mamba_branch(norm("mamba_in_norm", x)), false, x, output);
-  if (kind_.mixer == Mixer::kAttention)
+  if (attends)
     return join("attention_residual", attention_branch(norm("attention_norm", x)),
                 model_.has_attention_out_bias(), x, output);
   return join("mlp_residual", feed_forward(norm("mlp_norm", x)), has_feed_forward_bias(), x,

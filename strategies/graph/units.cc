@@ -177,7 +177,7 @@ bool alike(const Graph& a, const Graph& b) {
   const auto same_operator = [](const Operator& x, const Operator& y) {
     return x.type == y.type && x.inputs == y.inputs && x.outputs == y.outputs &&
            x.settings == y.settings && x.bodies == y.bodies && x.accumulates == y.accumulates &&
-           x.part == y.part && x.splits == y.splits;
+           x.part == y.part && x.capture == y.capture && x.splits == y.splits;
   };
   return a.inputs == b.inputs && a.outputs == b.outputs && a.gradients_apart == b.gradients_apart &&
          std::ranges::equal(a.tensors, b.tensors, same_tensor) &&

@@ -78,6 +78,11 @@ std::span<const Row> rows() {
        "true=bf16 false=fp32", "false"},
       {"--no-gradient-accumulation-fusion", "strategy.framework.fused_gradient_accumulation",
        kSwitch, "true=false false=true", "false"},
+      {"--moe-router-fusion", "strategy.framework.pointwise.routing", kSwitch, "true=fused false="},
+      {"--moe-permute-fusion", "strategy.framework.pointwise.permutation", kSwitch,
+       "true=fused false="},
+      {"--cuda-graph-impl", "note.graph_impl", kText},
+      {"--cuda-graph-scope", "note.graph_scope", kText},
       {"--cross-entropy-loss-fusion", "strategy.framework.fused_cross_entropy", kSwitch, "",
        "false"},
       {"--attention-backend", "strategy.framework.attention", kWord,
@@ -166,8 +171,8 @@ std::span<const Rule> rules() {
        "products and their collectives run one after another, but for "
        "those of weight gradients"},
       {"--distribute-saved-activations", "", "each rank keeps its inputs whole"},
-      {"--cuda-graph-impl --enable-cuda-graph --external-cuda-graph", "",
-       "each kernel is launched by the host"},
+      {"--enable-cuda-graph --external-cuda-graph", "",
+       "each kernel is launched by the host; give --cuda-graph-impl and --cuda-graph-scope"},
       {"--no-fp8-wgrad", "", "all products compute in fp8"},
       {"--reset-attention-mask --sft", "",
        "attention is over whole sequences; give the lengths of packed samples (model.samples)"},
@@ -224,7 +229,7 @@ constexpr std::string_view kIdle =
     // what costs nothing
     "--norm-epsilon --apply-layernorm-1p --rotary-* --use-rope-scaling --rope-* --no-rope-freq "
     "--openai-gelu --moe-aux-loss-coeff --moe-z-loss-coeff --moe-input-jitter-eps --moe-router-* "
-    "--moe-per-layer-logging --moe-grouped-gemm --moe-permute-fusion --moe-deepep-num-sms "
+    "--moe-per-layer-logging --moe-grouped-gemm --moe-deepep-num-sms "
     "--moe-enable-deepep "
     "--moe-pad-expert-input-to-capacity --moe-token-drop-policy --moe-use-legacy-grouped-gemm "
     "--fp8-margin --fp8-interval --fp8-amax-* "

@@ -96,6 +96,12 @@ std::span<const Row> rows() {
        "true=fp32 false=bf16"},
       {"model.gradient_accumulation_fusion", "strategy.framework.fused_gradient_accumulation",
        kSwitch},
+      {"model.moe_router_fusion", "strategy.framework.pointwise.routing", kSwitch,
+       "true=fused false="},
+      {"model.moe_permute_fusion", "strategy.framework.pointwise.permutation", kSwitch,
+       "true=fused false="},
+      {"model.cuda_graph_impl", "note.graph_impl", kText},
+      {"model.cuda_graph_scope", "note.graph_scope", kText},
       {"model.cross_entropy_loss_fusion", "strategy.framework.fused_cross_entropy", kSwitch},
       {"model.attention_backend", "strategy.framework.attention", kWord,
        "auto= fused=cudnn flash=flash-2 unfused=unfused local=unfused"},
@@ -164,8 +170,8 @@ std::span<const Rule> rules() {
        "", "exchanges of tokens are hidden by other micro-batches alone"},
       {"model.tp_comm_overlap comm_overlap.tp_comm_overlap", "",
        "products and their collectives run one after another, but for those of weight gradients"},
-      {"model.cuda_graph_impl model.enable_cuda_graph model.external_cuda_graph", "",
-       "each kernel is launched by the host"},
+      {"model.enable_cuda_graph model.external_cuda_graph", "",
+       "each kernel is launched by the host; give cuda_graph_impl and cuda_graph_scope"},
       {"dataset.packed_sequence_specs* dataset.offline_packing_specs*", "0 -1",
        "attention is over whole sequences; give the lengths of packed samples (model.samples)"},
       {"train.rampup_batch_size", "", "the step predicted is one of the full batch"},
@@ -194,7 +200,6 @@ constexpr std::string_view kIdle =
     "model.layernorm_* model.linear_* model.mamba_* model.masked_softmax_fusion "
     "model.max_position_embeddings model.min_offloaded_* model.mlp_chunks_* model.moe_aux_* "
     "model.moe_deepep_* model.moe_enable_deepep model.moe_grouped_gemm model.moe_hybridep_* "
-    "model.moe_permute_fusion "
     "model.moe_router_* model.moe_token_* model.moe_pad_* model.mrope_* model.mscale* "
     "model.mtp_loss_* model.mup_* model.original_max_* model.parallel_output "
     "model.params_dtype* model.perform_initialization model.persist_layer_norm "

@@ -2,7 +2,9 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <numeric>
+#include <set>
 
+#include "strategies/graph/capture.h"
 #include "strategies/launch/internal/formats.h"
 #include "strategies/launch/internal/megatron_model.h"
 
@@ -176,6 +178,38 @@ void optimizer(Draft& draft) {
     draft.set("strategy.optimizer.remainders", "true", draft.from("note.precision_aware"));
 }
 
+// Tokens are brought to the order of experts by PyTorch's operators where nothing fuses these.
+void permutation(Draft& draft) {
+  const std::string key = "strategy.framework.pointwise.permutation";
+  if (draft.count("model.experts", 0) > 0 && !draft.has(key))
+    draft.set(key, "eager", "nothing that fuses permutations");
+}
+
+// What CUDA graphs launch. moe_preprocess goes with moe_router.
+// Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cuda_graph_impl,
+// cuda_graph_scope).
+void cuda_graphs(Draft& draft, const Reading& reading) {
+  const std::string impl = draft.word("note.graph_impl", "none");
+  if (impl == "none") return;
+  const bool has_scope = draft.has("note.graph_scope");
+  const std::vector<std::string> words =
+      has_scope ? draft.at("note.graph_scope").words : std::vector<std::string>{impl};
+  const std::string from = draft.from(has_scope ? "note.graph_scope" : "note.graph_impl");
+  const bool has_experts = draft.count("model.experts", 0) > 0;
+  std::set<Capture> named;
+  for (const std::string& word : words) {
+    const auto known = find_megatron_scope(word);
+    if (known && (*known != Capture::kMlp || !has_experts))
+      named.insert(*known);
+    else if (word != "moe_preprocess")
+      reading.leave_out(from, fmt::format("'{}' is launched by the host", word));
+  }
+  if (named.contains(Capture::kStep)) named = {Capture::kStep};
+  Value graphs{.list = true, .from = from};
+  for (const Capture one : named) graphs.words.emplace_back(yaml::name_of(one));
+  if (!named.empty()) draft.set("strategy.cuda_graphs", std::move(graphs));
+}
+
 // How tokens reach experts: by DeepEP, if Megatron's flexible dispatcher brings them.
 void dispatcher(Draft& draft, const Reading& reading) {
   if (!draft.has("strategy.expert_parallel")) {
@@ -233,6 +267,8 @@ void without_meaning(Draft& draft, const Reading& reading) {
     draft.drop("strategy.expert_tensor_parallel");
   if (draft.count("strategy.expert_parallel") == 1) draft.drop("strategy.expert_parallel");
   dispatcher(draft, reading);
+  permutation(draft);
+  cuda_graphs(draft, reading);
 }
 
 // Without interleaving a stage waits for its transfers.

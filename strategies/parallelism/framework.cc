@@ -125,6 +125,8 @@ const yaml::Table<Pointwise>& yaml_table(const Pointwise*) {
           .optional("rope", &Pointwise::rope, "Rotary position embedding.")
           .optional("activation", &Pointwise::activation, "SwiGLU; a GELU is one kernel.")
           .optional("cross_entropy", &Pointwise::cross_entropy, "The loss.")
+          .optional("permutation", &Pointwise::permutation,
+                    "What brings tokens to the order of their experts, and back.")
           .optional("routing", &Pointwise::routing,
                     "The choice of experts: weights, map, balancing loss and counts of tokens.");
   return table;
@@ -230,6 +232,15 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "What the host does for each kernel beside its launch: Python, dispatcher, "
                     "autograd (default: nothing, as of compiled graphs).",
                     yaml::non_negative())
+          .optional("product_launches", &Framework::product_launches,
+                    "What the host does to launch a product, as a multiple of what it does for "
+                    "another kernel: modules prepare it (Transformer Engine).",
+                    yaml::at_least(1))
+          .optional("eager_launches", &Framework::eager_launches,
+                    "The same of each kernel of an operator that goes into several.",
+                    yaml::non_negative())
+          .optional("quantized_product_launches", &Framework::quantized_product_launches,
+                    "The same of a product of operands in fp8 or fp4.", yaml::at_least(1))
           .optional("expert_product_time", &Framework::expert_product_time,
                     "What the host does for the product of each expert, which is then a launch of "
                     "its own (default: one kernel has the products of all experts).",

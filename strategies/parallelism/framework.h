@@ -125,14 +125,22 @@ struct Framework {
   /// Transformer Engine).
   bool overlap_tensor_products = false;
   PipelineTransfers pipeline_transfers = PipelineTransfers::kBlocking;
-  /// What the host does for each kernel of the Program before it launches it: modules, dispatcher,
-  /// autograd, and the launches of views and copies that the Program does not name.
-  /// Not modelled: faster and slower hosts; operators of unequal cost; what wrappers do for a whole
-  /// unit (hooks of FSDP), which counts as that of the kernels that it was measured with.
+  /// What the host of a DGX H100 does for each kernel of the Program before it launches it:
+  /// modules, dispatcher, autograd, and the launches of views and copies that the Program does not
+  /// name. Another host takes 1 / HostConfig::speed of that. Not modelled: operators of unequal
+  /// cost; what wrappers do for a whole unit (hooks of FSDP), which counts as that of the kernels
+  /// that it was measured with.
   Seconds host_time{};
+  /// The same for a product, as a multiple of launch and host_time, where modules prepare it
+  /// (Transformer Engine), and for one of operands in fp8 or fp4. Of general graphs all weigh 1.
+  double product_launches = 1;
+  double quantized_product_launches = 1;
+  /// The same for each kernel of an operator that has several, as plain PyTorch launches them.
+  double eager_launches = 1;
   /// What the host does for each expert's product, where these are launched one by one; nothing:
   /// one kernel has the products of all experts of a rank.
-  /// Not modelled: as of host_time.
+  /// Not modelled: as of host_time; other hosts (Grace takes as long as Xeon, by the sources of
+  /// configs/frameworks).
   std::optional<Seconds> expert_product_time{};
   /// Likewise for each kernel that quantizes one expert's rows (kernel.h, `Pass::launches`).
   Seconds expert_pass_time{};

@@ -49,7 +49,7 @@ TransformerOptions transformer_options(const Strategy& strategy) {
       .gate_apart = framework.gate_apart,
       .weights_at_activation = framework.weights_at_activation,
       .experts_apart = framework.expert_product_time.has_value(),
-      .counts_on_host = framework.counts_tokens_on_host,
+      .counts_on_host = framework.counts_tokens_on_host && !strategy.captures(Capture::kStep),
       .sorts_slots = (strategy.expert_parallel > 1 || sequence_parallel) &&
                      strategy.token_dispatcher == TokenDispatcher::kAllToAll,
       .quantized_dispatch = framework.quantized_dispatch,

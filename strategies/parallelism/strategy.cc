@@ -120,6 +120,9 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "passes run beside the backward passes behind them.")
           .optional("sequence_parallel", &Strategy::sequence_parallel,
                     "Split norms and dropouts along the sequence over the tensor-parallel ranks.")
+          .optional("cuda_graphs", &Strategy::cuda_graphs,
+                    "What CUDA graphs launch (default: nothing): the host launches one graph "
+                    "instead of each of its kernels.")
           .optional("schedule", &Strategy::schedule,
                     "Pipeline schedule: a name that `foreshard catalog schedules` lists.")
           .optional("schedule_actions", &Strategy::schedule_actions,
@@ -273,6 +276,11 @@ std::string words_of_extras(const Strategy& strategy) {
   if (strategy.token_dispatcher != TokenDispatcher::kAllToAll)
     add(fmt::format("tokens by {}", yaml::name_of(strategy.token_dispatcher)));
   if (strategy.overlap_experts) add("exchanged beside other passes");
+  if (!strategy.cuda_graphs.empty()) {
+    std::vector<std::string_view> names;
+    for (const Capture one : strategy.cuda_graphs) names.push_back(yaml::name_of(one));
+    add(fmt::format("CUDA graphs of {}", fmt::join(names, ", ")));
+  }
   if (strategy.optimizer != Optimizer{}) add(words_of(strategy.optimizer));
   if (!strategy.granularity.empty())
     add(fmt::format("{} micro-batches a pass", fmt::join(strategy.granularity, ":")));

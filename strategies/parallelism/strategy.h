@@ -12,6 +12,7 @@
 #include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
+#include "strategies/graph/capture.h"
 #include "strategies/graph/context_exchange.h"
 #include "strategies/graph/graph.h"
 #include "strategies/graph/model.h"
@@ -75,7 +76,8 @@ struct Strategy {
   /// (schedule::Slot::beside).
   bool overlap_experts = false;
   bool sequence_parallel = false;
-  std::string schedule = "1f1b";              ///< A name of strategies/schedule.
+  std::vector<Capture> cuda_graphs;  ///< What CUDA graphs launch; else the host launches it.
+  std::string schedule = "1f1b";     ///< A name of strategies/schedule.
   std::vector<std::string> schedule_actions;  ///< Of schedule "custom": schedule/actions.h.
   std::string schedule_file;                  ///< Where they stand instead; read with the study.
   std::vector<double> pass_times;   ///< schedule::PassTimes, in their order; empty: equal.
@@ -138,6 +140,9 @@ struct Strategy {
     return offload_activation_layers > 0 || offload_optimizer != OptimizerOffload::kNone ||
            offload_parameters;
   }
+  bool captures(Capture one) const { return is_captured(one, cuda_graphs); }
+  /// What the host of a DGX H100 does for each kernel that it launches, besides launching it.
+  Seconds host_time() const { return captures(Capture::kStep) ? Seconds{} : framework->host_time; }
   Recomputation recomputation() const { return {recompute, recompute_parts}; }
   /// \pre below pipeline_parallel, unless no stage has one.
   std::int64_t granularity_of(std::size_t stage) const {

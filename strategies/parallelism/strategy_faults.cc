@@ -373,6 +373,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
     fault("granularity", "is for stages of a graph; those of a model take single micro-batches",
           "leave it out, and give another micro_batch");
   recompute_faults(strategy, model, faults);
+  capture_faults(strategy, model, faults);
   offload_faults(strategy, model.layers, faults);
   adapter_faults(strategy, model, faults);
   optimizer_faults(strategy, faults);
@@ -434,6 +435,9 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
            std::string_view(key).starts_with("offload") || std::string_view(key) == "batch_shares"
                ? "leave it out"
                : "leave it out, and give the graph an axis of its own (graph.axes)"});
+  if (!strategy.cuda_graphs.empty() && strategy.cuda_graphs != std::vector{Capture::kStep})
+    faults.push_back({"cuda_graphs", "of a general graph, the whole step is captured or nothing",
+                      "set cuda_graphs: [step], or leave it out"});
   if (strategy.shard_replicas > 1)
     faults.push_back({"shard_replicas", "is for the transformer given as `model`",
                       "leave it out, or give the graph an axis of its own (graph.axes)"});

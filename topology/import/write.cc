@@ -138,6 +138,7 @@ std::string node_text(const NodeConfig& node, std::size_t depth) {
   if (node.wiring) section("wiring", wiring_text(*node.wiring, depth + 1));
   section("host", Lines(depth + 1)
                       .unless_default("launch_time", node.host.launch_time, usual.host.launch_time)
+                      .unless_default("speed", node.host.speed, usual.host.speed)
                       .text());
   return text;
 }

@@ -6,7 +6,7 @@ namespace foreshard {
 
 BuiltNode build_node(ClusterView::Builder& builder, const NodeConfig& config, DeviceTypeId type) {
   BuiltNode node;
-  Host host{.launch_time = *config.host.launch_time, .transport = {}};
+  Host host{.launch_time = *config.host.launch_time, .transport = {}, .speed = *config.host.speed};
   if (config.nics && config.nics->transport) host.transport = **config.nics->transport;
   node.node = builder.add_node(host);
   const std::string prefix = "node" + std::to_string(node.node) + "/";

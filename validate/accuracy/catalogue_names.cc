@@ -94,6 +94,8 @@ constexpr std::array kFrameworks{
     // training_results_v5.1, llama31_8b: config_common_8b.sh).
     FrameworkLine{"NeMo", "MLPerf Training v5.1", {"nemo-25.09", 0, false}, "every 32nd step"},
     FrameworkLine{"NeMo", "", {"nemo", 0, false}},
+    FrameworkLine{"Megatron", "ModelZoo", {"megatron-core-moe", 0, false}},
+    FrameworkLine{"Megatron", "moe_perf", {"megatron-core-moe", 0, false}},
     FrameworkLine{"Megatron", "", {"megatron-lm", 0, false}},
     FrameworkLine{"Pax/", "", {"paxml", 0, false}},
     FrameworkLine{"OneFlow", "", {"oneflow-libai", 0, false}},

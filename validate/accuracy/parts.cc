@@ -129,7 +129,7 @@ Result<sim::Prediction> predict_part(const TrainingRow& row, PartOfStep part,
     program::Program program{.name = row.metric,
                              .mesh = lowered->mesh,
                              .streams = lower::streams(),
-                             .launch_time = strategy.framework->host_time};
+                             .launch_time = strategy.host_time()};
     program::Role role{.name = "part",
                        .ranks = std::vector<std::int32_t>(static_cast<std::size_t>(devices))};
     std::iota(role.ranks.begin(), role.ranks.end(), 0);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #include "strategies/schedule/schedule.h"
+#include "validate/accuracy/captures.h"
 #include "validate/accuracy/catalogue_names.h"
 #include "validate/accuracy/memory_savers.h"
 #include "validate/accuracy/parts.h"
@@ -240,21 +241,10 @@ class Mapping {
   // Source: NVIDIA-NeMo/Megatron-Bridge, skills/perf-moe-dispatcher-selection (GB200, GB300);
   // scripts/performance/configs/qwen/qwen3_workload_base_configs.py at 63b08b397, beside 17a381f95.
   std::int64_t month_of_rack_recipe() const {
-    const bool is_rack = contains(row_.gpu, "GB200") || contains(row_.gpu, "GB300");
-    const bool is_open =
-        is_rack && !contains(row_.notes, "recipe") && contains(row_.framework, "Megatron-Bridge");
+    const bool is_open = is_rack(row_) && !contains(row_.notes, "recipe") &&
+                         contains(row_.framework, "Megatron-Bridge");
     return is_open ? number_after(row_.source, "NeMo container 26.").value_or(0) : 0;
   }
-  // Whether the host launches the whole step at once. Recipes that drop tokens do on B200 and
-  // GB200: the slots of their experts are fixed.
-  // Source: scripts/performance/configs/qwen3/workload_base_configs.py at 0fa501ac.
-  bool is_one_graph() const {
-    const bool drops = contains(row_.notes, "tokendrop") && contains(row_.gpu, "B200") &&
-                       contains(row_.framework, "Megatron-Bridge");
-    return drops || contains(row_.notes, "cuda_graph_impl=full_iteration") ||
-           month_of_rack_recipe() >= 6;
-  }
-
   // HybridEP is taken as DeepEP: on Blackwell the rates are its own.
   void token_exchange() {
     Strategy& strategy = setting_.strategy;
@@ -351,18 +341,9 @@ class Mapping {
     if (contains(notes, "fp8 attention")) framework.fp8_attention = true;
     if (contains(notes, "fp8 stored activation input")) framework.fp8_activation_inputs = true;
     framework.attention = attention_named(row_).value_or(framework.attention);
-    if (pads_experts() || is_one_graph()) {
-      framework = [&] {
-        Framework without_counts = std::move(framework);
-        without_counts.counts_tokens_on_host = false;
-        if (is_one_graph()) {  // one launch for the whole step
-          without_counts.host_time = 0_s;
-          if (without_counts.expert_product_time) without_counts.expert_product_time = 0_s;
-          without_counts.expert_pass_time = 0_s;
-        }
-        return without_counts;
-      }();
-    }
+    if (pads_experts()) framework.counts_tokens_on_host = false;
+    setting_.strategy.cuda_graphs =
+        graphs_of(row_, setting_.model, month_of_rack_recipe() >= 6, setting_.assumed);
     setting_.strategy.framework =
         yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
     if (contains(notes, "+lamb")) setting_.strategy.optimizer.rule = "lamb";

@@ -27,9 +27,8 @@ StepWork work_of(const Model& model, const Strategy& strategy, std::span<const S
 
 Seconds least_of(const PassTimes& passes) {
   const Seconds back = passes.backward.least;
-  return passes.forward.least + (passes.input.launches > 0
-                                     ? std::min(back, passes.input.least + passes.weight.least)
-                                     : back);
+  return passes.forward.least +
+         (passes.input.runs() ? std::min(back, passes.input.least + passes.weight.least) : back);
 }
 
 namespace {
@@ -247,7 +246,7 @@ Seconds Bound::own_of(std::size_t c, const BlockTimes& passes) const {
 // Of a pass that may run whole or in two parts, the lesser.
 template <class Which>
 Seconds Bound::both(const PassTimes& of, Which which) const {
-  const bool apart = splits_ && of.input.launches > 0;
+  const bool apart = splits_ && of.input.runs();
   return which(of.forward) + (apart
                                   ? std::min(which(of.input) + which(of.weight), which(of.backward))
                                   : which(of.backward));

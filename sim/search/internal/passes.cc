@@ -43,6 +43,7 @@ Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& me
 PassTasks::PassTasks(const program::Block& block, Works& works) {
   for (const program::Task& task : block.tasks) {
     if (const auto* work = std::get_if<program::HostWork>(&task.body)) host_ += work->time;
+    if (task.stream.valid()) launches_ += task.launches;
     const bool on_compute = std::holds_alternative<Kernel>(task.body) ||
                             task.stream == lower::stream(lower::kComputeStream);
     tasks_.push_back(
@@ -202,8 +203,7 @@ PassTime PassTasks::time(const WorkTimes& times) const {
     result.kernels_of_kinds.push_back(kernels);
     result.least_of_kinds.push_back(least.time);
   }
-  for (const Task& task : tasks_)
-    if (task.stream >= 0) ++result.launches;
+  result.launches = launches_;
   result.host = host_;
   return result;
 }

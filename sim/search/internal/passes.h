@@ -34,11 +34,12 @@ struct PassTime {
   /// Of its kernels alone, likewise.
   Seconds kernels;
   std::vector<Seconds> kernels_of_kinds{};
-  std::int64_t launches = 0;
+  double launches = 0;
   Seconds host;  ///< What the host does beside launching.
 
+  bool runs() const { return busy > Seconds{}; }
   /// Of the host, where a launch takes `launch`.
-  Seconds hosting(Seconds launch) const { return static_cast<double>(launches) * launch + host; }
+  Seconds hosting(Seconds launch) const { return launches * launch + host; }
   Seconds times(std::int64_t n) const {
     return n == 0 ? Seconds{} : first + static_cast<double>(n - 1) * next;
   }
@@ -105,7 +106,8 @@ class PassTasks {
 
   std::vector<Task> tasks_{};
   std::vector<std::int32_t> after_{};  // of all tasks
-  Seconds host_;                       // of HostWork
+  double launches_ = 0;
+  Seconds host_;  // of HostWork
 };
 
 /// Of a block by itself, as work_times.

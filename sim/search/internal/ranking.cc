@@ -9,11 +9,11 @@
 namespace foreshard::search {
 
 double memory_error(const Strategy& strategy, const Model& model) {
-  constexpr double kRounding = 1e-9;
+  constexpr double kWhereHostsBind = 0.015;
   const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
                         strategy.context_parallel == 1 && !strategy.offloads() &&
                         strategy.recompute != Recompute::kFull && !strategy.framework->shards.fp32;
-  return is_exact ? kRounding : kMemoryError;
+  return is_exact ? kWhereHostsBind : kMemoryError;
 }
 
 Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
@@ -22,8 +22,7 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, co
       place_(place),
       all_fit_(all_fit),
       cost_(cluster, study.communication, lower::routing_of(study.model)),
-      estimator_(study.model, cluster, place.pool.devices, cost_, launch_time_of(cluster),
-                 std::move(forms)),
+      estimator_(study.model, cluster, place.pool.devices, cost_, std::move(forms)),
       cutter_(study.model, estimator_) {}
 
 void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {

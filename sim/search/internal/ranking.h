@@ -21,9 +21,9 @@ namespace foreshard::search {
 /// By how much at most, as a part of it, Estimate::peak exceeds what a simulation needs: what is
 /// farther from fitting does not fit. tests/sim/search/search_test.cc holds it to that.
 inline constexpr double kMemoryError = 0.025;
-/// ... of a strategy. Nothing but rounding for dense models of whole sequences that predict one
-/// token, with shards in the precision of training, where nothing is offloaded and layers are not
-/// recomputed whole (then devices that wait for their hosts need less). Not counted: copies to the
+/// ... of a strategy. Less for dense models of whole sequences that predict one token, with shards
+/// in the precision of training, where nothing is offloaded and layers are not recomputed whole:
+/// there only devices that wait for their hosts need less. Not counted: copies to the
 /// host that are over before Estimate::peak takes them to be (offloaded activations).
 double memory_error(const Strategy& strategy, const Model& model);
 

@@ -146,6 +146,7 @@ class BlockBuilder {
     auto results = add_operator(graph_, std::move(spec));
     FORESHARD_CHECK(results.has_value());
     graph_.operators.back().part = part_;
+    graph_.operators.back().capture = capture_;
     return *std::move(results);
   }
   TensorId added(OperatorSpec spec) { return all_added(std::move(spec)).front(); }
@@ -172,6 +173,8 @@ class BlockBuilder {
   void freeze(bool on) { is_frozen_ = on; }
   /// What is added from here on belongs to this part.
   void begin(Part part) { part_ = part; }
+  /// What is added from here on can be captured so.
+  void capture(Capture as) { capture_ = as; }
 
   /// Of activations and a parameter.
   TensorId product(OperatorSpec spec) {
@@ -351,6 +354,8 @@ class BlockBuilder {
   TensorId feed_forward(TensorId x) {
     return kind_.experts ? experts_branch(x) : mlp("mlp", x, model_.ffn_width());
   }
+  /// How a CUDA graph can have it.
+  Capture feed_forward_capture() const { return kind_.experts ? Capture::kRouter : Capture::kMlp; }
   /// A whole layer. `output` names its result; `encoded` are the encoder's states, where the layer
   /// attends to them.
   TensorId layer(TensorId x, const std::string& output, TensorId encoded = {});
@@ -421,6 +426,7 @@ class BlockBuilder {
   std::vector<Axis> context_axes_;
   Graph graph_;
   Part part_ = Part::kNone;
+  Capture capture_ = Capture::kNone;
   bool in_layer_ = false;
   bool is_frozen_ = false;
   Quantization quantization_ = Quantization::kNone;

@@ -85,14 +85,77 @@ std::vector<Kernel> permutation(const TensorType& slots, const TensorType& token
   return {pass};
 }
 
+// PyTorch's operators, as Megatron-LM names them without --moe-permute-fusion
+// (megatron/core/transformer/moe/moe_utils.py: permute, unpermute), counted with its profiler on an
+// H200, which timed them too (configs/measurements/h200/host.csv, pytorch-rates.csv): the choice
+// becomes indices, rows are gathered by index_select, and come back by scatter_add, in the backward
+// pass by index_add. These add by atomic operations, 0.54 and 0.25 TB/s of bf16 whatever the
+// memory: 2.8 and 6 times what a gather takes on an H100, which has the same multiprocessors. Not
+// modelled: that memory which is faster or slower does not change them.
+constexpr double kScatterAdd = 2.8;
+constexpr double kIndexAdd = 6;
+
+enum class Eager : std::uint8_t { kDispatch, kDispatchGradient, kCombine, kCombineGradient };
+
+std::vector<Kernel> eager_permutation(const TensorType& slots, const TensorType& tokens,
+                                      Eager which, bool weighs) {
+  const auto small = [](std::int64_t count) {
+    const Pass one{.kind = PassKind::kUnary, .rows = 1, .columns = 1};
+    return std::vector<Kernel>(static_cast<std::size_t>(count), one);
+  };
+  const auto over = [](PassKind kind, const TensorType& tensor) {
+    return std::get<Pass>(pass_over(kind, tensor));
+  };
+  Pass moved = std::get<Pass>(permutation(slots, tokens).front());
+  const auto slower = [&](double times) {
+    moved.rows = static_cast<std::int64_t>(times * static_cast<double>(moved.rows));
+    return moved;
+  };
+  std::vector<Kernel> kernels;
+  switch (which) {
+    case Eager::kDispatch:
+      kernels = small(8);
+      kernels.emplace_back(moved);
+      break;
+    case Eager::kDispatchGradient:
+      kernels = small(1);
+      kernels.emplace_back(over(PassKind::kZero, tokens));
+      kernels.emplace_back(slower(kIndexAdd));
+      break;
+    case Eager::kCombine:
+      kernels = small(8);
+      if (weighs) kernels.emplace_back(over(PassKind::kUnary, slots));
+      kernels.emplace_back(over(PassKind::kZero, tokens));
+      kernels.emplace_back(slower(kScatterAdd));
+      break;
+    case Eager::kCombineGradient:
+      kernels = small(6);
+      kernels.emplace_back(moved);
+      if (weighs) kernels.emplace_back(over(PassKind::kUnary, slots));
+      break;
+  }
+  return kernels;
+}
+
+SettingDefinition gradient_setting() {
+  return {.name = "gradient", .fallback = false, .doc = "It is the other operator's gradient."};
+}
+
 std::vector<Kernel> dispatch_kernels(const Call& local, const Call&) {
-  return permutation(local.outputs[0], local.inputs[0]);
+  const TensorType& slots = local.outputs[0];
+  if (!local.settings.flag("eager")) return permutation(slots, local.inputs[0]);
+  const bool is_gradient = local.settings.flag("gradient");
+  return eager_permutation(slots, local.inputs[0],
+                           is_gradient ? Eager::kCombineGradient : Eager::kDispatch,
+                           local.inputs.size() > 2);
 }
 
 void dispatch_backward(Gradients& gradients) {
   std::vector<TensorId> inputs{gradients.of_output(0), gradients.input(1)};
   if (gradients.op().inputs.size() > 2) inputs.push_back(gradients.input(2));
-  gradients.give(0, gradients.add("moe_combine", "", inputs)[0]);
+  gradients.give(
+      0, gradients.add("moe_combine", "", inputs,
+                       {{"eager", gradients.op().settings.flag("eager")}, {"gradient", true}})[0]);
   if (gradients.op().inputs.size() > 2)
     gradients.give(
         2, gradients.add("moe_weight_gradient", "weights",
@@ -148,20 +211,28 @@ Result<Inferred> infer_combine(const Call& call) {
 }
 
 std::vector<Kernel> combine_kernels(const Call& local, const Call&) {
-  return permutation(local.inputs[0], local.outputs[0]);
+  const TensorType& slots = local.inputs[0];
+  if (!local.settings.flag("eager")) return permutation(slots, local.outputs[0]);
+  const bool is_gradient = local.settings.flag("gradient");
+  return eager_permutation(slots, local.outputs[0],
+                           is_gradient ? Eager::kDispatchGradient : Eager::kCombine,
+                           local.inputs.size() > 2);
 }
 
 void combine_backward(Gradients& gradients) {
   const Shape& slots = gradients.shape(gradients.input(0));
   std::vector<TensorId> inputs{gradients.of_output(0), gradients.input(1)};
   if (gradients.op().inputs.size() > 2) inputs.push_back(gradients.input(2));
-  gradients.give(0,
-                 gradients.add("moe_dispatch", "", inputs,
-                               {{"experts", slots[0]}, {"capacity", slots[slots.size() - 2]}})[0]);
+  gradients.give(0, gradients.add("moe_dispatch", "", inputs,
+                                  {{"experts", slots[0]},
+                                   {"capacity", slots[slots.size() - 2]},
+                                   {"eager", gradients.op().settings.flag("eager")},
+                                   {"gradient", true}})[0]);
   if (gradients.op().inputs.size() > 2)
-    gradients.give(
-        2, gradients.add("moe_weight_gradient", "weights",
-                         {gradients.of_output(0), gradients.input(0), gradients.input(1)}, {})[0]);
+    gradients.give(2,
+                   gradients.add("moe_weight_gradient", "weights",
+                                 {gradients.of_output(0), gradients.input(0), gradients.input(1)},
+                                 {{"eager", gradients.op().settings.flag("eager")}})[0]);
 }
 
 // [tokens, ]slots, indices -> one product of a token and its slot for each choice; without tokens,
@@ -182,7 +253,9 @@ Result<Inferred> infer_weight_gradient(const Call& call) {
 }
 
 std::vector<Kernel> weight_gradient_kernels(const Call& local, const Call&) {
-  return one_pass(PassKind::kReduce, local.inputs[local.inputs.size() - 2]);
+  const TensorType& slots = local.inputs[local.inputs.size() - 2];
+  if (!local.settings.flag("eager")) return one_pass(PassKind::kReduce, slots);
+  return {pass_over(PassKind::kBinary, slots), pass_over(PassKind::kReduce, slots)};
 }
 
 }  // namespace
@@ -206,7 +279,9 @@ OperatorDefinition moe_dispatch() {
                         .doc = "Slots of one expert for one group."},
                        {.name = "counts_on_host",
                         .fallback = false,
-                        .doc = "The host waits for the choice, to know how many tokens go where."}},
+                        .doc = "The host waits for the choice, to know how many tokens go where."},
+                       eager_setting(),
+                       gradient_setting()},
           .infer = infer_dispatch,
           .kernels = dispatch_kernels,
           .gradient = dispatch_backward};
@@ -221,6 +296,7 @@ OperatorDefinition moe_combine() {
           .outputs = "tokens",
           .least_inputs = 2,
           .most_inputs = 3,
+          .settings = {eager_setting(), gradient_setting()},
           .infer = infer_combine,
           .kernels = combine_kernels,
           .gradient = combine_backward};
@@ -228,7 +304,7 @@ OperatorDefinition moe_combine() {
 
 OperatorDefinition moe_slot_weights() {
   OperatorDefinition dispatch = moe_dispatch();
-  dispatch.settings.pop_back();  // its kernel waits already
+  dispatch.settings.resize(2);  // its kernel does the rest
   return {
       .name = "moe_slot_weights",
       .doc =
@@ -253,6 +329,7 @@ OperatorDefinition moe_weight_gradient() {
           .outputs = "dweights",
           .least_inputs = 2,
           .most_inputs = 3,
+          .settings = {eager_setting()},
           .infer = infer_weight_gradient,
           .kernels = weight_gradient_kernels};
 }

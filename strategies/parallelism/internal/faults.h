@@ -28,6 +28,10 @@ void encoder_faults(const Strategy& strategy, const Model& model,
 void recompute_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults);
 
+/// What CUDA graphs launch: each part once, and what layers have.
+void capture_faults(const Strategy& strategy, const Model& model,
+                    std::vector<StrategyFault>& faults);
+
 /// Experts divide evenly over their ranks: data-parallel ones and, where each is whole, before them
 /// the tensor-parallel ones. A load that is given has shares of all experts, of each layer that has
 /// some, of which none are dropped. Exchanges run beside passes where the schedule pairs these.

@@ -20,7 +20,8 @@ struct Launch {
   std::int32_t stream;
   bool sync;
   bool waits_for_call;  // No `after` of its own.
-  Seconds host_time;    // Of HostWork.
+  double launches;
+  Seconds host_time;  // Of HostWork.
   std::vector<std::int32_t> waits;
 };
 
@@ -121,7 +122,7 @@ class BlockBuilder {
   }
 
   static Launch launch(const Task& task, std::int32_t index, const PreparedBlock& block) {
-    Launch out{index, task.stream.value(), false, task.after.empty(), {}, {}};
+    Launch out{index, task.stream.value(), false, task.after.empty(), task.launches, {}, {}};
     if (const auto* work = std::get_if<HostWork>(&task.body)) {
       out.stream = kHost;
       out.host_time = work->time;
@@ -170,7 +171,7 @@ class Walk {
     else if (launch.sync)
       wait_on_host(launch, base);
     if (launch.stream != kHost) {
-      host_offset_ += launch_time_;
+      host_offset_ += launch.launches * launch_time_;
       last_[at(launch.stream)] = own;
     }
     out_.instances.push_back(

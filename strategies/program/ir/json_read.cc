@@ -221,7 +221,7 @@ class Reader {
     static constexpr std::array<std::string_view, 8> kBodies{
         "gemm", "attention", "pass", "communication", "allocate", "free", "sync", "host_work_s"};
     node.fields({"name"}, {"gemm", "attention", "pass", "communication", "allocate", "free", "sync",
-                           "host_work_s", "stream", "after", "optimizer"});
+                           "host_work_s", "stream", "after", "optimizer", "launches"});
     const auto bodies = std::count_if(kBodies.begin(), kBodies.end(),
                                       [&](std::string_view key) { return node.has(key); });
     if (bodies != 1)
@@ -233,6 +233,7 @@ class Reader {
     if (node.has("stream")) task.stream = StreamId(node["stream"].index());
     if (node.has("after")) node["after"].each(task.after, [](const Node& n) { return n.index(); });
     if (node.has("optimizer")) task.optimizer = node["optimizer"].flag();
+    if (node.has("launches")) task.launches = node["launches"].non_negative();
     return task;
   }
 

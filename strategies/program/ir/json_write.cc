@@ -148,6 +148,7 @@ Json json_of(const Task& task, const GroupTable& groups) {
   if (task.stream.valid()) json["stream"] = task.stream.value();
   if (!task.after.empty()) json["after"] = task.after;
   if (task.optimizer) json["optimizer"] = true;
+  if (task.launches != 1) json["launches"] = number(task.launches);
   return json;
 }
 

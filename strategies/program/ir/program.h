@@ -177,6 +177,10 @@ struct Task {
   StreamId stream{};  ///< Index into Program::streams; of kernels and communication.
   std::vector<std::int32_t> after{};  ///< Earlier tasks of the same block, by index.
   bool optimizer = false;             ///< Kernels only: booked as `optimizer`, not as `compute`.
+  /// Of kernels and communication: what the host does to launch it, as a multiple of `launch_time`.
+  /// 0: a CUDA graph that was launched with an earlier task launches it (whoever runs the Program
+  /// may do so by itself).
+  double launches = 1;
   bool operator==(const Task&) const = default;
 };
 

@@ -383,6 +383,10 @@ Status block_fault(const Program& program) {
       FORESHARD_TRY(std::visit(BodyCheck(program, task, place), task.body));
       if (task.optimizer && !std::holds_alternative<Kernel>(task.body))
         return violation(9, place, "`optimizer` is for kernels");
+      if (!is_size(task.launches)) return violation(9, place, "`launches` is not 0 or more");
+      if (task.launches != 1 && !std::holds_alternative<Kernel>(task.body) &&
+          !std::holds_alternative<Communication>(task.body))
+        return violation(9, place, "`launches` is for kernels and communication");
       if (std::holds_alternative<Free>(task.body) && task.after.empty() && !runs)
         return violation(10, place, "has neither an `after` nor a task before it that runs");
       runs = runs || !is_memory(task);

@@ -17,7 +17,8 @@
 ///     one that exists.
 ///  8. Sizes of a kernel are >= 1 (a Pass may have 0 rows); bytes of communication, buffers and
 ///     static memory are finite and >= 0.
-///  9. `optimizer` is set on kernels only.
+///  9. `optimizer` is set on kernels only; `launches` is finite and >= 0, and not 1 on kernels and
+///     communication only.
 /// 10. A block has a task that runs (is not Allocate or Free); a Free without `after` has one
 ///     before it.
 /// 11. A call names a block that exists, repeat >= 1, chunk >= 0, micro_batch >= 0, and its layers

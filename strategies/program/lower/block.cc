@@ -134,11 +134,11 @@ std::map<std::vector<std::int64_t>, Bytes> placeholders(const ShardedGraph& back
 }
 
 // Nothing is kept: every activation, the block's inputs among them, goes after its last reader.
-LoweredBlock lower_forward_only(const ShardedGraph& forward) {
+LoweredBlock lower_forward_only(const ShardedGraph& forward, const Strategy& strategy) {
   const Graph& graph = *forward.graph;
   LoweredBlock lowered;
   Block pass{.name = graph.name + ".forward"};
-  Emitter(pass, {}).emit(forward);
+  Emitter(pass, {}, launching_of(strategy)).emit(forward);
   lowered.forward = {{.block = std::move(pass)}};
   lowered.backward = {{.block = {.name = graph.name + ".backward"}}};
   lowered.transient_forward = forward_work(forward, {});
@@ -150,13 +150,13 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
 
 SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& backward,
                              const std::set<TensorId>& kept, const BackwardWork& how,
-                             Overlap overlap) {
+                             Overlap overlap, const Launching& launching) {
   const std::vector<bool> weights = weight_gradient_operators(*backward.graph);
   const std::string& name = forward.graph->name;
   std::set<std::int32_t> converted;  // by the first part, for both
   const auto part = [&](std::string_view suffix, bool of_weights) {
     Block block{.name = name + std::string(suffix)};
-    Emitter tasks(block, overlap);
+    Emitter tasks(block, overlap, launching);
     if (!of_weights) tasks.emit(forward, recomputed_operators(*forward.graph, how.recomputation));
     std::vector<std::size_t> selected;
     for (std::size_t i = 0; i < weights.size(); ++i)
@@ -200,13 +200,14 @@ LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
   LoweredBlock lowered;
   Block ahead{.name = graph.name + ".forward"};
   // A forward pass has nothing to put beside a reshard: each operator needs the one before.
-  Emitter(ahead, {.products = framework.overlap_tensor_products}).emit(forward);
+  Emitter(ahead, {.products = framework.overlap_tensor_products}, launching_of(strategy))
+      .emit(forward);
   lowered.forward = {{.block = std::move(ahead)}};
 
   Block behind{.name = graph.name + ".backward"};
   const Overlap overlap{.conversions = framework.overlap_tensor_gradients,
                         .products = framework.overlap_tensor_products};
-  Emitter backward_tasks(behind, overlap);
+  Emitter backward_tasks(behind, overlap, launching_of(strategy));
   backward_tasks.emit(forward, recomputed_operators(graph, recomputation));
   backward_tasks.emit(backward);
   lowered.backward = {{.block = std::move(behind)}};
@@ -215,7 +216,7 @@ LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
   const BackwardWork how{.recomputation = recomputation,
                          .placeholders_kept = framework.keeps_gradient_placeholders};
   if (splits_backward(strategy) && can_split(back))
-    lowered.split = split_backward(forward, backward, kept, how, overlap);
+    lowered.split = split_backward(forward, backward, kept, how, overlap, launching_of(strategy));
   lowered.saved = bytes_held(kept, forward);
   lowered.transient_forward = forward_work(forward, kept);
   lowered.transient_backward = backward_work(forward, backward, kept, how);
@@ -230,7 +231,7 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
                                  const Strategy& strategy, const LayerVariant& variant) {
   if (backward_pass(strategy) == BackwardPass::kNone) {
     FORESHARD_ASSIGN(const auto forward, distribute(graph, mesh, Flow::kForward));
-    return lower_forward_only(forward);
+    return lower_forward_only(forward, strategy);
   }
   BothWays of;
   FORESHARD_TRY(distribute_both(graph, mesh, strategy, variant.trained_before, of));
@@ -271,6 +272,7 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
     if (strategy.framework->matrix_units_need_alignment) visit_blocks(*pass, leave_matrix_units);
     const Framework& framework = *strategy.framework;
     visit_blocks(*pass, [&](Block& tasks) {
+      if (strategy.captures(Capture::kStep)) return;
       launch_experts(tasks, framework.expert_product_time.value_or(0_s),
                      framework.expert_pass_time);
     });

@@ -297,7 +297,7 @@ Program program_of(const StepPlan& plan, const Strategy& strategy, const Planned
     program.streams.resize(std::ranges::any_of(plan.crossings, &plan::Crossing::returns)
                                ? kStreamsWithoutHost
                                : kStreamsWithoutV);
-  program.launch_time = launch_time + strategy.framework->host_time;
+  program.launch_time = launch_time + strategy.host_time();
   Writer writer(program, plan, strategy, blocks);
   const Axis pipeline = axis_of(program.mesh, "pipeline");
   for (const plan::Role& role : plan.roles) {

@@ -34,7 +34,24 @@ std::vector<Kernel> kernels_for(const ShardedGraph& sharded, std::size_t i) {
   return kernels_of(graph, op, local);
 }
 
+// Of one kernel of an operator.
+double launches_of(const std::vector<Kernel>& kernels, std::size_t k, const Launching& launching) {
+  if (kernels.size() > 1) return launching.of_several;
+  const auto* gemm = std::get_if<Gemm>(&kernels[k]);
+  const bool is_of_weights = gemm != nullptr && (gemm->batch == 1 || gemm->apart);
+  if (!is_of_weights) return 1;
+  return size_of(gemm->dtype) < 2_B ? launching.quantized : launching.product;
+}
+
 }  // namespace
+
+Launching launching_of(const Strategy& strategy) {
+  const Framework& framework = *strategy.framework;
+  return {.captured = strategy.cuda_graphs,
+          .product = framework.product_launches,
+          .quantized = framework.quantized_product_launches,
+          .of_several = framework.eager_launches};
+}
 
 void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected,
                    std::set<std::int32_t>& done) {
@@ -68,7 +85,7 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
         if (!produced.contains(conversion(sharded, c).tensor)) convert(sharded, c);
       }
     }
-    kernel(sharded, i);
+    launch(sharded, i);
     for (const std::int32_t c : sharded.after_operator[i]) {
       convert(sharded, c);
       // The tensor now lies so: later users wait for the conversion.
@@ -123,10 +140,39 @@ void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {
   // A tensor that comes from the block before is ready when the compute stream gets here; without
   // a kernel to wait for, its conversion takes its place on that stream.
   const auto where = stream(after.empty() ? kComputeStream : kTensorStream);
+  const std::size_t first = block_.tasks.size();
   const auto last = append_reshard(block_, tensor.name, tensor.shape, tensor.dtype, wish.from,
                                    wish.to, sharded.mesh, where, std::move(after), planner_);
+  if (open_) capture(first);
   converted_[index] = last;
   if (last) pending_ = *last;
+}
+
+void Emitter::capture(std::size_t first) {
+  for (std::size_t t = first; t < block_.tasks.size(); ++t) {
+    Task& task = block_.tasks[t];
+    if (std::holds_alternative<Kernel>(task.body) ||
+        std::holds_alternative<Communication>(task.body))
+      task.launches = 0;
+  }
+}
+
+void Emitter::launch(const ShardedGraph& sharded, std::size_t index) {
+  if (open_ == Capture::kStep) {
+    const std::size_t begin = block_.tasks.size();
+    kernel(sharded, index);
+    return capture(begin);
+  }
+  const Capture as = sharded.graph->operators[index].capture;
+  const std::size_t first = block_.tasks.size();
+  kernel(sharded, index);
+  if (block_.tasks.size() == first) return;
+  const bool is_launched = is_captured(as, launching_.captured);
+  if (is_launched) {
+    block_.tasks[first].launches = 1;
+    capture(open_ == as ? first : first + 1);
+  }
+  open_ = is_launched ? std::optional(as) : std::nullopt;
 }
 
 bool Emitter::gathers(std::int32_t task) const {
@@ -181,6 +227,7 @@ void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
     Task task{.name = k == 0 ? op.name : op.name + "." + std::to_string(k),
               .body = kernels[k],
               .stream = stream(kComputeStream)};
+    task.launches = launches_of(kernels, k, launching_);
     if (k == waits) task.after.assign(after.begin(), after.end());
     block_.tasks.push_back(std::move(task));
     last_kernel_ = static_cast<std::int32_t>(block_.tasks.size()) - 1;

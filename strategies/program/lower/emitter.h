@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "strategies/graph/backward.h"
+#include "strategies/graph/capture.h"
 #include "strategies/graph/sharding.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/ir/program.h"
 #include "strategies/program/lower/ring.h"
 #include "strategies/reshard/mesh_planner.h"
@@ -31,13 +33,29 @@ struct Overlap {
   bool products = false;
 };
 
+/// What the host does to launch tasks, in launches of plain kernels.
+struct Launching {
+  /// What CUDA graphs launch: the first of operators in a row that are captured alike is launched
+  /// by the host as a plain kernel, and the others with it.
+  std::vector<Capture> captured{};
+  double product = 1;     ///< Framework::product_launches, of weights alone.
+  double quantized = 1;   ///< Framework::quantized_product_launches.
+  double of_several = 1;  ///< Framework::eager_launches.
+};
+Launching launching_of(const Strategy& strategy);
+
 /// Writes operators of sharded graphs as tasks, in the order of the graphs given to it.
 class Emitter {
  public:
   /// Conversions are carried out as `planner` says.
-  Emitter(program::Block& block, Overlap overlap,
+  Emitter(program::Block& block, Overlap overlap, Launching launching = {},
           reshard::MeshPlanner planner = reshard::steps_within)
-      : block_(block), overlap_(overlap), planner_(std::move(planner)) {}
+      : block_(block),
+        overlap_(overlap),
+        launching_(std::move(launching)),
+        planner_(std::move(planner)) {
+    if (is_captured(Capture::kNone, launching_.captured)) open_ = Capture::kStep;
+  }
 
   /// Emits all operators of `sharded`.
   void emit(const ShardedGraph& sharded);
@@ -60,12 +78,17 @@ class Emitter {
   std::vector<std::int32_t> behind(TensorId tensor) const;
   void convert(const ShardedGraph& sharded, std::int32_t index);
   void kernel(const ShardedGraph& sharded, std::size_t index);
+  void launch(const ShardedGraph& sharded, std::size_t index);
+  // Marks the tasks from `first` on that a graph launches.
+  void capture(std::size_t first);
   // Whether a task gathers along the tensor-parallel ranks.
   bool gathers(std::int32_t task) const;
 
   program::Block& block_;
   Overlap overlap_;
+  Launching launching_;
   reshard::MeshPlanner planner_;
+  std::optional<Capture> open_{};  // what the graph that was launched last has
   std::map<std::int32_t, std::optional<std::int32_t>> converted_;
   std::map<std::size_t, Ring> rings_;          // of the selected operators
   std::map<TensorId, std::int32_t> producer_;  // the task after which a tensor can be used

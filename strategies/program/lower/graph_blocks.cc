@@ -120,7 +120,10 @@ class Cutter {
   // The operators since the last cut.
   void stretch(const std::vector<std::int32_t>& trailing) {
     Block block{.name = count_ == 0 ? name_ : fmt::format("{} ({})", name_, count_ + 1)};
-    Emitter emitter(block, {.conversions = options_.overlap}, *options_.planner);
+    Launching launching;  // modules of a framework are for its own models
+    if (options_.strategy != nullptr) launching.captured = options_.strategy->cuda_graphs;
+    Emitter emitter(block, {.conversions = options_.overlap}, std::move(launching),
+                    *options_.planner);
     if (options_.seeds != nullptr && count_ == 0) seeds(block);
     emitter.convert(sharded_, std::exchange(leading_, {}), done_);
     emitter.emit(sharded_, selected_, done_);

@@ -128,19 +128,19 @@ void compare(const Ground& ground, const Training& training, unsigned seed, Foun
     ++found.skipped;
     return;
   }
-  const Seconds launch_time = ground.cluster.host(0).launch_time;
   const sim::SimulatedCost cost(ground.cluster, ground.study.communication,
                                 lower::routing_of(model));
-  Estimator estimator(model, ground.cluster, ground.study.pool.devices, cost, launch_time);
+  Estimator estimator(model, ground.cluster, ground.study.pool.devices, cost);
   const auto estimate = estimator.estimate(strategy);
-  auto program = lower::lower(model, strategy, {.launch_time = launch_time});
+  auto program = lower::lower(model, strategy, {});
   if (!estimate || !program) {
     ++found.skipped;
     return;
   }
-  const auto simulated =
-      sim::simulate(ground.cluster, ground.study.pool.placed(*std::move(program)),
-                    ground.study.communication, {.critical_path = false});
+  const auto simulated = sim::simulate(
+      ground.cluster,
+      study::with_launch_times(ground.study.pool.placed(*std::move(program)), ground.cluster),
+      ground.study.communication, {.critical_path = false});
   if (!simulated) {
     ++found.skipped;
     return;

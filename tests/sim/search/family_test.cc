@@ -132,8 +132,8 @@ TEST_P(FamilyEstimates, AreThoseOfTheirMembers) {
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
-  Estimator alone(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
+  Estimator alone(study.model, *cluster, study.pool.devices, cost);
   const auto ways = ways_to_recompute(study.model, study.strategy);
   ASSERT_THAT(faults_in(study.strategy, study.model, study.pool.size()), testing::IsEmpty());
   const Family family(study.strategy, study.model, ways);
@@ -212,7 +212,7 @@ TEST(LeastStep, IsNoMoreThanThatOfAnyCut) {
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
   Strategy one = study.strategy;
   one.pipeline_parallel = 1;
   const auto alone = estimator.least_step(one);
@@ -237,8 +237,7 @@ TEST(SharedForms, ChangeNoEstimate) {
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
   const auto estimator = [&](std::shared_ptr<SharedForms> forms) {
-    return Estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster),
-                     std::move(forms));
+    return Estimator(study.model, *cluster, study.pool.devices, cost, std::move(forms));
   };
   const auto forms = std::make_shared<SharedForms>();
   Estimator first = estimator(forms);
@@ -301,7 +300,7 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
     const auto cluster = cluster_of(study);
     ASSERT_TRUE(cluster) << cluster.error().message;
     const sim::SimulatedCost cost(*cluster, study.communication);
-    Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+    Estimator estimator(study.model, *cluster, study.pool.devices, cost);
     const auto ways = ways_to_recompute(study.model, study.strategy);
     const Family family(study.strategy, study.model, ways);
     Fitting all(Bytes::from_base(-1e18), true);
@@ -334,7 +333,7 @@ TEST(Keeper, CountsEachMemberOnce) {
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time_of(*cluster));
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
   const auto ways = ways_to_recompute(study.model, study.strategy);
   Keeper keeper({}, 16, study.model, false);
   std::int64_t members = 0;
@@ -394,10 +393,11 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
       for (std::int64_t layers = 0; layers < (way < 0 ? 1 : family.layers); ++layers) {
         const Strategy one = family.strategy_of({.way = way, .layers = layers});
         ++all;
-        const auto program =
-            lower::lower(study.model, one, {.launch_time = launch_time_of(*cluster)});
+        auto program = lower::lower(study.model, one, {});
         ASSERT_TRUE(program) << program.error().message;
-        const auto step = sim::simulate(*cluster, study.pool.placed(*program), study.communication,
+        const auto placed =
+            study::with_launch_times(study.pool.placed(*std::move(program)), *cluster);
+        const auto step = sim::simulate(*cluster, placed, study.communication,
                                         {.critical_path = false, .reserve = reserve_of(one)});
         ASSERT_TRUE(step) << step.error().message;
         if (!step->fits) continue;

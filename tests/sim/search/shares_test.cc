@@ -236,7 +236,7 @@ TEST(BatchShares, WinWhereReplicasLieOnThreeKindsOfNodes) {
   const auto study = study_of(
       "{name: three, groups: [{node: dgx-a100-80gb}, {node: dgx-h100}, {node: dgx-b200}], fabric: "
       "{kind: single-switch}}",
-      "llama2-13b", "{global_batch: 96, framework: megatron-lm}");
+      "llama2-13b", "{global_batch: 96, framework: megatron-lm, cuda_graphs: [attention, mlp]}");
   SearchOptions options{.simulate = 6, .certify = 0, .front = 0};
   options.space = {
       .tensor_parallel = {8}, .pipeline_parallel = {1}, .micro_batch = {1}, .zero_stage = {1}};

@@ -132,8 +132,7 @@ TEST(UnevenStages, AreNotBeatenByAnyOtherCut) {
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
-  const Seconds launch = cluster->host(0).launch_time;
-  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch);
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost);
   Cutter cutter(study.model, estimator);
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = 2;
@@ -141,10 +140,11 @@ TEST(UnevenStages, AreNotBeatenByAnyOtherCut) {
   strategy.data_parallel = 4;
   strategy.zero_stage = 1;
   const auto step_of = [&](const Strategy& one) -> std::optional<Seconds> {
-    const auto program = lower::lower(study.model, one, {.launch_time = launch});
+    auto program = lower::lower(study.model, one, {});
     if (!program) return std::nullopt;
     const auto simulated =
-        sim::simulate(*cluster, *program, study.communication, {.critical_path = false});
+        sim::simulate(*cluster, study::with_launch_times(*std::move(program), *cluster),
+                      study.communication, {.critical_path = false});
     return simulated ? std::optional(simulated->step) : std::nullopt;
   };
   std::optional<Seconds> tried;

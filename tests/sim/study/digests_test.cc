@@ -150,8 +150,7 @@ TEST(Estimates, OfStrategiesOfTheSpaceAreAsTheyWere) {
   std::ranges::shuffle(candidates, std::mt19937(1));  // NOLINT: repeatable on purpose
   candidates.resize(std::min<std::size_t>(candidates.size(), 200), study->strategy);
   const sim::SimulatedCost cost(*cluster, study->communication);
-  search::Estimator estimator(study->model, *cluster, study->pool.devices, cost,
-                              cluster->host(0).launch_time);
+  search::Estimator estimator(study->model, *cluster, study->pool.devices, cost);
   std::string lines;
   for (const Strategy& strategy : candidates) {
     const auto estimate = estimator.estimate(strategy);

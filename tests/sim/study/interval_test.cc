@@ -198,8 +198,8 @@ TEST(Interval, OfStudiesFollowsTheDevice) {
     const TemporaryFolder folder;
     const auto file = folder.write(
         "mine.yaml", "cluster: {name: box, node: " + node +
-                         "}\nmodel: {name: small, layers: 4, hidden: 2048, heads: 16, vocabulary: "
-                         "1000, sequence: 512}\nstrategy: {data_parallel: 8, global_batch: 64, "
+                         "}\nmodel: {name: small, layers: 4, hidden: 4096, heads: 32, vocabulary: "
+                         "1000, sequence: 2048}\nstrategy: {data_parallel: 8, global_batch: 64, "
                          "micro_batch: 8, framework: megatron-lm}\n");
     yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
     options.overrides = changes;

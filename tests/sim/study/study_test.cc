@@ -55,7 +55,9 @@ TEST(Study, EachRankHasTheLaunchTimeOfItsHost) {
   const TemporaryFolder folder;
   const auto host = [](const char* time) {
     return std::string("{nodes: 1, node: {extends: dgx-a100-80gb, host: {launch_time: {value: ") +
-           time + ", source: test, evidence: user}}}}";
+           time +
+           ", source: test, evidence: user}, speed: {value: 1, source: test, evidence: "
+           "user}}}}";
   };
   const auto file =
       folder.write("mine.yaml", "cluster: {groups: [" + host("2 us") + ", " + host("9 us") +
@@ -71,6 +73,23 @@ TEST(Study, EachRankHasTheLaunchTimeOfItsHost) {
   EXPECT_EQ(program->launch_time, 10_us + 9_us);
   for (std::int32_t rank = 0; rank < 16; ++rank)
     EXPECT_EQ(program->launch_time_of(rank), 10_us + (rank < 8 ? 2_us : 9_us));
+}
+
+// A host of half the speed takes twice as long for what the framework does, and as long to launch.
+TEST(Study, SlowHostsTakeLongerForWhatFrameworksDo) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "mine.yaml",
+      "cluster: {nodes: 1, node: {extends: dgx-h100, host: {speed: {value: 0.5, source: test, "
+      "evidence: user}}}}\nmodel: gpt-1.7b\nstrategy: {data_parallel: 8, global_batch: 8,\n"
+      "  framework: {name: eager, host_time: 10 us}}\n");
+  const auto study = load_study({.study = file}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  const auto cluster = cluster_of(*study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto program = program_of(*study, *cluster);
+  ASSERT_TRUE(program) << program.error().message;
+  EXPECT_EQ(program->launch_time, 5_us + 20_us);
 }
 
 TEST(Study, PartsOnTheCommandLineTakeThePlaceOfItsOwn) {

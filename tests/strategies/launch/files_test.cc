@@ -47,12 +47,29 @@ TEST(MegatronArguments, HaveExperts) {
             "256, zero_stage: 1, precision: bf16, framework: {extends: megatron-lm, "
             "fused_gradient_accumulation: true, fused_cross_entropy: false, gradient_dtype: fp32, "
             "gradient_reduction: after-backward, overlap_parameter_gather: false, "
-            "pipeline_transfers: blocking, vocabulary_multiple: 128}}");
+            "pipeline_transfers: blocking, pointwise: {permutation: eager}, vocabulary_multiple: "
+            "128}}");
   const auto model = loaded<Model>(run->model);
   EXPECT_EQ(model.experts, 8);
   EXPECT_EQ(model.experts_per_token, 2);
   EXPECT_EQ(model.ffn, 16384);
   EXPECT_THAT(faults_in(loaded<Strategy>(run->strategy), model, 128), IsEmpty());
+}
+
+// What fuses the operators of a router and of the order of experts, and what CUDA graphs launch.
+TEST(MegatronArguments, HaveFusionsAndGraphs) {
+  const std::string fused = launch_file("mixtral.args") +
+                            " --moe-router-fusion --moe-permute-fusion --cuda-graph-impl "
+                            "transformer_engine --cuda-graph-scope attn moe_router moe_preprocess";
+  const auto run = import_text(fused, 128);
+  ASSERT_TRUE(run) << run.error().message;
+  const auto strategy = loaded<Strategy>(run->strategy);
+  EXPECT_EQ(strategy.framework->pointwise.routing, OtherKernels::kFused);
+  EXPECT_EQ(strategy.framework->pointwise.permutation, OtherKernels::kFused);
+  EXPECT_THAT(strategy.cuda_graphs, ElementsAre(Capture::kAttention, Capture::kRouter));
+  const auto none = import_text(launch_file("mixtral.args") + " --cuda-graph-impl none", 128);
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_THAT(loaded<Strategy>(none->strategy).cuda_graphs, IsEmpty());
 }
 
 TEST(MegatronArguments, HavePredictionsOfMoreTokens) {

@@ -95,6 +95,46 @@ std::vector<Gemm> products(const Program& program, const std::string& block,
   return found;
 }
 
+// Kernels whose name begins so, in one block.
+std::int64_t kernels_of(const Program& program, const std::string& block, const std::string& name) {
+  std::int64_t count = 0;
+  for (const program::Block& one : program.blocks)
+    for (const program::Task& task : one.tasks)
+      if (one.name == block && std::holds_alternative<Kernel>(task.body) &&
+          (task.name == name || task.name.starts_with(name + ".")))
+        ++count;
+  return count;
+}
+
+// As PyTorch's profiler counts them on a GPU (configs/measurements/h200/host.csv): 9 and 3 kernels
+// to the order of experts, 11 and 12 back, of which one and two are for the gradient of weights.
+TEST(Experts, EagerPermutationsAreManyKernels) {
+  Strategy of = strategy(1, 4, 4);
+  EXPECT_EQ(kernels_of(lowered(of), "expert_layer.forward", "dispatch"), 1);
+  of.framework.value.pointwise.permutation = OtherKernels::kEager;
+  const Program program = lowered(of);
+  EXPECT_EQ(kernels_of(program, "expert_layer.forward", "dispatch"), 9);
+  EXPECT_EQ(kernels_of(program, "expert_layer.forward", "combine"), 11);
+  EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.dispatch"), 3);
+  EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.combine"), 10);
+}
+
+// The router's graph ends with the choice: what brings tokens to experts is launched by the host.
+TEST(Experts, ACudaGraphLaunchesTheRouter) {
+  Strategy of = strategy(1, 4, 4);
+  of.cuda_graphs = {Capture::kRouter};
+  const Program program = lowered(of);
+  std::map<std::string, double> launches;
+  for (const program::Block& block : program.blocks)
+    if (block.name == "expert_layer.forward")
+      for (const program::Task& task : block.tasks) launches[task.name] = task.launches;
+  EXPECT_EQ(launches.at("mlp_norm"), 1);
+  EXPECT_EQ(launches.at("router"), 0);
+  EXPECT_EQ(launches.at("top_k"), 0);
+  EXPECT_EQ(launches.at("dispatch"), 1);
+  EXPECT_EQ(launches.at("experts_up"), 1);
+}
+
 // Each token of a rank goes to the ranks of its experts and comes back, forward and backward, in
 // bf16. The ring or pairwise algorithm moves (ep - 1) / ep of that over links.
 TEST(ExpertParallel, ExchangesTokensFourTimesALayer) {

@@ -36,6 +36,18 @@ Strategy strategy() {
   return sound;
 }
 
+TEST(Strategy, CudaGraphsLaunchWhatLayersHave) {
+  Strategy s = strategy();
+  s.cuda_graphs = {Capture::kAttention, Capture::kMlp};
+  EXPECT_EQ(only(s), "sound");
+  s.cuda_graphs = {Capture::kRouter};
+  EXPECT_EQ(only(s), "cuda_graphs: model 'm' has no experts to capture | leave out 'router'");
+  s.cuda_graphs = {Capture::kStep, Capture::kAttention};
+  EXPECT_EQ(only(s), "cuda_graphs: 'step' has all the other parts | leave them out");
+  s.cuda_graphs = {Capture::kMlp, Capture::kMlp};
+  EXPECT_EQ(only(s), "cuda_graphs: names a part twice | name it once");
+}
+
 TEST(Strategy, RanksNeedADeviceEach) {
   Strategy s = strategy();
   s.tensor_parallel = 2;

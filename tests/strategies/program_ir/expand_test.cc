@@ -60,6 +60,22 @@ TEST(Expand, ChainsIterationsThroughTheirStreams) {
   EXPECT_EQ(task_of(program, program.roles[0], out.instances[4]).name, "b");
 }
 
+// Launches that weigh more and less than others, and none at all: 2 us, then three times as long,
+// then none by a graph, then half as long.
+TEST(Expand, CountsLaunchesByTheirWeight) {
+  Program program =
+      one_rank({{"block", {kernel("norm"), kernel("qkv"), kernel("rope"), kernel("zero")}}},
+               {{.block = BlockId(0)}});
+  auto& tasks = program.blocks[0].tasks;
+  tasks[1].launches = 3;
+  tasks[2].launches = 0;
+  tasks[3].launches = 0.5;
+  std::vector<double> offsets;
+  for (const auto& instance : Expander(program).expand(0).instances)
+    offsets.push_back(instance.host_offset / 1_us);
+  EXPECT_THAT(offsets, ElementsAre(2, 8, 8, 9));
+}
+
 // The host launches kernel after kernel, 2 us each; HostWork of 5 us delays what follows. After a
 // Sync counting starts anew.
 TEST(Expand, CountsTheHostsTimeFromTheLastSync) {

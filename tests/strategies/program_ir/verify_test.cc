@@ -95,6 +95,10 @@ TEST(Verify, NamesAFaultyTask) {
               HasSubstr("(invariant 8)"));
   EXPECT_THAT(fault_after([](Program& p) { p.blocks[2].tasks[1].optimizer = true; }),
               HasSubstr("(invariant 9)"));
+  EXPECT_THAT(fault_after([](Program& p) { p.blocks[0].tasks[1].launches = -1; }),
+              HasSubstr("`launches` is not 0 or more (invariant 9)"));
+  EXPECT_THAT(fault_after([](Program& p) { p.blocks[0].tasks[0].launches = 2; }),
+              HasSubstr("`launches` is for kernels and communication (invariant 9)"));
   EXPECT_THAT(fault_after([](Program& p) { p.blocks[0].tasks[0].body = Free{"input"}; }),
               HasSubstr("(invariant 10)"));
   EXPECT_THAT(fault_after([](Program& p) { p.roles[0].calls[0].block = BlockId(99); }),
