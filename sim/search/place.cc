@@ -18,10 +18,13 @@ struct NodeKind {
   DeviceTypeId type;
   std::int64_t devices = 0;
   BytesPerSecond network{};  // of all links that leave it
+  Seconds launch_time{};     // of its host
+  double speed = 1;          // likewise
 
   bool operator<(const NodeKind& other) const {
-    return std::tuple(type.value(), devices, network) <
-           std::tuple(other.type.value(), other.devices, other.network);
+    return std::tuple(type.value(), devices, network, launch_time, speed) <
+           std::tuple(other.type.value(), other.devices, other.network, other.launch_time,
+                      other.speed);
   }
   bool operator==(const NodeKind&) const = default;
 };
@@ -51,6 +54,8 @@ Nodes nodes_of(const ClusterView& cluster, const ClusterView& built) {
     const Device& device = cluster.devices()[d];
     NodeKind& kind = nodes.kinds[static_cast<std::size_t>(device.node)];
     kind.type = device.type;
+    kind.launch_time = cluster.host(device.node).launch_time;
+    kind.speed = cluster.host(device.node).speed;
     ++kind.devices;
     if (!device.up || device.speed < built.devices()[d].speed) lose(device.node);
   }

@@ -19,10 +19,10 @@ struct Place {
 };
 
 /// The study's own pool, which comes first; its nodes that have lost nothing (no device or link of
-/// theirs is down or slower than it was built); and, of each kind of node (device type, devices and
-/// bandwidth to the network), those nodes alone and all nodes but those, each also without the
-/// nodes that have lost something. No two have the same devices. Only the first where the study's
-/// `use` names the devices.
+/// theirs is down or slower than it was built); and, of each kind of node (device type, devices,
+/// host and bandwidth to the network), those nodes alone and all nodes but those, each also without
+/// the nodes that have lost something. No two have the same devices. Only the first where the
+/// study's `use` names the devices.
 /// Not tried: other parts, such as two of four kinds together.
 /// \return the errors of build_cluster.
 Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const ClusterView& cluster);

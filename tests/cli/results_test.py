@@ -29,8 +29,7 @@ UNSEEN = {
     },
     "graph_search": {"partial", "option", "value"},  # of a study's own annotations; no options
     # tests/strategies/program_ir has them.
-    "program": {"host_work_s", "device_of_rank", "launch_times_s", "roots", "transfers",
-                "routing", "experts", "per_token", "groups_per_token", "matrix_units"},
+    "program": {"device_of_rank", "launch_times_s", "roots", "transfers", "matrix_units"},
 }
 
 
@@ -247,7 +246,10 @@ class Results(unittest.TestCase):
         self.hold("program", *(result("export", study, "--program", "-")
                                for study in ("host-dp2", "gpt-39.1b-a100-64", "llama3-8b-h100-64-fsdp")),
                   result("export", "llama3-8b-h100-8-fp8", "--set", "strategy.quantization=fp8-block", "--set",
-                         "strategy.optimizer={first_moment: bf16}", "--program", "-"))
+                         "strategy.optimizer={first_moment: bf16}", "--program", "-"),
+                  result("export", "deepseek-v3-h800-2048", "--program", "-"),
+                  result("export", "mixtral-8x22b-h100-128", "--set", "model.window=1024", "--set", "model.samples={lengths: [512], shares: [1]}",
+                         "--program", "-"))
         self.hold("arrivals", result("export", "host-dp2", "--arrivals", "-", "--rank", "1"))
 
     def test_measurement_comparison_and_validation(self):

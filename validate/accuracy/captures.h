@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "strategies/graph/capture.h"
 #include "strategies/graph/model.h"
 #include "validate/accuracy/training_row.h"
 

@@ -56,9 +56,9 @@ const std::vector<std::string>& clusters() {
       groups(h100, h100, flat + ", down: [node1/gpu2, node2/nic0]"),
       groups(a100, h100, flat + ", degraded: [{devices: node2/gpu1, speed: 0.6}]"),
       groups(h100, h100, flat + ", degraded: [{links: 'node1/nic0', factor: 0.1}]"),
-      "{name: tree, nodes: 16, node: {device: H100-SXM, gpus: 1, nics: {count: 1, bandwidth: 400 "
-      "Gbit/s}}, fabric: {kind: rail-fat-tree, levels: 2, nodes_per_pod: 4, oversubscription: "
-      "[4]}}",
+      R"({name: tree, nodes: 16,
+          node: {device: H100-SXM, gpus: 1, nics: {count: 1, bandwidth: 400 Gbit/s}},
+          fabric: {kind: rail-fat-tree, levels: 2, nodes_per_pod: 4, oversubscription: [4]}})",
   };
   return all;
 }

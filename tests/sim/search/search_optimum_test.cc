@@ -361,6 +361,20 @@ TEST(Search, OffloadsMoreWhereSimulationsNeedMoreThanEstimates) {
   EXPECT_FALSE(result.simulated.back().strategy.offloads());
 }
 
+// Two nodes that differ in their hosts alone: what small kernels wait for is left idle, though its
+// devices come first.
+TEST(Search, LeavesNodesWithSlowHostsIdle) {
+  const study::LoadedStudy study = study_of(
+      "{name: hosts, groups: [{node: {extends: dgx-h100, host: {speed: {value: 0.02, source: test, "
+      "evidence: user}}}}, {node: dgx-h100}], fabric: {kind: single-switch}}",
+      kFits, "{global_batch: 64, framework: megatron-lm}");
+  SearchOptions options{.simulate = 8, .certify = 0, .front = 0};
+  options.space.level = 1;
+  const auto found = run_search(study, options);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->simulated.front().use, std::vector<std::string>{"node1"});
+}
+
 // A study that offloads is searched as it is.
 TEST(Search, KeepsWhatAStudyOffloads) {
   const study::LoadedStudy study =
