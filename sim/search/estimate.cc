@@ -17,7 +17,6 @@
 #include "sim/search/internal/again.h"
 #include "sim/search/internal/bound.h"
 #include "sim/search/internal/forms.h"
-#include "sim/search/internal/hosts.h"
 #include "sim/search/internal/layout.h"
 #include "sim/search/internal/members.h"
 #include "sim/search/internal/numbers.h"
@@ -46,7 +45,6 @@ class Estimator::Tables {
   Tables(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
          const CostModel& cost, std::shared_ptr<SharedForms> shared)
       : model_(model),
-        hosts_(cluster, devices),
         shared_(std::move(shared)),
         forms_(model, *shared_),
         places_(cluster, std::move(devices)),
@@ -79,10 +77,10 @@ class Estimator::Tables {
   Result<std::vector<std::vector<Seconds>>> unit_times(const Strategy& strategy) {
     forget();
     FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
-    const Seconds launch = hosts_.launching(strategy);
     std::vector<std::vector<Seconds>> result;
     for (const std::int32_t devices : known->layout->devices_of_stages()) {
       FORESHARD_ASSIGN(const ModelTimes* const times, known->layout->passes(devices));
+      const Seconds launch = known->layout->launching(devices);
       std::vector<Seconds>& units = result.emplace_back();
       for (const PassTimes& of : *times) {
         Seconds time;
@@ -112,9 +110,9 @@ class Estimator::Tables {
       for (const Symbol& symbol : form.symbols()) {
         const auto of_class = static_cast<std::size_t>(symbol.role);
         if (symbol.kind == Symbol::Kind::kPass) {
-          durations_.push_back(
-              pass_time_of(symbol, passes[of_class], framework, hosts_.launching(strategy))
-                  .in_base());
+          durations_.push_back(pass_time_of(symbol, passes[of_class], framework,
+                                            layout.launching(classes[of_class].devices))
+                                   .in_base());
           continue;
         }
         FORESHARD_ASSIGN(const auto time,
@@ -354,8 +352,7 @@ class Estimator::Tables {
                            .forms = *found.forms,
                            .layout = *found.layout,
                            .stages = stages_,
-                           .again = again,
-                           .launch = hosts_.launching(strategy)};
+                           .again = again};
     shared.index_of_block.fill(-1);
     if (again != nullptr)
       shared.index_of_block = again->indices(model_, strategy, forms_.variants_of(strategy));
@@ -505,8 +502,7 @@ class Estimator::Tables {
     const auto numbers = layout_numbers(strategy);
     if (const auto it = layouts_.find(numbers); it != layouts_.end()) return &it->second;
     FORESHARD_ASSIGN(Split* const split, split_of(strategy, numbers));
-    Known known{.layout = std::make_unique<Layout>(strategy, model_, *split, places_, times_,
-                                                   hosts_.launching(strategy))};
+    Known known{.layout = std::make_unique<Layout>(strategy, model_, *split, places_, times_)};
     known.pattern = &pattern_of(strategy, *known.layout);
     known.transfers = &transfers_of(strategy, *known.layout);
     return &layouts_.emplace(numbers, std::move(known)).first->second;
@@ -544,7 +540,6 @@ class Estimator::Tables {
   }
 
   const Model& model_;
-  Hosts hosts_;
   std::shared_ptr<SharedForms> shared_;
   Forms forms_;
   Places places_;

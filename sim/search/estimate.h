@@ -5,11 +5,11 @@
 /// and timed from their tasks (times.h). The strategy's step plan is compiled to a shape (shape.h),
 /// which all strategies of the same form share. The step is the end of a walk through the shape
 /// with the times of the blocks, of transfers, and of what gradients, parameters and the optimizer
-/// take; a pass takes no less than the slowest host needs to launch it (which it may do early, in a
-/// bubble of the pipeline: where hosts bind, the estimate can be half too high). With more than 2 p
-/// micro-batches on p stages, two shorter steps are walked: of 2 p micro-batches and of one period
-/// more (one micro-batch, or p where chunks are interleaved). Each further period adds their
-/// difference. Of schedules other than 1F1B, GPipe and interleaved, the first has 4 p
+/// take; a pass takes no less than the slowest host of its stage needs to launch it (maybe early,
+/// in a bubble of the pipeline: where hosts bind, the estimate can be half too high). With more
+/// than 2 p micro-batches on p stages, two shorter steps are walked: of 2 p micro-batches and of
+/// one period more (one micro-batch, or p where chunks are interleaved). Each further period adds
+/// their difference. Of schedules other than 1F1B, GPipe and interleaved, the first has 4 p
 /// micro-batches, and the period is p.
 ///
 /// **Bound.** For each stage s, the sum of: one forward pass through the pieces before its first;
@@ -91,8 +91,8 @@ struct StageMemory {
 /// plans that were made for thousands of others before are made again.
 class Estimator {
  public:
-  /// All must outlive it. Rank r runs on device `devices`[r]; the slowest of their
-  /// hosts launches for all. `shared`: with other estimators of the model and its framework.
+  /// All must outlive it. Rank r runs on device `devices`[r]. `shared`: with other estimators of
+  /// the model and its framework.
   Estimator(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
             const CostModel& cost, std::shared_ptr<SharedForms> shared = {});
   ~Estimator();

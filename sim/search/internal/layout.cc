@@ -94,17 +94,18 @@ BlockTimes by_block(const ModelTimes& times) {
 }
 
 Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Places& places,
-               Times& times, Seconds launch_time)
+               Times& times)
     : strategy_(strategy),
       model_(model),
       split_(split),
       places_(places),
       times_(times),
-      launch_(launch_time),
       mesh_(mesh_of(strategy)),
       states_(state_sharding(strategy)),
       devices_of_stages_(places.of_stages(mesh_)),
       bytes_(bytes_of(strategy, model, blocks())) {
+  for (const std::int32_t devices : devices_of_stages_)
+    launch_ = std::max(launch_, launching(devices));
   find_like_blocks();
   tell_stages_apart();
 }

@@ -46,8 +46,7 @@ class Layout {
  public:
   /// `split` has been lowered for the strategy's way to split a layer. All but `strategy` must
   /// outlive the layout.
-  Layout(const Strategy& strategy, const Model& model, Split& split, Places& places, Times& times,
-         Seconds launch_time);
+  Layout(const Strategy& strategy, const Model& model, Split& split, Places& places, Times& times);
 
   /// The blocks, on the mesh of this layout.
   lower::LoweredModel& blocks();
@@ -64,6 +63,10 @@ class Layout {
   /// The first layer's block that has the same parameters as this one: itself, or one that is
   /// computed again otherwise.
   std::size_t first_like(std::size_t block) const { return first_like_[block]; }
+  /// What the slowest host of that set takes to launch a kernel.
+  Seconds launching(std::int32_t devices) const {
+    return places_.launching(devices, strategy_.host_time());
+  }
   /// Passes on devices of that set.
   /// \return kInfeasible where devices that communicate have no route; so do all below.
   Result<const ModelTimes*> passes(std::int32_t devices);

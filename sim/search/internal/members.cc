@@ -80,7 +80,7 @@ Status Members::find_times() {
                             });
         if (varies) timed.varying.push_back(i);
         timed.durations.push_back(
-            pass_time_of(symbol, passes_[of_class], framework, shared_.launch).in_base());
+            pass_time_of(symbol, passes_[of_class], framework, launching(symbol)).in_base());
         continue;
       }
       FORESHARD_ASSIGN(
@@ -177,6 +177,11 @@ Seconds Members::bound(std::size_t way) {
   return bound_.of(passes_, optimizer_, data_, *ways_there_);
 }
 
+Seconds Members::launching(const Symbol& symbol) const {
+  const auto of_class = static_cast<std::size_t>(symbol.role);
+  return shared_.layout.launching(shared_.forms.classes()[of_class].devices);
+}
+
 Seconds Members::bound_of_paths() const {
   return bound_.of_paths(*forms_.front().form, passes_, data_);
 }
@@ -189,7 +194,7 @@ Seconds Members::step() {
     for (const std::size_t i : form.varying)
       form.durations[i] =
           pass_time_of(form.symbols[i], passes_[static_cast<std::size_t>(form.symbols[i].role)],
-                       framework, shared_.launch)
+                       framework, launching(form.symbols[i]))
               .in_base();
     if (form.form->is_walk_due(shared_.layout)) {
       steps[f] = form.form->walk(form.durations, shared_.layout);

@@ -29,7 +29,6 @@ class Members {
     std::vector<Layout::Stage*> stages;                  ///< By class.
     Again* again = nullptr;                              ///< Null: nothing is computed again.
     std::array<std::int32_t, kBlocks> index_of_block{};  ///< Again::index_of.
-    Seconds launch;
   };
   explicit Members(const Shared& shared);
 
@@ -52,6 +51,8 @@ class Members {
   Seconds bound_of_paths() const;
 
  private:
+  // On the devices of a pass.
+  Seconds launching(const Symbol& symbol) const;
   // What is live beside blocks that are computed again, and how much of these.
   struct AgainLoad {
     Bytes fixed;

@@ -11,15 +11,18 @@ namespace foreshard::search {
 
 Places::Places(const ClusterView& cluster, std::vector<std::int32_t> devices)
     : cluster_(cluster), devices_(std::move(devices)) {
-  std::map<std::pair<std::int64_t, double>, std::int32_t> known;
+  std::map<std::tuple<std::int64_t, double, Seconds, double>, std::int32_t> known;
   for (const std::int32_t id : devices_) {
     const Device& device = cluster.devices()[DeviceId{id}.index()];
-    const auto [kind, added] = known.try_emplace({device.type.value(), device.speed},
-                                                 static_cast<std::int32_t>(kinds_.size()));
+    const Host& host = cluster.host(device.node);
+    const auto [kind, added] =
+        known.try_emplace({device.type.value(), device.speed, host.launch_time, host.speed},
+                          static_cast<std::int32_t>(kinds_.size()));
     if (added)
       kinds_.push_back({.type = device.type,
                         .speed = device.speed,
-                        .memory = cluster.device_types()[device.type.index()].memory.value});
+                        .memory = cluster.device_types()[device.type.index()].memory.value,
+                        .host = host});
     kind_of_rank_.push_back(kind->second);
   }
 }
@@ -44,6 +47,13 @@ const std::vector<std::int32_t>& Places::of_stages(const std::vector<MeshAxis>& 
   for (const auto& stage : stages)
     known->second.push_back(number_of(Kinds(stage.begin(), stage.end()), 0));
   return known->second;
+}
+
+Seconds Places::launching(std::int32_t number, Seconds host_time) const {
+  Seconds slowest;
+  for (const std::int32_t kind : set(number))
+    slowest = std::max(slowest, kinds_[static_cast<std::size_t>(kind)].host.launching(host_time));
+  return slowest;
 }
 
 std::int32_t Places::variant(std::int32_t number, std::int32_t ordinal) {

@@ -1,6 +1,6 @@
 /// \file
-/// What the ranks of a strategy run on: kinds of device, told apart by type and speed, and which of
-/// them each pipeline stage has. On a cluster of equal devices there is one kind.
+/// What the ranks of a strategy run on: kinds of device, told apart by type, speed and host, and
+/// which of them each pipeline stage has. On a cluster of equal nodes there is one kind.
 #pragma once
 
 #include <array>
@@ -14,11 +14,12 @@
 
 namespace foreshard::search {
 
-/// Devices of one kind take the same time for a kernel and have the same memory.
+/// Devices of one kind take the same time for a kernel and its launch, and have the same memory.
 struct DeviceKind {
   DeviceTypeId type;
   double speed = 1;  ///< As Device::speed.
   Bytes memory{};
+  Host host{};
 };
 /// Indices of kinds, ascending.
 using Kinds = std::vector<std::int32_t>;
@@ -43,6 +44,8 @@ class Places {
   const Kinds& set(std::int32_t number) const {
     return sets_[static_cast<std::size_t>(number)].first;
   }
+  /// What the slowest host of a set takes to launch a kernel, as Host::launching.
+  Seconds launching(std::int32_t number, Seconds host_time) const;
   /// The same set for stages that differ from others of it in what they communicate over: the
   /// `ordinal`-th of such; 0: none does.
   std::int32_t variant(std::int32_t number, std::int32_t ordinal);
