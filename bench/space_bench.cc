@@ -60,7 +60,7 @@ class Seen : public search::FamilyVisitor {
     return estimate.peak <= estimate.memory;
   }
   void add_large(const search::Member&, const search::Estimate&) override { ++strategies; }
-  bool is_large(const search::Estimate& least) const override { return !fits({}, least); }
+  bool is_large(const search::Estimate& least) const override { return least.peak > least.memory; }
   void count_large(std::int64_t members) override { strategies += static_cast<double>(members); }
   void add(const search::Member& member, const search::Estimate& estimate) override {
     ++strategies;

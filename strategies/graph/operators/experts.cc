@@ -141,13 +141,17 @@ SettingDefinition gradient_setting() {
   return {.name = "gradient", .fallback = false, .doc = "It is the other operator's gradient."};
 }
 
-std::vector<Kernel> dispatch_kernels(const Call& local, const Call&) {
-  const TensorType& slots = local.outputs[0];
-  if (!local.settings.flag("eager")) return permutation(slots, local.inputs[0]);
-  const bool is_gradient = local.settings.flag("gradient");
-  return eager_permutation(slots, local.inputs[0],
-                           is_gradient ? Eager::kCombineGradient : Eager::kDispatch,
+// \param gradient  what it is as the gradient of the other operator.
+std::vector<Kernel> permutation_kernels(const Call& local, const TensorType& slots,
+                                        const TensorType& tokens, Eager forward, Eager gradient) {
+  if (!local.settings.flag("eager")) return permutation(slots, tokens);
+  return eager_permutation(slots, tokens, local.settings.flag("gradient") ? gradient : forward,
                            local.inputs.size() > 2);
+}
+
+std::vector<Kernel> dispatch_kernels(const Call& local, const Call&) {
+  return permutation_kernels(local, local.outputs[0], local.inputs[0], Eager::kDispatch,
+                             Eager::kCombineGradient);
 }
 
 void dispatch_backward(Gradients& gradients) {
@@ -211,12 +215,8 @@ Result<Inferred> infer_combine(const Call& call) {
 }
 
 std::vector<Kernel> combine_kernels(const Call& local, const Call&) {
-  const TensorType& slots = local.inputs[0];
-  if (!local.settings.flag("eager")) return permutation(slots, local.outputs[0]);
-  const bool is_gradient = local.settings.flag("gradient");
-  return eager_permutation(slots, local.outputs[0],
-                           is_gradient ? Eager::kDispatchGradient : Eager::kCombine,
-                           local.inputs.size() > 2);
+  return permutation_kernels(local, local.inputs[0], local.outputs[0], Eager::kCombine,
+                             Eager::kDispatchGradient);
 }
 
 void combine_backward(Gradients& gradients) {

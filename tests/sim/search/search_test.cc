@@ -198,6 +198,36 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   EXPECT_LE(highest, GetParam().highest);
 }
 
+// Stages of two nodes that differ in their hosts alone, two micro-batches in flight: each takes
+// what it takes where both nodes are like its own.
+TEST(Estimator, LaunchesEachStageByItsOwnHosts) {
+  const auto node = [](const char* speed) {
+    return std::string("{node: {extends: dgx-h100, host: {speed: {value: ") + speed +
+           ", source: test, evidence: user}}}}";
+  };
+  const auto times_on = [&](const std::string& first, const std::string& second) {
+    study::LoadedStudy study = study_of(
+        "{name: two-hosts, groups: [" + first + ", " + second + "], fabric: {kind: single-switch}}",
+        "megatron-lm", kSmall);
+    study.strategy.tensor_parallel = 8;
+    study.strategy.pipeline_parallel = 2;
+    study.strategy.data_parallel = 1;
+    const ClusterView cluster = *cluster_of(study);
+    const sim::SimulatedCost cost(cluster, study.communication);
+    Estimator estimator(study.model, cluster, study.pool.devices, cost);
+    const Estimate estimate = *estimator.estimate(study.strategy);
+    return std::pair(*estimator.unit_times(study.strategy), estimate.step);
+  };
+  const auto [mixed, mixed_step] = times_on(node("0.02"), node("1"));
+  const auto [slow, slow_step] = times_on(node("0.02"), node("0.02"));
+  const auto [fast, fast_step] = times_on(node("1"), node("1"));
+  EXPECT_EQ(mixed[0], slow[0]);
+  EXPECT_EQ(mixed[1], fast[1]);
+  EXPECT_GT(slow[0][1], 10 * fast[0][1]);
+  EXPECT_LT(mixed_step, slow_step);
+  EXPECT_GT(mixed_step, fast_step);
+}
+
 // All strategies of a level, as a search ranks them, beside the walks of another estimator: the
 // paths of few strategies of a form stand for those of all others.
 TEST(Ranking, IsNearlyThatOfEstimates) {

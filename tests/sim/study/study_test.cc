@@ -1,5 +1,6 @@
 #include "sim/study/study.h"
 
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -49,6 +50,12 @@ TEST(Study, IsReadWithWhatItRefersTo) {
   EXPECT_EQ(study->inputs.front().path, file.string());
 }
 
+Result<program::Program> program_of_file(const std::filesystem::path& file) {
+  FORESHARD_ASSIGN(const auto study, load_study({.study = file}, kCatalogue));
+  FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
+  return program_of(study, cluster);
+}
+
 // Two hosts, the second slower: ranks 0 to 7 launch in 2 us, 8 to 15 in 9 us, and what the
 // framework does for each kernel comes on top.
 TEST(Study, EachRankHasTheLaunchTimeOfItsHost) {
@@ -64,11 +71,7 @@ TEST(Study, EachRankHasTheLaunchTimeOfItsHost) {
                                     "], fabric: {kind: single-switch}}\nmodel: gpt-1.7b\n"
                                     "strategy: {data_parallel: 16, global_batch: 16,\n"
                                     "  framework: {name: eager, host_time: 10 us}}\n");
-  const auto study = load_study({.study = file}, kCatalogue);
-  ASSERT_TRUE(study) << study.error().message;
-  const auto cluster = cluster_of(*study);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto program = program_of(*study, *cluster);
+  const auto program = program_of_file(file);
   ASSERT_TRUE(program) << program.error().message;
   EXPECT_EQ(program->launch_time, 10_us + 9_us);
   for (std::int32_t rank = 0; rank < 16; ++rank)
@@ -83,11 +86,7 @@ TEST(Study, SlowHostsTakeLongerForWhatFrameworksDo) {
       "cluster: {nodes: 1, node: {extends: dgx-h100, host: {speed: {value: 0.5, source: test, "
       "evidence: user}}}}\nmodel: gpt-1.7b\nstrategy: {data_parallel: 8, global_batch: 8,\n"
       "  framework: {name: eager, host_time: 10 us}}\n");
-  const auto study = load_study({.study = file}, kCatalogue);
-  ASSERT_TRUE(study) << study.error().message;
-  const auto cluster = cluster_of(*study);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto program = program_of(*study, *cluster);
+  const auto program = program_of_file(file);
   ASSERT_TRUE(program) << program.error().message;
   EXPECT_EQ(program->launch_time, 5_us + 20_us);
 }
