@@ -38,14 +38,25 @@ std::string_view lacking(const Model& model, Capture one) {
   return "";
 }
 
+namespace {
+
+constexpr std::array kMegatronScopes{
+    std::pair("attn", Capture::kAttention), std::pair("mlp", Capture::kMlp),
+    std::pair("moe_router", Capture::kRouter), std::pair("mamba", Capture::kMamba),
+    std::pair("full_iteration", Capture::kStep)};
+
+}  // namespace
+
 std::optional<Capture> find_megatron_scope(std::string_view word) {
-  constexpr std::array kScopes{
-      std::pair("attn", Capture::kAttention), std::pair("mlp", Capture::kMlp),
-      std::pair("moe_router", Capture::kRouter), std::pair("mamba", Capture::kMamba),
-      std::pair("full_iteration", Capture::kStep)};
-  for (const auto& [theirs, ours] : kScopes)
+  for (const auto& [theirs, ours] : kMegatronScopes)
     if (word == theirs) return ours;
   return std::nullopt;
+}
+
+std::string_view megatron_scope(Capture one) {
+  for (const auto& [theirs, ours] : kMegatronScopes)
+    if (one == ours) return theirs;
+  return {};
 }
 
 bool is_captured(Capture one, const std::vector<Capture>& captured) {

@@ -36,6 +36,8 @@ std::string_view lacking(const Model& model, Capture one);
 /// Of a word of Megatron-LM's cuda_graph_scope; nothing for others (moe_preprocess goes with
 /// moe_router).
 std::optional<Capture> find_megatron_scope(std::string_view word);
+/// The other way round; empty for kNone.
+std::string_view megatron_scope(Capture one);
 
 /// Whether what can be captured as `one` is where `captured` is.
 bool is_captured(Capture one, const std::vector<Capture>& captured);

@@ -185,16 +185,30 @@ void permutation(Draft& draft) {
     draft.set(key, "eager", "nothing that fuses permutations");
 }
 
-// What CUDA graphs launch. moe_preprocess goes with moe_router.
+// The words of a scope of whole layers, but for experts.
+std::vector<std::string> words_of_layers(const Draft& draft) {
+  const std::string pattern = draft.word("model.pattern", "*-");
+  const auto has = [&](char layer) { return pattern.find(layer) != std::string::npos; };
+  std::vector<std::string> words;
+  if (has('*')) words.emplace_back("attn");
+  if (has('-')) words.emplace_back("mlp");
+  if (has('M')) words.emplace_back("mamba");
+  return words;
+}
+
+// What CUDA graphs launch. moe_preprocess goes with moe_router; "full", or no scope, is each layer
+// whole.
 // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cuda_graph_impl,
 // cuda_graph_scope).
 void cuda_graphs(Draft& draft, const Reading& reading) {
   const std::string impl = draft.word("note.graph_impl", "none");
   if (impl == "none") return;
   const bool has_scope = draft.has("note.graph_scope");
-  const std::vector<std::string> words =
-      has_scope ? draft.at("note.graph_scope").words : std::vector<std::string>{impl};
+  std::vector<std::string> words =
+      has_scope ? draft.at("note.graph_scope").words : std::vector<std::string>{};
   const std::string from = draft.from(has_scope ? "note.graph_scope" : "note.graph_impl");
+  if (words.empty() && impl == megatron_scope(Capture::kStep)) words = {impl};
+  if (words.empty() || words == std::vector<std::string>{"full"}) words = words_of_layers(draft);
   const bool has_experts = draft.count("model.experts", 0) > 0;
   std::set<Capture> named;
   for (const std::string& word : words) {
@@ -429,6 +443,23 @@ void spread_offloading(Draft& draft, const Writing& writing) {
     draft.forbid("strategy.offload_activation_layers", "it leaves one layer at least");
 }
 
+void spread_graphs(Draft& draft, const Writing& writing) {
+  const std::vector<Capture>& captured = writing.strategy.cuda_graphs;
+  if (captured.empty()) return;
+  if (writing.model != nullptr && writing.model->experts > 0 &&
+      std::ranges::find(captured, Capture::kMlp) != captured.end())
+    return draft.forbid("strategy.cuda_graphs", "beside experts 'mlp' is not read");
+  const bool is_step = writing.strategy.captures(Capture::kStep);
+  note(draft, "note.graph_impl", is_step ? "local" : "transformer_engine", "strategy.cuda_graphs");
+  Value scope{.list = true, .from = "strategy.cuda_graphs"};
+  for (const Capture one : captured) {
+    scope.words.emplace_back(megatron_scope(one));
+    if (one == Capture::kRouter) scope.words.emplace_back("moe_preprocess");
+  }
+  draft.set("note.graph_scope", std::move(scope));
+  draft.drop("strategy.cuda_graphs");
+}
+
 void spread_megatron(Draft& draft, const Writing& writing) {
   const Strategy& strategy = writing.strategy;
   draft.drop("strategy.data_parallel");
@@ -450,6 +481,7 @@ void spread_megatron(Draft& draft, const Writing& writing) {
     note(draft, "note.dispatcher", once ? "flex" : "alltoall", "strategy.token_dispatcher");
     draft.drop("strategy.token_dispatcher");
   }
+  spread_graphs(draft, writing);
   if (strategy.context_parallel == 1) draft.drop("strategy.context_exchange");
   if (strategy.context_heads > 1 && strategy.context_exchange == ContextExchange::kRing) {
     draft.set("strategy.context_exchange", kTwoLevels, "strategy.context_exchange");

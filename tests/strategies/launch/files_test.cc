@@ -70,6 +70,12 @@ TEST(MegatronArguments, HaveFusionsAndGraphs) {
   const auto none = import_text(launch_file("mixtral.args") + " --cuda-graph-impl none", 128);
   ASSERT_TRUE(none) << none.error().message;
   EXPECT_THAT(loaded<Strategy>(none->strategy).cuda_graphs, IsEmpty());
+  for (const char* scope : {"", " --cuda-graph-scope full"}) {
+    const auto whole = import_text(
+        launch_file("mixtral.args") + " --cuda-graph-impl transformer_engine" + scope, 128);
+    ASSERT_TRUE(whole) << whole.error().message;
+    EXPECT_THAT(loaded<Strategy>(whole->strategy).cuda_graphs, ElementsAre(Capture::kAttention));
+  }
 }
 
 TEST(MegatronArguments, HavePredictionsOfMoreTokens) {

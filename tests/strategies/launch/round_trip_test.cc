@@ -88,6 +88,11 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
     if (s.tensor_parallel > 1) s.expert_tensor_parallel = choose.of<std::int64_t>({0, 1});
     if (choose.rarely()) s.capacity_factor = 1.5;
   }
+  if (choose.rarely())
+    s.cuda_graphs =
+        choose.of<std::vector<Capture>>({{Capture::kAttention},
+                                         {has_experts ? Capture::kRouter : Capture::kMlp},
+                                         {Capture::kStep}});
   // Of what few formats can say, one at a time.
   const int special = choose.of({0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5});
   if (special == 1) s.offload_activation_layers = choose.of<std::int64_t>({1, 2, 5});
