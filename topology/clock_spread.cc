@@ -20,6 +20,7 @@ DeviceType slowest_of(DeviceType type, std::int64_t devices) {
   const double left = 1 - *type.efficiency->clock_spread * deviations_of_slowest(devices);
   DeviceEfficiency efficiency = *type.efficiency;
   efficiency.gemm.sustained *= left;
+  for (auto& [dtype, sustained] : efficiency.gemm.sustained_of) sustained *= left;
   efficiency.attention.sustained *= left;
   for (auto& [implementation, attention] : efficiency.attention_of) attention.sustained *= left;
   type.efficiency = yaml::Ref<DeviceEfficiency>{std::move(efficiency), type.efficiency.name};

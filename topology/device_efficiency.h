@@ -49,10 +49,14 @@ struct GemmEfficiency {
   double vector_scales = 1;
   /// Share of `rate` that is left at the clocks which the power limit allows in continuous use.
   double sustained = 0;
+  std::map<std::string, double> sustained_of;  ///< By dtype name, where it differs.
   /// Share of the memory bandwidth that a memory-bound product reaches.
   double streaming = 0;
   /// Rate at which one multiprocessor is fed with operands from the L2 cache.
   BytesPerSecond operand_rate;
+  /// Rate at which one multiprocessor reads and writes the fp32 numbers that a product adds to, as
+  /// far as its inner loop does not hide it; nothing: `operand_rate`.
+  std::optional<BytesPerSecond> adding_rate{};
   Seconds tile_overhead;     ///< Filling the pipeline of a tile and writing it out.
   Seconds split_overhead;    ///< Of adding the parts when k is split over multiprocessors.
   double split_traffic = 0;  ///< Share of the parts' bytes that goes through memory.

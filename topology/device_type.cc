@@ -95,9 +95,15 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
           .required("sustained", &G::sustained,
                     "Share of the rate that remains under the power limit in continuous use.",
                     yaml::positive(), yaml::at_most(1))
+          .optional("sustained_of", &G::sustained_of, "The same share by dtype, where it differs.",
+                    yaml::positive(), yaml::at_most(1))
           .required("streaming", &G::streaming, "Share of the memory bandwidth reached.",
                     yaml::positive(), yaml::at_most(1))
           .required("operand_rate", &G::operand_rate, "Rate from L2 into one multiprocessor.",
+                    yaml::positive())
+          .optional("adding_rate", &G::adding_rate,
+                    "Rate of one multiprocessor at the fp32 numbers that a product adds to. "
+                    "Default: operand_rate.",
                     yaml::positive())
           .required("tile_overhead", &G::tile_overhead, "Time to start and end a tile.",
                     yaml::non_negative())

@@ -24,6 +24,8 @@ const yaml::Names<PipelineTransfers>& yaml_names(const PipelineTransfers*) {
       {"blocking", PipelineTransfers::kBlocking,
        "A stage goes on when its sends and receives are done."},
       {"overlapped", PipelineTransfers::kOverlapped, "Sends proceed beside computation."},
+      {"overlapped-if-interleaved", PipelineTransfers::kOverlappedIfInterleaved,
+       "Overlapped where stages have several parts of the model, else blocking."},
   };
   return names;
 }
@@ -255,7 +257,7 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "Whether batched products with rows that are no multiple of 16 bytes run "
                     "outside the matrix units (cuBLAS before CUDA 11.6).")
           .optional("pipeline_host_sync", &Framework::pipeline_host_sync,
-                    "Whether the host waits for every pipeline transfer.")
+                    "Whether the host waits for every pipeline transfer that is not overlapped.")
           .optional("pass_host_sync", &Framework::pass_host_sync,
                     "Whether the host waits for every forward and backward pass of a micro-batch.")
           .optional("pipeline_scatter_gather", &Framework::pipeline_scatter_gather,

@@ -23,8 +23,9 @@ enum class GradientReduction : std::uint8_t {
 };
 
 enum class PipelineTransfers : std::uint8_t {
-  kBlocking,    ///< A stage goes on when its sends and receives of the slot are done.
-  kOverlapped,  ///< Sends proceed beside computation.
+  kBlocking,                 ///< A stage goes on when its sends and receives of the slot are done.
+  kOverlapped,               ///< Sends proceed beside computation.
+  kOverlappedIfInterleaved,  ///< Where stages have several parts of the model, else blocking.
 };
 
 /// When the host asks for the parameters of the unit that comes after the one that runs, where
@@ -148,7 +149,9 @@ struct Framework {
   /// Batched products with rows that are no multiple of 16 bytes run outside the matrix units, as
   /// with cuBLAS before CUDA 11.6.
   bool matrix_units_need_alignment = false;
-  bool pipeline_host_sync = false;  ///< The host waits for every pipeline transfer.
+  /// The host waits for every pipeline transfer that is not overlapped. Not modelled: that it waits
+  /// for sends which no receive goes with, as of the first stage while a pipeline fills.
+  bool pipeline_host_sync = false;
   /// The host waits for every forward and backward pass of a micro-batch (timers that synchronise).
   /// Not modelled: in an interleaved pipeline.
   bool pass_host_sync = false;

@@ -34,12 +34,27 @@ bool splits_backward(const Strategy& strategy) {
   return known != nullptr && known->splits;
 }
 
+namespace {
+
+bool overlaps_transfers(const Strategy& strategy) {
+  const PipelineTransfers habit = strategy.framework->pipeline_transfers;
+  return habit == PipelineTransfers::kOverlapped ||
+         (habit == PipelineTransfers::kOverlappedIfInterleaved && strategy.virtual_stages > 1);
+}
+
+}  // namespace
+
 bool transfers_block(const Strategy& strategy) {
-  if (strategy.framework->pipeline_transfers != PipelineTransfers::kBlocking) return false;
+  if (overlaps_transfers(strategy)) return false;
   // A stage that waits until all parts of what it sent are read could wait for ever.
   if (!strategy.granularity.empty()) return false;
   const schedule::Schedule* known = schedule::find_schedule(strategy.schedule);
   return known == nullptr || known->may_block;
+}
+
+bool hosts_wait_for_transfers(const Strategy& strategy) {
+  return strategy.framework->pipeline_host_sync && !overlaps_transfers(strategy) &&
+         !strategy.captures(Capture::kStep);
 }
 
 }  // namespace foreshard

@@ -20,9 +20,13 @@ schedule::Placement placement_of(const Strategy& strategy);
 /// Whether some backward pass runs in two parts.
 bool splits_backward(const Strategy& strategy);
 
-/// Whether hosts wait for transfers between stages: the framework's habit, where the schedule may
+/// Whether passes wait for sends between stages: the framework's habit, where the schedule may
 /// block. Stages with a granularity are decoupled: their transfers lie ready beside the passes.
 bool transfers_block(const Strategy& strategy);
+
+/// Whether hosts wait until a stage has received what its next pass needs: the framework's habit
+/// where its transfers are not overlapped. No host waits within a CUDA graph of the whole step.
+bool hosts_wait_for_transfers(const Strategy& strategy);
 
 /// The stage with the last piece of the model, and the output projection.
 inline std::int64_t last_stage(const Strategy& strategy) {

@@ -13,6 +13,7 @@ DeviceType spread_type(double spread) {
   DeviceType type{};
   type.efficiency.value.clock_spread.value = spread;
   type.efficiency.value.gemm.sustained = 0.9;
+  type.efficiency.value.gemm.sustained_of["fp8"] = 0.7;
   type.efficiency.value.attention.sustained = 0.8;
   type.efficiency.value.attention_of["flash-2"].sustained = 1;
   return type;
@@ -38,6 +39,7 @@ TEST(ClockSpread, SlowsProductsAndAttentionAtTheirSustainedClocks) {
   const DeviceType slow = slowest_of(spread_type(0.02), 8);
   const double left = 1 - 0.02 * deviations_of_slowest(8);
   EXPECT_DOUBLE_EQ(slow.efficiency->gemm.sustained, 0.9 * left);
+  EXPECT_DOUBLE_EQ(slow.efficiency->gemm.sustained_of.at("fp8"), 0.7 * left);
   EXPECT_DOUBLE_EQ(slow.efficiency->attention.sustained, 0.8 * left);
   EXPECT_DOUBLE_EQ(slow.efficiency->attention_of.at("flash-2").sustained, left);
 }

@@ -1,6 +1,7 @@
 #include "sim/compute/internal/gemm_time.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -15,18 +16,25 @@ namespace {
 struct Setting {
   FlopsPerSecond rate;          // of one multiprocessor
   BytesPerSecond operand_rate;  // likewise
+  BytesPerSecond adding_rate;   // likewise
   BytesPerSecond bandwidth;     // of the memory, as reached
   std::int64_t multiprocessors;
 };
+
+double share_of(const std::string& dtype, const std::map<std::string, double>& own,
+                double otherwise) {
+  const auto found = own.find(dtype);
+  return found == own.end() ? otherwise : found->second;
+}
 
 // What the inner loop of a large tile reaches on all multiprocessors.
 FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
   if (!gemm.matrix_units && e.vector) return *device.vector_peak * *e.vector;
   const std::string dtype(name_of(gemm.dtype));
-  const auto own = e.rate_of.find(dtype);
-  const double rate = own == e.rate_of.end() ? e.rate : own->second;
-  const double clocks = duty == Duty::kSustained ? e.sustained : 1.0;
+  const double rate = share_of(dtype, e.rate_of, e.rate);
+  const double clocks =
+      duty == Duty::kSustained ? share_of(dtype, e.sustained_of, e.sustained) : 1.0;
   const double rows = has_aligned_rows(gemm) ? 1.0 : e.unaligned;
   const double scales = gemm.scales == Scales::kBlocks    ? e.block_scales
                         : gemm.scales == Scales::kVectors ? e.vector_scales
@@ -38,6 +46,7 @@ Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
   return {.rate = rate_of(gemm, device, duty) / count(*device.multiprocessors),
           .operand_rate = e.operand_rate,
+          .adding_rate = e.adding_rate.value_or(e.operand_rate),
           .bandwidth = *device.memory_bandwidth * e.streaming,
           .multiprocessors = *device.multiprocessors};
 }
@@ -47,7 +56,7 @@ Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
 Seconds adding(const Gemm& g, GemmTile tile, const Setting& s) {
   if (!g.accumulate) return {};
   const Bytes element = 2 * size_of(DType::kFp32) - size_of(DType::kBf16);
-  return count(tile.m) * count(tile.n) * element / s.operand_rate;
+  return count(tile.m) * count(tile.n) * element / s.adding_rate;
 }
 
 OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEfficiency& e,

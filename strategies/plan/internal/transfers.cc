@@ -17,7 +17,8 @@ class Transfers {
         role_(role),
         framework_(*draft.strategy.framework),
         may_block_(schedule::find_schedule(draft.strategy.schedule)->may_block),
-        blocking_(transfers_block(draft.strategy)) {}
+        blocking_(transfers_block(draft.strategy)),
+        hosts_wait_(hosts_wait_for_transfers(draft.strategy)) {}
 
   void add() {
     for (Section& section : role_.slots) add_to(section);
@@ -104,7 +105,7 @@ class Transfers {
       if (blocking_) one.after = {in_ring() ? slot_before_ : last_slot_};
       const ActionRef ref = received.emplace_back(role_.make(std::move(one)));
       first.push_back(ref);
-      if (!framework_.pipeline_host_sync) continue;
+      if (!hosts_wait_) continue;
       Action sync = transfer(ActionKind::kSync, *section.slot, crossing, m);
       if (in_ring()) sync.after = {ref};
       first.push_back(role_.make(std::move(sync)));
@@ -129,6 +130,7 @@ class Transfers {
   const Framework& framework_;
   bool may_block_;
   bool blocking_;
+  bool hosts_wait_;
   // What the role hands to itself: by direction, crossing and micro-batch, the last pass.
   std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionRef> made_;
   ActionRef last_pass_ = kNone;

@@ -35,6 +35,19 @@ TEST(GemmTime, SustainedClocksSlowTheArithmeticOnly) {
   EXPECT_DOUBLE_EQ(us(time.memory), 0.42);
 }
 
+// fp8 at twice the rate and a quarter of the clocks: 4 us.
+TEST(GemmTime, SustainedClocksAreThoseOfTheDtype) {
+  DeviceType device = toy_device();
+  device.tensor_peak["fp8"].value = 200_TFLOP_s;
+  device.efficiency.value.gemm.sustained_of["fp8"] = 0.25;
+  const auto compute = [&](DType dtype, Duty duty) {
+    return us(time_of(Gemm{.m = 100, .n = 100, .k = 1000, .dtype = dtype}, device, duty).compute);
+  };
+  EXPECT_DOUBLE_EQ(compute(DType::kFp8, Duty::kSustained), 1.0 + 4.0);
+  EXPECT_DOUBLE_EQ(compute(DType::kFp8, Duty::kBurst), 1.0 + 1.0);
+  EXPECT_DOUBLE_EQ(compute(DType::kBf16, Duty::kSustained), 1.0 + 4.0);
+}
+
 // 10 tiles on 10 multiprocessors take as long as one; the 11th costs a second wave of 3 us.
 TEST(GemmTime, OneTileMoreThanAWaveCostsASecondWave) {
   const OperatorTime full = burst(Gemm{.m = 1000, .n = 100, .k = 1000}, toy_device());
@@ -157,6 +170,8 @@ TEST(GemmTime, AddingToGradientsTakesItsLoads) {
   const double slow = us(burst(gemm, device).compute);
   gemm.accumulate = true;
   EXPECT_NEAR(us(burst(gemm, device).compute), slow + 1.0, 1e-9);
+  device.efficiency.value.gemm.adding_rate = 20_GB_s;
+  EXPECT_NEAR(us(burst(gemm, device).compute), slow + 3.0, 1e-9);
 }
 
 // On the vector units at 0.5 of a tenth of the bf16 rate, whatever the clocks leave: 2 us / 0.05.

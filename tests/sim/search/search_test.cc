@@ -52,7 +52,7 @@ constexpr const char* kTwo =
     "evidence: user}}}}";
 constexpr const char* kMegatron =
     "{extends: megatron-lm, host_time: 31 us, product_launches: 1, quantized_product_launches: 1, "
-    "eager_launches: 1, expert_product_time: 8.8 us}";
+    "eager_launches: 1, expert_product_time: 8.8 us, pipeline_host_sync: false}";
 constexpr const char* kSmall =
     "{name: small, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024}";
 constexpr const char* kExperts =

@@ -108,9 +108,9 @@ TEST_F(GraphStudy, BertUnderTensorParallelism) {
   for (const int p : {1, 2, 4}) {
     const StudyRun got =
         run(onnx_models::bert(),
-            "tensor_parallel: " + std::to_string(p) + ", micro_batch: 32, global_batch: 32", p,
+            "tensor_parallel: " + std::to_string(p) + ", micro_batch: 64, global_batch: 64", p,
             ", dims: {sequence: 512}");
-    const double boundary = 2.0 * 32 * 512 * 768;
+    const double boundary = 2.0 * 64 * 512 * 768;
     auto sums = traffic(got.program, Purpose::kTensor);
     std::printf(
         "BERT-base, tensor %d: %.2f ms, %lld all-reduces of %.1f boundaries, peak %.2f GiB\n", p,

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 
+#include <gmock/gmock.h>
+
 #include "tests/golden/golden.h"
 #include "tests/strategies/plan/tiny_parts.h"
 
@@ -192,6 +194,30 @@ TEST(StepPlan, OfBlockingTransfersWaitsForSends) {
   strategy.framework.value.pipeline_host_sync = true;
   strategy.framework.value.pass_host_sync = true;
   expect_golden("plans/blocking.txt", to_text(planned(tiny_parts(strategy, 2), strategy)));
+}
+
+// Where only interleaved schedules overlap transfers, others block and let hosts wait, but for a
+// CUDA graph of the whole step.
+TEST(StepPlan, OfTransfersThatOverlapIfInterleaved) {
+  Strategy strategy = tiny_strategy(2, 2);
+  const auto text = [&](PipelineTransfers transfers) {
+    strategy.framework.value.pipeline_transfers = transfers;
+    return to_text(planned(tiny_parts(strategy, 4), strategy));
+  };
+  strategy.framework.value.pipeline_host_sync = true;
+  const std::string blocking = text(PipelineTransfers::kBlocking);
+  EXPECT_THAT(blocking, testing::HasSubstr("sync"));
+  EXPECT_EQ(text(PipelineTransfers::kOverlappedIfInterleaved), blocking);
+  EXPECT_THAT(text(PipelineTransfers::kOverlapped), testing::Not(testing::HasSubstr("sync")));
+
+  strategy.cuda_graphs = {Capture::kStep};
+  EXPECT_THAT(text(PipelineTransfers::kBlocking), testing::Not(testing::HasSubstr("sync")));
+  strategy.cuda_graphs = {};
+
+  strategy.schedule = "interleaved";
+  strategy.virtual_stages = 2;
+  EXPECT_EQ(text(PipelineTransfers::kOverlappedIfInterleaved),
+            text(PipelineTransfers::kOverlapped));
 }
 
 // One stage reduces the shared table once, when the embedding's backward pass has ended; its
