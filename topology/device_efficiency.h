@@ -26,6 +26,22 @@ struct FitRecord {
   double p90_error = 0;
 };
 
+/// The device that products were measured on. Of another one that takes their numbers
+///
+///     operand and adding rates  go by the peak of one multiprocessor
+///     clocks(sustained)         go by the cube root of the power limit for each operation of the
+///     peak
+///
+/// since dynamic power grows with the cube of the clock. From A100 to H100 operand rates grow so by
+/// 2.59, as both were fitted by themselves; H100's clocks give a B200 0.75 of its rate, where it
+/// was measured at 0.71. Not modelled: what a later process saves, and what a device takes that
+/// waits.
+struct MeasuredAt {
+  Watts power;
+  FlopsPerSecond peak;  ///< Of bf16, or of fp16 where the device has no bf16.
+  std::int64_t multiprocessors = 1;
+};
+
 /// The part of a result matrix that one multiprocessor computes at a time.
 struct GemmTile {
   std::int64_t m = 0;
@@ -57,7 +73,8 @@ struct GemmEfficiency {
   /// Rate at which one multiprocessor reads and writes the fp32 numbers that a product adds to, as
   /// far as its inner loop does not hide it; nothing: `operand_rate`.
   std::optional<BytesPerSecond> adding_rate{};
-  Seconds tile_overhead;     ///< Filling the pipeline of a tile and writing it out.
+  std::optional<MeasuredAt> measured_at{};  ///< Nothing: rates and clocks are any device's.
+  Seconds tile_overhead;                    ///< Filling the pipeline of a tile and writing it out.
   Seconds split_overhead;    ///< Of adding the parts when k is split over multiprocessors.
   double split_traffic = 0;  ///< Share of the parts' bytes that goes through memory.
   Seconds floor;             ///< Of a kernel that does nothing.
@@ -126,6 +143,7 @@ struct DeviceEfficiency {
 };
 
 const yaml::Table<FitRecord>& yaml_table(const FitRecord*);
+const yaml::Table<MeasuredAt>& yaml_table(const MeasuredAt*);
 const yaml::Table<GemmTile>& yaml_table(const GemmTile*);
 const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*);
 const yaml::Table<AttentionRate>& yaml_table(const AttentionRate*);

@@ -60,6 +60,17 @@ const yaml::Table<FitRecord>& yaml_table(const FitRecord*) {
   return table;
 }
 
+const yaml::Table<MeasuredAt>& yaml_table(const MeasuredAt*) {
+  static const auto table =
+      yaml::Table<MeasuredAt>("measured_at", "The device that products were measured on.")
+          .required("power", &MeasuredAt::power, "Its power limit.", yaml::positive())
+          .required("peak", &MeasuredAt::peak, "Its dense peak of bf16 (else fp16).",
+                    yaml::positive())
+          .required("multiprocessors", &MeasuredAt::multiprocessors, "Its multiprocessors.",
+                    yaml::at_least(1));
+  return table;
+}
+
 const yaml::Table<GemmTile>& yaml_table(const GemmTile*) {
   static const auto table =
       yaml::Table<GemmTile>("tile", "A part of a product that one multiprocessor computes.")
@@ -105,6 +116,11 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
                     "Rate of one multiprocessor at the fp32 numbers that a product adds to. "
                     "Default: operand_rate.",
                     yaml::positive())
+          .optional(
+              "measured_at", &G::measured_at,
+              "The device that products were measured on: of another one, operand and adding "
+              "rates go by the peak of a multiprocessor, sustained clocks by the cube root of "
+              "the power limit for each operation of the peak. Default: they stay.")
           .required("tile_overhead", &G::tile_overhead, "Time to start and end a tile.",
                     yaml::non_negative())
           .required("split_overhead", &G::split_overhead,

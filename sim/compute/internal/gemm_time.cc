@@ -1,6 +1,7 @@
 #include "sim/compute/internal/gemm_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,14 +28,34 @@ double share_of(const std::string& dtype, const std::map<std::string, double>& o
   return found == own.end() ? otherwise : found->second;
 }
 
+FlopsPerSecond peak_of_16_bits(const DeviceType& device) {
+  return peak_of(device, device.tensor_peak.contains("bf16") ? "bf16" : "fp16");
+}
+
+// Of clocks and of operand rates that were measured on another device, how much this one has.
+double clocks_beside(const MeasuredAt& other, const DeviceType& device) {
+  if (!device.power) return 1;
+  return std::cbrt(device.power->value / other.power / (peak_of_16_bits(device) / other.peak));
+}
+double operands_beside(const MeasuredAt& other, const DeviceType& device) {
+  return peak_of_16_bits(device) / other.peak /
+         (count(*device.multiprocessors) / count(other.multiprocessors));
+}
+
+double clocks_of(const std::string& dtype, const DeviceType& device, Duty duty) {
+  if (duty != Duty::kSustained) return 1;
+  const GemmEfficiency& e = device.efficiency->gemm;
+  const double clocks = share_of(dtype, e.sustained_of, e.sustained);
+  return e.measured_at ? std::min(1.0, clocks * clocks_beside(*e.measured_at, device)) : clocks;
+}
+
 // What the inner loop of a large tile reaches on all multiprocessors.
 FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
   if (!gemm.matrix_units && e.vector) return *device.vector_peak * *e.vector;
   const std::string dtype(name_of(gemm.dtype));
   const double rate = share_of(dtype, e.rate_of, e.rate);
-  const double clocks =
-      duty == Duty::kSustained ? share_of(dtype, e.sustained_of, e.sustained) : 1.0;
+  const double clocks = clocks_of(dtype, device, duty);
   const double rows = has_aligned_rows(gemm) ? 1.0 : e.unaligned;
   const double scales = gemm.scales == Scales::kBlocks    ? e.block_scales
                         : gemm.scales == Scales::kVectors ? e.vector_scales
@@ -44,9 +65,10 @@ FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
 
 Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
+  const double operands = e.measured_at ? operands_beside(*e.measured_at, device) : 1;
   return {.rate = rate_of(gemm, device, duty) / count(*device.multiprocessors),
-          .operand_rate = e.operand_rate,
-          .adding_rate = e.adding_rate.value_or(e.operand_rate),
+          .operand_rate = operands * e.operand_rate,
+          .adding_rate = operands * e.adding_rate.value_or(e.operand_rate),
           .bandwidth = *device.memory_bandwidth * e.streaming,
           .multiprocessors = *device.multiprocessors};
 }

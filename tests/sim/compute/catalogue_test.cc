@@ -64,6 +64,17 @@ TEST_P(Catalogue, EveryNumberHasASource) {
     EXPECT_NE(fit.evidence, yaml::Evidence::kUser);
 }
 
+// Numbers that were measured on a device stay what they are on it.
+TEST_P(Catalogue, IsTheDeviceThatItsNumbersWereMeasuredAt) {
+  const DeviceEfficiency& efficiency = *device_.efficiency;
+  if (std::ranges::count(efficiency.measured_on, device_.name) == 0) return;
+  ASSERT_TRUE(efficiency.gemm.measured_at);
+  EXPECT_EQ(efficiency.gemm.measured_at->power, device_.power->value);
+  EXPECT_EQ(efficiency.gemm.measured_at->peak,
+            peak_of(device_, device_.tensor_peak.contains("bf16") ? "bf16" : "fp16"));
+  EXPECT_EQ(efficiency.gemm.measured_at->multiprocessors, *device_.multiprocessors);
+}
+
 // Wide bounds from the devices of 2017 to 2025; a slipped unit is a factor of 1000 or 8.
 TEST_P(Catalogue, IsPlausible) {
   EXPECT_GE(*device_.memory, 16_GB);

@@ -1,5 +1,6 @@
 #include "sim/compute/operator_time.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include "tests/sim/compute/toy_device.h"
@@ -46,6 +47,28 @@ TEST(GemmTime, SustainedClocksAreThoseOfTheDtype) {
   EXPECT_DOUBLE_EQ(compute(DType::kFp8, Duty::kSustained), 1.0 + 4.0);
   EXPECT_DOUBLE_EQ(compute(DType::kFp8, Duty::kBurst), 1.0 + 1.0);
   EXPECT_DOUBLE_EQ(compute(DType::kBf16, Duty::kSustained), 1.0 + 4.0);
+}
+
+// Measured on a device with a fifth of the multiprocessors, half of the peak and the same power: a
+// multiprocessor here has 0.4 of the peak of one there, so 400 kB of operands at 0.4 x 100 GB/s
+// take 10 us. With half the power for each operation the clocks are 0.5 / 2^(1/3); with eight
+// times, 1.
+TEST(GemmTime, OfNumbersThatAnotherDeviceHas) {
+  DeviceType device = toy_device();
+  const Gemm gemm{.m = 100, .n = 100, .k = 1000};
+  device.power = yaml::Sourced<Watts>{100_W, "test", yaml::Evidence::kUser};
+  device.efficiency.value.gemm.measured_at =
+      MeasuredAt{.power = 100_W, .peak = 50_TFLOP_s, .multiprocessors = 2};
+  EXPECT_DOUBLE_EQ(us(time_of(gemm, device).compute), 1.0 + 2.0 / (0.5 / std::cbrt(2.0)));
+  EXPECT_DOUBLE_EQ(us(burst(gemm, device).compute), 3.0);
+
+  device.power->value = 1600_W;
+  EXPECT_DOUBLE_EQ(us(time_of(gemm, device).compute), 3.0);
+  device.power.reset();
+  EXPECT_DOUBLE_EQ(us(time_of(gemm, device).compute), 5.0);
+
+  device.efficiency.value.gemm.operand_rate = 100_GB_s;
+  EXPECT_DOUBLE_EQ(us(burst(gemm, device).compute), 11.0);
 }
 
 // 10 tiles on 10 multiprocessors take as long as one; the 11th costs a second wave of 3 us.
