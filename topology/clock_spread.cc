@@ -18,6 +18,7 @@ double deviations_of_slowest(std::int64_t devices) {
 
 DeviceType slowest_of(DeviceType type, std::int64_t devices) {
   const double left = 1 - *type.efficiency->clock_spread * deviations_of_slowest(devices);
+  own_products(type);
   DeviceEfficiency efficiency = *type.efficiency;
   efficiency.gemm.sustained *= left;
   for (auto& [dtype, sustained] : efficiency.gemm.sustained_of) sustained *= left;

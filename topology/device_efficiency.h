@@ -26,16 +26,15 @@ struct FitRecord {
   double p90_error = 0;
 };
 
-/// The device that products were measured on. Of another one that takes their numbers
+/// The device that the numbers of products are of. A device that takes them from another one has
 ///
-///     operand and adding rates  go by the peak of one multiprocessor
-///     clocks(sustained)         go by the cube root of the power limit for each operation of the
-///     peak
+///     operand_rate, adding_rate  in proportion to the peak of one multiprocessor
+///     sustained                  in proportion to (power limit / peak)^(1/3), at most 1
 ///
-/// since dynamic power grows with the cube of the clock. From A100 to H100 operand rates grow so by
-/// 2.59, as both were fitted by themselves; H100's clocks give a B200 0.75 of its rate, where it
-/// was measured at 0.71. Not modelled: what a later process saves, and what a device takes that
-/// waits.
+/// since dynamic power grows with the cube of the clock. So an H100 has 2.59 times the operand rate
+/// of an A100, as both were fitted by themselves, and a B200 with an H100's numbers sustains 0.75 of
+/// its rate, where 0.71 was measured. Without a power limit, clocks stay as they are. Not modelled:
+/// what a later process saves, what an idle device takes, that attention slows with the clocks, too.
 struct MeasuredAt {
   Watts power;
   FlopsPerSecond peak;  ///< Of bf16, or of fp16 where the device has no bf16.
@@ -73,7 +72,7 @@ struct GemmEfficiency {
   /// Rate at which one multiprocessor reads and writes the fp32 numbers that a product adds to, as
   /// far as its inner loop does not hide it; nothing: `operand_rate`.
   std::optional<BytesPerSecond> adding_rate{};
-  std::optional<MeasuredAt> measured_at{};  ///< Nothing: rates and clocks are any device's.
+  std::optional<MeasuredAt> measured_at{};  ///< Nothing: numbers stay on all devices.
   Seconds tile_overhead;                    ///< Filling the pipeline of a tile and writing it out.
   Seconds split_overhead;    ///< Of adding the parts when k is split over multiprocessors.
   double split_traffic = 0;  ///< Share of the parts' bytes that goes through memory.

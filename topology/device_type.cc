@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <string_view>
@@ -299,6 +300,41 @@ FlopsPerSecond peak_of(const DeviceType& device, const std::string& dtype) {
         return found->second.value;
   }
   return device.vector_peak.value;
+}
+
+namespace {
+
+FlopsPerSecond peak_of_16_bits(const DeviceType& device) {
+  return peak_of(device, device.tensor_peak.contains("bf16") ? "bf16" : "fp16");
+}
+
+}  // namespace
+
+BesideMeasured beside_measured(const DeviceType& device) {
+  const auto& other = device.efficiency->gemm.measured_at;
+  if (!other) return {};
+  const double peak = peak_of_16_bits(device) / other->peak;
+  const double multiprocessors =
+      static_cast<double>(*device.multiprocessors) / static_cast<double>(other->multiprocessors);
+  const double power = device.power ? device.power->value / other->power : peak;
+  return {.clocks = std::cbrt(power / peak), .operands = peak / multiprocessors};
+}
+
+void own_products(DeviceType& device) {
+  const BesideMeasured beside = beside_measured(device);
+  DeviceEfficiency efficiency = *device.efficiency;
+  GemmEfficiency& products = efficiency.gemm;
+  products.sustained = std::min(1.0, products.sustained * beside.clocks);
+  for (auto& [dtype, sustained] : products.sustained_of)
+    sustained = std::min(1.0, sustained * beside.clocks);
+  products.operand_rate = beside.operands * products.operand_rate;
+  if (products.adding_rate) products.adding_rate = beside.operands * *products.adding_rate;
+  products.measured_at.reset();
+  if (device.power)
+    products.measured_at = MeasuredAt{.power = device.power->value,
+                                      .peak = peak_of_16_bits(device),
+                                      .multiprocessors = *device.multiprocessors};
+  device.efficiency = yaml::Ref<DeviceEfficiency>{std::move(efficiency), device.efficiency.name};
 }
 
 }  // namespace foreshard

@@ -71,4 +71,16 @@ yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit);
 /// units'. A device with fp16 tensor cores only (V100) thus runs bf16 on its vector units.
 FlopsPerSecond peak_of(const DeviceType& device, const std::string& dtype);
 
+/// What a device has of clocks and of operand rates beside the one that its products were measured
+/// on (MeasuredAt): 1 where that is itself, or not known.
+struct BesideMeasured {
+  double clocks = 1;
+  double operands = 1;
+};
+BesideMeasured beside_measured(const DeviceType& device);
+
+/// Makes the numbers of products the device's own: they have what `measured_at` changes, and it is
+/// the device from now on.
+void own_products(DeviceType& device);
+
 }  // namespace foreshard

@@ -74,6 +74,7 @@ std::span<const Row> rows() {
       {"--overlap-param-gather", "strategy.framework.overlap_parameter_gather", kSwitch, "",
        "false"},
       {"--no-overlap-p2p-communication", "note.blocking_transfers", kSwitch},
+      {"--no-check-for-nan-in-loss-and-grad", "note.unchecked_gradients", kSwitch},
       {"--grad-reduce-in-bf16", "strategy.framework.gradient_dtype", kSwitch,
        "true=bf16 false=fp32", "false"},
       {"--no-gradient-accumulation-fusion", "strategy.framework.fused_gradient_accumulation",
@@ -234,7 +235,7 @@ constexpr std::string_view kIdle =
     "--moe-pad-expert-input-to-capacity --moe-token-drop-policy --moe-use-legacy-grouped-gemm "
     "--fp8-margin --fp8-interval --fp8-amax-* "
     "--attention-softmax-in-fp32 --apply-query-key-layer-scaling --calculate-per-token-loss "
-    "--no-check-for-nan-in-loss-and-grad --check-for-* --manual-gc* --no-manual-gc-eval "
+    "--check-for-* --manual-gc* --no-manual-gc-eval "
     "--empty-unused-memory-level --use-cpu-initialization --use-mcore-models "
     "--no-async-tensor-model-parallel-allreduce --distributed-timeout-* --disable-gloo-* "
     "--local-rank --lazy-mpu-init --ddp-* --no-align-* --init-model-with-meta-device "

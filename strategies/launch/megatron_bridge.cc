@@ -102,6 +102,7 @@ std::span<const Row> rows() {
        "true=fused false="},
       {"model.cuda_graph_impl", "note.graph_impl", kText},
       {"model.cuda_graph_scope", "note.graph_scope", kText},
+      {"ddp.check_for_nan_in_grad", "note.unchecked_gradients", kSwitch, "false=true true=false"},
       {"model.cross_entropy_loss_fusion", "strategy.framework.fused_cross_entropy", kSwitch},
       {"model.attention_backend", "strategy.framework.attention", kWord,
        "auto= fused=cudnn flash=flash-2 unfused=unfused local=unfused"},

@@ -185,13 +185,14 @@ void permutation(Draft& draft) {
     draft.set(key, "eager", "nothing that fuses permutations");
 }
 
-// The words of a scope of whole layers, but for experts.
+// The words of a scope of whole layers. Not modelled: that it captures the dense layers beside
+// layers of experts.
 std::vector<std::string> words_of_layers(const Draft& draft) {
   const std::string pattern = draft.word("model.pattern", "*-");
   const auto has = [&](char layer) { return pattern.find(layer) != std::string::npos; };
   std::vector<std::string> words;
   if (has('*')) words.emplace_back("attn");
-  if (has('-')) words.emplace_back("mlp");
+  if (has('-') && draft.count("model.experts", 0) == 0) words.emplace_back("mlp");
   if (has('M')) words.emplace_back("mamba");
   return words;
 }
@@ -427,6 +428,31 @@ void spread_optimizer(Draft& draft, const Strategy& strategy) {
       draft.forbid(ours, "with it come remainders of master copies in fp32");
 }
 
+// Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cuda_graph_scope,
+// cuda_graph_impl).
+void spread_graphs(Draft& draft, const Writing& writing) {
+  const Strategy& strategy = writing.strategy;
+  const std::vector<Capture>& captured = strategy.cuda_graphs;
+  if (captured.empty()) return;
+  const bool is_step = strategy.captures(Capture::kStep);
+  if (writing.model != nullptr && writing.model->experts > 0 &&
+      std::ranges::find(captured, Capture::kMlp) != captured.end())
+    return draft.forbid("strategy.cuda_graphs", "beside experts 'mlp' is not read");
+  if (strategy.recompute == Recompute::kFull && !is_step)
+    return draft.forbid("strategy.cuda_graphs", "recomputed layers are in no graph but the step's");
+  if (strategy.offload_activation_layers > 0)
+    return draft.forbid("strategy.cuda_graphs", "they are without offloaded activations");
+  note(draft, "note.graph_impl", is_step ? "local" : "transformer_engine", "strategy.cuda_graphs");
+  if (is_step) note(draft, "note.unchecked_gradients", "true", "");
+  Value scope{.list = true, .from = ""};
+  for (const Capture one : captured) {
+    scope.words.emplace_back(megatron_scope(one));
+    if (one == Capture::kRouter) scope.words.emplace_back("moe_preprocess");
+  }
+  draft.set("note.graph_scope", std::move(scope));
+  draft.drop("strategy.cuda_graphs");
+}
+
 }  // namespace
 
 // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cpu_offloading).
@@ -441,23 +467,6 @@ void spread_offloading(Draft& draft, const Writing& writing) {
     draft.forbid("strategy.offload_activation_layers", "it is without recomputation");
   if (writing.model != nullptr && strategy.offload_activation_layers >= writing.model->layers)
     draft.forbid("strategy.offload_activation_layers", "it leaves one layer at least");
-}
-
-void spread_graphs(Draft& draft, const Writing& writing) {
-  const std::vector<Capture>& captured = writing.strategy.cuda_graphs;
-  if (captured.empty()) return;
-  if (writing.model != nullptr && writing.model->experts > 0 &&
-      std::ranges::find(captured, Capture::kMlp) != captured.end())
-    return draft.forbid("strategy.cuda_graphs", "beside experts 'mlp' is not read");
-  const bool is_step = writing.strategy.captures(Capture::kStep);
-  note(draft, "note.graph_impl", is_step ? "local" : "transformer_engine", "strategy.cuda_graphs");
-  Value scope{.list = true, .from = "strategy.cuda_graphs"};
-  for (const Capture one : captured) {
-    scope.words.emplace_back(megatron_scope(one));
-    if (one == Capture::kRouter) scope.words.emplace_back("moe_preprocess");
-  }
-  draft.set("note.graph_scope", std::move(scope));
-  draft.drop("strategy.cuda_graphs");
 }
 
 void spread_megatron(Draft& draft, const Writing& writing) {

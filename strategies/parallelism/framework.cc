@@ -229,7 +229,7 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "Whether products run while tensor-parallel ranks gather what they read "
                     "(tp_comm_overlap).")
           .optional("pipeline_transfers", &Framework::pipeline_transfers,
-                    "Whether a stage waits for its pipeline transfers.")
+                    "Whether pipeline transfers overlap passes, or a stage waits for them.")
           .optional("host_time", &Framework::host_time,
                     "What the host does for each kernel beside its launch: Python, dispatcher, "
                     "autograd (default: nothing, as of compiled graphs).",

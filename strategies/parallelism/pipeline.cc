@@ -54,7 +54,7 @@ bool transfers_block(const Strategy& strategy) {
 
 bool hosts_wait_for_transfers(const Strategy& strategy) {
   return strategy.framework->pipeline_host_sync && !overlaps_transfers(strategy) &&
-         !strategy.captures(Capture::kStep);
+         strategy.granularity.empty() && !strategy.captures(Capture::kStep);
 }
 
 }  // namespace foreshard

@@ -25,7 +25,8 @@ bool splits_backward(const Strategy& strategy);
 bool transfers_block(const Strategy& strategy);
 
 /// Whether hosts wait until a stage has received what its next pass needs: the framework's habit
-/// where its transfers are not overlapped. No host waits within a CUDA graph of the whole step.
+/// where its transfers are not overlapped. No host waits within a CUDA graph of the whole step, nor
+/// for stages with a granularity, which could then wait for each other for ever.
 bool hosts_wait_for_transfers(const Strategy& strategy);
 
 /// The stage with the last piece of the model, and the output projection.

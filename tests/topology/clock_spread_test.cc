@@ -1,6 +1,7 @@
 // The slowest of several devices.
 #include "topology/clock_spread.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -42,6 +43,28 @@ TEST(ClockSpread, SlowsProductsAndAttentionAtTheirSustainedClocks) {
   EXPECT_DOUBLE_EQ(slow.efficiency->gemm.sustained_of.at("fp8"), 0.7 * left);
   EXPECT_DOUBLE_EQ(slow.efficiency->attention.sustained, 0.8 * left);
   EXPECT_DOUBLE_EQ(slow.efficiency->attention_of.at("flash-2").sustained, left);
+}
+
+// With twice the power limit of the device that its numbers are of, the clocks are capped at 1; the
+// slowest is slower than that.
+TEST(ClockSpread, SlowsWhatThePowerLimitLeaves) {
+  DeviceType type = spread_type(0.02);
+  type.tensor_peak["bf16"].value = 100_TFLOP_s;
+  type.multiprocessors.value = 10;
+  type.power = yaml::Sourced<Watts>{200_W, "test", yaml::Evidence::kUser};
+  type.efficiency.value.gemm.measured_at =
+      MeasuredAt{.power = 100_W, .peak = 100_TFLOP_s, .multiprocessors = 5};
+  type.efficiency.value.gemm.operand_rate = 10_GB_s;
+  type.efficiency.value.gemm.adding_rate = 4_GB_s;
+  const double left = 1 - 0.02 * deviations_of_slowest(8);
+  const DeviceType slow = slowest_of(type, 8);
+  const GemmEfficiency& products = slow.efficiency->gemm;
+  EXPECT_DOUBLE_EQ(products.sustained, left);
+  EXPECT_DOUBLE_EQ(products.sustained_of.at("fp8"), 0.7 * std::cbrt(2.0) * left);
+  EXPECT_DOUBLE_EQ(products.operand_rate / 5_GB_s, 1);
+  EXPECT_DOUBLE_EQ(*products.adding_rate / 2_GB_s, 1);
+  EXPECT_EQ(beside_measured(slow).clocks, 1);
+  EXPECT_EQ(beside_measured(slow).operands, 1);
 }
 
 // Four devices of one kind and one of another: each kind has a slowest one of its own.

@@ -103,8 +103,11 @@ bool is_short_run(const TrainingRow& row) {
 }
 
 ClusterConfig at_full_clocks(ClusterConfig config) {
-  DeviceEfficiency& efficiency = config.node->value.device.value.efficiency.value;
+  DeviceType& device = config.node->value.device.value;
+  own_products(device);
+  DeviceEfficiency& efficiency = device.efficiency.value;
   efficiency.gemm.sustained = 1;
+  efficiency.gemm.sustained_of.clear();
   efficiency.attention.sustained = 1;
   for (auto& [implementation, attention] : efficiency.attention_of) attention.sustained = 1;
   return config;

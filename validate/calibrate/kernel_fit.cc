@@ -178,11 +178,13 @@ void describe_passes(PassEfficiency& passes, const std::vector<FittedValue>& val
 
 }  // namespace
 
-Result<KernelFit> fit_kernels(const DeviceType& start, const std::vector<KernelSample>& kernels,
+Result<KernelFit> fit_kernels(const DeviceType& given, const std::vector<KernelSample>& kernels,
                               const KernelFitOptions& options) {
   if (kernels.empty())
     return Error{Error::Code::kInvalidInput,
                  "no kernel was measured: replay a Program that has some (calibrate --plan)"};
+  DeviceType start = given;
+  own_products(start);
   std::vector<KernelSample> used;
   std::vector<KernelSample> foreign;
   for (const KernelSample& sample : kernels)
@@ -243,7 +245,7 @@ Result<KernelFit> fit_kernels(const DeviceType& start, const std::vector<KernelS
                                  .kept = "measured of foreshard's own kernels"});
   result.foreign = std::ssize(foreign);
   if (used.empty())
-    result.device = start;
+    result.device = given;
   else
     efficiency.measured_on = {start.name};
   return result;

@@ -74,8 +74,9 @@ struct KernelFitOptions {
   bool own_kernels = false;    ///< Fit to foreshard's own, wherever they run.
 };
 
+/// The numbers of products are made the device's own before they are fitted (own_products).
 /// \return kInvalidInput if there is no kernel to fit to.
-Result<KernelFit> fit_kernels(const DeviceType& start, const std::vector<KernelSample>& kernels,
+Result<KernelFit> fit_kernels(const DeviceType& given, const std::vector<KernelSample>& kernels,
                               const KernelFitOptions& options);
 
 }  // namespace foreshard::calibrate

@@ -1,7 +1,6 @@
 #include "sim/compute/internal/gemm_time.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,25 +27,11 @@ double share_of(const std::string& dtype, const std::map<std::string, double>& o
   return found == own.end() ? otherwise : found->second;
 }
 
-FlopsPerSecond peak_of_16_bits(const DeviceType& device) {
-  return peak_of(device, device.tensor_peak.contains("bf16") ? "bf16" : "fp16");
-}
-
-// Of clocks and of operand rates that were measured on another device, how much this one has.
-double clocks_beside(const MeasuredAt& other, const DeviceType& device) {
-  if (!device.power) return 1;
-  return std::cbrt(device.power->value / other.power / (peak_of_16_bits(device) / other.peak));
-}
-double operands_beside(const MeasuredAt& other, const DeviceType& device) {
-  return peak_of_16_bits(device) / other.peak /
-         (count(*device.multiprocessors) / count(other.multiprocessors));
-}
-
 double clocks_of(const std::string& dtype, const DeviceType& device, Duty duty) {
   if (duty != Duty::kSustained) return 1;
   const GemmEfficiency& e = device.efficiency->gemm;
   const double clocks = share_of(dtype, e.sustained_of, e.sustained);
-  return e.measured_at ? std::min(1.0, clocks * clocks_beside(*e.measured_at, device)) : clocks;
+  return std::min(1.0, clocks * beside_measured(device).clocks);
 }
 
 // What the inner loop of a large tile reaches on all multiprocessors.
@@ -65,7 +50,7 @@ FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
 
 Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
-  const double operands = e.measured_at ? operands_beside(*e.measured_at, device) : 1;
+  const double operands = beside_measured(device).operands;
   return {.rate = rate_of(gemm, device, duty) / count(*device.multiprocessors),
           .operand_rate = operands * e.operand_rate,
           .adding_rate = operands * e.adding_rate.value_or(e.operand_rate),

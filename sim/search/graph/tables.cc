@@ -414,7 +414,7 @@ class Builder {
   const MeshOfGraph& mesh_;
   std::vector<MeshAxis> axes_;
   double share_ = 1;                   // of the graph, on a stage
-  bool blocking_ = false;              // hosts wait for transfers
+  bool blocking_ = false;              // passes wait for sends
   std::vector<std::size_t> stage_of_;  // by operator; empty: one stage
   std::vector<std::unique_ptr<Stage>> stages_;
   Bytes parameter_bytes_{};

@@ -94,6 +94,24 @@ TEST(Granularity, OfAllStagesIsALargerMicroBatch) {
   EXPECT_DOUBLE_EQ(by_passes.program.totals.model_flops / by_size->program.totals.model_flops, 1);
 }
 
+// Stages that exchange parts of what others take whole would wait for each other for ever.
+TEST(Granularity, LetsNoHostWaitForTransfers) {
+  Strategy s = strategy(1, 2, 8);
+  s.pipeline_parallel = 2;
+  s.framework.value.pipeline_host_sync = true;
+  for (const auto& granularity : {std::vector<std::int64_t>{4, 1}, {1, 4}, {2, 2}}) {
+    s.granularity = granularity;
+    const auto done = lowered(mlp(), s, {.cuts = {"down"}, .batch = kBatch});
+    s.framework.value.pipeline_host_sync = false;
+    const auto free = lowered(mlp(), s, {.cuts = {"down"}, .batch = kBatch});
+    s.framework.value.pipeline_host_sync = true;
+    EXPECT_EQ(done.program.blocks, free.program.blocks);
+    ASSERT_EQ(done.program.roles.size(), free.program.roles.size());
+    for (std::size_t r = 0; r < done.program.roles.size(); ++r)
+      EXPECT_TRUE(done.program.roles[r].calls == free.program.roles[r].calls) << "role " << r;
+  }
+}
+
 TEST(Granularity, SaysWhatItCannotBe) {
   const auto fault = [](const std::function<void(Strategy&)>& change) {
     Strategy s = strategy(1, 2, 8);
