@@ -32,9 +32,10 @@ struct FitRecord {
 ///     sustained                  in proportion to (power limit / peak)^(1/3), at most 1
 ///
 /// since dynamic power grows with the cube of the clock. So an H100 has 2.59 times the operand rate
-/// of an A100, as both were fitted by themselves, and a B200 with an H100's numbers sustains 0.75 of
-/// its rate, where 0.71 was measured. Without a power limit, clocks stay as they are. Not modelled:
-/// what a later process saves, what an idle device takes, that attention slows with the clocks, too.
+/// of an A100, as both were fitted by themselves, and a B200 with an H100's numbers sustains 0.75
+/// of its rate, where 0.71 was measured. Without a power limit, clocks stay as they are. Not
+/// modelled: what a later process saves, what an idle device takes, that attention slows with the
+/// clocks, too.
 struct MeasuredAt {
   Watts power;
   FlopsPerSecond peak;  ///< Of bf16, or of fp16 where the device has no bf16.

@@ -104,8 +104,8 @@ struct Schedule {
   bool goes_by_times = false;  ///< Shape::times decides where weight gradients run.
   /// Shape::pairs is for it, with stages up to so many; 0: it has no passes that run side by side.
   std::int32_t pairs_up_to = 0;
-  /// Runs where passes wait for transfers too (PipelineTransfers::kBlocking). The transfers of other
-  /// schedules lie ready beside the passes, as their runtimes post them ahead of use
+  /// Runs where passes wait for transfers too (PipelineTransfers::kBlocking). The transfers of
+  /// other schedules lie ready beside the passes, as their runtimes post them ahead of use
   /// (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py;
   /// torch/distributed/pipelining, _PipelineScheduleRuntime).
   bool may_block = false;

@@ -160,6 +160,7 @@ const std::vector<Kernel>& kernels() {
           Gemm{.batch = 16, .m = 512, .n = 512, .k = 65, .dtype = dtype, .matrix_units = false});
       all.emplace_back(
           Gemm{.batch = 16, .m = 512, .n = 512, .k = 512, .dtype = dtype, .apart = true});
+      all.emplace_back(Gemm{.m = 4096, .n = 4096, .k = 512, .dtype = dtype, .accumulate = true});
       for (const Scales scales : {Scales::kBlocks, Scales::kVectors})
         all.emplace_back(Gemm{.m = 4096, .n = 4096, .k = 4096, .dtype = dtype, .scales = scales});
       for (const std::int64_t head : {32, 64, 80, 96, 128, 160, 192, 256})

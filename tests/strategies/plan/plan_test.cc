@@ -1,8 +1,7 @@
 // Step plans as text, by hand first.
 #include <algorithm>
-#include <map>
-
 #include <gmock/gmock.h>
+#include <map>
 
 #include "tests/golden/golden.h"
 #include "tests/strategies/plan/tiny_parts.h"
