@@ -310,25 +310,29 @@ FlopsPerSecond peak_of_16_bits(const DeviceType& device) {
 
 }  // namespace
 
-BesideMeasured beside_measured(const DeviceType& device) {
+double sustained_on(const DeviceType& device, double share) {
   const auto& other = device.efficiency->gemm.measured_at;
-  if (!other) return {};
-  const double peak = peak_of_16_bits(device) / other->peak;
+  if (!other || !device.power) return share;
+  const double power = device.power->value / other->power;
+  return std::min(1.0, share * std::cbrt(power / (peak_of_16_bits(device) / other->peak)));
+}
+
+BytesPerSecond operands_on(const DeviceType& device, BytesPerSecond rate) {
+  const auto& other = device.efficiency->gemm.measured_at;
+  if (!other) return rate;
   const double multiprocessors =
       static_cast<double>(*device.multiprocessors) / static_cast<double>(other->multiprocessors);
-  const double power = device.power ? device.power->value / other->power : peak;
-  return {.clocks = std::cbrt(power / peak), .operands = peak / multiprocessors};
+  return peak_of_16_bits(device) / other->peak / multiprocessors * rate;
 }
 
 void own_products(DeviceType& device) {
-  const BesideMeasured beside = beside_measured(device);
   DeviceEfficiency efficiency = *device.efficiency;
   GemmEfficiency& products = efficiency.gemm;
-  products.sustained = std::min(1.0, products.sustained * beside.clocks);
+  products.sustained = sustained_on(device, products.sustained);
   for (auto& [dtype, sustained] : products.sustained_of)
-    sustained = std::min(1.0, sustained * beside.clocks);
-  products.operand_rate = beside.operands * products.operand_rate;
-  if (products.adding_rate) products.adding_rate = beside.operands * *products.adding_rate;
+    sustained = sustained_on(device, sustained);
+  products.operand_rate = operands_on(device, products.operand_rate);
+  if (products.adding_rate) products.adding_rate = operands_on(device, *products.adding_rate);
   products.measured_at.reset();
   if (device.power)
     products.measured_at = MeasuredAt{.power = device.power->value,

@@ -71,13 +71,10 @@ yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit);
 /// units'. A device with fp16 tensor cores only (V100) thus runs bf16 on its vector units.
 FlopsPerSecond peak_of(const DeviceType& device, const std::string& dtype);
 
-/// What a device has of clocks and of operand rates beside the one that its products were measured
-/// on (MeasuredAt): 1 where that is itself, or not known.
-struct BesideMeasured {
-  double clocks = 1;
-  double operands = 1;
-};
-BesideMeasured beside_measured(const DeviceType& device);
+/// What MeasuredAt makes of a share of the rate that products sustain, and of a rate at which one
+/// multiprocessor moves operands. As they are where the device is the one that they are of.
+double sustained_on(const DeviceType& device, double share);
+BytesPerSecond operands_on(const DeviceType& device, BytesPerSecond rate);
 
 /// Makes the numbers of products the device's own: they have what `measured_at` changes, and it is
 /// the device from now on.

@@ -201,9 +201,6 @@ Status finish(Draft& draft, const Reading& reading) {
             : type == "megatron" ? "megatron-lm"
                                  : "pytorch-fsdp",
             "");
-  if (type == "megatron" && pipeline > 1)
-    draft.set("strategy.framework.pipeline_transfers", "blocking",
-              "a schedule without interleaving");
   if (type == "deepspeed" && !reading.request.settled.contains("strategy.recompute"))
     reading.leave_out("activation checkpointing",
                       "the program switches it on, not this file: --set strategy.recompute=full");

@@ -286,15 +286,11 @@ void without_meaning(Draft& draft, const Reading& reading) {
   cuda_graphs(draft, reading);
 }
 
-// Without interleaving a stage waits for its transfers.
+// Where the framework overlaps transfers, a file may say that it does not.
 void transfers(Draft& draft) {
-  if (draft.count("strategy.pipeline_parallel") == 1) return;
-  const bool interleaved = draft.word("strategy.schedule") == "interleaved";
-  const bool blocking = !interleaved || draft.is("note.blocking_transfers");
-  draft.set("strategy.framework.pipeline_transfers", blocking ? "blocking" : "overlapped",
-            draft.is("note.blocking_transfers") ? draft.from("note.blocking_transfers")
-            : interleaved                       ? "an interleaved schedule"
-                                                : "a schedule without interleaving");
+  if (draft.is("note.blocking_transfers") && draft.word("strategy.schedule") == "interleaved")
+    draft.set("strategy.framework.pipeline_transfers", "blocking",
+              draft.from("note.blocking_transfers"));
 }
 
 }  // namespace

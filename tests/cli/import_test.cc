@@ -71,7 +71,7 @@ TEST(Import, StandsInForTheStrategy) {
       cluster +
       "--model '{name: x, layers: 8, hidden: 1024, heads: 16, vocabulary: 1000, sequence: 512}' "
       "--strategy '{tensor_parallel: 2, pipeline_parallel: 2, data_parallel: 4, global_batch: 32, "
-      "framework: {extends: megatron-lm, fused_cross_entropy: false, pipeline_transfers: blocking, "
+      "framework: {extends: megatron-lm, fused_cross_entropy: false, "
       "overlap_parameter_gather: false}}'");
   EXPECT_DOUBLE_EQ(step, step_of(ours));
   // What follows changes a value of the file; another model only takes its length of sequences.

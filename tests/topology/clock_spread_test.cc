@@ -63,8 +63,8 @@ TEST(ClockSpread, SlowsWhatThePowerLimitLeaves) {
   EXPECT_DOUBLE_EQ(products.sustained_of.at("fp8"), 0.7 * std::cbrt(2.0) * left);
   EXPECT_DOUBLE_EQ(products.operand_rate / 5_GB_s, 1);
   EXPECT_DOUBLE_EQ(*products.adding_rate / 2_GB_s, 1);
-  EXPECT_EQ(beside_measured(slow).clocks, 1);
-  EXPECT_EQ(beside_measured(slow).operands, 1);
+  EXPECT_EQ(sustained_on(slow, 0.5), 0.5);
+  EXPECT_EQ(operands_on(slow, 1_GB_s), 1_GB_s);
 }
 
 // Four devices of one kind and one of another: each kind has a slowest one of its own.

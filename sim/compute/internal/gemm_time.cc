@@ -30,8 +30,7 @@ double share_of(const std::string& dtype, const std::map<std::string, double>& o
 double clocks_of(const std::string& dtype, const DeviceType& device, Duty duty) {
   if (duty != Duty::kSustained) return 1;
   const GemmEfficiency& e = device.efficiency->gemm;
-  const double clocks = share_of(dtype, e.sustained_of, e.sustained);
-  return std::min(1.0, clocks * beside_measured(device).clocks);
+  return sustained_on(device, share_of(dtype, e.sustained_of, e.sustained));
 }
 
 // What the inner loop of a large tile reaches on all multiprocessors.
@@ -50,10 +49,9 @@ FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
 
 Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
-  const double operands = beside_measured(device).operands;
   return {.rate = rate_of(gemm, device, duty) / count(*device.multiprocessors),
-          .operand_rate = operands * e.operand_rate,
-          .adding_rate = operands * e.adding_rate.value_or(e.operand_rate),
+          .operand_rate = operands_on(device, e.operand_rate),
+          .adding_rate = operands_on(device, e.adding_rate.value_or(e.operand_rate)),
           .bandwidth = *device.memory_bandwidth * e.streaming,
           .multiprocessors = *device.multiprocessors};
 }

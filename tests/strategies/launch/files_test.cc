@@ -23,7 +23,7 @@ TEST(MegatronScript, IsReadAsItsOptionsSay) {
             "recompute: selective, precision: bf16, quantization: fp8-current, framework: "
             "{extends: megatron-lm, fused_gradient_accumulation: true, fused_cross_entropy: true, "
             "gradient_dtype: fp32, gradient_reduction: overlapped, overlap_parameter_gather: true, "
-            "pipeline_transfers: overlapped, vocabulary_multiple: 128}}");
+            "vocabulary_multiple: 128}}");
   EXPECT_EQ(in_braces(run->model),
             "{name: \"run\", layers: 80, hidden: 8192, heads: 64, kv_heads: 8, ffn: 28672, "
             "vocabulary: 128256, sequence: 8192, norm: rms-norm, activation: swiglu, positions: "
@@ -47,7 +47,7 @@ TEST(MegatronArguments, HaveExperts) {
             "256, zero_stage: 1, precision: bf16, framework: {extends: megatron-lm, "
             "fused_gradient_accumulation: true, fused_cross_entropy: false, gradient_dtype: fp32, "
             "gradient_reduction: after-backward, overlap_parameter_gather: false, "
-            "pipeline_transfers: blocking, pointwise: {permutation: eager}, vocabulary_multiple: "
+            "pointwise: {permutation: eager}, vocabulary_multiple: "
             "128}}");
   const auto model = loaded<Model>(run->model);
   EXPECT_EQ(model.experts, 8);
@@ -329,7 +329,7 @@ TEST(AccelerateFile, HasMegatron) {
       strategy_of(launch_file("accelerate-megatron.yaml"), {}, {{"strategy.micro_batch", "1"}}),
       "{tensor_parallel: 4, pipeline_parallel: 2, data_parallel: 2, sequence_parallel: true, "
       "micro_batch: 1, global_batch: 16, zero_stage: 1, recompute: selective, precision: "
-      "fp16, framework: {extends: megatron-lm, pipeline_transfers: blocking}}");
+      "fp16, framework: megatron-lm}");
 }
 
 // 4 nodes of 8 are 32 ranks, / (4 x 2) are 4 replicas. References in braces are followed.
@@ -341,8 +341,7 @@ TEST(NemoFile, IsReadAsItSays) {
             "{tensor_parallel: 4, pipeline_parallel: 2, data_parallel: 4, sequence_parallel: true, "
             "micro_batch: 2, global_batch: 128, zero_stage: 1, recompute: selective, precision: "
             "bf16, framework: {extends: megatron-lm, fused_gradient_accumulation: false, "
-            "gradient_reduction: overlapped, overlap_parameter_gather: false, pipeline_transfers: "
-            "blocking}}");
+            "gradient_reduction: overlapped, overlap_parameter_gather: false}}");
   EXPECT_EQ(in_braces(run->model),
             "{name: \"run\", layers: 24, hidden: 2304, heads: 24, ffn: 9216, vocabulary: 51200, "
             "sequence: 2048, dropout: true}");
