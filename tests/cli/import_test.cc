@@ -11,7 +11,6 @@ namespace foreshard::cli {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 const std::string kData = "tests/strategies/launch/data/";
 const std::string kSmallModel =
