@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <functional>
 #include <string_view>
 
@@ -22,6 +24,27 @@ constexpr std::array kWider{
     Wider{"int8", {"bf16", "fp16", "tf32"}}, Wider{"bf16", {"tf32", "", ""}},
     Wider{"fp16", {"tf32", "", ""}},
 };
+
+// Types that tensor cores compute, and those that products come in.
+constexpr std::array kTensorTypes{"tf32", "fp16", "bf16", "fp8", "fp4", "int8"};
+constexpr std::array kProductTypes{"fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8"};
+
+std::string fault_in_types(const auto& by_type, const auto& legal) {
+  for (const auto& [type, number] : by_type)
+    if (std::ranges::find(legal, type) == legal.end())
+      return fmt::format("has no type '{}'; legal: {}", type, fmt::join(legal, ", "));
+  return "";
+}
+
+std::string fault_in_peaks(const DeviceType& device) {
+  return fault_in_types(device.tensor_peak, kTensorTypes);
+}
+std::string fault_in_rate_types(const GemmEfficiency& gemm) {
+  return fault_in_types(gemm.rate_of, kProductTypes);
+}
+std::string fault_in_sustained_types(const GemmEfficiency& gemm) {
+  return fault_in_types(gemm.sustained_of, kProductTypes);
+}
 
 std::string fault_in_power(const DeviceType& device) {
   if (!device.idle_power)
@@ -138,6 +161,8 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
           .required("splits", &G::splits, "Parts into which k may be split, ascending from 1.")
           .required("smallest_part", &G::smallest_part, "Elements of k that a part must keep.",
                     yaml::at_least(1))
+          .check("rate_of", fault_in_rate_types)
+          .check("sustained_of", fault_in_sustained_types)
           .check("splits", fault_in_splits);
   return table;
 }
@@ -267,6 +292,7 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
           .required("efficiency", &D::efficiency,
                     "How close it comes to the data sheet: a name in devices/efficiency, or the "
                     "numbers.")
+          .check("tensor_peak", fault_in_peaks)
           .check("idle_power", fault_in_power);
   return table;
 }

@@ -1,5 +1,6 @@
 #include "topology/device_type.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,6 +58,14 @@ TEST(DeviceType, FaultsAreNamed) {
               HasSubstr("must ascend from 1"));
   EXPECT_THAT(fault(extends + "efficiency: {extends: Hopper, gemm: {rate: 1.1}}\n"),
               HasSubstr("at most 1"));
+  EXPECT_THAT(
+      fault(extends + "tensor_peak: {fp9: {value: 9 TFLOP/s, source: x, evidence: user}}\n"),
+      HasSubstr("has no type 'fp9'; legal: tf32, fp16, bf16, fp8, fp4, int8"));
+  for (const char* key : {"rate_of", "sustained_of"})
+    EXPECT_THAT(fault(fmt::format("{}efficiency: {{extends: Hopper, gemm: {{{}: {{fp9: 0.5}}}}}}\n",
+                                  extends, key)),
+                HasSubstr("has no type 'fp9'; legal: fp32, tf32"))
+        << key;
 }
 
 }  // namespace
