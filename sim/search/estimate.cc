@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -104,6 +105,7 @@ class Estimator::Tables {
       FORESHARD_ASSIGN(const ModelTimes* of_class, layout.passes(one.devices));
       passes.push_back(by_block(*of_class));
     }
+    estimate.certain = certain_memory(estimate, strategy, found, passes);
     std::vector<Seconds> steps;
     for (FilledForm& form : found.forms->forms) {
       durations_.clear();
@@ -318,6 +320,13 @@ class Estimator::Tables {
       visitor.count_slower(1, estimate.bound);
       return {};
     }
+    if (estimate.peak > estimate.memory) {
+      estimate.certain = alike.certain_memory(way, estimate.memory);
+      if (!visitor.fits(member, estimate)) {
+        visitor.add_large(member, estimate);
+        return {};
+      }
+    }
     const Seconds step = alike.step();
     estimate.bound = std::max(estimate.bound, alike.bound_of_paths());
     if (!visitor.is_of_interest(estimate.bound)) {
@@ -420,23 +429,30 @@ class Estimator::Tables {
   }
 
   Estimate memory(const Strategy& strategy, const Found& found) const {
-    Estimate estimate;
-    for (std::size_t c = 0; c < stages_.size(); ++c) {
+    return memory(strategy, found, [](std::size_t, const Load&) { return true; });
+  }
+  // Of that estimate.
+  Bytes certain_memory(const Estimate& estimate, const Strategy& strategy, const Found& found,
+                       const std::vector<BlockTimes>& passes) const {
+    const Estimate certain = memory(strategy, found, [&](std::size_t c, const Load& load) {
+      return is_in_time(load, passes[c],
+                        found.layout->launching(found.forms->classes()[c].devices));
+    });
+    return estimate.memory - (certain.memory - certain.peak);
+  }
+  // \param counts  whether a load of a class does.
+  template <class Counts>
+  Estimate memory(const Strategy& strategy, const Found& found, Counts counts) const {
+    return memory_of(stages_, *found.forms, [&](std::size_t c) {
       std::vector<Bytes> peaks;
-      for (const FilledForm& form : found.forms->forms)
-        peaks.push_back(search::peak(form.loads(c), found.layout->bytes()));
-      const Bytes peak =
-          std::max(found.forms->of(strategy.micro_batches(), std::span<const Bytes>(peaks)),
-                   stages_[c]->at_step()) +
-          stages_[c]->resident();
-      const Bytes memory = stages_[c]->memory();
-      if (c == 0 || memory - peak < estimate.memory - estimate.peak) {
-        estimate.peak = peak;
-        estimate.memory = memory;
-        estimate.stage = found.forms->classes()[c].first;
+      for (const FilledForm& form : found.forms->forms) {
+        std::vector<Load> loads;
+        std::ranges::copy_if(form.loads(c), std::back_inserter(loads),
+                             [&](const Load& load) { return counts(c, load); });
+        peaks.push_back(peak(loads, found.layout->bytes()));
       }
-    }
-    return estimate;
+      return found.forms->of(strategy.micro_batches(), std::span<const Bytes>(peaks));
+    });
   }
 
   // What the blocks of a layout depend on, and the states of its stages: numbers that are the same.

@@ -36,9 +36,7 @@ bool Keeper::may_fit(const Estimate& estimate) const {
 
 bool Keeper::fits(const Member& member, const Estimate& estimate) const {
   if (all_fit_ || estimate.peak <= estimate.memory) return true;
-  if (!may_fit(estimate)) return false;
-  const double error = memory_error(family_->strategy_of(member), model_);
-  return estimate.peak * (1 - error) <= estimate.memory;
+  return least_memory(estimate, family_->strategy_of(member), model_) <= estimate.memory;
 }
 
 void Keeper::add_large(const Member& member, const Estimate& estimate) {

@@ -567,11 +567,7 @@ Seconds pass_time_of(const Symbol& symbol, const BlockTimes& times, const Framew
   for (std::size_t i = 0; i < kBlocks; ++i) {
     const std::int64_t n = symbol.units[i];
     if (n == 0) continue;
-    const PassTimes& of = *times[i];
-    const PassTime& pass = symbol.direction == Direction::kForward ? of.forward
-                           : symbol.part == plan::Part::kWhole     ? of.backward
-                           : symbol.part == plan::Part::kInput     ? of.input
-                                                                   : of.weight;
+    const PassTime& pass = times[i]->of(symbol.direction, symbol.part);
     if (symbol.beside)
       time += static_cast<double>(n) * pass.busy;
     else

@@ -27,27 +27,19 @@ void Members::add_loads() {
   for (std::size_t c = 0; c < shared_.stages.size(); ++c) {
     auto& of_class = loads_.emplace_back();
     for (const FilledForm& form : shared_.forms.forms) {
-      ClassLoads& found = of_class.emplace_back();
+      std::vector<AgainLoad>& found = of_class.emplace_back();
       for (const Load& load : form.loads(c)) {
-        AgainLoad own{.fixed = search::bytes_of(load, others)};
-        bool has_any = is_again(load.pass.block) || is_again(load.trailing.block);
-        if (is_again(load.pass.block)) own.pass = load.pass;
-        if (is_again(load.trailing.block)) own.trailing = load.trailing;
+        AgainLoad own{
+            .fixed = search::bytes_of(load, others), .pass = load.pass, .trailing = load.trailing};
         for (const std::int32_t block : again_) {
           const auto b = static_cast<std::size_t>(block);
           own.kept[b] = load.kept[b];
           own.held[b] = load.held[b];
-          has_any = has_any || own.kept[b] > 0 || own.held[b] > 0;
         }
-        if (!has_any) {
-          found.fixed = std::max(found.fixed, own.fixed);
+        if (std::ranges::any_of(found, [&](const AgainLoad& other) { return covers(other, own); }))
           continue;
-        }
-        if (std::ranges::any_of(found.loads,
-                                [&](const AgainLoad& other) { return covers(other, own); }))
-          continue;
-        std::erase_if(found.loads, [&](const AgainLoad& other) { return covers(own, other); });
-        found.loads.push_back(own);
+        std::erase_if(found, [&](const AgainLoad& other) { return covers(own, other); });
+        found.push_back(own);
       }
     }
   }
@@ -108,11 +100,13 @@ void Members::add_paths(TimedForm& form) {
   }
 }
 
+// \param counts  whether a load does.
 // \param bytes_of  a block of the plan.
-template <class BytesOf>
-Bytes Members::peak(const ClassLoads& of, BytesOf bytes_of) const {
-  Bytes most = of.fixed;
-  for (const AgainLoad& load : of.loads) {
+template <class Counts, class BytesOf>
+Bytes Members::peak(const std::vector<AgainLoad>& loads, Counts counts, BytesOf bytes_of) const {
+  Bytes most;
+  for (const AgainLoad& load : loads) {
+    if (!counts(load)) continue;
     Bytes sum = load.fixed;
     for (const std::int32_t block : again_) {
       const BlockBytes& own = bytes_of(block);
@@ -120,49 +114,51 @@ Bytes Members::peak(const ClassLoads& of, BytesOf bytes_of) const {
       sum += static_cast<double>(load.kept[b]) * own.kept +
              static_cast<double>(load.held[b]) * own.held;
     }
-    if (load.pass.block >= 0) sum += bytes_of(load.pass.block).work[load.pass.form()];
-    if (load.trailing.block >= 0)
+    if (is_again(load.pass.block)) sum += bytes_of(load.pass.block).work[load.pass.form()];
+    if (is_again(load.trailing.block))
       sum += bytes_trailing(load.trailing, bytes_of(load.trailing.block));
     most = std::max(most, sum);
   }
   return most;
 }
 
-// \param live_of  the loads of a class: what is live at once.
-template <class LiveOf>
-Estimate Members::memory_of(LiveOf live_of) const {
-  Estimate estimate;
-  for (std::size_t c = 0; c < shared_.stages.size(); ++c) {
-    const Layout::Stage& stage = *shared_.stages[c];
-    const Bytes peak = std::max(live_of(loads_[c]), stage.at_step()) + stage.resident();
-    if (c > 0 && stage.memory() - peak >= estimate.memory - estimate.peak) continue;
-    estimate.peak = peak;
-    estimate.memory = stage.memory();
-    estimate.stage = shared_.forms.classes()[c].first;
-  }
-  return estimate;
+// \param counts  whether a load of a class does.
+template <class Counts>
+Estimate Members::memory(std::size_t way, Counts counts) const {
+  return memory_of(shared_.stages, shared_.forms, [&](std::size_t c) {
+    std::array<Bytes, 2> peaks{};
+    for (std::size_t form = 0; form < loads_[c].size(); ++form)
+      peaks[form] = peak(
+          loads_[c][form], [&](const AgainLoad& load) { return counts(c, load); },
+          [&](std::int32_t block) -> const BlockBytes& { return bytes(block, way); });
+    return shared_.forms.of(shared_.strategy.micro_batches(),
+                            std::span<const Bytes>(peaks).first(loads_[c].size()));
+  });
 }
 
 Estimate Members::memory(std::size_t way) const {
-  return memory_of([&](const std::vector<ClassLoads>& loads) {
-    std::array<Bytes, 2> peaks{};
-    for (std::size_t form = 0; form < loads.size(); ++form)
-      peaks[form] = peak(
-          loads[form], [&](std::int32_t block) -> const BlockBytes& { return bytes(block, way); });
-    return shared_.forms.of(shared_.strategy.micro_batches(),
-                            std::span<const Bytes>(peaks).first(loads.size()));
+  return memory(way, [](std::size_t, const AgainLoad&) { return true; });
+}
+
+Bytes Members::certain_memory(std::size_t way, Bytes memory) const {
+  const Estimate certain = this->memory(way, [&](std::size_t c, const AgainLoad& load) {
+    return is_in_time(load, passes_[c],
+                      shared_.layout.launching(shared_.forms.classes()[c].devices));
   });
+  return memory - (certain.memory - certain.peak);
 }
 
 // More micro-batches need no less: of two forms, neither needs more than all of them.
 Estimate Members::least_memory(std::span<const BlockBytes> bytes) const {
-  return memory_of([&](const std::vector<ClassLoads>& loads) {
+  return memory_of(shared_.stages, shared_.forms, [&](std::size_t c) {
     Bytes most;
-    for (const ClassLoads& of_form : loads)
-      most = std::max(most, peak(of_form, [&](std::int32_t block) -> const BlockBytes& {
-                        const auto b = static_cast<std::size_t>(block);
-                        return bytes[static_cast<std::size_t>(shared_.index_of_block[b])];
-                      }));
+    for (const std::vector<AgainLoad>& of_form : loads_[c])
+      most = std::max(most, peak(
+                                of_form, [](const AgainLoad&) { return true; },
+                                [&](std::int32_t block) -> const BlockBytes& {
+                                  const auto b = static_cast<std::size_t>(block);
+                                  return bytes[static_cast<std::size_t>(shared_.index_of_block[b])];
+                                }));
     return most;
   });
 }

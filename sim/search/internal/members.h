@@ -4,6 +4,8 @@
 /// layers is found once for all.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +20,23 @@
 #include "sim/search/internal/layout.h"
 
 namespace foreshard::search {
+
+/// The memory of the stage with the least room.
+/// \param live_of  what is live at once on a stage of that class.
+template <class LiveOf>
+Estimate memory_of(const std::vector<Layout::Stage*>& stages, const FilledForms& forms,
+                   LiveOf live_of) {
+  Estimate estimate;
+  for (std::size_t c = 0; c < stages.size(); ++c) {
+    const Layout::Stage& stage = *stages[c];
+    const Bytes peak = std::max(live_of(c), stage.at_step()) + stage.resident();
+    if (c > 0 && stage.memory() - peak >= estimate.memory - estimate.peak) continue;
+    estimate.peak = peak;
+    estimate.memory = stage.memory();
+    estimate.stage = forms.classes()[c].first;
+  }
+  return estimate;
+}
 
 class Members {
  public:
@@ -34,6 +53,8 @@ class Members {
 
   /// The memory of one of them.
   Estimate memory(std::size_t way) const;
+  /// Of the same, Estimate::certain; behind bound() of it.
+  Bytes certain_memory(std::size_t way, Bytes memory) const;
   /// Less than the memory of each strategy that computes again no layers but these, if its blocks
   /// need no less than those.
   /// \param bytes  as LeastBytes.
@@ -53,17 +74,13 @@ class Members {
  private:
   // On the devices of a pass.
   Seconds launching(const Symbol& symbol) const;
-  // What is live beside blocks that are computed again, and how much of these.
+  // What is live beside blocks that are computed again, and how much of these; while what runs.
   struct AgainLoad {
     Bytes fixed;
     BlockCounts kept{};
     BlockCounts held{};
     PassOf pass{};
     PassOf trailing{};
-  };
-  struct ClassLoads {
-    Bytes fixed;  // the largest of those that have nothing of these blocks
-    std::vector<AgainLoad> loads;
   };
   struct TimedForm {
     FilledForm* form;
@@ -80,10 +97,10 @@ class Members {
   }
   void add_loads();
   void add_paths(TimedForm& form);
-  template <class BytesOf>
-  Bytes peak(const ClassLoads& of, BytesOf bytes_of) const;
-  template <class LiveOf>
-  Estimate memory_of(LiveOf live_of) const;
+  template <class Counts, class BytesOf>
+  Bytes peak(const std::vector<AgainLoad>& loads, Counts counts, BytesOf bytes_of) const;
+  template <class Counts>
+  Estimate memory(std::size_t way, Counts counts) const;
   const BlockBytes& bytes(std::int32_t block, std::size_t way) const {
     const std::int32_t index = shared_.index_of_block[static_cast<std::size_t>(block)];
     return bytes_[static_cast<std::size_t>(index)][way];
@@ -91,12 +108,12 @@ class Members {
 
   Shared shared_;
   Bound bound_;
-  std::vector<std::int32_t> again_;                 // blocks of the plan
-  std::vector<std::span<const BlockBytes>> bytes_;  // by Again's block
-  std::vector<std::vector<ClassLoads>> loads_;      // by class and form
-  std::vector<std::span<const PassTimes>> ways_;    // by class: Again::passes
-  std::vector<BlockTimes> passes_;                  // by class, of the way at hand
-  std::vector<Seconds> optimizer_;                  // by class
+  std::vector<std::int32_t> again_;                         // blocks of the plan
+  std::vector<std::span<const BlockBytes>> bytes_;          // by Again's block
+  std::vector<std::vector<std::vector<AgainLoad>>> loads_;  // by class and form
+  std::vector<std::span<const PassTimes>> ways_;            // by class: Again::passes
+  std::vector<BlockTimes> passes_;                          // by class, of the way at hand
+  std::vector<Seconds> optimizer_;                          // by class
   std::optional<DataStream> data_;
   const std::vector<Seconds>* ways_there_ = nullptr;  // Layout::least_ways
   std::vector<TimedForm> forms_;

@@ -208,6 +208,13 @@ PassTime PassTasks::time(const WorkTimes& times) const {
   return result;
 }
 
+bool may_be_late(const PassOf& pass, const BlockTimes& times, Seconds launch) {
+  constexpr double kLaunchesBehind = 8;  // of the first task behind the pass, at most
+  if (pass.block < 0) return false;
+  const PassTime& of = times[static_cast<std::size_t>(pass.block)]->of(pass.direction, pass.part);
+  return of.hosting(launch) + kLaunchesBehind * launch > of.least;
+}
+
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
                            const Kinds& kinds, Times& times, std::int32_t stage) {
   Works works;

@@ -119,9 +119,23 @@ struct PassTimes {
   PassTime backward;
   PassTime input{};  ///< Where backward passes run in two parts.
   PassTime weight{};
+
+  const PassTime& of(Direction direction, plan::Part part) const {
+    if (direction == Direction::kForward) return forward;
+    return part == plan::Part::kWhole ? backward : part == plan::Part::kInput ? input : weight;
+  }
 };
 /// Those of a stage's blocks, by block; null where there is none.
 using BlockTimes = std::array<const PassTimes*, kBlocks>;
+/// Whether a host that is no later than its device as a pass begins may be so as the pass ends.
+/// False where there is none.
+/// \param launch  what a launch takes.
+bool may_be_late(const PassOf& pass, const BlockTimes& times, Seconds launch);
+/// Of a load: whether that is so neither of its pass nor of the one before it.
+template <class L>
+bool is_in_time(const L& load, const BlockTimes& times, Seconds launch) {
+  return !may_be_late(load.pass, times, launch) && !may_be_late(load.trailing, times, launch);
+}
 /// Of each block, in the order of LoweredModel::all().
 using ModelTimes = std::vector<PassTimes>;
 Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,

@@ -8,12 +8,13 @@
 
 namespace foreshard::search {
 
-double memory_error(const Strategy& strategy, const Model& model) {
-  constexpr double kWhereHostsBind = 0.015;
+Bytes least_memory(const Estimate& estimate, const Strategy& strategy, const Model& model) {
+  constexpr double kRounding = 1e-9;
+  const Bytes least = (1 - kMemoryError) * estimate.peak;
   const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
                         strategy.context_parallel == 1 && !strategy.offloads() &&
                         strategy.recompute != Recompute::kFull && !strategy.framework->shards.fp32;
-  return is_exact ? kWhereHostsBind : kMemoryError;
+  return is_exact ? std::max(least, (1 - kRounding) * estimate.certain) : least;
 }
 
 Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
@@ -149,18 +150,19 @@ void Ranking::add_one(const Strategy& strategy) {
     ++counts_.misfits["sharding"];
     return;
   }
-  const double error = memory_error(strategy, model_);
-  const bool too_large = !all_fit_ && memory->peak * (1 - error) > memory->memory;
-  if (too_large && !is_nearer(*memory, counts_.nearest)) {
+  const auto is_large = [&](const Estimate& estimate) {
+    return !all_fit_ && least_memory(estimate, strategy, model_) > estimate.memory;
+  };
+  if (is_large(*memory) && !is_nearer(*memory, counts_.nearest)) {
     ++counts_.too_large;
     return;
   }
   const auto estimate = estimator_.rank(strategy);
   if (!estimate) {
     if (counts_.unroutable++ == 0) counts_.no_route = estimate.error().message;
-  } else if (too_large) {
+  } else if (is_large(*estimate)) {
     ++counts_.too_large;
-    counts_.nearest = {strategy, *memory};
+    if (is_nearer(*memory, counts_.nearest)) counts_.nearest = {strategy, *memory};
   } else {
     if (estimate->peak <= estimate->memory)
       limit_ = std::min(limit_, Keeper::kMargin * estimate->step);

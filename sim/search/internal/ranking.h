@@ -18,14 +18,14 @@
 
 namespace foreshard::search {
 
-/// By how much at most, as a part of it, Estimate::peak exceeds what a simulation needs: what is
-/// farther from fitting does not fit. tests/sim/search/search_test.cc holds it to that.
+/// By how much at most, as a part of it, Estimate::peak exceeds what a simulation needs.
 inline constexpr double kMemoryError = 0.025;
-/// ... of a strategy. Less for dense models of whole sequences that predict one token, with shards
-/// in the precision of training, where nothing is offloaded and layers are not recomputed whole:
-/// there only devices that wait for their hosts need less. Not counted: copies to the
-/// host that are over before Estimate::peak takes them to be (offloaded activations).
-double memory_error(const Strategy& strategy, const Model& model);
+/// What a simulation of the strategy needs at least: what is farther from fitting does not fit.
+/// tests/sim/search/search_test.cc holds it to that. Exact but for hosts that are late, where dense
+/// models of whole sequences predict one token, shards have the precision of training, nothing is
+/// offloaded, and layers are not recomputed whole. Not counted: copies to the host that are over
+/// before Estimate::peak takes them to be (offloaded activations).
+Bytes least_memory(const Estimate& estimate, const Strategy& strategy, const Model& model);
 
 /// Ranks a part of a place's strategies: keeps those that may fit, counts the others. What is kept
 /// as the nearest to fitting could run but for its memory. One object for each thread.
