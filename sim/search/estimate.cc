@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -143,7 +142,10 @@ class Estimator::Tables {
     auto known = kernels_.find(key);
     if (known == kernels_.end()) {
       FORESHARD_ASSIGN(const Split* const split, split_of(strategy, numbers));
-      known = kernels_.emplace(std::move(key), kernels_of(alone_of(strategy), split->blocks)).first;
+      known = kernels_
+                  .emplace(std::move(key), work_of_kernels(model_, alone_of(strategy),
+                                                           split->blocks, places_, times_))
+                  .first;
     }
     return search::least_step(strategy, known->second);
   }
@@ -274,29 +276,6 @@ class Estimator::Tables {
       }
     }
     return {};
-  }
-
-  // What the kernels of a micro-batch take, in all stages, each on the fastest kind of device.
-  StepWork kernels_of(const Strategy& strategy, const lower::LoweredModel& blocks) {
-    Kinds kinds(places_.kinds().size());
-    std::iota(kinds.begin(), kinds.end(), 0);
-    const auto kernels = [&](const lower::Pieces& pass) {
-      Seconds sum;
-      for (const program::Task& task : lower::only_block(pass).tasks)
-        if (const auto* kernel = std::get_if<Kernel>(&task.body))
-          sum += times_.kernel(*kernel, kinds).fastest;
-      return sum;
-    };
-    const auto of_block = [&](const lower::LoweredBlock& block) {
-      const Seconds back = kernels(block.backward);
-      return kernels(block.forward) +
-             (block.split
-                  ? std::min(back, kernels(block.split->input) + kernels(block.split->weight))
-                  : back);
-    };
-    std::vector<Seconds> units;
-    for (const lower::LoweredBlock* const block : blocks.all()) units.push_back(of_block(*block));
-    return work_of(model_, strategy, units);
   }
 
   // Whether what a way changes is not told by its passes alone: what is gathered for them, or

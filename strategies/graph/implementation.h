@@ -62,6 +62,8 @@ struct Pointwise {
   OtherKernels routing = OtherKernels::kFused;  ///< The choice of experts, from scores to counts.
   OtherKernels permutation =
       OtherKernels::kFused;  ///< Of tokens to the order of experts, and back.
+  OtherKernels expert_bias = OtherKernels::kFused;  ///< Of what experts give; else by the product.
+  OtherKernels clamp = OtherKernels::kFused;        ///< Of what a SwiGLU reads.
   bool operator==(const Pointwise&) const = default;
 };
 

@@ -170,6 +170,8 @@ const yaml::Table<Model>& yaml_table(const Model*) {
                     yaml::between(0, kMaxLayers))
           .optional("sinks", &Model::sinks,
                     "Whether each head has a learned logit beside its scores.")
+          .optional("clamped_activation", &Model::clamped_activation,
+                    "Whether what a SwiGLU reads is clamped.")
           .optional("key_value_rank", &Model::key_value_rank,
                     "Width of the latents that keys and values are projected from (MLA); 0: they "
                     "are projected from the stream.",

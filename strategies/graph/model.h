@@ -89,6 +89,7 @@ struct Model {
   std::int64_t full_interval = 0;       ///< So does of every so many the last; 0: none.
   std::int64_t unrotated_interval = 0;  ///< Of every so many the last is not rotated; 0: none.
   bool sinks = false;                   ///< A learned logit beside the scores of each head.
+  bool clamped_activation = false;      ///< What a SwiGLU reads is clamped (GPT-OSS).
 
   std::int64_t key_value_rank = 0;  ///< Width of the latents of keys and values; 0: there are none.
   std::int64_t query_rank = 0;      ///< Of those of queries; 0: projected from the stream.

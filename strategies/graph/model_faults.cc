@@ -40,7 +40,10 @@ std::string idle_key(const Model& model) {
                     std::pair("router", model.router != Router::kSoftmax),
                     std::pair("router_bias", model.router_bias),
                     std::pair("shared_gate", model.shared_gate));
-  return set.empty() ? set : set + " has no meaning without experts";
+  if (!set.empty()) return set + " has no meaning without experts";
+  if (model.clamped_activation && model.activation != Activation::kSwiglu)
+    return "clamped_activation has no meaning without activation: swiglu";
+  return {};
 }
 
 std::string window_fault(const Model& model) {

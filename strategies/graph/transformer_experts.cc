@@ -12,7 +12,9 @@ TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> 
         {.type = "swiglu",
          .name = name,
          .inputs = std::move(up),
-         .settings = {{"eager", eager(options_.pointwise.activation)}, {"weighted", weighted}}});
+         .settings = {{"eager", eager(options_.pointwise.activation)},
+                      {"clamped", model_.clamped_activation && eager(options_.pointwise.clamp)},
+                      {"weighted", weighted}}});
   return added({.type = "unary",
                 .name = name,
                 .inputs = std::move(up),
@@ -118,6 +120,15 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
 
   const bool is_quantized = quantization_ != Quantization::kNone;
   const bool travels_quantized = is_quantized && options_.quantized_dispatch;
+  const bool weighs_early = options_.weights_at_activation && gated();
+  std::vector<TensorId> weights;  // where the activation of the experts multiplies by them
+  if (weighs_early) {
+    weights.push_back(added({.type = "moe_slot_weights",
+                             .name = "slot_weights",
+                             .inputs = {chosen[0], chosen[1]},
+                             .settings = {{"experts", model_.experts}, {"capacity", capacity}}}));
+    graph_[weights.front()].pinned = Attribute{.dims = at_tokens, .partial = {}};
+  }
   const TensorId dispatched =
       added({.type = "moe_dispatch",
              .name = "dispatch",
@@ -135,24 +146,18 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
     return added(
         {.type = "transpose", .name = name, .inputs = {of}, .settings = {{"order", order}}});
   };
-  const TensorId arrived = sorted("sorted", moved("arrived", dispatched, at_experts));
-  const bool weighs_early = options_.weights_at_activation && gated();
-  std::vector<TensorId> weights;  // where the activation of the experts multiplies by them
-  if (weighs_early) {
-    weights.push_back(added({.type = "moe_slot_weights",
-                             .name = "slot_weights",
-                             .inputs = {chosen[0], chosen[1]},
-                             .settings = {{"experts", model_.experts}, {"capacity", capacity}}}));
-    graph_[weights.front()].pinned = Attribute{.dims = at_tokens, .partial = {}};
-    weights.front() = moved("arrived_weights", weights.front(), at_experts);
-  }
+  const TensorId moved_tokens = moved("arrived", dispatched, at_experts);
+  // Right behind the tokens: nothing waits for the one and not for the other.
+  if (weighs_early) weights.front() = moved("arrived_weights", weights.front(), at_experts);
+  const TensorId arrived = sorted("sorted", moved_tokens);
   const std::string letters = parts > 1 ? "ebpt" : "ebt";
   const auto expert_product = [&](const std::string& name, TensorId of, std::int64_t in,
-                                  std::int64_t out, std::vector<std::vector<Axis>> dims) {
+                                  std::int64_t out, std::vector<std::vector<Axis>> dims,
+                                  bool biased) {
     std::vector<TensorId> inputs{of, parameter(name + ".weight", {model_.experts, in, out}, dims)};
-    if (model_.has_mlp_bias())
+    if (biased)
       inputs.push_back(parameter(name + ".bias", {model_.experts, out}, {dims[0], dims[2]}));
-    const std::string terms = model_.has_mlp_bias() ? "i,eio,eo->" : "i,eio->";
+    const std::string terms = biased ? "i,eio,eo->" : "i,eio->";
     return product({.type = "einsum",
                     .name = name,
                     .inputs = std::move(inputs),
@@ -163,17 +168,29 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const std::int64_t width = model_.expert_width();
   begin(Part::kExpertsUp);
   const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
-                                     {expert_axes, kWhole, width_axes});
+                                     {expert_axes, kWhole, width_axes}, model_.has_mlp_bias());
   // Not modelled: that the kernel of the activation quantizes on the way, and reads the original
   // in the forward pass.
   const bool keeps_quantized = is_quantized && options_.quantized_expert_inputs;
   const TensorId kept = keeps_quantized ? narrowed(up) : up;
   begin(Part::kExpertActivation);
-  weights.insert(weights.begin(), keeps_quantized ? widened(kept) : kept);
-  const TensorId between = activated("experts_activation", std::move(weights), weighs_early);
+  std::vector<TensorId> activates{keeps_quantized ? widened(kept) : kept};
+  activates.insert(activates.end(), weights.begin(), weights.end());
+  const TensorId between = activated("experts_activation", std::move(activates), weighs_early);
   begin(Part::kExpertsDown);
-  const TensorId down =
-      expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole});
+  const bool adds_bias = model_.has_mlp_bias() && weighs_early &&
+                         eager(options_.pointwise.expert_bias) &&
+                         ways(width_axes, options_.mesh) == 1;
+  TensorId down =
+      expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole},
+                     model_.has_mlp_bias() && !adds_bias);
+  if (adds_bias)
+    down = added(
+        {.type = "expert_bias",
+         .name = "experts_down_bias",
+         .inputs = {down,
+                    parameter("experts_down.bias", {model_.experts, hidden}, {expert_axes, kWhole}),
+                    weights.front()}});
   begin(Part::kRouting);
   const TensorId leaving = sorted("unsorted", down);
   // Gradients reach the experts in 16 bits, and are quantized there.

@@ -129,6 +129,11 @@ const yaml::Table<Pointwise>& yaml_table(const Pointwise*) {
           .optional("cross_entropy", &Pointwise::cross_entropy, "The loss.")
           .optional("permutation", &Pointwise::permutation,
                     "What brings tokens to the order of their experts, and back.")
+          .optional(
+              "expert_bias", &Pointwise::expert_bias,
+              "The biases of what experts give, where the weights of tokens are at the "
+              "activation and no tensor ranks share an expert; fused: their product adds them.")
+          .optional("clamp", &Pointwise::clamp, "Of what a SwiGLU reads, if the model clamps that.")
           .optional("routing", &Pointwise::routing,
                     "The choice of experts: weights, map, balancing loss and counts of tokens.");
   return table;

@@ -39,6 +39,8 @@ ComputeFunction find_defined(std::string_view type) {
       {"einsum", defined::product},
       {"embedding", embedding},
       {"expand", defined::expand},
+      {"expert_bias", defined::expert_bias},
+      {"expert_bias_gradient", defined::expert_bias_gradient},
       {"gated_norm", gated_norm},
       {"gated_norm_gradient", gated_norm_gradient},
       {"gather", defined::gather},

@@ -240,6 +240,41 @@ void moe_slot_weights(const Invocation& kernel) {
              });
 }
 
+// Where element `i` of slots finds the bias of its expert, and the weight of its slot.
+struct BiasAt {
+  std::size_t bias;
+  std::size_t weight;
+};
+BiasAt bias_at(const Operand& slots, const Operand& bias, std::size_t i) {
+  const std::size_t width = at(columns(slots));
+  const std::size_t of_expert = slots.values.size() / at(rows(bias));
+  return {i / of_expert * width + i % width, i / width};
+}
+
+// Inputs: slots, bias, weights.
+void expert_bias(const Invocation& kernel) {
+  FORESHARD_CHECK(columns(kernel.in[0]) == columns(kernel.in[1]));
+  for (std::size_t i = 0; i < kernel.in[0].values.size(); ++i) {
+    const BiasAt of = bias_at(kernel.in[0], kernel.in[1], i);
+    kernel.out[0].values[i] =
+        kernel.in[0].values[i] + kernel.in[1].values[of.bias] * kernel.in[2].values[of.weight];
+  }
+}
+
+// Inputs: dy, bias, weights.
+void expert_bias_gradient(const Invocation& kernel) {
+  FORESHARD_CHECK(columns(kernel.in[0]) == columns(kernel.in[1]));
+  std::ranges::fill(kernel.out[1].values, 0.0);
+  std::ranges::fill(kernel.out[2].values, 0.0);
+  for (std::size_t i = 0; i < kernel.in[0].values.size(); ++i) {
+    const BiasAt of = bias_at(kernel.in[0], kernel.in[1], i);
+    const double flows = kernel.in[0].values[i];
+    kernel.out[0].values[i] = flows;
+    kernel.out[1].values[of.bias] += flows * kernel.in[2].values[of.weight];
+    kernel.out[2].values[of.weight] += flows * kernel.in[1].values[of.bias];
+  }
+}
+
 // Inputs: tokens, slots, indices; or slots of one column, indices.
 void moe_weight_gradient(const Invocation& kernel) {
   if (kernel.in.size() == 2) {

@@ -509,6 +509,8 @@ TEST(HfConfig, LatentsAndRouters) {
                   "train it; to predict training with it, set multi_token_prediction: 1"));
   const Model oss = model_of(R"({"model_type": "gpt_oss"})");
   EXPECT_TRUE(oss.sinks && oss.router_bias && oss.has_mlp_bias() && oss.has_qkv_bias());
+  EXPECT_TRUE(oss.clamped_activation);
+  EXPECT_FALSE(model_of(R"({"model_type": "gpt_oss", "swiglu_limit": 0})").clamped_activation);
   EXPECT_TRUE(model_of(R"({"model_type": "qwen2_moe"})").shared_gate);
 }
 

@@ -364,7 +364,8 @@ class Mapping {
   // Source: NVIDIA/Megatron-LM (commit 022bcb5a), megatron/core/transformer/moe/README.md.
   void micro_batch() {
     if (!setting_.open_micro_batch || setting_.model.experts == 0) return;
-    setting_.open_micro_batch = named_.entry != "megatron-lm";
+    setting_.open_micro_batch =
+        named_.entry != "megatron-lm" && named_.entry != "megatron-core-0.12";
   }
 
   Status sharding() {

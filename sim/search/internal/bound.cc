@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <variant>
 
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/pipeline.h"
@@ -23,6 +25,27 @@ StepWork work_of(const Model& model, const Strategy& strategy, std::span<const S
     work.all += units[1 + static_cast<std::size_t>(variant)];
   for (std::size_t i = 1; i < first_behind; ++i) work.layer = std::min(work.layer, units[i]);
   return work;
+}
+
+StepWork work_of_kernels(const Model& model, const Strategy& strategy,
+                         const lower::LoweredModel& blocks, const Places& places, Times& times) {
+  Kinds kinds(places.kinds().size());
+  std::iota(kinds.begin(), kinds.end(), 0);
+  const auto kernels = [&](const lower::Pieces& pass) {
+    Seconds sum;
+    for (const program::Task& task : lower::only_block(pass).tasks)
+      if (const auto* kernel = std::get_if<Kernel>(&task.body))
+        sum += times.kernel(*kernel, kinds).fastest;
+    return sum;
+  };
+  std::vector<Seconds> units;
+  for (const lower::LoweredBlock* const block : blocks.all()) {
+    Seconds back = kernels(block->backward);
+    if (block->split)
+      back = std::min(back, kernels(block->split->input) + kernels(block->split->weight));
+    units.push_back(kernels(block->forward) + back);
+  }
+  return work_of(model, strategy, units);
 }
 
 Seconds least_of(const PassTimes& passes) {

@@ -28,6 +28,9 @@ struct StepWork {
 };
 /// From what units of each block take, in the order of LoweredModel::all().
 StepWork work_of(const Model& model, const Strategy& strategy, std::span<const Seconds> units);
+/// Of kernels alone, each on the fastest kind of device.
+StepWork work_of_kernels(const Model& model, const Strategy& strategy,
+                         const lower::LoweredModel& blocks, const Places& places, Times& times);
 /// Forward and backward.
 Seconds least_of(const PassTimes& passes);
 /// Estimator::least_step of strategies with that work.

@@ -84,6 +84,7 @@ HfType gpt_oss() {
   HfType type = mixture(llama(), "gpt_oss", [](HfKeys& keys, Model& model) {
     model.experts = keys.size({"num_local_experts", 128});
     model.experts_per_token = keys.size({"num_experts_per_tok", 4});
+    model.clamped_activation = keys.any_positive("swiglu_limit", true);
   });
   type.layers.value = 36;
   type.hidden.value = 2880;

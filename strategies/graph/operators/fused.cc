@@ -1,4 +1,7 @@
 // What frameworks fuse into one pass, or leave to several (implementation.h).
+#include <algorithm>
+#include <iterator>
+
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 
@@ -88,12 +91,27 @@ std::vector<Kernel> eager_or_fused(PassKind kind, const TensorType& tensor, cons
   return implemented(pass_over(kind, tensor), call.settings.flag("eager") ? "eager" : "fused");
 }
 
+// Both halves of what a SwiGLU reads, one after the other, and put side by side again; the backward
+// pass alike.
+void add_clamps(std::vector<Kernel>& kernels, const TensorType& half, PassKind kind) {
+  const Kernel one = pass_over(kind, half);
+  Pass both = std::get<Pass>(pass_over(PassKind::kUnary, half));
+  both.columns *= kGateAndUp;
+  kernels.insert(kernels.end(), {one, one, both});
+}
+
 std::vector<Kernel> swiglu_kernels(const Call& local, const Call&) {
-  return eager_or_fused(PassKind::kSwigluForward, local.outputs[0], local);
+  std::vector<Kernel> kernels;
+  if (local.settings.flag("clamped")) add_clamps(kernels, local.outputs[0], PassKind::kUnary);
+  std::ranges::copy(eager_or_fused(PassKind::kSwigluForward, local.outputs[0], local),
+                    std::back_inserter(kernels));
+  return kernels;
 }
 
 std::vector<Kernel> swiglu_gradient_kernels(const Call& local, const Call&) {
-  return eager_or_fused(PassKind::kSwigluBackward, local.inputs[0], local);
+  auto kernels = eager_or_fused(PassKind::kSwigluBackward, local.inputs[0], local);
+  if (local.settings.flag("clamped")) add_clamps(kernels, local.inputs[0], PassKind::kBinary);
+  return kernels;
 }
 
 void swiglu_backward(Gradients& gradients) {
@@ -257,6 +275,12 @@ static SettingDefinition weighted_setting() {
           .doc = "In place of `up`, a factor for each row of the result."};
 }
 
+SettingDefinition clamped_setting() {
+  return {.name = "clamped",
+          .fallback = false,
+          .doc = "Kernels of their own clamp what is read before (nothing more is kept)."};
+}
+
 OperatorDefinition swiglu() {
   return {.name = "swiglu",
           .doc =
@@ -265,7 +289,7 @@ OperatorDefinition swiglu() {
           .inputs = "gate[, up]",
           .outputs = "y",
           .most_inputs = 2,
-          .settings = {eager_setting(), weighted_setting()},
+          .settings = {eager_setting(), clamped_setting(), weighted_setting()},
           .infer = infer_swiglu,
           .kernels = swiglu_kernels,
           .gradient = swiglu_backward};
@@ -278,7 +302,7 @@ OperatorDefinition swiglu_gradient() {
           .outputs = "dgate[, dup]",
           .least_inputs = 2,
           .most_inputs = 3,
-          .settings = {eager_setting(), weighted_setting()},
+          .settings = {eager_setting(), clamped_setting(), weighted_setting()},
           .infer = infer_swiglu_gradient,
           .kernels = swiglu_gradient_kernels};
 }

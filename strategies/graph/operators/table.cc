@@ -40,6 +40,8 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::einsum(),
       operators::embedding(),
       operators::expand(),
+      operators::expert_bias(),
+      operators::expert_bias_gradient(),
       operators::gated_norm(),
       operators::gated_norm_gradient(),
       operators::gather(),

@@ -35,6 +35,8 @@ void cross_entropy_gradient(const Invocation& kernel);
 void dropout(const Invocation& kernel);
 void dropout_gradient(const Invocation& kernel);
 void expand(const Invocation& kernel);
+void expert_bias(const Invocation& kernel);
+void expert_bias_gradient(const Invocation& kernel);
 void gather(const Invocation& kernel);
 void layer_norm(const Invocation& kernel);
 void layer_norm_gradient(const Invocation& kernel);

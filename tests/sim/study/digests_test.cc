@@ -77,6 +77,8 @@ bool came_later(const Example& example) {
                                                                   "context_attention",
                                                                   "context_attention_gradient",
                                                                   "dropout_gradient",
+                                                                  "expert_bias",
+                                                                  "expert_bias_gradient",
                                                                   "gradient_accumulate",
                                                                   "head_norm",
                                                                   "head_norm_gradient",

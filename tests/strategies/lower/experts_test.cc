@@ -119,6 +119,39 @@ TEST(Experts, EagerPermutationsAreManyKernels) {
   EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.combine"), 10);
 }
 
+// Megatron's _apply_bias: two kernels an expert and two for all; back seven and two. Of a fused
+// bias, the product takes the one, and the gradient is a sum of rows.
+TEST(Experts, EagerBiasesAreKernelsOfEachExpert) {
+  Model biased = model();
+  biased.mlp_bias = true;
+  Strategy of = strategy(1, 4, 4);
+  of.framework.value.weights_at_activation = true;
+  EXPECT_EQ(kernels_of(lowered(of, biased), "expert_layer.forward", "experts_down_bias"), 0);
+  EXPECT_EQ(kernels_of(lowered(of, biased), "expert_layer.backward", "d.experts_down.bias"), 1);
+  of.framework.value.pointwise.expert_bias = OtherKernels::kEager;
+  const Program program = lowered(of, biased);
+  const std::int64_t experts = kExperts / 4;
+  EXPECT_EQ(kernels_of(program, "expert_layer.forward", "experts_down_bias"), 2 * experts + 2);
+  EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.experts_down_bias"), 7 * experts + 2);
+  EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.experts_down.bias"), 0);
+  // Where tensor ranks share experts, what they give are summands: the product keeps the bias.
+  Strategy shared = strategy(2, 2, 2, 2);
+  shared.framework = of.framework;
+  EXPECT_EQ(kernels_of(lowered(shared, biased), "expert_layer.forward", "experts_down_bias"), 0);
+}
+
+// fused_bias_geglu.py: two clamps, put side by side, before the activation and behind its gradient.
+TEST(Experts, ClampsAreKernelsOfTheirOwn) {
+  Model clamped = model();
+  clamped.clamped_activation = true;
+  Strategy of = strategy(1, 4, 4);
+  EXPECT_EQ(kernels_of(lowered(of, clamped), "expert_layer.forward", "experts_activation"), 1);
+  of.framework.value.pointwise.clamp = OtherKernels::kEager;
+  const Program program = lowered(of, clamped);
+  EXPECT_EQ(kernels_of(program, "expert_layer.forward", "experts_activation"), 4);
+  EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.experts_activation"), 4);
+}
+
 // The router's graph ends with the choice: what brings tokens to experts is launched by the host.
 TEST(Experts, ACudaGraphLaunchesTheRouter) {
   Strategy of = strategy(1, 4, 4);

@@ -99,6 +99,7 @@ Framework random_framework(Draw& draw) {
                        : draw.chance() ? LossKernels::kRecomputed
                                        : LossKernels::kEager,
       .routing = framework.weights_at_activation ? OtherKernels::kEager : OtherKernels::kFused};
+  framework.pointwise.expert_bias = framework.pointwise.clamp = framework.pointwise.routing;
   framework.counts_tokens_on_host = framework.fused_gradient_accumulation;
   framework.optimizer = draw.chance() ? OptimizerKernels::kFused : OptimizerKernels::kLoop;
   framework.gradient_clipping = draw.chance();
@@ -390,6 +391,7 @@ void give_routers(Training& training, unsigned i) {
   model.router = i % 4 == 1 ? Router::kSigmoid : Router::kSoftmax;
   model.router_bias = i % 8 < 4;
   model.mlp_bias = model.shared_ffn == 0;
+  model.clamped_activation = model.router_bias && model.activation == Activation::kSwiglu;
   model.shared_gate = model.shared_ffn > 0;
   FORESHARD_CHECK(checked(model).has_value());
 }

@@ -42,6 +42,9 @@ OperatorDefinition dropout_gradient();
 OperatorDefinition unary();
 OperatorDefinition unary_gradient();
 OperatorDefinition where();
+// expert_bias.cc
+OperatorDefinition expert_bias();
+OperatorDefinition expert_bias_gradient();
 // experts.cc
 OperatorDefinition moe_combine();
 OperatorDefinition moe_dispatch();
