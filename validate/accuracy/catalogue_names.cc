@@ -89,8 +89,8 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-LM", "Zero Bubble", {"megatron-lm-2022", 0, false, 32000}},
     FrameworkLine{"Megatron-LM", "MegaScale (NSDI", {"megatron-lm-2022", 0, false}},
     FrameworkLine{"Megatron-LM", "mcore 0.8", {"megatron-core-0.8", 0, false}},
-    FrameworkLine{"Megatron", "Parallel Folding", {"megatron-core-0.12", 0, false}},
-    FrameworkLine{"Megatron", "MegaScale-MoE", {"megatron-core-0.12", 0, false}},
+    FrameworkLine{"Megatron", "Parallel Folding", {"megatron-core-0.10", 0, false}},
+    FrameworkLine{"Megatron", "MegaScale-MoE", {"megatron-core-0.10", 0, false}},
     FrameworkLine{"Megatron-Bridge", "", {"megatron-bridge", 0, false}},
     // The file that has steps logged so rarely has the loss fused, too (mlcommons/
     // training_results_v5.1, llama31_8b: config_common_8b.sh).

@@ -365,7 +365,7 @@ class Mapping {
   void micro_batch() {
     if (!setting_.open_micro_batch || setting_.model.experts == 0) return;
     setting_.open_micro_batch =
-        named_.entry != "megatron-lm" && named_.entry != "megatron-core-0.12";
+        named_.entry != "megatron-lm" && named_.entry != "megatron-core-0.10";
   }
 
   Status sharding() {
