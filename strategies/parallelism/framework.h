@@ -138,6 +138,9 @@ struct Framework {
   double quantized_product_launches = 1;
   /// The same for each kernel of an operator that has several, as plain PyTorch launches them.
   double eager_launches = 1;
+  /// What the host does once a step, between the norm of gradients that it reads and the first
+  /// kernel of the optimizer: schedules, logs, data. As a multiple of launching a kernel.
+  double step_launches = 0;
   /// What the host does for each expert's product, where these are launched one by one; nothing:
   /// one kernel has the products of all experts of a rank.
   /// Not modelled: as of host_time; other hosts (Grace takes as long as Xeon, by the sources of

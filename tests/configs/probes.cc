@@ -335,6 +335,16 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
       model.experts_per_token = 2;
       return program_text(model, strategy);
     });
+  // As GPT-OSS has its experts.
+  probes.push_back([](const Framework& framework) {
+    Strategy strategy;
+    strategy.framework = {framework, ""};
+    Model model = small_model(Activation::kSwiglu);
+    model.experts = 4;
+    model.experts_per_token = 2;
+    model.mlp_bias = model.clamped_activation = true;
+    return program_text(model, strategy);
+  });
   probes.push_back([](const Framework& framework) {
     sim::Prediction prediction;
     prediction.step = 1_s;

@@ -528,7 +528,8 @@ Result<Seconds> Layout::update_time(Stage& stage) {
     FORESHARD_ASSIGN(const auto to, copy(program::CollectiveKind::kToHost, stage.at_step_));
     with_host = from + to;
   }
-  return optimizer_kernels(stage).slowest + exchanges + with_host;
+  const Seconds host = strategy_.framework->step_launches * launching(stage.holds_.devices);
+  return optimizer_kernels(stage).slowest + exchanges + with_host + host;
 }
 
 // Parameters that the optimizer updates on one rank.

@@ -141,12 +141,15 @@ program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
                                const std::vector<UpdateStep>& update, const UpdatedShare& updated) {
   program::Block step{.name = std::move(name)};
+  std::size_t behind_norm = 0;
   for (const GradientPass& one : gradient_passes(strategy, updated.count)) {
     step.tasks.push_back({.name = std::string(one.name),
                           .body = Kernel{one.pass},
                           .stream = stream(kComputeStream),
                           .optimizer = true});
-    if (one.name == kSquares) append_norm(step, mesh, spread);
+    if (one.name != kSquares) continue;
+    append_norm(step, mesh, spread);
+    behind_norm = step.tasks.size();
   }
   switch (strategy.offload_optimizer) {
     case OptimizerOffload::kNone:
@@ -166,6 +169,10 @@ program::Block optimizer_block(std::string name, const Strategy& strategy,
   if (strategy.offload_optimizer == OptimizerOffload::kCpu &&
       casts < static_cast<std::int32_t>(step.tasks.size()))
     step.tasks[static_cast<std::size_t>(casts)].after.push_back(casts - 1);
+  const auto first =
+      std::find_if(step.tasks.begin() + static_cast<std::ptrdiff_t>(behind_norm), step.tasks.end(),
+                   [](const program::Task& task) { return task.stream.valid(); });
+  if (first != step.tasks.end()) first->launches += strategy.framework->step_launches;
   return step;
 }
 

@@ -48,6 +48,7 @@ std::vector<GradientPass> gradient_passes(const Strategy& strategy, std::int64_t
 /// ranks along the mesh axes `spread`, which hold different gradients, add up their sums, and the
 /// host reads the result. Of quantized weights copies are made for the products of the next step,
 /// once for all its micro-batches. Exchanges and kernels of the optimizer run one after another.
+/// What the host does once a step (Framework::step_launches) is in front of the first of them.
 program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
                                const std::vector<UpdateStep>& update, const UpdatedShare& updated);

@@ -112,6 +112,30 @@ TEST(Optimizers, GetTheirGradientsInPasses) {
   EXPECT_THAT(names(DType::kFp16, DType::kFp16, true, true), ElementsAre("gradient_norm"));
 }
 
+// What the host does once a step is behind the norm that it reads, in front of the first kernel.
+TEST(Optimizers, WaitForWhatTheHostDoesOnceAStep) {
+  Strategy once = strategy("adam", 1, 2, 1);
+  once.framework.value.gradient_clipping = true;
+  once.framework.value.step_launches = 280;
+  const Program program = lowered(gpt(), once);
+  std::vector<double> launches;
+  bool has_read = false;
+  for (const program::Block& block : program.blocks) {
+    if (!block.name.starts_with("optimizer.")) continue;
+    for (const program::Task& task : block.tasks) {
+      has_read = has_read || std::holds_alternative<program::Sync>(task.body);
+      if (!task.stream.valid()) continue;
+      if (has_read)
+        launches.push_back(task.launches);
+      else
+        EXPECT_EQ(task.launches, 1) << task.name;
+    }
+  }
+  ASSERT_FALSE(launches.empty());
+  EXPECT_EQ(launches.front(), 281);
+  EXPECT_EQ(std::ranges::count(launches, 1), std::ssize(launches) - 1);
+}
+
 // Whatever a rule runs is booked as the optimizer's, and its states are cut as ZeRO 1 says.
 TEST(Optimizers, AreCutOverTheRanksThatShareThem) {
   for (const OptimizerRule& rule : optimizer_rules()) {
