@@ -388,6 +388,10 @@ void fine_tune(Training& training, unsigned i) {
 void give_routers(Training& training, unsigned i) {
   Model& model = training.model;
   if (model.experts == 0 || i % 2 == 0) return;
+  // Only biases of whole experts are weighted (Megatron refuses the others): a run on one device is
+  // to compute what the sharded one does.
+  if (training.strategy.tensor_parallel > 1 && !training.strategy.experts_over_tensor())
+    training.strategy.framework.value.pointwise.expert_bias = OtherKernels::kFused;
   model.router = i % 4 == 1 ? Router::kSigmoid : Router::kSoftmax;
   model.router_bias = i % 8 < 4;
   model.mlp_bias = model.shared_ffn == 0;
