@@ -178,6 +178,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   activates.insert(activates.end(), weights.begin(), weights.end());
   const TensorId between = activated("experts_activation", std::move(activates), weighs_early);
   begin(Part::kExpertsDown);
+  // Not modelled: that biases which the product adds are multiplied by the weights, too.
   const bool adds_bias = model_.has_mlp_bias() && weighs_early &&
                          eager(options_.pointwise.expert_bias) &&
                          ways(width_axes, options_.mesh) == 1;

@@ -247,8 +247,8 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "The same of each kernel of an operator that goes into several.",
                     yaml::non_negative())
           .optional("step_launches", &Framework::step_launches,
-                    "The same of what the host does once a step (schedules, logs, data), while "
-                    "devices wait.",
+                    "The same of what the host does once a step (schedules, logs, data) behind the "
+                    "norm of gradients that are clipped, while devices wait.",
                     yaml::non_negative())
           .optional("quantized_product_launches", &Framework::quantized_product_launches,
                     "The same of a product of operands in fp8 or fp4.", yaml::at_least(1))

@@ -139,7 +139,9 @@ struct Framework {
   /// The same for each kernel of an operator that has several, as plain PyTorch launches them.
   double eager_launches = 1;
   /// What the host does once a step, between the norm of gradients that it reads and the first
-  /// kernel of the optimizer: schedules, logs, data. As a multiple of launching a kernel.
+  /// kernel of the optimizer: schedules, logs, data. As a multiple of launching a kernel. Not
+  /// modelled: the same where gradients are not clipped, or where a CUDA graph launches the step
+  /// (a launch is then that of the graph's kernels alone).
   double step_launches = 0;
   /// What the host does for each expert's product, where these are launched one by one; nothing:
   /// one kernel has the products of all experts of a rank.

@@ -528,7 +528,10 @@ Result<Seconds> Layout::update_time(Stage& stage) {
     FORESHARD_ASSIGN(const auto to, copy(program::CollectiveKind::kToHost, stage.at_step_));
     with_host = from + to;
   }
-  const Seconds host = strategy_.framework->step_launches * launching(stage.holds_.devices);
+  const Framework& framework = *strategy_.framework;
+  const Seconds host = framework.gradient_clipping
+                           ? framework.step_launches * launching(stage.holds_.devices)
+                           : Seconds{};
   return optimizer_kernels(stage).slowest + exchanges + with_host + host;
 }
 

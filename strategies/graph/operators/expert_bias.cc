@@ -2,7 +2,12 @@
 // expert by expert, in fp32.
 // Source: Megatron-LM core_v0.14.0, megatron/core/transformer/moe/experts.py, TEGroupedMLP
 // (_apply_bias): split, for each expert the product and the sum, put together, rounded.
-// Not modelled: that the sum reads its rows in 16 bits; the arithmetic of adding a bias's gradient.
+// Not modelled: that the sum reads its rows in 16 bits; the arithmetic of adding a bias's gradient;
+// that frozen biases have none.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 

@@ -92,7 +92,8 @@ std::vector<Kernel> eager_or_fused(PassKind kind, const TensorType& tensor, cons
 }
 
 // Both halves of what a SwiGLU reads, one after the other, and put side by side again; the backward
-// pass alike.
+// pass alike. Not modelled: that PyTorch keeps what is clamped beside the result, one more tensor
+// as large as what the SwiGLU reads.
 void add_clamps(std::vector<Kernel>& kernels, const TensorType& half, PassKind kind) {
   const Kernel one = pass_over(kind, half);
   Pass both = std::get<Pass>(pass_over(PassKind::kUnary, half));

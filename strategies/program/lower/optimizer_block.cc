@@ -1,6 +1,7 @@
 #include "strategies/program/lower/optimizer_block.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "strategies/parallelism/state_sharding.h"
@@ -172,7 +173,8 @@ program::Block optimizer_block(std::string name, const Strategy& strategy,
   const auto first =
       std::find_if(step.tasks.begin() + static_cast<std::ptrdiff_t>(behind_norm), step.tasks.end(),
                    [](const program::Task& task) { return task.stream.valid(); });
-  if (first != step.tasks.end()) first->launches += strategy.framework->step_launches;
+  if (behind_norm > 0 && first != step.tasks.end())
+    first->launches += strategy.framework->step_launches;
   return step;
 }
 
