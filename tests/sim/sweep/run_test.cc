@@ -283,7 +283,7 @@ TEST(RunSweep, AnswersAGoalAsAnExhaustiveEnumerationDoes) {
         Case{"{within: 68 s, budget: 0.15 USD, minimise: kwh}", 68.0 / 86400, 0.15}}) {
     const TemporaryFolder folder;
     const sweep::Setup setup = setup_of(folder,
-                                        "axes:\n"
+                                        "set: {strategy.framework: {extends: megatron-lm, step_launches: 0}}\naxes:\n"
                                         "  - {key: strategy.micro_batch, values: [1, 2, 4]}\n"
                                         "  - {key: cluster.rent, values: [1 USD/h, 4 USD/h]}\n"
                                         "  - {key: strategy.recompute, values: [none, full]}\n"
