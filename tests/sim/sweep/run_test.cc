@@ -282,13 +282,14 @@ TEST(RunSweep, AnswersAGoalAsAnExhaustiveEnumerationDoes) {
         Case{"{budget: 0.1 USD, minimise: time}", 1e9, 0.1},
         Case{"{within: 68 s, budget: 0.15 USD, minimise: kwh}", 68.0 / 86400, 0.15}}) {
     const TemporaryFolder folder;
-    const sweep::Setup setup = setup_of(folder,
-                                        "set: {strategy.framework: {extends: megatron-lm, step_launches: 0}}\naxes:\n"
-                                        "  - {key: strategy.micro_batch, values: [1, 2, 4]}\n"
-                                        "  - {key: cluster.rent, values: [1 USD/h, 4 USD/h]}\n"
-                                        "  - {key: strategy.recompute, values: [none, full]}\n"
-                                        "train: 10M tokens\ngoal: " +
-                                            one.goal + "\n");
+    const sweep::Setup setup =
+        setup_of(folder,
+                 "set: {strategy.framework: {extends: megatron-lm, step_launches: 0}}\naxes:\n"
+                 "  - {key: strategy.micro_batch, values: [1, 2, 4]}\n"
+                 "  - {key: cluster.rent, values: [1 USD/h, 4 USD/h]}\n"
+                 "  - {key: strategy.recompute, values: [none, full]}\n"
+                 "train: 10M tokens\ngoal: " +
+                     one.goal + "\n");
     const Results results = run(setup).results;
     const Ranking ranking = ranking_of(results);
     std::optional<std::size_t> best;
