@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -63,13 +62,17 @@ class Estimator::Tables {
     const std::vector<std::int32_t>& of_stage = found.forms->shared->classes.of_stage;
     for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
       const auto of_class = static_cast<std::size_t>(of_stage[stage]);
-      std::vector<Bytes> peaks;
-      for (const FilledForm& form : found.forms->forms)
-        peaks.push_back(search::peak(form.loads_of_stage(stage), found.layout->bytes()));
-      const Bytes live = found.forms->of(strategy.micro_batches(), std::span<const Bytes>(peaks));
-      result.push_back(
-          {.peak = std::max(live, stages_[of_class]->at_step()) + stages_[of_class]->resident(),
-           .memory = stages_[of_class]->memory()});
+      std::vector<LiveBytes> lives;
+      for (const FilledForm& form : found.forms->forms) {
+        LiveBytes& of_form = lives.emplace_back();
+        for (const Load& load : form.loads_of_stage(stage))
+          of_form.include(live_of(load, found.layout->bytes()));
+      }
+      const LiveBytes live =
+          found.forms->of(strategy.micro_batches(), std::span<const LiveBytes>(lives));
+      result.push_back({.peak = std::max(live.most, stages_[of_class]->at_step()) +
+                                stages_[of_class]->resident(),
+                        .memory = stages_[of_class]->memory()});
     }
     return result;
   }
@@ -95,7 +98,6 @@ class Estimator::Tables {
   Result<Estimate> estimate(const Strategy& strategy, bool walks) {
     forget();
     FORESHARD_ASSIGN(Found found, find(strategy));
-    Estimate estimate = memory(strategy, found);
     Layout& layout = *found.layout;
     const Framework& framework = *strategy.framework;
     const std::vector<StageClass>& classes = found.forms->classes();
@@ -104,7 +106,7 @@ class Estimator::Tables {
       FORESHARD_ASSIGN(const ModelTimes* of_class, layout.passes(one.devices));
       passes.push_back(by_block(*of_class));
     }
-    estimate.certain = certain_memory(estimate, strategy, found, passes);
+    Estimate estimate = memory(strategy, found, passes);
     std::vector<Seconds> steps;
     for (FilledForm& form : found.forms->forms) {
       durations_.clear();
@@ -172,7 +174,11 @@ class Estimator::Tables {
     forget();
     FORESHARD_ASSIGN(Known* const known, layout_of(family.base));
     const Layout::Room room = known->layout->first_room(family.base);
-    if (visitor.is_large({.step = {}, .bound = {}, .peak = room.resident, .memory = room.memory})) {
+    if (visitor.is_large({.step = {},
+                          .bound = {},
+                          .peak = room.resident,
+                          .memory = room.memory,
+                          .least = room.resident})) {
       visitor.count_large(family.size());
       return {};
     }
@@ -300,7 +306,7 @@ class Estimator::Tables {
       return {};
     }
     if (estimate.peak > estimate.memory) {
-      estimate.certain = alike.certain_memory(way, estimate.memory);
+      estimate.least = alike.memory_as_launched(way).least;
       if (!visitor.fits(member, estimate)) {
         visitor.add_large(member, estimate);
         return {};
@@ -407,30 +413,23 @@ class Estimator::Tables {
     return Found{&layout, forms};
   }
 
-  Estimate memory(const Strategy& strategy, const Found& found) const {
-    return memory(strategy, found, [](std::size_t, const Load&) { return true; });
-  }
-  // Of that estimate.
-  Bytes certain_memory(const Estimate& estimate, const Strategy& strategy, const Found& found,
-                       const std::vector<BlockTimes>& passes) const {
-    const Estimate certain = memory(strategy, found, [&](std::size_t c, const Load& load) {
-      return is_in_time(load, passes[c],
-                        found.layout->launching(found.forms->classes()[c].devices));
-    });
-    return estimate.memory - (certain.memory - certain.peak);
-  }
-  // \param counts  whether a load of a class does.
-  template <class Counts>
-  Estimate memory(const Strategy& strategy, const Found& found, Counts counts) const {
+  // \param passes  by class, for what they say of hosts; empty: these may be late.
+  Estimate memory(const Strategy& strategy, const Found& found,
+                  const std::vector<BlockTimes>& passes = {}) const {
     return memory_of(stages_, *found.forms, [&](std::size_t c) {
-      std::vector<Bytes> peaks;
+      const Seconds launch = found.layout->launching(found.forms->classes()[c].devices);
+      std::vector<LiveBytes> lives;
       for (const FilledForm& form : found.forms->forms) {
-        std::vector<Load> loads;
-        std::ranges::copy_if(form.loads(c), std::back_inserter(loads),
-                             [&](const Load& load) { return counts(c, load); });
-        peaks.push_back(peak(loads, found.layout->bytes()));
+        LiveBytes& of_form = lives.emplace_back();
+        for (const Load& load : form.loads(c)) {
+          LiveBytes live = live_of(load, found.layout->bytes());
+          if (!passes.empty() &&
+              is_certain(load.pass, load.before, rests_on_others(load), passes[c], launch))
+            live.least = live.most;
+          of_form.include(live);
+        }
       }
-      return found.forms->of(strategy.micro_batches(), std::span<const Bytes>(peaks));
+      return found.forms->of(strategy.micro_batches(), std::span<const LiveBytes>(lives));
     });
   }
 

@@ -74,9 +74,9 @@ struct Estimate {
   Bytes peak;              ///< Of the stage with the least room.
   Bytes memory;            ///< What the smallest device of that stage has for tensors.
   std::int64_t stage = 0;  ///< That stage.
-  /// What is live at least, where times are known: in passes that no host is late for. Where one
-  /// is, less than the peak may be gathered, reduced or run beside a pass.
-  Bytes certain = {};
+  /// What the simulation needs at least, by this estimate: where hosts may be late, less than the
+  /// peak may be there at once.
+  Bytes least = {};
 };
 
 /// What a pipeline stage needs of the smallest of its devices.

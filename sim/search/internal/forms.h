@@ -4,6 +4,7 @@
 /// many layers they recompute share a form too; which blocks its units are is filled in for each.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -108,6 +109,13 @@ struct FilledForms {
     const auto periods =
         static_cast<double>(count - shared->micro_batches) / static_cast<double>(shared->period);
     return of_forms.front() + periods * (of_forms.back() - of_forms.front());
+  }
+  LiveBytes of(std::int64_t count, std::span<const LiveBytes> of_forms) const {
+    const auto each = [&](Bytes LiveBytes::*bytes) {
+      const std::array both{of_forms.front().*bytes, of_forms.back().*bytes};
+      return of(count, std::span(both).first(of_forms.size()));
+    };
+    return {.most = each(&LiveBytes::most), .least = each(&LiveBytes::least)};
   }
 };
 

@@ -31,7 +31,7 @@ void Keeper::count_slower(std::int64_t members, Seconds) {
 }
 
 bool Keeper::may_fit(const Estimate& estimate) const {
-  return all_fit_ || estimate.peak * (1 - kMemoryError) <= estimate.memory;
+  return all_fit_ || (1 - kMemoryError) * estimate.least <= estimate.memory;
 }
 
 bool Keeper::fits(const Member& member, const Estimate& estimate) const {

@@ -20,7 +20,8 @@ void Members::add_loads() {
     own = {.whole = own.whole, .gradient = own.gradient};
   }
   const auto covers = [](const AgainLoad& a, const AgainLoad& b) {
-    return a.pass == b.pass && a.trailing == b.trailing && a.fixed >= b.fixed &&
+    return a.pass == b.pass && (!b.trails || (a.trails && a.before == b.before)) &&
+           a.fixed.most >= b.fixed.most && a.fixed.least >= b.fixed.least &&
            std::ranges::equal(a.kept, b.kept, std::greater_equal()) &&
            std::ranges::equal(a.held, b.held, std::greater_equal());
   };
@@ -29,8 +30,11 @@ void Members::add_loads() {
     for (const FilledForm& form : shared_.forms.forms) {
       std::vector<AgainLoad>& found = of_class.emplace_back();
       for (const Load& load : form.loads(c)) {
-        AgainLoad own{
-            .fixed = search::bytes_of(load, others), .pass = load.pass, .trailing = load.trailing};
+        AgainLoad own{.fixed = search::live_of(load, others),
+                      .rests = rests_on_others(load),
+                      .pass = load.pass,
+                      .before = load.before,
+                      .trails = load.trails};
         for (const std::int32_t block : again_) {
           const auto b = static_cast<std::size_t>(block);
           own.kept[b] = load.kept[b];
@@ -100,65 +104,61 @@ void Members::add_paths(TimedForm& form) {
   }
 }
 
-// \param counts  whether a load does.
 // \param bytes_of  a block of the plan.
-template <class Counts, class BytesOf>
-Bytes Members::peak(const std::vector<AgainLoad>& loads, Counts counts, BytesOf bytes_of) const {
-  Bytes most;
-  for (const AgainLoad& load : loads) {
-    if (!counts(load)) continue;
-    Bytes sum = load.fixed;
-    for (const std::int32_t block : again_) {
-      const BlockBytes& own = bytes_of(block);
-      const auto b = static_cast<std::size_t>(block);
-      sum += static_cast<double>(load.kept[b]) * own.kept +
-             static_cast<double>(load.held[b]) * own.held;
-    }
-    if (is_again(load.pass.block)) sum += bytes_of(load.pass.block).work[load.pass.form()];
-    if (is_again(load.trailing.block))
-      sum += bytes_trailing(load.trailing, bytes_of(load.trailing.block));
-    most = std::max(most, sum);
+template <class BytesOf>
+LiveBytes Members::live_of(const AgainLoad& load, BytesOf bytes_of) const {
+  Bytes again;
+  for (const std::int32_t block : again_) {
+    const BlockBytes& own = bytes_of(block);
+    const auto b = static_cast<std::size_t>(block);
+    again +=
+        static_cast<double>(load.kept[b]) * own.kept + static_cast<double>(load.held[b]) * own.held;
   }
-  return most;
+  if (is_again(load.pass.block)) again += bytes_of(load.pass.block).work[load.pass.form()];
+  LiveBytes live{.most = load.fixed.most + again, .least = load.fixed.least + again};
+  if (load.trails && is_again(load.before.block))
+    live.most += bytes_trailing(load.before, bytes_of(load.before.block));
+  return live;
 }
 
-// \param counts  whether a load of a class does.
-template <class Counts>
-Estimate Members::memory(std::size_t way, Counts counts) const {
+// \param is_certain  whether a load of a class is there, whatever hosts do.
+template <class IsCertain>
+Estimate Members::memory(std::size_t way, IsCertain is_certain) const {
   return memory_of(shared_.stages, shared_.forms, [&](std::size_t c) {
-    std::array<Bytes, 2> peaks{};
+    std::array<LiveBytes, 2> lives{};
     for (std::size_t form = 0; form < loads_[c].size(); ++form)
-      peaks[form] = peak(
-          loads_[c][form], [&](const AgainLoad& load) { return counts(c, load); },
-          [&](std::int32_t block) -> const BlockBytes& { return bytes(block, way); });
+      for (const AgainLoad& load : loads_[c][form]) {
+        LiveBytes live = live_of(
+            load, [&](std::int32_t block) -> const BlockBytes& { return bytes(block, way); });
+        if (is_certain(c, load)) live.least = live.most;
+        lives[form].include(live);
+      }
     return shared_.forms.of(shared_.strategy.micro_batches(),
-                            std::span<const Bytes>(peaks).first(loads_[c].size()));
+                            std::span<const LiveBytes>(lives).first(loads_[c].size()));
   });
 }
 
 Estimate Members::memory(std::size_t way) const {
-  return memory(way, [](std::size_t, const AgainLoad&) { return true; });
+  return memory(way, [](std::size_t, const AgainLoad&) { return false; });
 }
 
-Bytes Members::certain_memory(std::size_t way, Bytes memory) const {
-  const Estimate certain = this->memory(way, [&](std::size_t c, const AgainLoad& load) {
-    return is_in_time(load, passes_[c],
-                      shared_.layout.launching(shared_.forms.classes()[c].devices));
+Estimate Members::memory_as_launched(std::size_t way) const {
+  return memory(way, [&](std::size_t c, const AgainLoad& load) {
+    const Seconds launch = shared_.layout.launching(shared_.forms.classes()[c].devices);
+    return is_certain(load.pass, load.before, load.rests, passes_[c], launch);
   });
-  return memory - (certain.memory - certain.peak);
 }
 
 // More micro-batches need no less: of two forms, neither needs more than all of them.
 Estimate Members::least_memory(std::span<const BlockBytes> bytes) const {
   return memory_of(shared_.stages, shared_.forms, [&](std::size_t c) {
-    Bytes most;
+    LiveBytes most;
     for (const std::vector<AgainLoad>& of_form : loads_[c])
-      most = std::max(most, peak(
-                                of_form, [](const AgainLoad&) { return true; },
-                                [&](std::int32_t block) -> const BlockBytes& {
-                                  const auto b = static_cast<std::size_t>(block);
-                                  return bytes[static_cast<std::size_t>(shared_.index_of_block[b])];
-                                }));
+      for (const AgainLoad& load : of_form)
+        most.include(live_of(load, [&](std::int32_t block) -> const BlockBytes& {
+          const auto b = static_cast<std::size_t>(block);
+          return bytes[static_cast<std::size_t>(shared_.index_of_block[b])];
+        }));
     return most;
   });
 }

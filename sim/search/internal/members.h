@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -27,14 +28,22 @@ template <class LiveOf>
 Estimate memory_of(const std::vector<Layout::Stage*>& stages, const FilledForms& forms,
                    LiveOf live_of) {
   Estimate estimate;
+  Bytes room = Bytes::from_base(std::numeric_limits<double>::infinity());
+  Bytes most_room = room;  // beside the least
   for (std::size_t c = 0; c < stages.size(); ++c) {
     const Layout::Stage& stage = *stages[c];
-    const Bytes peak = std::max(live_of(c), stage.at_step()) + stage.resident();
-    if (c > 0 && stage.memory() - peak >= estimate.memory - estimate.peak) continue;
-    estimate.peak = peak;
+    const LiveBytes live = live_of(c);
+    const auto needed = [&](Bytes bytes) {
+      return std::max(bytes, stage.at_step()) + stage.resident();
+    };
+    most_room = std::min(most_room, stage.memory() - needed(live.least));
+    if (stage.memory() - needed(live.most) >= room) continue;
+    estimate.peak = needed(live.most);
     estimate.memory = stage.memory();
     estimate.stage = forms.classes()[c].first;
+    room = estimate.memory - estimate.peak;
   }
+  estimate.least = estimate.memory - most_room;
   return estimate;
 }
 
@@ -51,10 +60,10 @@ class Members {
   };
   explicit Members(const Shared& shared);
 
-  /// The memory of one of them.
+  /// The memory of one of them, however late hosts are.
   Estimate memory(std::size_t way) const;
-  /// Of the same, Estimate::certain; behind bound() of it.
-  Bytes certain_memory(std::size_t way, Bytes memory) const;
+  /// ... with what its times say of hosts; behind bound() of the same one.
+  Estimate memory_as_launched(std::size_t way) const;
   /// Less than the memory of each strategy that computes again no layers but these, if its blocks
   /// need no less than those.
   /// \param bytes  as LeastBytes.
@@ -74,13 +83,15 @@ class Members {
  private:
   // On the devices of a pass.
   Seconds launching(const Symbol& symbol) const;
-  // What is live beside blocks that are computed again, and how much of these; while what runs.
+  // A load: of blocks that are not computed again what is live, of the others how many units.
   struct AgainLoad {
-    Bytes fixed;
+    LiveBytes fixed{};
+    bool rests = false;  // rests_on_others()
     BlockCounts kept{};
     BlockCounts held{};
     PassOf pass{};
-    PassOf trailing{};
+    PassOf before{};
+    bool trails = false;
   };
   struct TimedForm {
     FilledForm* form;
@@ -97,10 +108,10 @@ class Members {
   }
   void add_loads();
   void add_paths(TimedForm& form);
-  template <class Counts, class BytesOf>
-  Bytes peak(const std::vector<AgainLoad>& loads, Counts counts, BytesOf bytes_of) const;
-  template <class Counts>
-  Estimate memory(std::size_t way, Counts counts) const;
+  template <class BytesOf>
+  LiveBytes live_of(const AgainLoad& load, BytesOf bytes_of) const;
+  template <class IsCertain>
+  Estimate memory(std::size_t way, IsCertain is_certain) const;
   const BlockBytes& bytes(std::int32_t block, std::size_t way) const {
     const std::int32_t index = shared_.index_of_block[static_cast<std::size_t>(block)];
     return bytes_[static_cast<std::size_t>(index)][way];

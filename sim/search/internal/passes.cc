@@ -209,10 +209,15 @@ PassTime PassTasks::time(const WorkTimes& times) const {
 }
 
 bool may_be_late(const PassOf& pass, const BlockTimes& times, Seconds launch) {
-  constexpr double kLaunchesBehind = 8;  // of the first task behind the pass, at most
-  if (pass.block < 0) return false;
+  constexpr double kLaunchesBehind = 8;  // assumed of the first task behind the pass
   const PassTime& of = times[static_cast<std::size_t>(pass.block)]->of(pass.direction, pass.part);
   return of.hosting(launch) + kLaunchesBehind * launch > of.least;
+}
+
+bool is_certain(const PassOf& pass, const PassOf& before, bool rests, const BlockTimes& times,
+                Seconds launch) {
+  if (rests && (before.block < 0 || may_be_late(before, times, launch))) return false;
+  return !may_be_late(pass, times, launch);
 }
 
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,

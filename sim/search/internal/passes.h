@@ -127,15 +127,14 @@ struct PassTimes {
 };
 /// Those of a stage's blocks, by block; null where there is none.
 using BlockTimes = std::array<const PassTimes*, kBlocks>;
-/// Whether a host that is no later than its device as a pass begins may be so as the pass ends.
-/// False where there is none.
+/// Whether a host may end a pass later than its device, though it began the pass no later.
 /// \param launch  what a launch takes.
 bool may_be_late(const PassOf& pass, const BlockTimes& times, Seconds launch);
-/// Of a load: whether that is so neither of its pass nor of the one before it.
-template <class L>
-bool is_in_time(const L& load, const BlockTimes& times, Seconds launch) {
-  return !may_be_late(load.pass, times, launch) && !may_be_late(load.trailing, times, launch);
-}
+/// Whether all of a load is there, as no host can be late for it.
+/// \param rests  whether it has what the pass before leaves, or what is gathered or reduced for
+///     others: all that begins as that pass ends.
+bool is_certain(const PassOf& pass, const PassOf& before, bool rests, const BlockTimes& times,
+                Seconds launch);
 /// Of each block, in the order of LoweredModel::all().
 using ModelTimes = std::vector<PassTimes>;
 Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -28,7 +29,7 @@ bool covers(const Load& more, const Load& less) {
     return false;
   for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
     if (has_less(more.gradient[g], less.gradient[g])) return false;
-  return more.pass == less.pass && (more.trailing == less.trailing || less.trailing.block < 0);
+  return more.pass == less.pass && (!less.trails || (more.trails && more.before == less.before));
 }
 
 bool has_as_many(const std::vector<LiveUnits>& more, const std::vector<LiveUnits>& less) {
@@ -48,13 +49,11 @@ bool has_as_many(const std::vector<LiveUnits>& more, const std::vector<LiveUnits
 
 // Whether `more` is the same pass with at least as much of everything.
 bool covers(const PassForm& more, const PassForm& less) {
-  const bool trails_alike = more.trailing == less.trailing &&
-                            more.trailing_direction == less.trailing_direction &&
-                            more.trailing_part == less.trailing_part;
   return more.units == less.units && more.direction == less.direction && more.part == less.part &&
          more.takes == less.takes && more.gives_back == less.gives_back &&
-         (trails_alike || less.trailing < 0) && more.beside == less.beside &&
-         has_as_many(more.kept, less.kept) && has_as_many(more.held, less.held);
+         (!less.trails || (more.trails && more.before == less.before)) &&
+         more.beside == less.beside && has_as_many(more.kept, less.kept) &&
+         has_as_many(more.held, less.held);
 }
 
 // Keeps those that no other covers.
@@ -136,13 +135,6 @@ class Passes {
   }
 
  private:
-  // The unit that a pass ends with.
-  struct LastUnit {
-    std::int32_t unit = -1;
-    Direction direction = Direction::kForward;
-    plan::Part part = plan::Part::kWhole;
-  };
-
   const Action& action(ActionId id) const { return role_.actions[static_cast<std::size_t>(id)]; }
   const plan::Bucket& bucket(const Action& of) const { return bucket(of.what); }
   const plan::Bucket& bucket(std::int32_t index) const {
@@ -244,14 +236,11 @@ class Passes {
                   .part = pass.part,
                   .takes = pass.takes,
                   .gives_back = pass.gives_back,
+                  .before = pass_before_,
+                  .trails = pass_before_.unit >= 0 && !waits_for_pass,
                   .beside = beside(id),
                   .kept = kept_.runs(),
                   .held = held_.runs()};
-    if (!waits_for_pass) {
-      form.trailing = pass_before_.unit;
-      form.trailing_direction = pass_before_.direction;
-      form.trailing_part = pass_before_.part;
-    }
     keep_largest(passes_, form);
     if (pass.direction == Direction::kForward && (pass.takes & plan::kKept) != 0)
       kept_.add(units, 1);
@@ -277,7 +266,7 @@ class Passes {
   std::vector<ActionId> offloads_;                            // perhaps not done
   Live kept_;
   Live held_;
-  LastUnit pass_before_{};
+  UnitPass pass_before_{};
   ActionId pass_before_id_ = -1;
   std::vector<PassForm> passes_;
 };
@@ -308,8 +297,9 @@ class Loads {
   void add(const PassForm& pass) {
     const bool is_forward = pass.direction == Direction::kForward;
     Load load{.kept = counts(pass.kept), .held = counts(pass.held)};
-    if (pass.trailing >= 0)
-      load.trailing = {labels_.block(pass.trailing), pass.trailing_direction, pass.trailing_part};
+    if (pass.before.unit >= 0)
+      load.before = {labels_.block(pass.before.unit), pass.before.direction, pass.before.part};
+    load.trails = pass.trails;
     const auto unit_at = [&](std::int32_t i) {
       return is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
     };
@@ -326,7 +316,8 @@ class Loads {
       if ((pass.gives_back & plan::kKept) != 0) --load.kept[block];
       if ((pass.takes & plan::kHeld) != 0) ++load.held[block];
       if ((pass.gives_back & plan::kHeld) != 0) --load.held[block];
-      load.trailing = passes_.waits_inside ? PassOf{} : load.pass;
+      load.before = load.pass;
+      load.trails = !passes_.waits_inside;
     }
   }
 
@@ -387,26 +378,33 @@ std::vector<Load> loads_of(const StagePasses& passes, const Labels& labels) {
   return Loads(passes, labels).all();
 }
 
-Bytes bytes_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes) {
+LiveBytes live_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes) {
   const auto of = [&](const PassOf& pass) -> const BlockBytes& {
     return bytes[static_cast<std::size_t>(pass.block)];
   };
-  Bytes sum = of(load.pass).work[load.pass.form()];
-  for (std::size_t b = 0; b < kBlocks; ++b)
-    sum += static_cast<double>(load.kept[b]) * bytes[b].kept +
-           static_cast<double>(load.held[b]) * bytes[b].held +
-           static_cast<double>(load.whole[b]) * bytes[b].whole;
+  Bytes own = of(load.pass).work[load.pass.form()];
+  Bytes others;
+  for (std::size_t b = 0; b < kBlocks; ++b) {
+    own += static_cast<double>(load.kept[b]) * bytes[b].kept +
+           static_cast<double>(load.held[b]) * bytes[b].held;
+    others += static_cast<double>(load.whole[b]) * bytes[b].whole;
+  }
+  if (load.whole[static_cast<std::size_t>(load.pass.block)] > 0) {
+    own += of(load.pass).whole;
+    others -= of(load.pass).whole;
+  }
   for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
     for (std::size_t b = 0; b < kBlocks; ++b)
-      sum += static_cast<double>(load.gradient[g][b]) * bytes[b].gradient[g];
-  if (load.trailing.block >= 0) sum += bytes_trailing(load.trailing, of(load.trailing));
-  return sum;
+      others += static_cast<double>(load.gradient[g][b]) * bytes[b].gradient[g];
+  if (load.trails) others += bytes_trailing(load.before, of(load.before));
+  return {.most = own + others, .least = own};
 }
 
-Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes) {
-  Bytes most;
-  for (const Load& load : loads) most = std::max(most, bytes_of(load, bytes));
-  return most;
+bool rests_on_others(const Load& load) {
+  const auto any = [](const BlockCounts& counts) {
+    return std::accumulate(counts.begin(), counts.end(), 0);
+  };
+  return load.trails || any(load.whole) > 1 || std::ranges::any_of(load.gradient, any);
 }
 
 }  // namespace foreshard::search

@@ -9,6 +9,7 @@
 /// the host; those that come back count from where they are asked for.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -56,9 +57,10 @@ std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGro
 /// What is live while a pass runs, in units of each block.
 struct Load {
   PassOf pass{};
-  /// The pass before it, if its last tasks may still run, off the compute stream: then its work
-  /// and, backward, what it gives back are there too.
-  PassOf trailing{};
+  PassOf before{};  ///< The pass before it; none behind a wait for all that came before.
+  /// Whether its last tasks may still run, off the compute stream: then its work and, backward,
+  /// what it gives back are there too.
+  bool trails = false;
   BlockCounts whole{};  ///< Gathered parameters.
   /// Whole gradients: of reduced_over(), by the block of their bucket.
   std::array<BlockCounts, kBucketsOfUnit> gradient{};
@@ -74,6 +76,13 @@ struct LiveUnits {
   auto operator<=>(const LiveUnits&) const = default;
 };
 
+/// A pass through one unit.
+struct UnitPass {
+  std::int32_t unit = -1;  ///< -1: none.
+  Direction direction = Direction::kForward;
+  plan::Part part = plan::Part::kWhole;
+  auto operator<=>(const UnitPass&) const = default;
+};
 /// A pass, and what is live as it begins, in units.
 struct PassForm {
   plan::Run units{};
@@ -81,10 +90,8 @@ struct PassForm {
   plan::Part part = plan::Part::kWhole;
   std::uint8_t takes = 0;
   std::uint8_t gives_back = 0;
-  /// The last unit of the pass before it, if its last tasks may still run; -1: none.
-  std::int32_t trailing = -1;
-  Direction trailing_direction = Direction::kForward;
-  plan::Part trailing_part = plan::Part::kWhole;
+  UnitPass before{};    ///< The last one before it; none behind a wait for all.
+  bool trails = false;  ///< Whether its last tasks may still run.
   /// Gathered parameters and whole gradients, by the first unit of their bucket and the latter's
   /// place in reduced_over(): before the gathers beside the pass begin and, if there are any, then.
   struct Beside {
@@ -139,9 +146,20 @@ inline Bytes bytes_trailing(const PassOf& pass, const BlockBytes& bytes) {
   if (pass.part == plan::Part::kWeight) return work + bytes.held;
   return pass.direction == Direction::kBackward ? work + bytes.kept : work;
 }
-/// All that is live.
-Bytes bytes_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes);
-/// The largest of the loads.
-Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes);
+/// What is live while a pass runs, of one load or the largest of several.
+struct LiveBytes {
+  Bytes most;  ///< All that the load says.
+  /// ... however late the host is: no last tasks of the pass before it, and nothing that is
+  /// gathered or reduced for other passes.
+  Bytes least;
+
+  void include(const LiveBytes& other) {
+    most = std::max(most, other.most);
+    least = std::max(least, other.least);
+  }
+};
+LiveBytes live_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes);
+/// Whether the load counts what the pass before leaves, or is gathered or reduced for others.
+bool rests_on_others(const Load& load);
 
 }  // namespace foreshard::search

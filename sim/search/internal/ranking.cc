@@ -10,14 +10,10 @@ namespace foreshard::search {
 
 Bytes least_memory(const Estimate& estimate, const Strategy& strategy, const Model& model) {
   constexpr double kRounding = 1e-9;
-  const Bytes least = (1 - kMemoryError) * estimate.peak;
-  // Gradients of ZeRO 2 may be reduced before a late pass begins that is said to hold them.
-  const StateSharding states = state_sharding(strategy);
-  if (states.cuts_gradients && !states.cuts_parameters) return least;
   const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
                         strategy.context_parallel == 1 && !strategy.offloads() &&
                         strategy.recompute != Recompute::kFull && !strategy.framework->shards.fp32;
-  return is_exact ? std::max(least, (1 - kRounding) * estimate.certain) : least;
+  return (1 - (is_exact ? kRounding : kMemoryError)) * estimate.least;
 }
 
 Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,

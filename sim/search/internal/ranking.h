@@ -18,15 +18,13 @@
 
 namespace foreshard::search {
 
-/// By how much at most, as a part of it, Estimate::peak exceeds what a simulation needs.
+/// By how much at most, as a part of it, Estimate::least exceeds what a simulation needs.
 inline constexpr double kMemoryError = 0.025;
 /// What a simulation of the strategy needs at least: what is farther from fitting does not fit.
-/// tests/sim/search/search_test.cc holds it to that, where hosts are not far slower than devices:
-/// models that are so small that hosts bind nearly all of a step were seen to need 4 % less than
-/// Estimate::peak. Exact but for hosts that are late and ZeRO 2, where dense
-/// models of whole sequences predict one token, shards have the precision of training, nothing is
-/// offloaded, and layers are not recomputed whole. Not counted: copies to the host that are over
-/// before Estimate::peak takes them to be (offloaded activations).
+/// tests/sim/search/search_test.cc holds it to that. Estimate::least itself where dense models of
+/// whole sequences predict one token, shards have the precision of training, nothing is offloaded,
+/// and layers are not recomputed whole. Not counted: copies to the host that are over before
+/// Estimate::peak takes them to be (offloaded activations).
 Bytes least_memory(const Estimate& estimate, const Strategy& strategy, const Model& model);
 
 /// Ranks a part of a place's strategies: keeps those that may fit, counts the others. What is kept

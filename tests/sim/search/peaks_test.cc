@@ -127,6 +127,12 @@ TEST(Passes, AreThoseOfAnyLabels) {
   }
 }
 
+LiveBytes largest(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes) {
+  LiveBytes all;
+  for (const Load& load : loads) all.include(live_of(load, bytes));
+  return all;
+}
+
 // 3 layers of 10 bytes each are kept; a pass works with 5 forward, 7 backward.
 TEST(Peak, IsThatOfTheFirstBackwardPass) {
   const Strategy strategy = plan::tiny_strategy(1, 1);
@@ -134,10 +140,29 @@ TEST(Peak, IsThatOfTheFirstBackwardPass) {
   const auto loads = loads_of(plan, plan.roles.front());
   std::array<BlockBytes, kBlocks> bytes{};
   bytes[1] = {.kept = 10_B, .work = {5_B, 7_B}};
-  EXPECT_EQ(peak(loads, bytes), 37_B);
-  // With its last task off the compute stream, the work and what was kept outlive the pass.
+  EXPECT_EQ(largest(loads, bytes).most, 37_B);
+  EXPECT_EQ(largest(loads, bytes).least, 37_B);
+  // With its last task off the compute stream, the work and what was kept outlive the pass, unless
+  // the host launches the next one too late.
   bytes[1].trails = {false, true};
-  EXPECT_EQ(peak(loads, bytes), 20_B + 7_B + 17_B);
+  EXPECT_EQ(largest(loads, bytes).most, 20_B + 7_B + 17_B);
+  EXPECT_EQ(largest(loads, bytes).least, 37_B);
+}
+
+// Of gathered parameters, those of the pass itself; of gradients, none.
+TEST(Peak, LeavesOutWhatIsForOtherPassesWhereHostsAreLate) {
+  std::array<BlockBytes, kBlocks> bytes{};
+  bytes[1] = {.whole = 100_B, .work = {5_B}};
+  bytes[1].gradient[0] = 1000_B;
+  Load load{.pass = {.block = 1}};
+  load.whole[1] = 1;
+  EXPECT_FALSE(rests_on_others(load));
+  EXPECT_EQ(live_of(load, bytes).least, live_of(load, bytes).most);
+  load.whole[1] = 2;
+  EXPECT_TRUE(rests_on_others(load));
+  load.gradient[0][1] = 1;
+  EXPECT_EQ(live_of(load, bytes).most, 1205_B);
+  EXPECT_EQ(live_of(load, bytes).least, 105_B);
 }
 
 }  // namespace
