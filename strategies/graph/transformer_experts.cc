@@ -7,18 +7,24 @@
 namespace foreshard::internal {
 
 TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> up, bool weighted) {
-  if (gated())
-    return added(
-        {.type = "swiglu",
-         .name = name,
-         .inputs = std::move(up),
-         .settings = {{"eager", eager(options_.pointwise.activation)},
-                      {"clamped", model_.clamped_activation && eager(options_.pointwise.clamp)},
-                      {"weighted", weighted}}});
-  return added({.type = "unary",
-                .name = name,
-                .inputs = std::move(up),
-                .settings = {{"operation", std::string(squares() ? "squared_relu" : "gelu")}}});
+  if (!gated())
+    return added({.type = "unary",
+                  .name = name,
+                  .inputs = std::move(up),
+                  .settings = {{"operation", std::string(squares() ? "squared_relu" : "gelu")}}});
+  // PyTorch's clamps keep what they read, and the activation what they give.
+  const std::size_t read = up.size() - (weighted ? 1 : 0);
+  if (model_.clamped_activation && eager(options_.pointwise.clamp))
+    for (std::size_t i = 0; i < read; ++i)
+      up[i] = added({.type = "unary",
+                     .name = name + (i == 0 ? "_clamp" : "_clamp_up"),
+                     .inputs = {up[i]},
+                     .settings = {{"operation", std::string("clip")}, {"halves", read == 1}}});
+  return added(
+      {.type = "swiglu",
+       .name = name,
+       .inputs = std::move(up),
+       .settings = {{"eager", eager(options_.pointwise.activation)}, {"weighted", weighted}}});
 }
 
 TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t width) {

@@ -89,6 +89,7 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-LM", "Zero Bubble", {"megatron-lm-2022", 0, false, 32000}},
     FrameworkLine{"Megatron-LM", "MegaScale (NSDI", {"megatron-lm-2022", 0, false}},
     FrameworkLine{"Megatron-LM", "mcore 0.8", {"megatron-core-0.8", 0, false}},
+    // Papers of April and May 2025, before Megatron Core 0.13.
     FrameworkLine{"Megatron", "Parallel Folding", {"megatron-core-0.10", 0, false}},
     FrameworkLine{"Megatron", "MegaScale-MoE", {"megatron-core-0.10", 0, false}},
     FrameworkLine{"Megatron-Bridge", "", {"megatron-bridge", 0, false}},

@@ -39,8 +39,17 @@ Result<Inferred> infer_unary(const Call& call) {
       same_shape(call.inputs[0].shape, 1, 1, linear ? Linearity::kJoint : Linearity::kNone)};
 }
 
+// Each half of the columns by itself; both put side by side again.
+std::vector<Kernel> by_halves(PassKind kind, const TensorType& tensor) {
+  const Pass whole = std::get<Pass>(pass_over(PassKind::kUnary, tensor));
+  Pass half = std::get<Pass>(pass_over(kind, tensor));
+  half.columns = whole.columns / 2;
+  return {half, half, whole};
+}
+
 std::vector<Kernel> unary_kernels(const Call& local, const Call&) {
   if (local.settings.text("operation") == "identity") return {};
+  if (local.settings.flag("halves")) return by_halves(PassKind::kUnary, local.outputs[0]);
   return one_pass(
       local.settings.text("operation") == "gelu" ? PassKind::kGeluForward : PassKind::kUnary,
       local.outputs[0]);
@@ -58,9 +67,10 @@ void unary_backward(Gradients& gradients) {
   if (operation == "neg" || operation == "scale") {
     return gradients.give(0, gradients.add("unary", "", {dy}, settings)[0]);
   }
-  gradients.give(0,
-                 gradients.add("unary_gradient", "", {dy, gradients.input(0)},
-                               {{"operation", operation}, {"value", settings.number("value")}})[0]);
+  gradients.give(0, gradients.add("unary_gradient", "", {dy, gradients.input(0)},
+                                  {{"operation", operation},
+                                   {"value", settings.number("value")},
+                                   {"halves", settings.flag("halves")}})[0]);
 }
 
 Result<Inferred> infer_unary_gradient(const Call& call) {
@@ -72,6 +82,7 @@ Result<Inferred> infer_unary_gradient(const Call& call) {
 }
 
 std::vector<Kernel> unary_gradient_kernels(const Call& local, const Call&) {
+  if (local.settings.flag("halves")) return by_halves(PassKind::kBinary, local.outputs[0]);
   return one_pass(
       local.settings.text("operation") == "gelu" ? PassKind::kGeluBackward : PassKind::kBinary,
       local.outputs[0]);
@@ -265,7 +276,10 @@ std::vector<SettingDefinition> unary_settings() {
       {.name = "value",
        .fallback = 1.0,
        .doc = "The factor of scale, the slope of leaky_relu, elu and hard_sigmoid, the bound of "
-              "clip."}};
+              "clip."},
+      {.name = "halves",
+       .fallback = false,
+       .doc = "Kernels of each half of the columns, which another puts side by side again."}};
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 // expert by expert, in fp32.
 // Source: Megatron-LM core_v0.14.0, megatron/core/transformer/moe/experts.py, TEGroupedMLP
 // (_apply_bias): split, for each expert the product and the sum, put together, rounded.
-// Not modelled: that the sum reads its rows in 16 bits; the arithmetic of adding a bias's gradient;
-// that frozen biases have none.
+// Not modelled: that the sum reads its rows in 16 bits; the arithmetic of adding a bias's gradient.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -85,25 +84,25 @@ std::vector<Kernel> expert_bias_kernels(const Call& local, const Call&) {
       {{.kind = PassKind::kUnary, .dtype = DType::kFp32}, {.kind = PassKind::kCast, .dtype = own}});
 }
 
-// To fp32; for each expert the gradient of its slots; that of its bias, summed over rows, rounded
-// and added to what there is; that of its weights, summed over columns; gradients of slots put
-// together.
+// To fp32; for each expert the gradient of its slots; that of its bias, if it is trained: summed
+// over rows, rounded and added to what there is; that of its weights, summed over columns;
+// gradients of slots put together.
 std::vector<Kernel> expert_bias_gradient_kernels(const Call& local, const Call&) {
   const DType own = local.inputs[0].dtype;
-  return by_expert(local, {{.kind = PassKind::kCast, .dtype = own}},
-                   {{.kind = PassKind::kCast, .dtype = own},
-                    {.kind = PassKind::kUnary, .dtype = DType::kFp32},
-                    {.kind = PassKind::kReduce, .dtype = DType::kFp32},
-                    {.kind = PassKind::kCast, .rows = 1, .dtype = own},
-                    {.kind = PassKind::kCast, .rows = 1, .dtype = own},
-                    {.kind = PassKind::kUnary, .dtype = DType::kFp32},
-                    {.kind = PassKind::kReduce, .dtype = DType::kFp32}},
+  const Pass product{.kind = PassKind::kUnary, .dtype = DType::kFp32};
+  const Pass sum{.kind = PassKind::kReduce, .dtype = DType::kFp32};
+  const Pass of_bias{.kind = PassKind::kCast, .rows = 1, .dtype = own};
+  std::vector<Pass> each{{.kind = PassKind::kCast, .dtype = own}};
+  if (local.settings.flag("trained")) each.insert(each.end(), {product, sum, of_bias, of_bias});
+  each.insert(each.end(), {product, sum});
+  return by_expert(local, {{.kind = PassKind::kCast, .dtype = own}}, each,
                    {{.kind = PassKind::kUnary, .dtype = own}});
 }
 
 void expert_bias_backward(Gradients& gradients) {
-  const auto parts = gradients.add(
-      "expert_bias_gradient", "", {gradients.of_output(0), gradients.input(1), gradients.input(2)});
+  const auto parts = gradients.add("expert_bias_gradient", "",
+                                   {gradients.of_output(0), gradients.input(1), gradients.input(2)},
+                                   {{"trained", gradients.wants(1)}});
   for (std::size_t i = 0; i < parts.size(); ++i) gradients.give(i, parts[i]);
 }
 
@@ -130,6 +129,7 @@ OperatorDefinition expert_bias_gradient() {
           .outputs = "dslots, dbias, dweights",
           .least_inputs = 3,
           .most_inputs = 3,
+          .settings = {{.name = "trained", .fallback = true, .doc = "The bias wants a gradient."}},
           .infer = infer_expert_bias_gradient,
           .kernels = expert_bias_gradient_kernels};
 }

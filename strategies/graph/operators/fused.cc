@@ -1,7 +1,4 @@
 // What frameworks fuse into one pass, or leave to several (implementation.h).
-#include <algorithm>
-#include <iterator>
-
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 
@@ -91,28 +88,12 @@ std::vector<Kernel> eager_or_fused(PassKind kind, const TensorType& tensor, cons
   return implemented(pass_over(kind, tensor), call.settings.flag("eager") ? "eager" : "fused");
 }
 
-// Both halves of what a SwiGLU reads, one after the other, and put side by side again; the backward
-// pass alike. Not modelled: that PyTorch keeps what is clamped beside the result, one more tensor
-// as large as what the SwiGLU reads.
-void add_clamps(std::vector<Kernel>& kernels, const TensorType& half, PassKind kind) {
-  const Kernel one = pass_over(kind, half);
-  Pass both = std::get<Pass>(pass_over(PassKind::kUnary, half));
-  both.columns *= kGateAndUp;
-  kernels.insert(kernels.end(), {one, one, both});
-}
-
 std::vector<Kernel> swiglu_kernels(const Call& local, const Call&) {
-  std::vector<Kernel> kernels;
-  if (local.settings.flag("clamped")) add_clamps(kernels, local.outputs[0], PassKind::kUnary);
-  std::ranges::copy(eager_or_fused(PassKind::kSwigluForward, local.outputs[0], local),
-                    std::back_inserter(kernels));
-  return kernels;
+  return eager_or_fused(PassKind::kSwigluForward, local.outputs[0], local);
 }
 
 std::vector<Kernel> swiglu_gradient_kernels(const Call& local, const Call&) {
-  auto kernels = eager_or_fused(PassKind::kSwigluBackward, local.inputs[0], local);
-  if (local.settings.flag("clamped")) add_clamps(kernels, local.inputs[0], PassKind::kBinary);
-  return kernels;
+  return eager_or_fused(PassKind::kSwigluBackward, local.inputs[0], local);
 }
 
 void swiglu_backward(Gradients& gradients) {
@@ -276,12 +257,6 @@ static SettingDefinition weighted_setting() {
           .doc = "In place of `up`, a factor for each row of the result."};
 }
 
-SettingDefinition clamped_setting() {
-  return {.name = "clamped",
-          .fallback = false,
-          .doc = "Kernels of their own clamp what is read before (nothing more is kept)."};
-}
-
 OperatorDefinition swiglu() {
   return {.name = "swiglu",
           .doc =
@@ -290,7 +265,7 @@ OperatorDefinition swiglu() {
           .inputs = "gate[, up]",
           .outputs = "y",
           .most_inputs = 2,
-          .settings = {eager_setting(), clamped_setting(), weighted_setting()},
+          .settings = {eager_setting(), weighted_setting()},
           .infer = infer_swiglu,
           .kernels = swiglu_kernels,
           .gradient = swiglu_backward};
@@ -303,7 +278,7 @@ OperatorDefinition swiglu_gradient() {
           .outputs = "dgate[, dup]",
           .least_inputs = 2,
           .most_inputs = 3,
-          .settings = {eager_setting(), clamped_setting(), weighted_setting()},
+          .settings = {eager_setting(), weighted_setting()},
           .infer = infer_swiglu_gradient,
           .kernels = swiglu_gradient_kernels};
 }

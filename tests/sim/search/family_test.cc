@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
              "{expert_parallel: 4, data_parallel: 4, global_batch: 16, framework: megatron-lm}"},
         Case{"OfLittleMemory",
              "{extends: two-dgx-a100, node: {extends: dgx-a100-80gb, device: {extends: "
-             "A100-SXM-80GB, memory: 3 GiB}}}",
+             "A100-SXM-80GB, memory: 1.2 GiB}}}",
              kSmall,
              "{tensor_parallel: 2, sequence_parallel: true, data_parallel: 4, micro_batch: 4, "
              "global_batch: 32, zero_stage: 3, framework: megatron-lm}"},

@@ -134,22 +134,44 @@ TEST(Experts, EagerBiasesAreKernelsOfEachExpert) {
   EXPECT_EQ(kernels_of(program, "expert_layer.forward", "experts_down_bias"), 2 * experts + 2);
   EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.experts_down_bias"), 7 * experts + 2);
   EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.experts_down.bias"), 0);
+  // Biases that nobody trains have no gradients.
+  biased.adapters = Adapters{.rank = 4};
+  EXPECT_EQ(kernels_of(lowered(of, biased), "expert_layer.backward", "d.experts_down_bias"),
+            3 * experts + 2);
+  biased.adapters.reset();
   // Where tensor ranks share experts, what they give are summands: the product keeps the bias.
   Strategy shared = strategy(2, 2, 2, 2);
   shared.framework = of.framework;
   EXPECT_EQ(kernels_of(lowered(shared, biased), "expert_layer.forward", "experts_down_bias"), 0);
 }
 
-// fused_bias_geglu.py: two clamps, put side by side, before the activation and behind its gradient.
+// fused_bias_geglu.py: two clamps, put side by side, before the activation; back alike. They keep
+// what they read, beside what they give: two tensors as wide as what the products give.
 TEST(Experts, ClampsAreKernelsOfTheirOwn) {
-  Model clamped = model();
-  clamped.clamped_activation = true;
-  Strategy of = strategy(1, 4, 4);
-  EXPECT_EQ(kernels_of(lowered(of, clamped), "expert_layer.forward", "experts_activation"), 1);
-  of.framework.value.pointwise.clamp = OtherKernels::kEager;
-  const Program program = lowered(of, clamped);
-  EXPECT_EQ(kernels_of(program, "expert_layer.forward", "experts_activation"), 4);
-  EXPECT_EQ(kernels_of(program, "expert_layer.backward", "d.experts_activation"), 4);
+  const auto of = [](OtherKernels clamp) {
+    Model clamped = model();
+    clamped.clamped_activation = true;
+    Strategy one = strategy(1, 4, 4);
+    one.framework.value.pointwise.clamp = clamp;
+    return lowered(one, clamped);
+  };
+  const Program fused = of(OtherKernels::kFused);
+  const Program eager = of(OtherKernels::kEager);
+  EXPECT_EQ(kernels_of(fused, "expert_layer.forward", "experts_activation_clamp"), 0);
+  EXPECT_EQ(kernels_of(eager, "expert_layer.forward", "experts_activation_clamp"), 3);
+  EXPECT_EQ(kernels_of(eager, "expert_layer.backward", "d.experts_activation_clamp"), 3);
+  const auto kept = [](const Program& program) {
+    Bytes bytes;
+    for (const program::Block& block : program.blocks)
+      for (const program::Task& task : block.tasks)
+        if (const auto* made = std::get_if<program::Allocate>(&task.body))
+          if (block.name == "expert_layer.forward" &&
+              made->kind == program::MemoryKind::kActivations)
+            bytes += made->bytes;
+    return bytes;
+  };
+  const double rows = static_cast<double>(kBatch * kSequence * kChosen);
+  EXPECT_EQ(kept(eager) - kept(fused), rows * 2 * kWidth * 2_B);
 }
 
 // The router's graph ends with the choice: what brings tokens to experts is launched by the host.

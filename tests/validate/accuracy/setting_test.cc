@@ -557,6 +557,10 @@ TEST(Names, Frameworks) {
             "megatron-lm-2022");
   EXPECT_EQ(framework_named("Megatron-LM fork", "Zero Bubble").vocabulary, 32000);
   EXPECT_EQ(framework_named("Megatron-Core", "Megatron-MoE-ModelZoo").entry, "megatron-core-moe");
+  EXPECT_EQ(framework_named("Megatron-Core", "MoE Parallel Folding (arXiv 2504.14960)").entry,
+            "megatron-core-0.10");
+  EXPECT_EQ(framework_named("Megatron-LM f1f03922", "MegaScale-MoE (EuroSys)").entry,
+            "megatron-core-0.10");
   EXPECT_EQ(framework_named("NeMo 24.07 / Megatron-Core", "").entry, "nemo");
   EXPECT_EQ(framework_named("NGC Pytorch 25.04, NVIDIA Nemo 25.04", "").entry, "nemo");
   EXPECT_EQ(
