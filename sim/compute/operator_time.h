@@ -61,7 +61,8 @@ OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty =
 
 /// The time of `kernel` alone on one device of type `device`, by the model alone.
 ///
-/// Products: the best of the device's tile shapes and splits of k, as a tuned library would choose,
+/// Products: the best of the device's tile shapes and splits of k, as a tuned library would choose
+/// (k is whole where scales change along it),
 ///
 ///     compute = waves * (overhead + max(tile flops / rate, tile operands / operand rate))
 ///     waves   = ceil(batch * ceil(m / tile m) * ceil(n / tile n) * split / multiprocessors)

@@ -116,10 +116,14 @@ OperatorTime gemm_time(const Gemm& gemm, const DeviceType& device, Duty duty) {
 
   if (gemm.apart) return time_apart(gemm, device, duty);
   const Setting setting = setting_of(gemm, device, duty);
+  // Kernels that apply scales to partial sums do not split k: of TensorRT-LLM's (Hopper: CUTLASS,
+  // Blackwell: DeepGEMM) the times of few tiles grow in proportion to k (aiconfigurator,
+  // fp8_block).
+  const bool splits = gemm.scales == Scales::kTensor;
   std::optional<OperatorTime> best;
   for (const GemmTile& tile : efficiency.tiles) {
     for (const std::int64_t split : efficiency.splits) {
-      if (split > 1 && gemm.k < split * efficiency.smallest_part) break;
+      if (split > 1 && (!splits || gemm.k < split * efficiency.smallest_part)) break;
       const OperatorTime time = with(gemm, tile, split, efficiency, setting);
       if (!best || time.total() < best->total()) best = time;
     }

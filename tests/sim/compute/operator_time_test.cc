@@ -134,6 +134,9 @@ TEST(GemmTime, SplitsKWhereMultiprocessorsIdle) {
   EXPECT_EQ(burst(Gemm{.m = 1000, .n = 100, .k = 10000}, device).split, 1);
   // Parts of 50 would be smaller than the smallest that is worth it.
   EXPECT_EQ(burst(Gemm{.m = 100, .n = 100, .k = 199}, device).split, 1);
+  // Where scales change along k no kernel splits it.
+  EXPECT_EQ(burst(Gemm{.m = 100, .n = 100, .k = 10000, .scales = Scales::kBlocks}, device).split,
+            1);
 }
 
 // 400 x 100: four tiles of 100 x 100 (3 us) or one of 400 x 100 (9 us). 4000 x 100: 40 tiles in 4
