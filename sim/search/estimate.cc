@@ -178,7 +178,7 @@ class Estimator::Tables {
                           .bound = {},
                           .peak = room.resident,
                           .memory = room.memory,
-                          .least = room.resident})) {
+                          .least = part_of(room.resident, room.memory)})) {
       visitor.count_large(family.size());
       return {};
     }

@@ -45,7 +45,8 @@
 ///
 /// **Memory** of a stage: parameters, gradients and optimizer state as the strategy shards them,
 /// and the largest sum of what the plan has live at once (peaks.h). Each stage is held to the
-/// memory of the devices that it runs on.
+/// memory of the devices that it runs on. Beside the peak the least is known: what there is of the
+/// sum however late hosts are.
 ///
 /// Groups of one stage that do the same share links as if they began at once (CostModel::
 /// sharing_time). No estimate is below its bound. Not modelled (fluid does): contention between
@@ -74,9 +75,9 @@ struct Estimate {
   Bytes peak;              ///< Of the stage with the least room.
   Bytes memory;            ///< What the smallest device of that stage has for tensors.
   std::int64_t stage = 0;  ///< That stage.
-  /// What the simulation needs at least, by this estimate: where hosts may be late, less than the
-  /// peak may be there at once.
-  Bytes least = {};
+  /// The part of its memory that a device needs at least, by this estimate, where that is the most:
+  /// where hosts may be late, less than the peak may be there at once.
+  double least = 0;
 };
 
 /// What a pipeline stage needs of the smallest of its devices.

@@ -60,9 +60,10 @@ struct Shards {
   bool operator==(const Shards&) const = default;
 };
 
-/// How sure a prediction is: of public measurements with the framework, the ratio of measured to
-/// predicted time lies between these in 8 cases of 10 (10th and 90th percentile). Taken from the
-/// rows of `foreshard accuracy --format json`; predictions themselves are not scaled by it.
+/// How sure a prediction is: of public measurements, those with the framework weighing most, the
+/// ratio of measured to predicted time lies between these in 8 cases of 10 (10th and 90th
+/// percentile). Taken from the rows of `foreshard accuracy --format json` by tools/residuals;
+/// predictions themselves are not scaled by it.
 struct Residual {
   double low = 1;
   double high = 1;

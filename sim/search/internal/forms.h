@@ -115,7 +115,8 @@ struct FilledForms {
       const std::array both{of_forms.front().*bytes, of_forms.back().*bytes};
       return of(count, std::span(both).first(of_forms.size()));
     };
-    return {.most = each(&LiveBytes::most), .least = each(&LiveBytes::least)};
+    const Bytes most = each(&LiveBytes::most);
+    return {.most = most, .least = std::min(each(&LiveBytes::least), most)};
   }
 };
 

@@ -31,12 +31,12 @@ void Keeper::count_slower(std::int64_t members, Seconds) {
 }
 
 bool Keeper::may_fit(const Estimate& estimate) const {
-  return all_fit_ || (1 - kMemoryError) * estimate.least <= estimate.memory;
+  return all_fit_ || (1 - kMemoryError) * estimate.least <= 1;
 }
 
 bool Keeper::fits(const Member& member, const Estimate& estimate) const {
   if (all_fit_ || estimate.peak <= estimate.memory) return true;
-  return least_memory(estimate, family_->strategy_of(member), model_) <= estimate.memory;
+  return least_need(estimate, family_->strategy_of(member), model_) <= 1;
 }
 
 void Keeper::add_large(const Member& member, const Estimate& estimate) {

@@ -22,6 +22,11 @@
 
 namespace foreshard::search {
 
+/// The part of `memory` that is needed; of none, all that is needed is too much.
+inline double part_of(Bytes needed, Bytes memory) {
+  return memory > Bytes{} ? needed / memory : std::numeric_limits<double>::infinity();
+}
+
 /// The memory of the stage with the least room.
 /// \param live_of  what is live at once on a stage of that class.
 template <class LiveOf>
@@ -29,21 +34,19 @@ Estimate memory_of(const std::vector<Layout::Stage*>& stages, const FilledForms&
                    LiveOf live_of) {
   Estimate estimate;
   Bytes room = Bytes::from_base(std::numeric_limits<double>::infinity());
-  Bytes most_room = room;  // beside the least
   for (std::size_t c = 0; c < stages.size(); ++c) {
     const Layout::Stage& stage = *stages[c];
     const LiveBytes live = live_of(c);
     const auto needed = [&](Bytes bytes) {
       return std::max(bytes, stage.at_step()) + stage.resident();
     };
-    most_room = std::min(most_room, stage.memory() - needed(live.least));
+    estimate.least = std::max(estimate.least, part_of(needed(live.least), stage.memory()));
     if (stage.memory() - needed(live.most) >= room) continue;
     estimate.peak = needed(live.most);
     estimate.memory = stage.memory();
     estimate.stage = forms.classes()[c].first;
     room = estimate.memory - estimate.peak;
   }
-  estimate.least = estimate.memory - most_room;
   return estimate;
 }
 
@@ -60,9 +63,10 @@ class Members {
   };
   explicit Members(const Shared& shared);
 
-  /// The memory of one of them, however late hosts are.
+  /// The memory of one of them; Estimate::least is right however late hosts are.
   Estimate memory(std::size_t way) const;
-  /// ... with what its times say of hosts; behind bound() of the same one.
+  /// The same; Estimate::least also counts what no host is late for. To be called after bound() of
+  /// the same one.
   Estimate memory_as_launched(std::size_t way) const;
   /// Less than the memory of each strategy that computes again no layers but these, if its blocks
   /// need no less than those.
@@ -83,7 +87,8 @@ class Members {
  private:
   // On the devices of a pass.
   Seconds launching(const Symbol& symbol) const;
-  // A load: of blocks that are not computed again what is live, of the others how many units.
+  // A load: the bytes of blocks that are not computed again, and how many units there are of the
+  // others.
   struct AgainLoad {
     LiveBytes fixed{};
     bool rests = false;  // rests_on_others()

@@ -401,10 +401,11 @@ LiveBytes live_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes
 }
 
 bool rests_on_others(const Load& load) {
-  const auto any = [](const BlockCounts& counts) {
+  const auto units_in = [](const BlockCounts& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0);
   };
-  return load.trails || any(load.whole) > 1 || std::ranges::any_of(load.gradient, any);
+  // If units are gathered, the pass's own is among them.
+  return load.trails || units_in(load.whole) > 1 || std::ranges::any_of(load.gradient, units_in);
 }
 
 }  // namespace foreshard::search

@@ -8,7 +8,7 @@
 
 namespace foreshard::search {
 
-Bytes least_memory(const Estimate& estimate, const Strategy& strategy, const Model& model) {
+double least_need(const Estimate& estimate, const Strategy& strategy, const Model& model) {
   constexpr double kRounding = 1e-9;
   const bool is_exact = model.experts == 0 && model.multi_token_prediction == 0 &&
                         strategy.context_parallel == 1 && !strategy.offloads() &&
@@ -150,7 +150,7 @@ void Ranking::add_one(const Strategy& strategy) {
     return;
   }
   const auto is_large = [&](const Estimate& estimate) {
-    return !all_fit_ && least_memory(estimate, strategy, model_) > estimate.memory;
+    return !all_fit_ && least_need(estimate, strategy, model_) > 1;
   };
   if (is_large(*memory) && !is_nearer(*memory, counts_.nearest)) {
     ++counts_.too_large;

@@ -18,14 +18,15 @@
 
 namespace foreshard::search {
 
-/// By how much at most, as a part of it, Estimate::least exceeds what a simulation needs.
+/// By how much at most, as a part of it, Estimate::least exceeds what a simulation needs; as a part
+/// of Estimate::peak also what a simulation needs beyond that.
 inline constexpr double kMemoryError = 0.025;
-/// What a simulation of the strategy needs at least: what is farther from fitting does not fit.
-/// tests/sim/search/search_test.cc holds it to that. Estimate::least itself where dense models of
-/// whole sequences predict one token, shards have the precision of training, nothing is offloaded,
-/// and layers are not recomputed whole. Not counted: copies to the host that are over before
-/// Estimate::peak takes them to be (offloaded activations).
-Bytes least_memory(const Estimate& estimate, const Strategy& strategy, const Model& model);
+/// The part of a device's memory that a simulation of the strategy needs at least: above 1, the
+/// strategy does not fit. tests/sim/search/search_test.cc holds it to that. Estimate::least itself
+/// where dense models of whole sequences predict one token, shards have the precision of training,
+/// nothing is offloaded, and layers are not recomputed whole. Not counted: copies to the host that
+/// are over before Estimate::peak takes them to be (offloaded activations).
+double least_need(const Estimate& estimate, const Strategy& strategy, const Model& model);
 
 /// Ranks a part of a place's strategies: keeps those that may fit, counts the others. What is kept
 /// as the nearest to fitting could run but for its memory. One object for each thread.

@@ -31,7 +31,18 @@ Rule same_shape(const Shape& shape, std::size_t inputs, std::size_t outputs, Lin
   return make.take(linearity, true);
 }
 
+Status check_halves(const Call& call) {
+  if (!call.settings.flag("halves")) return {};
+  const std::string& operation = call.settings.text("operation");
+  if (operation != "clip") return wrong("halves are of clip, not of " + operation);
+  const Shape& shape = call.inputs[0].shape;
+  if (shape.empty() || shape.back() % 2 != 0)
+    return wrong("halves need an even number of columns, not " + text_of(shape));
+  return {};
+}
+
 Result<Inferred> infer_unary(const Call& call) {
+  FORESHARD_TRY(check_halves(call));
   const std::string& operation = call.settings.text("operation");
   const bool linear = operation == "neg" || operation == "scale" || operation == "identity";
   return Inferred{
@@ -39,11 +50,12 @@ Result<Inferred> infer_unary(const Call& call) {
       same_shape(call.inputs[0].shape, 1, 1, linear ? Linearity::kJoint : Linearity::kNone)};
 }
 
-// Each half of the columns by itself; both put side by side again.
+// Each half of the columns by itself; both put side by side again. Not modelled: the memory of the
+// halves until then.
 std::vector<Kernel> by_halves(PassKind kind, const TensorType& tensor) {
   const Pass whole = std::get<Pass>(pass_over(PassKind::kUnary, tensor));
   Pass half = std::get<Pass>(pass_over(kind, tensor));
-  half.columns = whole.columns / 2;
+  half.columns = (whole.columns + 1) / 2;  // a rank may have one
   return {half, half, whole};
 }
 
@@ -74,6 +86,7 @@ void unary_backward(Gradients& gradients) {
 }
 
 Result<Inferred> infer_unary_gradient(const Call& call) {
+  FORESHARD_TRY(check_halves(call));
   if (call.inputs[0].shape != call.inputs[1].shape)
     return wrong("gradient " + text_of(call.inputs[0].shape) + " and input " +
                  text_of(call.inputs[1].shape) + " differ in shape");
@@ -279,7 +292,8 @@ std::vector<SettingDefinition> unary_settings() {
               "clip."},
       {.name = "halves",
        .fallback = false,
-       .doc = "Kernels of each half of the columns, which another puts side by side again."}};
+       .doc = "Of clip: each half of a rank's columns has a kernel of its own, and one more puts "
+              "both side by side."}};
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 // expert by expert, in fp32.
 // Source: Megatron-LM core_v0.14.0, megatron/core/transformer/moe/experts.py, TEGroupedMLP
 // (_apply_bias): split, for each expert the product and the sum, put together, rounded.
-// Not modelled: that the sum reads its rows in 16 bits; the arithmetic of adding a bias's gradient.
+// Not modelled: that the sum reads its rows in 16 bits; the arithmetic of adding a bias's gradient;
+// that weights of a frozen router have no gradient.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -123,15 +124,16 @@ OperatorDefinition expert_bias() {
 }
 
 OperatorDefinition expert_bias_gradient() {
-  return {.name = "expert_bias_gradient",
-          .doc = "The gradients of `expert_bias`.",
-          .inputs = "dy, bias, weights",
-          .outputs = "dslots, dbias, dweights",
-          .least_inputs = 3,
-          .most_inputs = 3,
-          .settings = {{.name = "trained", .fallback = true, .doc = "The bias wants a gradient."}},
-          .infer = infer_expert_bias_gradient,
-          .kernels = expert_bias_gradient_kernels};
+  return {
+      .name = "expert_bias_gradient",
+      .doc = "The gradients of `expert_bias`.",
+      .inputs = "dy, bias, weights",
+      .outputs = "dslots, dbias, dweights",
+      .least_inputs = 3,
+      .most_inputs = 3,
+      .settings = {{.name = "trained", .fallback = true, .doc = "Whether the bias is trained."}},
+      .infer = infer_expert_bias_gradient,
+      .kernels = expert_bias_gradient_kernels};
 }
 
 }  // namespace foreshard::operators

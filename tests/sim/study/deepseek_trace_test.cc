@@ -108,7 +108,7 @@ TEST(DeepSeekV3, ComputesALayerAsInItsTrace) {
   EXPECT_NEAR(own.at("attention") / trace.at("attention"), 1, 0.05);
   EXPECT_NEAR(own.at("norm") / trace.at("norm"), 1, 0.05);
   // Transposes that Transformer Engine does not make, and activations that quantize on the way.
-  EXPECT_NEAR(own.at("cast") / trace.at("cast"), 0.75, 0.1);
+  EXPECT_NEAR(own.at("cast") / trace.at("cast"), 0.85, 0.1);
   EXPECT_NEAR(own.at("activation") / trace.at("activation"), 1.25, 0.1);
   EXPECT_NEAR(own.at("other") / trace.at("other"), 1, 0.2);
   EXPECT_NEAR(all_own / all_traced, 1, 0.05);

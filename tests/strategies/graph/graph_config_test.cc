@@ -120,6 +120,14 @@ TEST(GraphConfig, PointsAtEachFault) {
               AllOf(HasSubstr("g.yaml:7:"), HasSubstr("'axis' must be integer, found 'first'")));
   EXPECT_THAT(with("{op: softmax, name: y, inputs: [x], settings: {axes: 1}}"),
               HasSubstr("unknown setting 'axes'; did you mean 'axis'?"));
+  EXPECT_THAT(with("{op: unary, name: y, inputs: [x], settings: {operation: gelu, halves: true}}"),
+              HasSubstr("halves are of clip, not of gelu"));
+  EXPECT_THAT(
+      fault("name: g\ntensors:\n"
+            "  - {name: x, role: input, dtype: fp32, shape: [8, 7]}\noperators:\n"
+            "  - {op: unary, name: y, inputs: [x], settings: {operation: clip, halves: true}}\n"
+            "outputs: [y]\n"),
+      HasSubstr("halves need an even number of columns"));
   EXPECT_THAT(with("{op: softmax, name: x, inputs: [x]}"), HasSubstr("tensor 'x' is made twice"));
   EXPECT_THAT(with("{op: softmax, name: y, inputs: [x]}\n  - {op: softmax, name: y, inputs: [x], "
                    "outputs: [z]}"),
