@@ -195,7 +195,11 @@ TEST_F(TwoNodes, GiveTheBytesOfOneProcess) {
     const net::Descriptor socket = with_a_task();
     lost = true;
   });
-  std::jthread helping([&] { ended[0] = help(study_, rank(2), "v", 2); });
+  // After that: it would take all tasks of the first round from a rank that comes late.
+  std::jthread helping([&] {
+    while (!lost) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ended[0] = help(study_, rank(2), "v", 2);
+  });
   std::jthread other([&] { ended[1] = help(study_, rank(3), "other", 2); });
   // Rank 0 itself does no more than one until the task is lost.
   const auto own = std::this_thread::get_id();
