@@ -63,7 +63,7 @@ class Members {
   };
   explicit Members(const Shared& shared);
 
-  /// The memory of one of them; Estimate::least is right however late hosts are.
+  /// The memory of one of them; Estimate::least holds however late hosts are.
   Estimate memory(std::size_t way) const;
   /// The same; Estimate::least also counts what no host is late for. To be called after bound() of
   /// the same one.

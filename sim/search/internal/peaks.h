@@ -149,8 +149,8 @@ inline Bytes bytes_trailing(const PassOf& pass, const BlockBytes& bytes) {
 /// What is live while a pass runs, of one load or the largest of several.
 struct LiveBytes {
   Bytes most;  ///< All that the load says.
-  /// ... however late the host is: no last tasks of the pass before it, and nothing that is
-  /// gathered or reduced for other passes.
+  /// What of that is there however late the host is: all but the last tasks of the pass before it
+  /// and what is gathered or reduced for other passes.
   Bytes least;
 
   void include(const LiveBytes& other) {
