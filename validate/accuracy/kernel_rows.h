@@ -17,10 +17,19 @@
 
 namespace foreshard::accuracy {
 
+/// Blocks of threads of a kernel whose blocks are so short that each mostly waits for memory.
+struct Blocks {
+  std::int64_t count = 0;
+  std::int64_t threads = 0;  ///< Of each.
+};
+/// How long they wait: a multiprocessor holds 2,048 threads, and takes a block for each that ends.
+Seconds latency_of(const Blocks& blocks, const DeviceType& device);
+
 struct KernelRow {
   std::string id{}, source{}, gpu{};
   std::string operation{};  ///< "gemm", "attention_bwd", a pass's name: what summaries group by.
   std::vector<Kernel> kernels{};  ///< Run one after the other.
+  Blocks blocks{};                ///< Of one of the kernels: their latency comes on top.
   Duty duty = Duty::kBurst;
   Seconds measured{};
   std::vector<std::string> assumed{};  ///< What the row does not state.

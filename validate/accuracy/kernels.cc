@@ -28,7 +28,7 @@ Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool 
   result.kernel = fmt::format("{} on {}", row.operation, device->name);
   result.assumed = row.assumed;
   if (guessed) result.assumed.emplace_back("gpu_memory");
-  Seconds predicted;
+  Seconds predicted = latency_of(row.blocks, *device);
   for (const Kernel& kernel : row.kernels) predicted += time_of(kernel, *device, row.duty).total();
   result.predicted = predicted.in_base();
   const Kernel& first = row.kernels.front();
