@@ -68,6 +68,10 @@ struct GemmEfficiency {
   std::map<std::string, double> sustained_of;  ///< By dtype name, where it differs.
   /// Share of the memory bandwidth that a memory-bound product reaches.
   double streaming = 0;
+  /// How well arithmetic and memory hide each other: a product takes the norm of their times of
+  /// this exponent. 1: one after the other; nothing: the longer one, however long the other.
+  std::optional<double> overlap{};
+  std::optional<double> scaled_overlap{};  ///< Where scales change along k; nothing: `overlap`.
   /// Rate at which one multiprocessor is fed with operands from the L2 cache.
   BytesPerSecond operand_rate;
   /// Rate at which one multiprocessor reads and writes the fp32 numbers that a product adds to, as

@@ -134,6 +134,13 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
                     yaml::positive(), yaml::at_most(1))
           .required("streaming", &G::streaming, "Share of the memory bandwidth reached.",
                     yaml::positive(), yaml::at_most(1))
+          .optional("overlap", &G::overlap,
+                    "Exponent of the norm that joins the times of arithmetic and of memory: 1 adds "
+                    "them up. Default: the longer one.",
+                    yaml::at_least(1))
+          .optional("scaled_overlap", &G::scaled_overlap,
+                    "The same of products whose scales change along k. Default: overlap.",
+                    yaml::at_least(1))
           .required("operand_rate", &G::operand_rate, "Rate from L2 into one multiprocessor.",
                     yaml::positive())
           .optional("adding_rate", &G::adding_rate,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <variant>
 
 #include "base/yaml/loader.h"
 
@@ -13,6 +14,24 @@
 
 namespace foreshard::accuracy {
 namespace {
+
+// Alone and burst after burst, unless it lasts: what a power limit leaves shows within 0.1 s
+// (flashinfer-ai/flashinfer pull request 2899: attention on B200).
+Seconds predicted(const KernelRow& row, const DeviceType& device) {
+  constexpr Seconds kUntilLimited = 100_ms;
+  const auto with = [&](Duty duty) {
+    Seconds sum = latency_of(row.blocks, device);
+    for (const Kernel& kernel : row.kernels) {
+      OperatorTime time = time_of(kernel, device, duty);
+      if (row.pass_share && std::holds_alternative<Pass>(kernel))
+        time.memory = bytes_of(kernel) / (*device.memory_bandwidth * *row.pass_share);
+      sum += time.total();
+    }
+    return sum;
+  };
+  const Seconds time = with(row.duty);
+  return time < kUntilLimited ? time : with(Duty::kSustained);
+}
 
 Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool guessed,
                    const study::ParameterErrors& errors) {
@@ -28,9 +47,7 @@ Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool 
   result.kernel = fmt::format("{} on {}", row.operation, device->name);
   result.assumed = row.assumed;
   if (guessed) result.assumed.emplace_back("gpu_memory");
-  Seconds predicted = latency_of(row.blocks, *device);
-  for (const Kernel& kernel : row.kernels) predicted += time_of(kernel, *device, row.duty).total();
-  result.predicted = predicted.in_base();
+  result.predicted = predicted(row, *device).in_base();
   const Kernel& first = row.kernels.front();
   set_range(result, errors.of(group_of(first)).at(evidence_of(first, *device)));
   return result;

@@ -159,12 +159,19 @@ Kernels over_wide(const Shape& s) {
   return {Pass{
       .kind = kind, .rows = s.tokens(), .columns = s.part(4 * s("dim")), .dtype = DType::kFp16}};
 }
-template <PassKind kind>
-Kernels over_scores(const Shape& s) {
+Kernels over_scores(PassKind kind, const Shape& s) {
   return {Pass{.kind = kind,
                .rows = s("b") * s.part(s("h")) * s("l"),
                .columns = s("l"),
                .dtype = DType::kFp16}};
+}
+template <Direction direction>
+Kernels softmax(const Shape& s) {
+  return over_scores(softmax_alone(direction, s("l")), s);
+}
+template <PassKind kind>
+Kernels masked_softmax(const Shape& s) {
+  return over_scores(kind, s);
 }
 // FlashAttention-2 without a mask: Kernel_sampling/target_functions.py calls
 // flash_attn_func(Q, K, V).
@@ -206,10 +213,10 @@ const std::vector<TrainingOperator>& training_operators() {
        .backward_name = "attention_bwd",
        .forward = fused<Direction::kForward>,
        .backward = fused<Direction::kBackward>},
-      {"softmax", "softmax_fwd", "softmax_bwd", over_scores<kSoftmaxForward>,
-       over_scores<kSoftmaxBackward>},
-      {"ScaledUpperTriangMaskedSoftmax", "softmax_fwd", "softmax_bwd", over_scores<kSoftmaxForward>,
-       over_scores<kSoftmaxBackward>},
+      {"softmax", "softmax_fwd", "softmax_bwd", softmax<Direction::kForward>,
+       softmax<Direction::kBackward>},
+      {"ScaledUpperTriangMaskedSoftmax", "softmax_fwd", "softmax_bwd",
+       masked_softmax<kSoftmaxForward>, masked_softmax<kSoftmaxBackward>},
       {"gelu", "gelu_fwd", "gelu_bwd", over_wide<kGeluForward>, over_wide<kGeluBackward>},
       {"layernorm", "layer_norm_fwd", "layer_norm_bwd", over_hidden<kLayerNormForward>,
        over_hidden<kLayerNormBackward>},

@@ -1,6 +1,7 @@
 #include "sim/compute/internal/gemm_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,6 +34,11 @@ double clocks_of(const std::string& dtype, const DeviceType& device, Duty duty) 
   return sustained_on(device, share_of(dtype, e.sustained_of, e.sustained));
 }
 
+double share_scaled(Scales scales, const GemmEfficiency& e) {
+  if (scales == Scales::kBlocks) return e.block_scales;
+  return scales == Scales::kVectors ? e.vector_scales : 1;
+}
+
 // What the inner loop of a large tile reaches on all multiprocessors.
 FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
@@ -41,10 +47,7 @@ FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const double rate = share_of(dtype, e.rate_of, e.rate);
   const double clocks = clocks_of(dtype, device, duty);
   const double rows = has_aligned_rows(gemm) ? 1.0 : e.unaligned;
-  const double scales = gemm.scales == Scales::kBlocks    ? e.block_scales
-                        : gemm.scales == Scales::kVectors ? e.vector_scales
-                                                          : 1.0;
-  return peak_of(device, dtype) * (rate * clocks * rows * scales);
+  return peak_of(device, dtype) * (rate * clocks * rows * share_scaled(gemm.scales, e));
 }
 
 Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
@@ -62,6 +65,13 @@ Seconds adding(const Gemm& g, GemmTile tile, const Setting& s) {
   if (!g.accumulate) return {};
   const Bytes element = 2 * size_of(DType::kFp32) - size_of(DType::kBf16);
   return count(tile.m) * count(tile.n) * element / s.adding_rate;
+}
+
+// The longer one grows by what it does not hide of the other.
+void overlap(OperatorTime& time, double exponent) {
+  Seconds& longer = time.compute < time.memory ? time.memory : time.compute;
+  const Seconds shorter = std::min(time.compute, time.memory);
+  longer = longer * std::pow(1 + std::pow(shorter / longer, exponent), 1 / exponent);
 }
 
 OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEfficiency& e,
@@ -91,6 +101,9 @@ OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEf
     time.compute += e.split_overhead;
     time.memory += e.split_traffic * sums / s.bandwidth;
   }
+  const std::optional<double>& exponent =
+      g.scales != Scales::kTensor && e.scaled_overlap ? e.scaled_overlap : e.overlap;
+  if (exponent) overlap(time, *exponent);
   return time;
 }
 

@@ -22,8 +22,12 @@ Result<Inferred> infer_softmax(const Call& call) {
 }
 
 std::vector<Kernel> softmax_kernels(const Call& local, const Call&) {
-  return one_pass(local.inputs.size() == 1 ? PassKind::kSoftmaxForward : PassKind::kSoftmaxBackward,
-                  local.outputs[0]);
+  const bool forward = local.inputs.size() == 1;
+  const TensorType& y = local.outputs[0];
+  if (local.settings.flag("causal") || local.settings.number("scale") != 1)
+    return one_pass(forward ? PassKind::kSoftmaxForward : PassKind::kSoftmaxBackward, y);
+  return one_pass(
+      softmax_alone(forward ? Direction::kForward : Direction::kBackward, y.shape.back()), y);
 }
 
 void softmax_backward(Gradients& gradients) {

@@ -51,6 +51,8 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kSwigluBackward, "swiglu_bwd", 3, 2, 0, 0, 10},
     PassTraffic{PassKind::kSoftmaxForward, "softmax_fwd", 1, 1, 0, 0, 6},
     PassTraffic{PassKind::kSoftmaxBackward, "softmax_bwd", 2, 1, 0, 0, 5},
+    PassTraffic{PassKind::kLongSoftmaxForward, "long_softmax_fwd", 1, 1, 0, 0, 6},
+    PassTraffic{PassKind::kLongSoftmaxBackward, "long_softmax_bwd", 2, 1, 0, 0, 5},
     PassTraffic{PassKind::kDropoutForward, "dropout_fwd", 1, 1, 0, 1, 3},
     PassTraffic{PassKind::kDropoutBackward, "dropout_bwd", 1, 1, 1, 0, 2},
     // Reads the product and the residual; the bias is one row.
@@ -229,6 +231,14 @@ std::optional<AttentionImplementation> find_attention(std::string_view name) {
   const auto it = std::ranges::find(kAttentions, name);
   if (it == kAttentions.end()) return std::nullopt;
   return static_cast<AttentionImplementation>(it - kAttentions.begin());
+}
+
+PassKind softmax_alone(Direction direction, std::int64_t columns) {
+  constexpr std::int64_t kInOneWarp = 1024;
+  const bool forward = direction == Direction::kForward;
+  if (columns > kInOneWarp)
+    return forward ? PassKind::kLongSoftmaxForward : PassKind::kLongSoftmaxBackward;
+  return forward ? PassKind::kSoftmaxForward : PassKind::kSoftmaxBackward;
 }
 
 const PassTraffic& traffic_of(PassKind kind) {

@@ -124,6 +124,8 @@ enum class PassKind : std::uint8_t {
   kSwigluBackward,
   kSoftmaxForward,  ///< Scale, mask and softmax of attention scores, fused.
   kSoftmaxBackward,
+  kLongSoftmaxForward,  ///< Softmax alone, of rows so long that each takes a block of threads.
+  kLongSoftmaxBackward,
   kDropoutForward,
   kDropoutBackward,
   kBiasDropoutAddForward,  ///< Bias, dropout and residual addition, fused.
@@ -194,6 +196,10 @@ struct PassTraffic {
 const PassTraffic& traffic_of(PassKind kind);
 /// \return nullptr if no pass has that name.
 const PassTraffic* find_pass(std::string_view name);
+
+/// The kernel of a softmax that nothing is fused with: a warp holds rows of up to 1,024 elements and
+/// reads them once. Source: PyTorch, aten/src/ATen/native/cuda/SoftMax.cu, host_softmax.
+PassKind softmax_alone(Direction direction, std::int64_t columns);
 
 using Kernel = std::variant<Gemm, Attention, Pass>;
 

@@ -200,6 +200,20 @@ TEST(GemmTime, AddingToGradientsTakesItsLoads) {
   EXPECT_NEAR(us(burst(gemm, device).compute), slow + 3.0, 1e-9);
 }
 
+// Of 3 us of arithmetic and t of traffic the longer one grows to the norm; the other stays.
+TEST(GemmTime, HidesTrafficBehindArithmeticAsFarAsTheyOverlap) {
+  DeviceType device = toy_device();
+  const Gemm gemm{.m = 100, .n = 100, .k = 1000};
+  const OperatorTime hidden = burst(gemm, device);
+  const double arithmetic = us(hidden.compute), traffic = us(hidden.memory);
+  ASSERT_LT(traffic, arithmetic);
+  device.efficiency.value.gemm.overlap = 1;
+  EXPECT_NEAR(us(burst(gemm, device).compute), arithmetic + traffic, 1e-9);
+  device.efficiency.value.gemm.overlap = 2;
+  EXPECT_NEAR(us(burst(gemm, device).compute), std::hypot(arithmetic, traffic), 1e-9);
+  EXPECT_DOUBLE_EQ(us(burst(gemm, device).memory), traffic);
+}
+
 // On the vector units at 0.5 of a tenth of the bf16 rate, whatever the clocks leave: 2 us / 0.05.
 // Where the device does not say what they reach, as an unaligned product.
 TEST(GemmTime, WithoutMatrixUnitsIsThatOfTheVectorUnits) {

@@ -88,7 +88,8 @@ void norm_backward(const Pass& p, Arrays& o, std::size_t rows, std::size_t colum
 }
 
 void softmax_rows(const Pass& p, Arrays& o, std::size_t rows, std::size_t columns) {
-  const bool forward = p.kind == PassKind::kSoftmaxForward;
+  const bool forward =
+      p.kind == PassKind::kSoftmaxForward || p.kind == PassKind::kLongSoftmaxForward;
   for (std::size_t r = 0; r < rows; ++r) {
     const std::size_t base = r * columns;
     double sum = 0;
@@ -201,6 +202,8 @@ void compute(const Pass& given, Arrays& o) {
       return norm_backward(p, o, rows, columns);
     case PassKind::kSoftmaxForward:
     case PassKind::kSoftmaxBackward:
+    case PassKind::kLongSoftmaxForward:
+    case PassKind::kLongSoftmaxBackward:
       return softmax_rows(p, o, rows, columns);
     case PassKind::kCrossEntropyForward:
       return cross_entropy(o, rows, columns);

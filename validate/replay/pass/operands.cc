@@ -78,12 +78,14 @@ std::vector<PassArray> arrays_of(const Pass& given) {
     case PassKind::kGeluForward:
     case PassKind::kUnary:
     case PassKind::kSoftmaxForward:
+    case PassKind::kLongSoftmaxForward:
     case PassKind::kTranspose:
     case PassKind::kTokenPermute:
     case PassKind::kEmbeddingForward:
       return {in(n), out(n)};
     case PassKind::kGeluBackward:
     case PassKind::kSoftmaxBackward:
+    case PassKind::kLongSoftmaxBackward:
     case PassKind::kResidualAdd:
     case PassKind::kBinary:
       return {in(n), in(n), out(n)};

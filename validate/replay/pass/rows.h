@@ -319,9 +319,11 @@ bool with_rows(const Pass& p, std::span<void* const> o, Use use) {
       use(RmsNorm<T>{at(0), at(1), fp32(2), at(3), p.columns});
       return true;
     case PassKind::kSoftmaxForward:
+    case PassKind::kLongSoftmaxForward:
       use(Softmax<T>{at(0), at(1), p.columns});
       return true;
     case PassKind::kSoftmaxBackward:
+    case PassKind::kLongSoftmaxBackward:
       use(SoftmaxBackward<T>{at(0), at(1), at(2), p.columns});
       return true;
     case PassKind::kCrossEntropyForward:
