@@ -2,6 +2,7 @@
 // Both were measured in continuous use.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <functional>
 #include <map>
@@ -249,6 +250,15 @@ const std::vector<TrainingOperator>& training_operators() {
   return operators;
 }
 
+// One number for both directions, within 1 %: forward and backward passes that move different bytes
+// do not take the same time. Which of them it is the table does not tell; where forward times grow
+// with the ranks that share a table, it is the backward one.
+bool is_one_time(Cells& cells) {
+  constexpr double kSame = 0.01;
+  const auto forward = cells.number("fwd_us"), backward = cells.number("bwd_us");
+  return forward && backward && std::abs(*backward / *forward - 1) < kSame;
+}
+
 // The table's own notes call the backward times of this device doubtful, but for products.
 bool doubtful(const std::string& gpu, std::string_view operation) {
   return gpu.starts_with("GH200") && operation != "gemm_bwd";
@@ -306,6 +316,8 @@ std::vector<KernelRow> training_layer_rows(const CsvTable& table, std::string_vi
         if (row.operation == "gemm_bwd") row.duty = Duty::kBurst;
         if (row.obstacle.empty() && !forward && doubtful(row.gpu, row.operation))
           row.obstacle = "the source's backward times of this device are doubtful";
+        if (row.obstacle.empty() && known->backward_obstacle.empty() && is_one_time(cells))
+          row.obstacle = "the source has one time for both directions";
         if (row.obstacle.empty())
           row.kernels = (forward ? known->forward : known->backward)(Shape(cells));
         if (!known->assumed.empty()) row.assumed.emplace_back(known->assumed);
