@@ -155,6 +155,14 @@ template <PassKind kind>
 Kernels over_hidden(const Shape& s) {
   return {Pass{.kind = kind, .rows = s.tokens(), .columns = s("dim"), .dtype = DType::kFp16}};
 }
+// Zeroes for the whole table, and what is added to them.
+Kernels gradient_of_table(const Shape& s) {
+  Kernels kernels = over_hidden<PassKind::kEmbeddingBackward>(s);
+  kernels.insert(kernels.begin(), Pass{.kind = PassKind::kZero,
+                                       .rows = s.part(kVocabulary) * s("dim"),
+                                       .dtype = DType::kFp16});
+  return kernels;
+}
 template <PassKind kind>
 Kernels over_wide(const Shape& s) {
   return {Pass{
@@ -221,8 +229,12 @@ const std::vector<TrainingOperator>& training_operators() {
       {"gelu", "gelu_fwd", "gelu_bwd", over_wide<kGeluForward>, over_wide<kGeluBackward>},
       {"layernorm", "layer_norm_fwd", "layer_norm_bwd", over_hidden<kLayerNormForward>,
        over_hidden<kLayerNormBackward>},
-      {"embedding", "embedding_fwd", "embedding_bwd", over_hidden<kEmbeddingForward>,
-       over_hidden<kEmbeddingBackward>},
+      {.op = "embedding",
+       .forward_name = "embedding_fwd",
+       .backward_name = "embedding_bwd",
+       .forward = over_hidden<kEmbeddingForward>,
+       .backward = gradient_of_table,
+       .assumed = "vocabulary"},
       {.op = "res_add",
        .forward_name = "residual_add",
        .backward_name = "residual_add_bwd",
