@@ -236,9 +236,7 @@ class Backward {
     if (forward_.gradients_apart) graph_[gradient].name = "d." + forward_[of].name;
   }
 
-  // What products and tables make is added to a gradient of another type: vectors are no matter.
-  // Source for tables: NVIDIA/Megatron-LM, megatron/core/distributed/distributed_data_parallel.py,
-  // _make_backward_post_hook: only linear layers add to main_grad themselves.
+  // Only what products make is added to a gradient of another type: vectors are no matter.
   void finish_parameter(TensorId parameter) {
     const auto known = gradient_of_.find(parameter);
     if (known == gradient_of_.end()) return;
@@ -248,14 +246,12 @@ class Backward {
     gradient.gradient_of = parameter;
     gradient.pinned = graph_[parameter].pinned;
     gradient.open = graph_[parameter].open;
-    Operator* made = maker_of(known->second);
-    const bool of_table = made != nullptr && made->type == "scatter_add";
-    if (of_table || (!options_.fused_accumulation && multiplied_.contains(parameter))) {
-      accumulate(known->second);
+    if (!options_.fused_accumulation) {
+      if (multiplied_.contains(parameter)) accumulate(known->second);
       return;
     }
-    if (!options_.fused_accumulation) return;
     gradient.dtype = DType::kFp32;
+    Operator* made = maker_of(known->second);
     if (made != nullptr && is_product(*made)) made->accumulates = true;
   }
 

@@ -143,17 +143,11 @@ std::vector<Kernel> added_to_rows(const TensorType& updates, std::int64_t mine, 
                .dtype = updates.dtype}};
 }
 
-// Zeroes, and what is added to them. Source: PyTorch, aten/src/ATen/native/cuda/Embedding.cu,
-// embedding_dense_backward_cuda.
 std::vector<Kernel> scatter_kernels(const Call& local, const Call& whole) {
-  std::vector<Kernel> kernels = one_pass(PassKind::kZero, local.outputs[0]);
+  if (local.settings.flag("every_row"))
+    return one_pass(PassKind::kEmbeddingBackward, local.inputs[0]);
   const auto axis = static_cast<std::size_t>(local.settings.integer("axis"));
-  const auto adding = local.settings.flag("every_row")
-                          ? one_pass(PassKind::kEmbeddingBackward, local.inputs[0])
-                          : added_to_rows(local.inputs[0], local.outputs[0].shape[axis],
-                                          whole.outputs[0].shape[axis]);
-  kernels.insert(kernels.end(), adding.begin(), adding.end());
-  return kernels;
+  return added_to_rows(local.inputs[0], local.outputs[0].shape[axis], whole.outputs[0].shape[axis]);
 }
 
 // Each rank has the gradients of all tokens for the rows and columns that it holds.
