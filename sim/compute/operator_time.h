@@ -71,7 +71,7 @@ OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty =
 /// where the longer of both, l, takes l (1 + (shorter / l)^p)^(1/p) on devices with an `overlap` p;
 /// products whose scales change along k may have another p.
 /// Source of p: aiconfigurator's products of k = 256, whose arithmetic lasts as long as their
-/// traffic: the longer one alone is 25 % short of what they take on B200 and 11 % on H100.
+/// traffic: the longer one alone is 25 % short of what they take on B200.
 ///
 /// Of products launched apart as many as `side_by_side` are one batch, and batches follow.
 ///

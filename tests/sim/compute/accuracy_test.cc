@@ -209,41 +209,6 @@ TEST(TrainingGemm, OnAPcieCard) {
   grouped.expect_within("A100-PCIe-80GB grouped products", {.06, .15});
 }
 
-struct AttentionCase {
-  const char* device;
-  const char* file;
-  Bar from_100_gflop;
-};
-
-class MicroAttention : public testing::TestWithParam<AttentionCase> {};
-
-TEST_P(MicroAttention, CausalForward) {
-  const AttentionCase& c = GetParam();
-  const Rows rows(c.file);
-  if (rows.absent()) GTEST_SKIP() << "no measurements at " << kData;
-  const DeviceType type = device(c.device);
-  Errors large;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Attention attention{.batch = rows.integer(i, "batch"),
-                              .query_heads = rows.integer(i, "q_heads"),
-                              .kv_heads = rows.integer(i, "kv_heads"),
-                              .query_length = rows.integer(i, "seqlen"),
-                              .key_length = rows.integer(i, "seqlen"),
-                              .head_dim = rows.integer(i, "head_dim")};
-    if (flops_of(attention) < 100_GFLOP) continue;
-    large.add(time_of(attention, type, Duty::kBurst).total(), rows.number(i, "time_us") * 1_us);
-  }
-  large.expect_within(std::string(c.device) + " attention forward >= 100 GFLOP", c.from_100_gflop);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Tables, MicroAttention,
-    testing::Values(
-        AttentionCase{"A100-SXM-80GB", "attn_fwd_causal_aic_a100_sxm_vllm-0.14.0.csv", {.06, .15}},
-        AttentionCase{"H100-SXM", "attn_fwd_causal_aic_h100_sxm_vllm-0.24.0.csv", {.08, .27}},
-        AttentionCase{"B200", "attn_fwd_causal_aic_b200_sxm_vllm-0.24.0.csv", {.08, .24}}),
-    [](const auto& tested) { return std::string(tested.param.device).substr(0, 4); });
-
 // FlashAttention-2's chart: forward and backward together, causal or not, sequences of 512 to
 // 16384.
 TEST(ChartedAttention, ForwardAndBackwardOnAnA100) {

@@ -212,6 +212,10 @@ TEST(GemmTime, HidesTrafficBehindArithmeticAsFarAsTheyOverlap) {
   device.efficiency.value.gemm.overlap = 2;
   EXPECT_NEAR(us(burst(gemm, device).compute), std::hypot(arithmetic, traffic), 1e-9);
   EXPECT_DOUBLE_EQ(us(burst(gemm, device).memory), traffic);
+  device.efficiency.value.gemm.scaled_overlap = 1;
+  EXPECT_NEAR(us(burst(gemm, device).compute), std::hypot(arithmetic, traffic), 1e-9);
+  const Gemm scaled{.m = 100, .n = 100, .k = 1000, .scales = Scales::kBlocks};
+  EXPECT_NEAR(us(burst(scaled, device).compute), arithmetic + traffic, 1e-9);
 }
 
 // On the vector units at 0.5 of a tenth of the bf16 rate, whatever the clocks leave: 2 us / 0.05.

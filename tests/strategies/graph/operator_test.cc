@@ -111,6 +111,19 @@ TEST(Product, CountsQueryHeadsOfGroupedAttention) {
 }
 
 // 8 + 2 x 2 heads of width 4 packed in 48 columns, of which a rank has half: 4 and 1 heads.
+// Alone, rows of more than 1,024 elements take a kernel of their own; scale and mask are fused.
+TEST(Kernel, OfASoftmaxGoesByItsRows) {
+  const auto kind = [](std::int64_t columns, Settings settings) {
+    const Kernel pass =
+        kernel({.type = "softmax", .settings = std::move(settings)}, {{4, columns, columns}});
+    return std::get<Pass>(pass).kind;
+  };
+  EXPECT_EQ(kind(1024, {}), PassKind::kSoftmaxForward);
+  EXPECT_EQ(kind(1025, {}), PassKind::kLongSoftmaxForward);
+  EXPECT_EQ(kind(2048, {{"scale", 0.5}}), PassKind::kSoftmaxForward);
+  EXPECT_EQ(kind(2048, {{"causal", true}}), PassKind::kSoftmaxForward);
+}
+
 TEST(Kernel, OfAttentionHasTheRanksHeads) {
   Graph graph;
   const TensorId qkv = add_input(graph, "qkv", {DType::kBf16, {2, 12, 48}});

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <string>
+#include <vector>
 
 #include "base/csv.h"
 #include "base/file.h"
@@ -34,6 +36,32 @@ TEST(PublicRows, VtrainOnSeveralNodes) {
 TEST(PublicRows, ZeroBubblesPlainPipelines) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
   EXPECT_LE(*scored("zero_bubble_pp_a100.csv").overall.time.mape_pct, 8);
+}
+
+struct AttentionCase {
+  const char* file;
+  double median, p90;  // of errors, in percent
+};
+
+// Forward, causal, of 1 to 64 query heads for each head of keys, beside the copies into the cache that
+// it reads from.
+TEST(PublicRows, AttentionOfServing) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
+  for (const AttentionCase& c :
+       {AttentionCase{"attn_fwd_causal_aic_a100_sxm_vllm-0.14.0.csv", 4, 10},
+        AttentionCase{"attn_fwd_causal_aic_h100_sxm_vllm-0.24.0.csv", 6, 15},
+        AttentionCase{"attn_fwd_causal_aic_b200_sxm_vllm-0.24.0.csv", 5, 15}}) {
+    constexpr double kShortest = 100e-6;
+    const Report report = scored(("../kernels/" + std::string(c.file)).c_str());
+    std::vector<double> errors;
+    for (const Outcome& one : report.rows)
+      if (one.predicted && *one.measured >= kShortest)
+        errors.push_back(100 * std::abs(*one.predicted / *one.measured - 1));
+    ASSERT_GT(errors.size(), 3000U) << c.file;
+    std::ranges::sort(errors);
+    EXPECT_LE(errors[errors.size() / 2], c.median) << c.file;
+    EXPECT_LE(errors[errors.size() * 9 / 10], c.p90) << c.file;
+  }
 }
 
 // Peaks of allocated memory of four strategies of one model.
