@@ -44,8 +44,8 @@ Seconds time_at(const KernelRow& row, double tflops) {
   return tflops > 0 ? flops / (tflops * 1_TFLOP_s) : Seconds();
 }
 
-// vLLM copies keys and values into its cache before its attention reads them from there: one block a
-// token, of as many threads as the token has elements and at most 512 (vllm-project/vllm,
+// vLLM copies keys and values into its cache before its attention reads them from there: one block
+// a token, of as many threads as the token has elements and at most 512 (vllm-project/vllm,
 // csrc/cache_kernels.cu, reshape_and_cache_flash).
 void add_cache(KernelRow& row, std::string_view kernel) {
   if (!kernel.starts_with("vllm")) return;

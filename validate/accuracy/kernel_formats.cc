@@ -34,8 +34,9 @@ std::vector<Kernel> casts_of(const Cells& cells, const Gemm& gemm) {
           over(PassKind::kUnary, 1, 1), cast};
 }
 
-// Its own kernels load one element of 2 bytes at a time. Of rows with n of 32 and 64, whose products
-// take next to nothing, 0.60 on H100 and 0.54 on B200 with one scale, 0.54 on H100 in blocks.
+// Its own kernels load one element of 2 bytes at a time. Of rows with n of 32 and 64, whose
+// products take next to nothing, 0.60 on H100 and 0.54 on B200 with one scale, 0.54 on H100 in
+// blocks.
 std::optional<double> share_of_casts(const Cells& cells) {
   constexpr double kOneByOne = 0.56;
   if (cells.text("kernel_source") != "torch_flow") return std::nullopt;

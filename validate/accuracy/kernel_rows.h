@@ -31,8 +31,8 @@ struct KernelRow {
   std::string operation{};  ///< "gemm", "attention_bwd", a pass's name: what summaries group by.
   std::vector<Kernel> kernels{};  ///< Run one after the other.
   Blocks blocks{};                ///< Of one of the kernels: their latency comes on top.
-  /// Share of the memory bandwidth that the passes among them reach, where they are known to be other
-  /// kernels than those that training frameworks launch.
+  /// Share of the memory bandwidth that the passes among them reach, where they are known to be
+  /// other kernels than those that training frameworks launch.
   std::optional<double> pass_share{};
   Duty duty = Duty::kBurst;
   Seconds measured{};

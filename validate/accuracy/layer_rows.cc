@@ -158,9 +158,9 @@ Kernels over_hidden(const Shape& s) {
 // Zeroes for the whole table, and what is added to them.
 Kernels gradient_of_table(const Shape& s) {
   Kernels kernels = over_hidden<PassKind::kEmbeddingBackward>(s);
-  kernels.insert(kernels.begin(), Pass{.kind = PassKind::kZero,
-                                       .rows = s.part(kVocabulary) * s("dim"),
-                                       .dtype = DType::kFp16});
+  kernels.insert(
+      kernels.begin(),
+      Pass{.kind = PassKind::kZero, .rows = s.part(kVocabulary) * s("dim"), .dtype = DType::kFp16});
   return kernels;
 }
 template <PassKind kind>

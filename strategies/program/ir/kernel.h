@@ -197,8 +197,8 @@ const PassTraffic& traffic_of(PassKind kind);
 /// \return nullptr if no pass has that name.
 const PassTraffic* find_pass(std::string_view name);
 
-/// The kernel of a softmax that nothing is fused with: a warp holds rows of up to 1,024 elements and
-/// reads them once. Source: PyTorch, aten/src/ATen/native/cuda/SoftMax.cu, host_softmax.
+/// The kernel of a softmax that nothing is fused with: a warp holds rows of up to 1,024 elements
+/// and reads them once. Source: PyTorch, aten/src/ATen/native/cuda/SoftMax.cu, host_softmax.
 PassKind softmax_alone(Direction direction, std::int64_t columns);
 
 using Kernel = std::variant<Gemm, Attention, Pass>;

@@ -43,8 +43,8 @@ struct AttentionCase {
   double median, p90;  // of errors, in percent
 };
 
-// Forward, causal, of 1 to 64 query heads for each head of keys, beside the copies into the cache that
-// it reads from.
+// Forward, causal, of 1 to 64 query heads for each head of keys, beside the copies into the cache
+// that it reads from.
 TEST(PublicRows, AttentionOfServing) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
   for (const AttentionCase& c :

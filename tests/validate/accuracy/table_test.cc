@@ -151,8 +151,8 @@ TEST_F(Score, AttentionKernels) {
   EXPECT_GT(*report.rows[0].predicted, 200e-6);
 }
 
-// Its own kernels cast at 0.56 of the bandwidth: 2 + 1 bytes of 16,384^2 elements in 429 us, and the
-// search for the largest reads 2 bytes in 286 us. Others cast as the device's usual kernels do.
+// Its own kernels cast at 0.56 of the bandwidth: 2 + 1 bytes of 16,384^2 elements in 429 us, and
+// the search for the largest reads 2 bytes in 286 us. Others cast as the device's usual kernels do.
 TEST_F(Score, CastsOfServingLoadElementByElement) {
   const Report report =
       of("source,gpu,kernel_source,dtype,m,n,k,time_us\n"
@@ -168,9 +168,11 @@ TEST_F(Score, CastsOfServingLoadElementByElement) {
 
 // 0.26 s of attention are at the clocks that the power limit leaves, a quarter of it is not.
 TEST_F(Score, KernelsThatLastMeetThePowerLimit) {
-  const std::string head = "source,gpu,kernel_source,batch,seqlen,q_heads,kv_heads,head_dim,time_us\n";
-  const Report report = of(head + "x,B200,k,16,32768,32,32,128,260000\n"
-                                  "x,B200,k,4,32768,32,32,128,60000\n");
+  const std::string head =
+      "source,gpu,kernel_source,batch,seqlen,q_heads,kv_heads,head_dim,time_us\n";
+  const Report report = of(head +
+                           "x,B200,k,16,32768,32,32,128,260000\n"
+                           "x,B200,k,4,32768,32,32,128,60000\n");
   ASSERT_EQ(report.overall.ok, 2);
   EXPECT_GT(*report.rows[0].predicted, 4.3 * *report.rows[1].predicted);
 }
@@ -241,15 +243,16 @@ TEST_F(Score, LayersOfTraining) {
   EXPECT_THAT(report.rows[7].reason, HasSubstr("line 6: column 'params' has no whole number 'l'"));
 }
 
-// Of rows of 1,024 elements a warp reads each once; longer ones take a kernel of their own, which the
-// fused one of masked scores is not.
+// Of rows of 1,024 elements a warp reads each once; longer ones take a kernel of their own, which
+// the fused one of masked scores is not.
 TEST_F(Score, SoftmaxOfLongRowsIsAnotherKernel) {
   const Report report =
       of("source,gpu,op,params,fwd_us,bwd_us\n"
          "s,A100-SXM4-80GB,softmax,mp=1;b=4;h=16;l=1024,200,400\n"
          "s,A100-SXM4-80GB,softmax,mp=1;b=1;h=16;l=2048,200,400\n"
          "s,A100-SXM4-80GB,ScaledUpperTriangMaskedSoftmax,mp=1;b=1;h=16;l=2048,200,400\n");
-  EXPECT_DOUBLE_EQ(*report.rows[4].predicted, *report.rows[0].predicted);  // 67 million elements each
+  EXPECT_DOUBLE_EQ(*report.rows[4].predicted,
+                   *report.rows[0].predicted);  // 67 million elements each
   EXPECT_GT(*report.rows[2].predicted, 1.5 * *report.rows[0].predicted);
   EXPECT_GT(*report.rows[3].predicted, 1.5 * *report.rows[1].predicted);
 }
