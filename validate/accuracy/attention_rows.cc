@@ -123,7 +123,7 @@ std::int64_t window_of(const Cells& cells) {
 
 Seconds latency_of(const Blocks& blocks, const DeviceType& device) {
   // aiconfigurator's attention by vLLM, rows that differ in heads of keys and values alone: 1.5 us
-  // on B200, 2.1 on H100, 3 on A100.
+  // on B200, 2.1 on H100, 3 on A100. Not modelled: what a device has of its own.
   constexpr Seconds kLatency = 2_us;
   constexpr double kResident = 2048;
   const double threads = static_cast<double>(blocks.count) * static_cast<double>(blocks.threads);

@@ -64,23 +64,29 @@ std::vector<KernelRow> gemm_rows(const CsvTable& table, std::string_view name) {
 }
 
 // Passes that sources call by their own names.
-std::optional<PassKind> pass_named(std::string_view name, bool forward) {
+std::optional<PassKind> pass_named(std::string_view name, bool forward, std::int64_t columns) {
   if (name == "layer_norm" || name == "layernorm")
     return forward ? PassKind::kLayerNormForward : PassKind::kLayerNormBackward;
   if (name == "rms_norm") return forward ? PassKind::kRmsNormForward : PassKind::kRmsNormBackward;
-  if (name == "softmax") return forward ? PassKind::kSoftmaxForward : PassKind::kSoftmaxBackward;
+  if (name == "softmax")
+    return softmax_alone(forward ? Direction::kForward : Direction::kBackward, columns);
   if (name == "gelu") return forward ? PassKind::kGeluForward : PassKind::kGeluBackward;
   return std::nullopt;
 }
 
-KernelRow pass_row(Cells& cells, std::string_view name, bool forward, std::string_view part) {
-  const auto kind = pass_named(name, forward);
+struct Extents {
+  std::int64_t rows, columns;
+};
+KernelRow pass_row(Cells& cells, std::string_view name, bool forward, Extents of,
+                   std::string_view part) {
+  const auto kind = pass_named(name, forward, of.columns);
   KernelRow row = kernel_row(cells, kind ? traffic_of(*kind).name : name, part);
   if (!kind) {
     row.obstacle = fmt::format("operation '{}' is not known", name);
     return row;
   }
-  row.kernels = {Pass{.kind = *kind, .dtype = dtype_of(cells, row)}};
+  row.kernels = {
+      Pass{.kind = *kind, .rows = of.rows, .columns = of.columns, .dtype = dtype_of(cells, row)}};
   return row;
 }
 
@@ -90,12 +96,10 @@ std::vector<KernelRow> norm_rows(const CsvTable& table, std::string_view name) {
   for (const auto& line : table.rows) {
     for (const bool forward : {true, false}) {
       Cells cells(table, line, name);
-      KernelRow row = pass_row(cells, cells.text("norm"), forward, forward ? "fwd" : "bwd");
+      KernelRow row = pass_row(cells, cells.text("norm"), forward,
+                               {cells.required_integer("rows"), cells.required_integer("columns")},
+                               forward ? "fwd" : "bwd");
       row.measured = cells.required(forward ? "fwd_ms" : "bwd_ms") * 1_ms;
-      for (Kernel& kernel : row.kernels) {
-        std::get<Pass>(kernel).rows = cells.required_integer("rows");
-        std::get<Pass>(kernel).columns = cells.required_integer("columns");
-      }
       add(rows, std::move(row), cells);
     }
   }
@@ -107,12 +111,9 @@ std::vector<KernelRow> elementwise_rows(const CsvTable& table, std::string_view 
   std::vector<KernelRow> rows;
   for (const auto& line : table.rows) {
     Cells cells(table, line, name);
-    KernelRow row = pass_row(cells, cells.text("op"), true, {});
+    KernelRow row = pass_row(cells, cells.text("op"), true,
+                             {cells.required_integer("m"), cells.required_integer("n")}, {});
     row.measured = cells.required("time_us") * 1_us;
-    for (Kernel& kernel : row.kernels) {
-      std::get<Pass>(kernel).rows = cells.required_integer("m");
-      std::get<Pass>(kernel).columns = cells.required_integer("n");
-    }
     add(rows, std::move(row), cells);
   }
   return rows;

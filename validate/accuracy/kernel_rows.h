@@ -35,6 +35,7 @@ struct KernelRow {
   /// other kernels than those that training frameworks launch.
   std::optional<double> pass_share{};
   Duty duty = Duty::kBurst;
+  bool draws_little = false;  ///< At full clocks, however long it lasts.
   Seconds measured{};
   std::vector<std::string> assumed{};  ///< What the row does not state.
   std::string obstacle{};              ///< Why it cannot be predicted; then nothing else matters.

@@ -15,22 +15,24 @@
 namespace foreshard::accuracy {
 namespace {
 
-// Alone and burst after burst, unless it lasts: what a power limit leaves shows within 0.1 s
-// (flashinfer-ai/flashinfer pull request 2899: attention on B200).
-Seconds predicted(const KernelRow& row, const DeviceType& device) {
+// What a power limit leaves shows within 0.1 s (flashinfer-ai/flashinfer pull request 2899:
+// attention on B200).
+Duty duty_of(const Kernel& kernel, const KernelRow& row, const DeviceType& device) {
   constexpr Seconds kUntilLimited = 100_ms;
-  const auto with = [&](Duty duty) {
-    Seconds sum = latency_of(row.blocks, device);
-    for (const Kernel& kernel : row.kernels) {
-      OperatorTime time = time_of(kernel, device, duty);
-      if (row.pass_share && std::holds_alternative<Pass>(kernel))
-        time.memory = bytes_of(kernel) / (*device.memory_bandwidth * *row.pass_share);
-      sum += time.total();
-    }
-    return sum;
-  };
-  const Seconds time = with(row.duty);
-  return time < kUntilLimited ? time : with(Duty::kSustained);
+  if (row.draws_little || time_of(kernel, device, row.duty).total() < kUntilLimited)
+    return row.duty;
+  return Duty::kSustained;
+}
+
+Seconds predicted(const KernelRow& row, const DeviceType& device) {
+  Seconds sum = latency_of(row.blocks, device);
+  for (const Kernel& kernel : row.kernels) {
+    OperatorTime time = time_of(kernel, device, duty_of(kernel, row, device));
+    if (row.pass_share && std::holds_alternative<Pass>(kernel))
+      time.memory = bytes_of(kernel) / (*device.memory_bandwidth * *row.pass_share);
+    sum += time.total();
+  }
+  return sum;
 }
 
 Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool guessed,

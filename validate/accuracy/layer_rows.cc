@@ -96,7 +96,7 @@ struct TrainingOperator {
   std::vector<Kernel> (*backward)(const Shape&) = nullptr;
   std::string_view obstacle = {};           ///< Of both directions.
   std::string_view backward_obstacle = {};  ///< Of the backward pass alone.
-  std::string_view assumed = {};
+  std::string_view assumed = {}, backward_assumed = {};
 };
 
 using Kernels = std::vector<Kernel>;
@@ -214,7 +214,8 @@ const std::vector<TrainingOperator>& training_operators() {
        .backward_name = "gemm_bwd",
        .forward = linear<logits>,
        .backward = linear_backward<logits>,
-       .assumed = "vocabulary"},
+       .assumed = "vocabulary",
+       .backward_assumed = "vocabulary"},
       {"baddbmm", "batched_gemm", "batched_gemm_bwd", batched<scores>, batched_backward<scores>},
       {"bmm", "batched_gemm", "batched_gemm_bwd", batched<context>, batched_backward<context>},
       {.op = "flash_atten",
@@ -234,7 +235,7 @@ const std::vector<TrainingOperator>& training_operators() {
        .backward_name = "embedding_bwd",
        .forward = over_hidden<kEmbeddingForward>,
        .backward = gradient_of_table,
-       .assumed = "vocabulary"},
+       .backward_assumed = "vocabulary"},
       {.op = "res_add",
        .forward_name = "residual_add",
        .backward_name = "residual_add_bwd",
@@ -262,9 +263,8 @@ const std::vector<TrainingOperator>& training_operators() {
   return operators;
 }
 
-// One number for both directions, within 1 %: forward and backward passes that move different bytes
-// do not take the same time. Which of them it is the table does not tell; where forward times grow
-// with the ranks that share a table, it is the backward one.
+// Passes forward and backward move different bytes and do not take the same time, within 1 %. A
+// table that gives one time for both does not tell of which direction it is.
 bool is_one_time(Cells& cells) {
   constexpr double kSame = 0.01;
   const auto forward = cells.number("fwd_us"), backward = cells.number("bwd_us");
@@ -325,14 +325,18 @@ std::vector<KernelRow> training_layer_rows(const CsvTable& table, std::string_vi
         if (row.obstacle.empty() && !forward) row.obstacle = known->backward_obstacle;
         // Gradients of a mean over millions of elements vanish in fp16, and products of zeros draw
         // little power: they run at full clocks.
-        if (row.operation == "gemm_bwd") row.duty = Duty::kBurst;
+        row.draws_little = row.operation == "gemm_bwd";
+        if (row.draws_little) row.duty = Duty::kBurst;
         if (row.obstacle.empty() && !forward && doubtful(row.gpu, row.operation))
           row.obstacle = "the source's backward times of this device are doubtful";
-        if (row.obstacle.empty() && known->backward_obstacle.empty() && is_one_time(cells))
-          row.obstacle = "the source has one time for both directions";
         if (row.obstacle.empty())
           row.kernels = (forward ? known->forward : known->backward)(Shape(cells));
-        if (!known->assumed.empty()) row.assumed.emplace_back(known->assumed);
+        const bool is_pass =
+            !row.kernels.empty() && std::holds_alternative<Pass>(row.kernels.back());
+        if (is_pass && known->backward_obstacle.empty() && is_one_time(cells))
+          row.obstacle = "the source has one time for both directions";
+        const std::string_view assumed = forward ? known->assumed : known->backward_assumed;
+        if (!assumed.empty()) row.assumed.emplace_back(assumed);
       }
       add(rows, std::move(row), cells);
     }

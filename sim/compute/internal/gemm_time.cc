@@ -67,7 +67,8 @@ Seconds adding(const Gemm& g, GemmTile tile, const Setting& s) {
   return count(tile.m) * count(tile.n) * element / s.adding_rate;
 }
 
-// The longer one grows by what it does not hide of the other.
+// The longer one grows by what it does not hide of the other. Not modelled: that what it grows by
+// is the other's, where other work slows the one or the other.
 void overlap(OperatorTime& time, double exponent) {
   Seconds& longer = time.compute < time.memory ? time.memory : time.compute;
   const Seconds shorter = std::min(time.compute, time.memory);

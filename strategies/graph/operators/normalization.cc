@@ -26,8 +26,11 @@ std::vector<Kernel> softmax_kernels(const Call& local, const Call&) {
   const TensorType& y = local.outputs[0];
   if (local.settings.flag("causal") || local.settings.number("scale") != 1)
     return one_pass(forward ? PassKind::kSoftmaxForward : PassKind::kSoftmaxBackward, y);
+  const auto axis = axis_in(local.settings.integer("axis"), y.shape.size());
+  FORESHARD_CHECK(axis);
+  // Not modelled: that along another dimension than the last one neighbours lie apart.
   return one_pass(
-      softmax_alone(forward ? Direction::kForward : Direction::kBackward, y.shape.back()), y);
+      softmax_alone(forward ? Direction::kForward : Direction::kBackward, y.shape[*axis]), y);
 }
 
 void softmax_backward(Gradients& gradients) {

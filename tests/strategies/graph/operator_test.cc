@@ -110,7 +110,6 @@ TEST(Product, CountsQueryHeadsOfGroupedAttention) {
             Kernel(Gemm{.batch = 16, .m = 4, .n = 3, .k = 3, .dtype = DType::kFp16}));
 }
 
-// 8 + 2 x 2 heads of width 4 packed in 48 columns, of which a rank has half: 4 and 1 heads.
 // Alone, rows of more than 1,024 elements take a kernel of their own; scale and mask are fused.
 TEST(Kernel, OfASoftmaxGoesByItsRows) {
   const auto kind = [](std::int64_t columns, Settings settings) {
@@ -120,10 +119,12 @@ TEST(Kernel, OfASoftmaxGoesByItsRows) {
   };
   EXPECT_EQ(kind(1024, {}), PassKind::kSoftmaxForward);
   EXPECT_EQ(kind(1025, {}), PassKind::kLongSoftmaxForward);
+  EXPECT_EQ(kind(2048, {{"axis", std::int64_t{0}}}), PassKind::kSoftmaxForward);
   EXPECT_EQ(kind(2048, {{"scale", 0.5}}), PassKind::kSoftmaxForward);
   EXPECT_EQ(kind(2048, {{"causal", true}}), PassKind::kSoftmaxForward);
 }
 
+// 8 + 2 x 2 heads of width 4 packed in 48 columns, of which a rank has half: 4 and 1 heads.
 TEST(Kernel, OfAttentionHasTheRanksHeads) {
   Graph graph;
   const TensorId qkv = add_input(graph, "qkv", {DType::kBf16, {2, 12, 48}});

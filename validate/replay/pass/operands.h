@@ -8,6 +8,7 @@
 ///   gelu, unary    x [, dy], y out          swiglu_fwd  gate and up (2 n), y out
 ///   swiglu_bwd     dy, gate and up, their gradients (2 n) out
 ///   softmax_fwd    x, y out                 softmax_bwd dy, y, dx out
+///   long_softmax_fwd, long_softmax_bwd      as softmax_fwd, softmax_bwd
 ///   dropout_fwd    x, y out, mask (1 byte) out          dropout_bwd  dy, mask, dx out
 ///   bias_dropout_add_fwd  x, residual, bias (a row), y out, mask out     _bwd  as dropout_bwd
 ///   residual_add, binary, ternary  x1 ... xk, y out     bias_add  x, bias, y out
