@@ -59,6 +59,23 @@ struct FrameworkLine {
   NamedFramework named;
   std::string_view notes = "";
 };
+
+// Blocks go to a stage until the costs of all of them so far are more than the shares of the stages
+// so far. Costs are numbers of weights, with as many heads of keys as of queries. Source:
+// huggingface/nanotron 01de8d94548f, src/nanotron/models/base.py (build_model) and llama.py
+// (get_block_compute_costs).
+std::vector<std::int64_t> layers_by_cost(const Model& model, std::int64_t stages) {
+  const std::int64_t layer = model.hidden * (4 * model.hidden + 3 * model.ffn_width());
+  const std::int64_t all = model.layers * layer + model.hidden * model.vocabulary;
+  std::vector<std::int64_t> split(static_cast<std::size_t>(stages));
+  std::int64_t stage = 0;
+  for (std::int64_t cost = layer; cost <= model.layers * layer; cost += layer) {
+    ++split[static_cast<std::size_t>(stage)];
+    if (cost * stages > all * (stage + 1)) ++stage;
+  }
+  return split;
+}
+
 // First line that fits, in upper or lower case. Megatron-LM of 2021 and before is that of the SC
 // 2021 paper; later ones up to early 2024 (still no flash attention, a host that waits for every
 // pipeline transfer) add up gradients in products and reduce them beside others.
@@ -74,7 +91,7 @@ constexpr std::array kFrameworks{
     FrameworkLine{"AutoModel", "", {"automodel", 3, false}, "TE + "},
     FrameworkLine{"FSDP", "", {"pytorch-fsdp", 3, false}},
     FrameworkLine{"InternEvo", "", {"internevo", 1, false}},
-    FrameworkLine{"nanotron", "", {"nanotron", 1, false}},
+    FrameworkLine{"nanotron", "", {"nanotron", 1, false, {}, layers_by_cost}},
     FrameworkLine{"PaddleNLP", "", {"paddlenlp", 0, false}},
     FrameworkLine{"Megatron-LM", "SC21", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron-LM", "2020", {"megatron-lm-sc21", 0, false}},

@@ -28,6 +28,8 @@ struct NamedFramework {
   bool assumed;                     ///< The catalogue does not have it; what most do.
   /// Of the tokenizer in its scripts, where the table is silent; nothing: the model family's.
   std::optional<std::int64_t> vocabulary{};
+  /// Layers of each pipeline stage; nothing: as many on each.
+  std::vector<std::int64_t> (*layers_of_stages)(const Model& model, std::int64_t stages) = nullptr;
 };
 /// The framework that a row's columns `framework`, `source` and `notes` speak of.
 NamedFramework framework_named(std::string_view framework, std::string_view source,

@@ -517,6 +517,10 @@ class Mapping {
     Strategy& strategy = setting_.strategy;
     const std::int64_t layers = setting_.model.layers;
     const std::int64_t stages = strategy.stages();
+    if (stages > 1 && named_.layers_of_stages != nullptr) {
+      strategy.layers_per_stage = named_.layers_of_stages(setting_.model, stages);
+      return;
+    }
     if (layers % stages == 0) return;
     assume("layers_per_stage");
     auto& split = strategy.layers_per_stage;

@@ -280,6 +280,19 @@ TEST_F(SettingOf, UnevenStages) {
   EXPECT_THAT(of(row).assumed, ElementsAre("layers_per_stage"));
 }
 
+// A layer has 16 x 3072^2 weights, the output projection 1.02 times as many: of 31.02 a stage's
+// share is 7.76, and it takes the layer that goes beyond.
+TEST_F(SettingOf, StagesOfNanotronGoByCost) {
+  TrainingRow row = full_row();
+  row.framework = "nanotron";
+  row.pp = 4;
+  row.dp = 8;
+  row.vpp = 1;
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.strategy.layers_per_stage, ElementsAre(8, 8, 8, 6));
+  EXPECT_THAT(setting.assumed, IsEmpty());
+}
+
 TEST_F(SettingOf, ShardingInWords) {
   TrainingRow row = full_row();
   for (const auto& [text, stage] :
