@@ -511,8 +511,8 @@ class Mapping {
     return {};
   }
 
-  // Frameworks that ask for equal stages are given one layer less on the first and the last stage,
-  // beside the embedding and the loss; the others spread the rest.
+  // As the framework divides layers. Those that ask for equal stages are given one layer less on
+  // the first and the last stage, beside the embedding and the loss; the others spread the rest.
   void uneven_stages() {
     Strategy& strategy = setting_.strategy;
     const std::int64_t layers = setting_.model.layers;

@@ -34,11 +34,6 @@ double clocks_of(const std::string& dtype, const DeviceType& device, Duty duty) 
   return sustained_on(device, share_of(dtype, e.sustained_of, e.sustained));
 }
 
-double share_scaled(Scales scales, const GemmEfficiency& e) {
-  if (scales == Scales::kBlocks) return e.block_scales;
-  return scales == Scales::kVectors ? e.vector_scales : 1;
-}
-
 // What the inner loop of a large tile reaches on all multiprocessors.
 FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
@@ -47,7 +42,10 @@ FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const double rate = share_of(dtype, e.rate_of, e.rate);
   const double clocks = clocks_of(dtype, device, duty);
   const double rows = has_aligned_rows(gemm) ? 1.0 : e.unaligned;
-  return peak_of(device, dtype) * (rate * clocks * rows * share_scaled(gemm.scales, e));
+  const double scales = gemm.scales == Scales::kBlocks    ? e.block_scales
+                        : gemm.scales == Scales::kVectors ? e.vector_scales
+                                                          : 1.0;
+  return peak_of(device, dtype) * (rate * clocks * rows * scales);
 }
 
 Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
@@ -67,8 +65,9 @@ Seconds adding(const Gemm& g, GemmTile tile, const Setting& s) {
   return count(tile.m) * count(tile.n) * element / s.adding_rate;
 }
 
-// The longer one grows by what it does not hide of the other. Not modelled: that what it grows by
-// is the other's, where other work slows the one or the other.
+// The longer time grows by the part of the shorter one that it does not hide. Not modelled: other
+// work that slows memory slows that part, too, where arithmetic is the longer one, and the other
+// way round.
 void overlap(OperatorTime& time, double exponent) {
   Seconds& longer = time.compute < time.memory ? time.memory : time.compute;
   const Seconds shorter = std::min(time.compute, time.memory);
