@@ -71,41 +71,46 @@ if(FORESHARD_TESTS AND FORESHARD_TEST_PCH)
   foreshard_rarely_run(foreshard_test_pch)
 endif()
 
-# foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW] [RUN_SERIAL] [APART]): one binary,
-# one ctest per TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out. RUN_SERIAL is for
-# tests of processes and wall-clock time, which others beside them would disturb. APART is for sources
-# that name different things alike: each is compiled alone.
+# foreshard_discover(<test binary> <GoogleTest pattern> <property> <value>...): one ctest per TEST() that
+# the pattern matches.
+function(foreshard_discover name pattern)
+  # Values are left out of the names: of a struct they are bytes, other ones in each build.
+  gtest_discover_tests(${name} NO_PRETTY_VALUES TEST_FILTER "${pattern}" DISCOVERY_TIMEOUT 60
+    PROPERTIES ${ARGN})
+endfunction()
+
+# foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW <pattern>...] [SERIAL <pattern>...]
+# [SLOW_SERIAL <pattern>...] [GPU]): one binary. Each test is matched by one pattern at most. Slow ones have
+# the label `slow`: `./test --quick` leaves them out. Serial ones are of processes and wall-clock time,
+# which others beside them would disturb.
 function(foreshard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;RUN_SERIAL;GPU;APART" "" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "" "SOURCES;DEPS;SLOW;SERIAL;SLOW_SERIAL")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     FORESHARD_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  if(NOT arg_APART)
-    set_target_properties(${name} PROPERTIES
-      UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE 12)
-  endif()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   foreshard_rarely_run(${name})
   if(TARGET foreshard_test_pch)
     target_precompile_headers(${name} REUSE_FROM foreshard_test_pch)
     set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
   endif()
-  set(labels quick)
-  set(cost 0)  # what ctest has measured, else last
-  if(arg_SLOW)
-    set(labels slow)
-    set(cost 1000)  # ctest begins with these, also where it has not yet seen how long they take
-  endif()
   if(arg_GPU)
-    set(labels gpu)
+    foreshard_discover(${name} "*" LABELS gpu RUN_SERIAL TRUE)
+    return()
   endif()
-  set(serial FALSE)
-  if(arg_RUN_SERIAL OR arg_GPU)
-    set(serial TRUE)
-  endif()
-  # Values are left out of the names: of a struct they are bytes, other ones in each build.
-  gtest_discover_tests(${name} NO_PRETTY_VALUES
-    PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial} COST ${cost} DISCOVERY_TIMEOUT 60)
+  string(JOIN ":" others ${arg_SLOW} ${arg_SERIAL} ${arg_SLOW_SERIAL})
+  foreshard_discover(${name} "-${others}" LABELS quick)
+  # COST: ctest begins with slow ones, also where it has not yet seen how long they take.
+  set(properties_SLOW LABELS slow COST 1000)
+  set(properties_SERIAL LABELS quick RUN_SERIAL TRUE)
+  set(properties_SLOW_SERIAL LABELS slow RUN_SERIAL TRUE)
+  foreach(kind SLOW SERIAL SLOW_SERIAL)
+    if(arg_${kind})
+      string(JOIN ":" patterns ${arg_${kind}})
+      foreshard_discover(${name} "${patterns}" ${properties_${kind}})
+    endif()
+  endforeach()
 endfunction()
 
 # foreshard_benchmark(<name> SOURCES <file>... DEPS <library>...): a Google Benchmark binary.
@@ -115,13 +120,19 @@ function(foreshard_benchmark name)
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} benchmark::benchmark)
 endfunction()
 
-# foreshard_fuzzer(<name> SOURCES <file>... DEPS <library>...): a libFuzzer binary in <build>/fuzz.
-# Its first inputs are the files of tests/fuzz/corpus/<name>, where that folder exists.
+# foreshard_fuzzer(<name> DEPS <library>...): the fuzzer in <name>.cc, a libFuzzer binary in <build>/fuzz
+# if FORESHARD_FUZZERS, else a source of the test that replays the inputs of all fuzzers.
 function(foreshard_fuzzer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
-  add_executable(${name} ${arg_SOURCES})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS")
+  if(NOT FORESHARD_FUZZERS)
+    set_property(GLOBAL APPEND PROPERTY foreshard_fuzzer_sources ${name}.cc)
+    set_property(GLOBAL APPEND PROPERTY foreshard_fuzzer_libraries ${arg_DEPS})
+    return()
+  endif()
+  add_executable(${name} ${name}.cc)
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS})
-  target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE FORESHARD_LIBFUZZER
+    FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
   if(NOT TARGET fuzzers)

@@ -123,3 +123,10 @@ build() {
     fail "the build failed (log: build/$preset/build.log)"
   fi
 }
+
+# build_tests: builds the program, the tests and the benchmarks in build/release.
+build_tests() {
+  configured release FORESHARD_TESTS=ON FORESHARD_BENCHMARKS=ON ||
+    configure release -DFORESHARD_TESTS=ON -DFORESHARD_BENCHMARKS=ON
+  build release all
+}

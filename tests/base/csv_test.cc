@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace foreshard {
-namespace {
+namespace csv_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -59,5 +59,5 @@ TEST(Csv, ReadsBackWhatTheRulesWrite) {
   }));
 }
 
-}  // namespace
+}  // namespace csv_test
 }  // namespace foreshard

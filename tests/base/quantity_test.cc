@@ -6,7 +6,7 @@
 #include <string>
 
 namespace foreshard {
-namespace {
+namespace quantity_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -166,5 +166,5 @@ TEST(Quantity, EverySuffixOfTheTableIsRead) {
   }
 }
 
-}  // namespace
+}  // namespace quantity_test
 }  // namespace foreshard

@@ -11,7 +11,7 @@
 #include "tests/cli/program.h"
 
 namespace foreshard::cli {
-namespace {
+namespace command_line_test {
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -535,5 +535,5 @@ TEST(Help, IsACommandToo) {
   EXPECT_THAT(foreshard("help simulat").err, HasSubstr("did you mean 'simulate'?"));
 }
 
-}  // namespace
+}  // namespace command_line_test
 }  // namespace foreshard::cli

@@ -7,7 +7,7 @@
 #include "tests/cli/program.h"
 
 namespace foreshard::cli {
-namespace {
+namespace compare_test {
 
 using testing::HasSubstr;
 
@@ -114,5 +114,5 @@ TEST(Compare, PutsResultsOfStudiesBesideEachOther) {
   }
 }
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace foreshard::cli

@@ -7,7 +7,7 @@
 #include "tests/cli/program.h"
 
 namespace foreshard::cli {
-namespace {
+namespace explain_test {
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -128,5 +128,5 @@ TEST_F(Explain, ExplainsTheSearchOfAGraphToo) {
   EXPECT_THAT(why.err, HasSubstr("--why-not: is for the result of a study with a model"));
 }
 
-}  // namespace
+}  // namespace explain_test
 }  // namespace foreshard::cli

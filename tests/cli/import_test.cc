@@ -8,7 +8,7 @@
 #include "tests/cli/program.h"
 
 namespace foreshard::cli {
-namespace {
+namespace import_test {
 
 using testing::HasSubstr;
 
@@ -151,5 +151,5 @@ TEST(Export, WritesTheStrategyForOthers) {
   EXPECT_THAT(yaml.out, HasSubstr("distributed_type: FSDP"));
 }
 
-}  // namespace
+}  // namespace import_test
 }  // namespace foreshard::cli

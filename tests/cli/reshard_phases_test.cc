@@ -11,7 +11,7 @@
 #include "strategies/parallelism/parameters.h"
 
 namespace foreshard::cli {
-namespace {
+namespace reshard_phases_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -293,5 +293,5 @@ TEST_F(ReshardPhases, FaultsLeaveTheTargetUntouched) {
   EXPECT_EQ(contents(), "right");
 }
 
-}  // namespace
+}  // namespace reshard_phases_test
 }  // namespace foreshard::cli

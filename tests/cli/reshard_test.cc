@@ -11,7 +11,7 @@
 #include "strategies/program/ir/verify.h"
 
 namespace foreshard::cli {
-namespace {
+namespace reshard_test {
 
 using testing::HasSubstr;
 
@@ -123,5 +123,5 @@ TEST(Reshard, SetChangesWhatItNames) {
                  "--set communication.nonsense=3: error: unknown key");
 }
 
-}  // namespace
+}  // namespace reshard_test
 }  // namespace foreshard::cli

@@ -5,8 +5,9 @@
 
 #include "base/check.h"
 #include "base/csv.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_csv) {
   const auto table =
       foreshard::read_csv(std::string_view(reinterpret_cast<const char*>(data), size), "t.csv");
   if (!table) {

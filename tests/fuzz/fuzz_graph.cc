@@ -6,13 +6,14 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/operators/build.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_graph) {
   using namespace foreshard;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   yaml::Loader loader;

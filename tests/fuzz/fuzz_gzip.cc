@@ -5,8 +5,9 @@
 
 #include "base/check.h"
 #include "base/gzip/gzip.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_gzip) {
   using namespace foreshard;
   const auto text =
       gunzip(std::string_view(reinterpret_cast<const char*>(data), size), "trace.gz", 1_MiB);

@@ -5,10 +5,11 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "strategies/graph/hf_config.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_hf_config) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto read = foreshard::read_hf_config(text, "m", std::nullopt);
   if (!read) {

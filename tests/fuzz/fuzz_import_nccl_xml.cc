@@ -1,7 +1,8 @@
 // Any bytes as a topology that NCCL wrote.
+#include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/import.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_import_nccl_xml) {
   foreshard::fuzz_import(data, size, "nccl-xml", "", "");
   return 0;
 }

@@ -1,7 +1,8 @@
 // Any bytes as what nvidia-smi topo -m printed.
+#include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/import.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_import_nvidia_smi) {
   foreshard::fuzz_import(data, size, "nvidia-smi", "V100-SXM-16GB", "");
   return 0;
 }

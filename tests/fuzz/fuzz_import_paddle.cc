@@ -1,7 +1,8 @@
 // Any bytes as PaddlePaddle's cluster JSON.
+#include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/import.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_import_paddle) {
   foreshard::fuzz_import(data, size, "paddle", "", "");
   return 0;
 }

@@ -5,11 +5,12 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "strategies/graph/layout_text.h"
 #include "strategies/reshard/tensor_text.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_layout) {
   using namespace foreshard;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto tensor = reshard::parse_tensor(text))

@@ -5,10 +5,11 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "strategies/checkpoint/manifest.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_manifest) {
   using namespace foreshard::checkpoint;
   const auto manifest = manifest_from_json({reinterpret_cast<const char*>(data), size});
   if (!manifest) {

@@ -4,10 +4,11 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "sim/study/measured_times.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_measured_times) {
   using namespace foreshard;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto times = study::read_measured_times(text, "ops.csv");

@@ -5,11 +5,12 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "validate/measurement/arrivals.h"
 #include "validate/measurement/json.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_measurement) {
   using namespace foreshard::measure;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto measurement = measurement_from_json(text)) {

@@ -4,10 +4,11 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "validate/calibrate/nccl_tests.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_nccl_tests) {
   using namespace foreshard::calibrate;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   is_nccl_tests(text);

@@ -5,10 +5,11 @@
 #include <variant>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "strategies/graph/onnx/model.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_onnx) {
   using namespace foreshard::onnx_file;
   const auto model = read_onnx({reinterpret_cast<const char*>(data), size},
                                {.dims = {{"sequence", 4}}, .batch = 2});

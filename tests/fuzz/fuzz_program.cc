@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/json.h"
@@ -30,7 +31,7 @@ bool is_small(const foreshard::program::Program& program) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_program) {
   using namespace foreshard::program;
   const auto program = program_from_json({reinterpret_cast<const char*>(data), size});
   if (!program || !is_small(*program) || !verify(*program).ok()) return 0;

@@ -7,8 +7,9 @@
 
 #include "base/check.h"
 #include "base/quantity.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_quantity) {
   using namespace foreshard;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (std::size_t i = 0; i < kDimensions; ++i) {

@@ -5,10 +5,11 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "strategies/checkpoint/safetensors.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_safetensors) {
   using namespace foreshard::checkpoint;
   const std::string_view file(reinterpret_cast<const char*>(data), size);
   const auto length = safetensors_header_length(file.substr(0, 8), std::int64_t{1} << 40);

@@ -5,10 +5,11 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "sim/sweep/results.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_sweep_results) {
   using namespace foreshard::sweep;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto outcome = outcome_in(text)) {

@@ -4,11 +4,12 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 #include "validate/profile/kineto.h"
 #include "validate/profile/shapes.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_trace) {
   using namespace foreshard;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   profile::is_trace(text);

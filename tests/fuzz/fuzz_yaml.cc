@@ -9,8 +9,9 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FORESHARD_FUZZER(fuzz_yaml) {
   using namespace foreshard;
   using example::Cluster;
   const std::string_view text(reinterpret_cast<const char*>(data), size);

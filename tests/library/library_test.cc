@@ -11,7 +11,7 @@
 
 #include "tests/cli/program.h"
 
-namespace {
+namespace library_test {
 
 using foreshard::Failure;
 using foreshard::Study;
@@ -213,4 +213,4 @@ TEST(Library, SaysItsVersion) {
   EXPECT_EQ(foreshard::version(), output_of("version")["version"]);
 }
 
-}  // namespace
+}  // namespace library_test

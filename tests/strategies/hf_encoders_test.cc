@@ -7,7 +7,7 @@
 #include "strategies/graph/hf_config.h"
 
 namespace foreshard {
-namespace {
+namespace hf_encoders_test {
 
 using testing::HasSubstr;
 
@@ -99,5 +99,5 @@ TEST(HfEncoders, OthersSayWhatTheyAre) {
                         "pairs of the samples of all ranks, which are not modelled"));
 }
 
-}  // namespace
+}  // namespace hf_encoders_test
 }  // namespace foreshard

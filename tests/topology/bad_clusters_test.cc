@@ -4,7 +4,7 @@
 #include "small_clusters.h"
 
 namespace foreshard {
-namespace {
+namespace bad_clusters_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -169,5 +169,5 @@ TEST(Broken, DevicesAreDownOrSlow) {
   EXPECT_THAT(route.error().message, HasSubstr("down: node0/gpu1"));
 }
 
-}  // namespace
+}  // namespace bad_clusters_test
 }  // namespace foreshard

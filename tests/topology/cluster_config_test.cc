@@ -8,7 +8,7 @@
 #include "topology/internal/selector.h"
 
 namespace foreshard {
-namespace {
+namespace cluster_config_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -214,5 +214,5 @@ TEST(ClusterFor, RefusesWhatItCannotBuild) {
   EXPECT_THAT(message({.device = "H100-SXM", .node = "dgx-a100-80gb"}), HasSubstr("not H100-SXM"));
 }
 
-}  // namespace
+}  // namespace cluster_config_test
 }  // namespace foreshard

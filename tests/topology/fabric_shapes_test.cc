@@ -9,7 +9,7 @@
 #include "topology/summary.h"
 
 namespace foreshard {
-namespace {
+namespace fabric_shapes_test {
 
 double bisection(const ClusterConfig& config) {
   return *bisection_bandwidth(must_build(config)) / 1_GB_s;
@@ -227,5 +227,5 @@ TEST(Unequal, EveryFabricTakesNodesOfDifferentKinds) {
   }
 }
 
-}  // namespace
+}  // namespace fabric_shapes_test
 }  // namespace foreshard

@@ -11,7 +11,7 @@
 #include "topology/internal/router.h"
 
 namespace foreshard {
-namespace {
+namespace route_test {
 
 using testing::HasSubstr;
 using testing::Pair;
@@ -236,5 +236,5 @@ TEST(Route, IsTheShortestPathOfTheWholeGraph) {
   }));
 }
 
-}  // namespace
+}  // namespace route_test
 }  // namespace foreshard

@@ -14,7 +14,7 @@
 #include "topology/internal/up_down.h"
 
 namespace foreshard {
-namespace {
+namespace routing_test {
 
 using testing::Pair;
 using testing::UnorderedElementsAre;
@@ -298,5 +298,5 @@ TEST(Pxn, WithoutNvlinkTheFlowGoesAsBefore) {
   EXPECT_LT(difference(by_link(must_route(plain, 0, 3)), must_route(cluster, 0, 3)), 1e-12);
 }
 
-}  // namespace
+}  // namespace routing_test
 }  // namespace foreshard

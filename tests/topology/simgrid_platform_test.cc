@@ -12,7 +12,7 @@
 #include "small_clusters.h"
 
 namespace foreshard {
-namespace {
+namespace simgrid_platform_test {
 
 using testing::HasSubstr;
 
@@ -108,5 +108,5 @@ TEST(SimgridPlatform, SaysWhatSimgridCannot) {
   EXPECT_THAT(large.error().message, HasSubstr("600 devices are more than 512"));
 }
 
-}  // namespace
+}  // namespace simgrid_platform_test
 }  // namespace foreshard

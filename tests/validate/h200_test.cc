@@ -16,7 +16,7 @@
 #include "tests/cli/program.h"
 
 namespace foreshard::cli {
-namespace {
+namespace h200_test {
 
 using testing::HasSubstr;
 
@@ -139,5 +139,5 @@ TEST(H200, ProfilesMatchTasks) {
   }
 }
 
-}  // namespace
+}  // namespace h200_test
 }  // namespace foreshard::cli

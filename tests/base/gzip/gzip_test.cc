@@ -5,7 +5,7 @@
 #include <string>
 
 namespace foreshard {
-namespace {
+namespace gzip_test {
 
 using testing::HasSubstr;
 
@@ -48,5 +48,5 @@ TEST(Gunzip, NamesTheFault) {
   EXPECT_THAT(fault(compressed(), 2_B), HasSubstr("holds more than 2 B"));
 }
 
-}  // namespace
+}  // namespace gzip_test
 }  // namespace foreshard

@@ -6,7 +6,7 @@
 #include "tests/base/yaml/example.h"
 
 namespace foreshard {
-namespace {
+namespace reader_test {
 
 using example::Cluster;
 using example::fault;
@@ -226,5 +226,5 @@ TEST(YamlReader, CountsColumnsInCharacters) {
   EXPECT_EQ(fault("name: Zürich\nweights: {ü: 3}\n").substr(0, 14), "c.yaml:2:14: e");
 }
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace foreshard

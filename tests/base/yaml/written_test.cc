@@ -10,7 +10,7 @@
 #include "base/yaml/loader.h"
 
 namespace foreshard {
-namespace {
+namespace written_test {
 
 struct Kept {
   std::map<std::string, yaml::Written> values;
@@ -55,5 +55,5 @@ TEST(YamlWritten, KeepsEveryShapeOnOneLine) {
   EXPECT_EQ(again.values, read.values);
 }
 
-}  // namespace
+}  // namespace written_test
 }  // namespace foreshard

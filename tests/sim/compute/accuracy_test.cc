@@ -20,7 +20,7 @@
 #include "strategies/graph/implementation.h"
 
 namespace foreshard {
-namespace {
+namespace accuracy_test {
 
 constexpr const char* kData = FORESHARD_SOURCE_DIR "/../shared/data/kernels/";
 
@@ -326,5 +326,5 @@ TEST(Passes, InLayersOfRealModels) {
   }
 }
 
-}  // namespace
+}  // namespace accuracy_test
 }  // namespace foreshard

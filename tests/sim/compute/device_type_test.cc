@@ -8,7 +8,7 @@
 #include "tests/sim/compute/toy_device.h"
 
 namespace foreshard {
-namespace {
+namespace device_type_test {
 
 using testing::HasSubstr;
 
@@ -68,5 +68,5 @@ TEST(DeviceType, FaultsAreNamed) {
         << key;
 }
 
-}  // namespace
+}  // namespace device_type_test
 }  // namespace foreshard

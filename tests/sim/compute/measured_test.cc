@@ -10,7 +10,7 @@
 #include "sim/compute/kernel_text.h"
 
 namespace foreshard {
-namespace {
+namespace measured_test {
 
 using testing::HasSubstr;
 
@@ -141,5 +141,5 @@ TEST(KernelText, RefusesWhatDescribeNeverWrites) {
     EXPECT_FALSE(kernel_from(text)) << text;
 }
 
-}  // namespace
+}  // namespace measured_test
 }  // namespace foreshard

@@ -8,7 +8,7 @@
 #include "sim/compute/operator_time.h"
 
 namespace foreshard {
-namespace {
+namespace operator_properties_test {
 
 DeviceType catalogue_device(const std::string& name) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
@@ -144,5 +144,5 @@ TEST(OperatorTimeProperties, TheCacheAgrees) {
   }));
 }
 
-}  // namespace
+}  // namespace operator_properties_test
 }  // namespace foreshard

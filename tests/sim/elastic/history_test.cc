@@ -12,7 +12,7 @@
 #include "sim/elastic/interval.h"
 
 namespace foreshard::elastic {
-namespace {
+namespace history_test {
 
 constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
@@ -525,5 +525,5 @@ TEST(Failures, OfOneSeedAreTheSame) {
   EXPECT_TRUE(differs);
 }
 
-}  // namespace
+}  // namespace history_test
 }  // namespace foreshard::elastic

@@ -13,7 +13,7 @@
 #include "sim/elastic/study_plans.h"
 
 namespace foreshard::elastic {
-namespace {
+namespace run_test {
 
 using testing::HasSubstr;
 
@@ -294,5 +294,5 @@ TEST(FailuresOfLlama3, ComeAsOftenAsTheyCameThere) {
   EXPECT_NEAR(per_hour, 419 / (54 * 24.0), 1e-9);
 }
 
-}  // namespace
+}  // namespace run_test
 }  // namespace foreshard::elastic

@@ -8,7 +8,7 @@
 #include "tests/sim/engine/run.h"
 
 namespace foreshard::engine {
-namespace {
+namespace events_test {
 
 using testing::HasSubstr;
 
@@ -321,5 +321,5 @@ TEST(EventProperties, SimgridRefusesWhatItCannotExpress) {
               HasSubstr("traffic of others"));
 }
 
-}  // namespace
+}  // namespace events_test
 }  // namespace foreshard::engine

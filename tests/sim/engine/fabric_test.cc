@@ -18,7 +18,7 @@
 #include "strategies/comm/algorithms.h"
 
 namespace foreshard::engine {
-namespace {
+namespace fabric_test {
 
 using comm::CollectiveKind;
 
@@ -353,5 +353,5 @@ TEST(FlatAndStepwise, ErrorUnderContention) {
   EXPECT_GT(errors.front(), -0.9);
 }
 
-}  // namespace
+}  // namespace fabric_test
 }  // namespace foreshard::engine

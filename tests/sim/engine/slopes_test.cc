@@ -7,7 +7,7 @@
 #include "tests/sim/engine/random_workload.h"
 
 namespace foreshard::engine {
-namespace {
+namespace slopes_test {
 
 // Parameters: one for each resource's capacity, each shape's cap, each activity's latency and work
 // (all by logarithms), and lags as rates, in this order.
@@ -169,5 +169,5 @@ TEST(Slopes, AreFiniteDifferences) {
   EXPECT_GT(compared, 4000);
 }
 
-}  // namespace
+}  // namespace slopes_test
 }  // namespace foreshard::engine

@@ -18,7 +18,7 @@
 #include "strategies/reshard/program.h"
 
 namespace foreshard::reshard {
-namespace {
+namespace choose_test {
 
 using testing::HasSubstr;
 
@@ -165,5 +165,5 @@ TEST(Choice, NamesWhatIsWrong) {
   EXPECT_THAT(fault(columns, rows), HasSubstr("from: "));
 }
 
-}  // namespace
+}  // namespace choose_test
 }  // namespace foreshard::reshard

@@ -13,7 +13,7 @@
 #include "strategies/reshard/program.h"
 
 namespace foreshard::reshard {
-namespace {
+namespace price_test {
 
 std::vector<DeviceId> devices(const std::vector<std::int32_t>& list) {
   std::vector<DeviceId> ids(list.size());
@@ -101,5 +101,5 @@ TEST(StepPrice, OfTooManyMessagesIsNotSimulated) {
   EXPECT_THAT(remarks, testing::HasSubstr("too many to simulate"));
 }
 
-}  // namespace
+}  // namespace price_test
 }  // namespace foreshard::reshard

@@ -21,7 +21,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {
-namespace {
+namespace family_test {
 
 using testing::Contains;
 using testing::Not;
@@ -430,5 +430,5 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
   EXPECT_EQ(std::ssize(found->simulated) + found->slower + found->too_large, all);
 }
 
-}  // namespace
+}  // namespace family_test
 }  // namespace foreshard::search

@@ -22,7 +22,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {
-namespace {
+namespace search_optimum_test {
 
 study::LoadedStudy study_of(const std::string& cluster, const std::string& model,
                             const std::string& strategy, const std::string& use = "") {
@@ -490,5 +490,5 @@ TEST(Search, NamesAMissingRouteBeforeMissingMemory) {
   EXPECT_LT(text.find(" cannot run: "), text.find("nothing fits"));
 }
 
-}  // namespace
+}  // namespace search_optimum_test
 }  // namespace foreshard::search

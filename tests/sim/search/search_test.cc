@@ -22,7 +22,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {
-namespace {
+namespace search_test {
 
 using testing::HasSubstr;
 
@@ -589,5 +589,5 @@ TEST(Search, StopsAtItsTimeLimit) {
   EXPECT_TRUE(result->simulated.empty());
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace foreshard::search

@@ -17,7 +17,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {
-namespace {
+namespace shares_test {
 
 using testing::ElementsAre;
 
@@ -282,5 +282,5 @@ TEST(BatchShares, AreNotGivenToASearch) {
   EXPECT_THAT(found.error().message, testing::HasSubstr("a search divides the batch itself"));
 }
 
-}  // namespace
+}  // namespace shares_test
 }  // namespace foreshard::search

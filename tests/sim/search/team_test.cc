@@ -27,7 +27,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::search {
-namespace {
+namespace team_test {
 
 using testing::HasSubstr;
 
@@ -280,5 +280,5 @@ TEST_F(TwoNodes, TellThatRankZeroIsLost) {
   EXPECT_EQ(ended.error().message, "rank 1: rank 0 is lost; search again");
 }
 
-}  // namespace
+}  // namespace team_test
 }  // namespace foreshard::search

@@ -6,7 +6,7 @@
 #include "topology/cluster_builder.h"
 
 namespace foreshard::search {
-namespace {
+namespace times_test {
 
 using program::Block;
 using program::Communication;
@@ -199,5 +199,5 @@ TEST(Groups, AreNumberedByTheirFirstRank) {
   EXPECT_EQ(group({1}, 2), (Ranks{8, 10, 12, 14}));
 }
 
-}  // namespace
+}  // namespace times_test
 }  // namespace foreshard::search

@@ -15,7 +15,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::sim {
-namespace {
+namespace disturb_exact_test {
 
 using disturbance::Plan;
 using disturbance::Then;
@@ -192,5 +192,5 @@ TEST(DisturbedFolding, ChangesNothingOfAStrategy) {
   EXPECT_GT(tally.folded_away, 0);
 }
 
-}  // namespace
+}  // namespace disturb_exact_test
 }  // namespace foreshard::sim

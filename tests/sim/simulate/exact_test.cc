@@ -16,7 +16,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::sim {
-namespace {
+namespace exact_test {
 
 using program::Program;
 
@@ -26,7 +26,8 @@ Program lowered(const foreshard::Training& training) {
   return *std::move(program);
 }
 
-Prediction run(const ClusterView& cluster, const Program& program, const SimulateOptions& options) {
+Prediction simulated(const ClusterView& cluster, const Program& program,
+                     const SimulateOptions& options) {
   auto prediction = simulate(cluster, program, comm::ideal_parameters(), options);
   EXPECT_TRUE(prediction) << prediction.error().message;
   return prediction ? *std::move(prediction) : Prediction{};
@@ -97,8 +98,8 @@ TEST(Folding, ChangesNothingOfAStrategy) {
                  describe(training));
     const ClusterView cluster = random_cluster(random, devices, {.one_slow_node = slow});
     const Program program = lowered(training);
-    const auto folded = run(cluster, program, {});
-    const auto unfolded = run(cluster, program, {.fold = false});
+    const auto folded = simulated(cluster, program, {});
+    const auto unfolded = simulated(cluster, program, {.fold = false});
     expect_equal(folded, unfolded);
     expect_equal_members(cluster, program, unfolded);
     folded_away += unfolded.devices - std::ssize(folded.classes);
@@ -117,8 +118,8 @@ TEST(Folding, ChangesNothingOfAProgram) {
                        {.routing = random() % 2 == 0 ? Routing::kSpread : Routing::kEcmpHash,
                         .one_slow_node = random() % 3 == 0});
     const Program program = random_program(random, ranks);
-    const auto unfolded = run(cluster, program, {.fold = false});
-    expect_equal(run(cluster, program, {}), unfolded);
+    const auto unfolded = simulated(cluster, program, {.fold = false});
+    expect_equal(simulated(cluster, program, {}), unfolded);
     expect_equal_members(cluster, program, unfolded);
     if (testing::Test::HasFailure()) return;
   }
@@ -137,7 +138,7 @@ TEST(Units, OfBytesDoNotMatter) {
             what->bytes = what->bytes * scale;
         }
       }
-      return run(cluster, program, {}).step;
+      return simulated(cluster, program, {}).step;
     };
     SCOPED_TRACE("seed " + std::to_string(9000 + seed));
     EXPECT_LT(relative(step(1), step(1024)), 1e-9);
@@ -154,8 +155,8 @@ TEST(Coalescing, ChangesNothingButTimesWithinAChain) {
     SCOPED_TRACE("seed " + std::to_string(1000 + seed) + ": " + describe(training));
     const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
     const Program program = lowered(training);
-    const auto coalesced = run(cluster, program, {.timeline = true});
-    const auto plain = run(cluster, program, {.coalesce = false, .timeline = true});
+    const auto coalesced = simulated(cluster, program, {.timeline = true});
+    const auto plain = simulated(cluster, program, {.coalesce = false, .timeline = true});
     EXPECT_LT(relative(coalesced.step, plain.step), 1e-9);
     ASSERT_EQ(coalesced.classes.size(), plain.classes.size());
     for (std::size_t c = 0; c < plain.classes.size(); ++c) {
@@ -183,8 +184,8 @@ TEST(Coalescing, ChangesNothingWhereTheHostWaits) {
     SCOPED_TRACE("seed " + std::to_string(12000 + seed) + ": " + describe(training));
     const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
     const Program program = lowered(training);
-    const auto coalesced = run(cluster, program, {.timeline = true});
-    const auto plain = run(cluster, program, {.coalesce = false, .timeline = true});
+    const auto coalesced = simulated(cluster, program, {.timeline = true});
+    const auto plain = simulated(cluster, program, {.coalesce = false, .timeline = true});
     EXPECT_LT(relative(coalesced.step, plain.step), 1e-9);
     EXPECT_LE(coalesced.events, plain.events);
     ASSERT_EQ(coalesced.timeline.size(), plain.timeline.size());
@@ -208,7 +209,7 @@ TEST(CriticalPath, IsContiguous) {
     const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
     auto program = lower::lower(training.model, training.strategy, {});
     ASSERT_TRUE(program);
-    const auto prediction = run(cluster, *program, {});
+    const auto prediction = simulated(cluster, *program, {});
     const auto& path = prediction.critical_path;
     ASSERT_FALSE(path.empty());
     expect_part(path.front().start, 0_s, prediction.step);
@@ -227,7 +228,7 @@ TEST(SlowerDevices, MakeNoStepFaster) {
       while (training.strategy.devices() < 2) training = random_training(random, 32);
       const ClusterView cluster = random_cluster(random, training.strategy.devices(),
                                                  {.one_slow_node = slow_node, .speed = speed});
-      return run(cluster, lowered(training), {}).step;
+      return simulated(cluster, lowered(training), {}).step;
     };
     SCOPED_TRACE("seed " + std::to_string(3000 + seed));
     const Seconds usual = step(1, true);
@@ -242,8 +243,8 @@ double expect_engines_agree(const ClusterView& cluster, const Program& program) 
   const SimulateOptions stepwise{.granularity = Granularity::kStepwise, .timeline = true};
   SimulateOptions reference = stepwise;
   reference.engine = EngineKind::kSimgrid;
-  const auto ours = run(cluster, program, stepwise);
-  const auto theirs = run(cluster, program, reference);
+  const auto ours = simulated(cluster, program, stepwise);
+  const auto theirs = simulated(cluster, program, reference);
   EXPECT_EQ(theirs.engine, "simgrid");
   EXPECT_LT(relative(ours.step, theirs.step), 1e-6);
   EXPECT_EQ(ours.timeline.size(), theirs.timeline.size());
@@ -290,5 +291,5 @@ TEST(Engines, AgreeOnRandomStrategies) {
   std::printf("worst relative difference of a finish time: %.1e\n", worst);
 }
 
-}  // namespace
+}  // namespace exact_test
 }  // namespace foreshard::sim

@@ -22,7 +22,7 @@
 #include "topology/cluster_config.h"
 
 namespace foreshard::sim {
-namespace {
+namespace folding_test {
 
 using program::Program;
 
@@ -309,5 +309,5 @@ TEST(MaxMemory, IsCheckedBeforeTasksAreWrittenOut) {
   EXPECT_GT(*free_memory(), 1_MB);
 }
 
-}  // namespace
+}  // namespace folding_test
 }  // namespace foreshard::sim

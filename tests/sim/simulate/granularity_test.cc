@@ -19,7 +19,7 @@
 #include "topology/fabrics/fabric.h"
 
 namespace foreshard::sim {
-namespace {
+namespace granularity_test {
 
 using enum program::CollectiveKind;
 using program::CollectiveKind;
@@ -333,5 +333,5 @@ TEST(Granularity, EnginesAgreeOnDisturbedMessages) {
   std::printf("%u disturbed programs: fluid and SimGrid differ by %.1e at most\n", kRuns, worst);
 }
 
-}  // namespace
+}  // namespace granularity_test
 }  // namespace foreshard::sim

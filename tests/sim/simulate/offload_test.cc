@@ -12,7 +12,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::sim {
-namespace {
+namespace offload_test {
 
 using program::CollectiveKind;
 using program::Communication;
@@ -159,5 +159,5 @@ TEST(Offload, IsOfOneRank) {
   EXPECT_FALSE(program::verify(program).ok());
 }
 
-}  // namespace
+}  // namespace offload_test
 }  // namespace foreshard::sim

@@ -10,7 +10,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::sim {
-namespace {
+namespace ring_test {
 
 using program::Communication;
 using program::Task;
@@ -124,5 +124,5 @@ TEST(Ring, TakesNoLongerThanBothTogether) {
   }
 }
 
-}  // namespace
+}  // namespace ring_test
 }  // namespace foreshard::sim

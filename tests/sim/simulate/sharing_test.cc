@@ -14,7 +14,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::sim {
-namespace {
+namespace sharing_test {
 
 using program::CollectiveKind;
 
@@ -135,5 +135,5 @@ INSTANTIATE_TEST_SUITE_P(Clusters, SharingOf,
                                          Case{"twelves", "mixed-a100-h100", 12, 16, 0}),
                          [](const auto& of) { return std::string(of.param.name); });
 
-}  // namespace
+}  // namespace sharing_test
 }  // namespace foreshard::sim

@@ -13,7 +13,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study {
-namespace {
+namespace deepseek_trace_test {
 
 using Sums = std::map<std::string, Seconds>;  // by kind of kernel
 
@@ -114,5 +114,5 @@ TEST(DeepSeekV3, ComputesALayerAsInItsTrace) {
   EXPECT_NEAR(all_own / all_traced, 1, 0.05);
 }
 
-}  // namespace
+}  // namespace deepseek_trace_test
 }  // namespace foreshard::study

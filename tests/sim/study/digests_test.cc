@@ -25,7 +25,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {
-namespace {
+namespace digests_test {
 
 std::string digest(const program::Program& program) {
   return sha256(program::to_json(program));
@@ -164,5 +164,5 @@ TEST(Estimates, OfStrategiesOfTheSpaceAreAsTheyWere) {
   expect_golden("digests/estimates.txt", lines);
 }
 
-}  // namespace
+}  // namespace digests_test
 }  // namespace foreshard::study

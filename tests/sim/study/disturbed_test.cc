@@ -10,7 +10,7 @@
 #include "sim/study/study.h"
 
 namespace foreshard::study {
-namespace {
+namespace disturbed_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -189,5 +189,5 @@ TEST(DisturbedStudy, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(refusal("{straglers: []}"), HasSubstr("did you mean 'stragglers'?"));
 }
 
-}  // namespace
+}  // namespace disturbed_test
 }  // namespace foreshard::study

@@ -12,7 +12,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study {
-namespace {
+namespace draws_test {
 
 using testing::HasSubstr;
 
@@ -85,5 +85,5 @@ TEST(DrawnSteps, RefusesWhatHasNoBranches) {
   EXPECT_THAT(refused.error().message, HasSubstr("only graphs with conditions have branches"));
 }
 
-}  // namespace
+}  // namespace draws_test
 }  // namespace foreshard::study

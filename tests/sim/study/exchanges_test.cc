@@ -8,7 +8,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study {
-namespace {
+namespace exchanges_test {
 
 struct Step {
   Seconds time;
@@ -75,5 +75,5 @@ TEST(DeepSeekV3, FitsAndTakesTheHoursOfItsReport) {
   EXPECT_NEAR(hours, 2.664e6, 0.15 * 2.664e6);
 }
 
-}  // namespace
+}  // namespace exchanges_test
 }  // namespace foreshard::study

@@ -10,7 +10,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study {
-namespace {
+namespace expense_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -269,5 +269,5 @@ TEST(TrainingLength, MustFitTheStudy) {
   EXPECT_THAT(forward.error().message, HasSubstr("mode: forward trains nothing"));
 }
 
-}  // namespace
+}  // namespace expense_test
 }  // namespace foreshard::study

@@ -15,7 +15,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study {
-namespace {
+namespace graph_study_test {
 
 using program::CollectiveKind;
 using program::Purpose;
@@ -325,5 +325,5 @@ TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
               HasSubstr("probabilities of its own conditions"));
 }
 
-}  // namespace
+}  // namespace graph_study_test
 }  // namespace foreshard::study

@@ -11,7 +11,7 @@
 #include "tests/base/temporary_folder.h"
 
 namespace foreshard::study {
-namespace {
+namespace inputs_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -82,5 +82,5 @@ TEST(Inputs, AreDevicesDisturbancesAndErrorsToo) {
   EXPECT_THAT(keys(plain, surer), ElementsAre("parameter_errors.memory.high"));
 }
 
-}  // namespace
+}  // namespace inputs_test
 }  // namespace foreshard::study

@@ -12,7 +12,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study {
-namespace {
+namespace interval_test {
 
 using testing::HasSubstr;
 using yaml::Evidence;
@@ -221,5 +221,5 @@ TEST(Interval, OfStudiesFollowsTheDevice) {
   EXPECT_GE(invented.second, 1u);
 }
 
-}  // namespace
+}  // namespace interval_test
 }  // namespace foreshard::study

@@ -8,7 +8,7 @@
 #include "sim/study/study.h"
 
 namespace foreshard::study {
-namespace {
+namespace measured_times_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -126,5 +126,5 @@ TEST(MeasuredTimes, OfACollectiveAreItsIdleTime) {
               ElementsAre("ops.csv:3: no task is 'all_gather of 1 B over 3 ranks'"));
 }
 
-}  // namespace
+}  // namespace measured_times_test
 }  // namespace foreshard::study

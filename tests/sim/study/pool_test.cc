@@ -8,7 +8,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study {
-namespace {
+namespace pool_test {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -106,5 +106,5 @@ TEST(RunStudy, LeavesDevicesIdle) {
   }
 }
 
-}  // namespace
+}  // namespace pool_test
 }  // namespace foreshard::study

@@ -18,7 +18,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::sim {
-namespace {
+namespace sensitivity_test {
 
 const std::string kConfigs = FORESHARD_SOURCE_DIR "/configs";
 
@@ -189,5 +189,5 @@ TEST(Sensitivity, IsRefusedMessageByMessage) {
   EXPECT_EQ(worth.error().code, Error::Code::kUnsupported);
 }
 
-}  // namespace
+}  // namespace sensitivity_test
 }  // namespace foreshard::sim

@@ -11,7 +11,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study {
-namespace {
+namespace study_test {
 
 using testing::HasSubstr;
 
@@ -332,5 +332,5 @@ TEST(Alternatives, AreTriedAndOrderedByTime) {
   EXPECT_TRUE(sharded);
 }
 
-}  // namespace
+}  // namespace study_test
 }  // namespace foreshard::study

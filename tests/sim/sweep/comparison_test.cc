@@ -14,7 +14,7 @@
 #include "sim/sweep/store.h"
 
 namespace foreshard::sweep {
-namespace {
+namespace comparison_test {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -161,5 +161,5 @@ TEST(Comparison, ReadsWhatAStudyWrote) {
     EXPECT_THAT(results_in(text).error().message, HasSubstr("no results of a study: ")) << text;
 }
 
-}  // namespace
+}  // namespace comparison_test
 }  // namespace foreshard::sweep

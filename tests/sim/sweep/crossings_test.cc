@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace foreshard::sweep {
-namespace {
+namespace crossings_test {
 
 Outcome takes(double step_s) {
   Outcome outcome;
@@ -148,5 +148,5 @@ TEST(Crossings, AreTheChangesOfSign) {
   }
 }
 
-}  // namespace
+}  // namespace crossings_test
 }  // namespace foreshard::sweep

@@ -8,7 +8,7 @@
 #include "tests/sim/sweep/sweeps.h"
 
 namespace foreshard::sweep {
-namespace {
+namespace grid_test {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -158,5 +158,5 @@ TEST(Sweep, SaysWhereAStudyIsNot) {
   EXPECT_THAT(sweep.error().message, HasSubstr("foreshard simulate gpt-1.7b-a100-8 predicts it"));
 }
 
-}  // namespace
+}  // namespace grid_test
 }  // namespace foreshard::sweep

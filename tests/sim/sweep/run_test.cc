@@ -25,7 +25,7 @@
 #include "sim/sweep/output.h"
 
 namespace foreshard::sweep {
-namespace {
+namespace run_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -538,5 +538,5 @@ TEST(Shard, IsReadOrRefused) {
     EXPECT_THAT(parse_shard(text).error().message, HasSubstr("is no part of a sweep")) << text;
 }
 
-}  // namespace
+}  // namespace run_test
 }  // namespace foreshard::sweep

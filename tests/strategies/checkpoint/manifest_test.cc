@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace foreshard::checkpoint {
-namespace {
+namespace manifest_test {
 
 using testing::HasSubstr;
 
@@ -85,5 +85,5 @@ TEST(Manifest, BoundsTheSlicesOfAllTensors) {
   EXPECT_THAT(read.error().message, HasSubstr("tensors[2048]: more than 33554432 slices"));
 }
 
-}  // namespace
+}  // namespace manifest_test
 }  // namespace foreshard::checkpoint

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace foreshard::checkpoint {
-namespace {
+namespace safetensors_test {
 
 using testing::HasSubstr;
 
@@ -104,5 +104,5 @@ TEST(Safetensors, ChecksTheLength) {
   EXPECT_THAT(length("PK\3\4garb"s, 1 << 30), HasSubstr("above the limit of 100000000"));
 }
 
-}  // namespace
+}  // namespace safetensors_test
 }  // namespace foreshard::checkpoint

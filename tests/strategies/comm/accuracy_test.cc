@@ -20,7 +20,7 @@
 #include "topology/cluster_for.h"
 
 namespace foreshard::comm {
-namespace {
+namespace accuracy_test {
 
 struct Machine {
   const char* file;
@@ -155,5 +155,5 @@ TEST(Accuracy, OfSingleOperationsOnPublicMachines) {
   }
 }
 
-}  // namespace
+}  // namespace accuracy_test
 }  // namespace foreshard::comm

@@ -9,7 +9,7 @@
 #include "topology/cluster_config.h"
 
 namespace foreshard::comm {
-namespace {
+namespace algorithms_test {
 
 FlatCollective form_of(std::string_view algorithm, CollectiveKind kind, const Participants& group) {
   const auto forms = flat_forms(kind, group, ideal_parameters());
@@ -414,5 +414,5 @@ TEST(BestForm, IsTheFasterOneForTheSize) {
   EXPECT_EQ(choose(201_kB), "Simple");
 }
 
-}  // namespace
+}  // namespace algorithms_test
 }  // namespace foreshard::comm

@@ -12,7 +12,7 @@
 #include "strategies/comm/algorithms.h"
 
 namespace foreshard::comm {
-namespace {
+namespace contract_test {
 
 using Members = std::uint64_t;  // a set of members, one bit each
 
@@ -246,7 +246,7 @@ class Replay {
   std::multiset<std::pair<std::int32_t, std::int32_t>> received_;
 };
 
-class Contract : public testing::TestWithParam<Algorithm> {
+class CollectiveContract : public testing::TestWithParam<Algorithm> {
  protected:
   std::vector<std::int32_t> sizes() const {
     if (is_transfer(GetParam())) return {2};
@@ -255,7 +255,7 @@ class Contract : public testing::TestWithParam<Algorithm> {
   }
 };
 
-TEST_P(Contract, OneMemberCostsNothing) {
+TEST_P(CollectiveContract, OneMemberCostsNothing) {
   if (is_transfer(GetParam())) return;
   const auto cluster = star(3);
   if (GetParam().kind == CollectiveKind::kExchange) return;
@@ -270,20 +270,20 @@ TEST_P(Contract, OneMemberCostsNothing) {
 }
 
 // What readers of forms refuse rests on these two.
-TEST_P(Contract, RunsInsideANodeUnlessItNeedsSeveral) {
+TEST_P(CollectiveContract, RunsInsideANodeUnlessItNeedsSeveral) {
   const auto cluster = star(is_transfer(GetParam()) ? 2 : 4);
   const auto pattern = GetParam().pattern(with_transfers(GetParam().kind, everyone(cluster)));
   EXPECT_EQ(pattern.has_value(), !GetParam().several_nodes);
 }
 
-TEST_P(Contract, HopsOverPcieUnlessItSaysThatItDoesNot) {
+TEST_P(CollectiveContract, HopsOverPcieUnlessItSaysThatItDoesNot) {
   const auto cluster =
       pcie_nodes(GetParam().several_nodes ? 2 : 1, is_transfer(GetParam()) ? 2 : 4);
   const auto pattern = GetParam().pattern(with_transfers(GetParam().kind, everyone(cluster)));
   EXPECT_EQ(pattern && pattern->path.pcie > 0, !GetParam().no_pcie_hop);
 }
 
-TEST_P(Contract, SendsTheLeastThatItCan) {
+TEST_P(CollectiveContract, SendsTheLeastThatItCan) {
   if (is_hierarchical_exchange(GetParam()) || GetParam().name.starts_with("collnet")) return;
   for (const std::int32_t p : sizes()) {
     const auto cluster = place_for(GetParam(), p);
@@ -306,7 +306,7 @@ TEST_P(Contract, SendsTheLeastThatItCan) {
 
 // The messages cross the same links with the same bytes as the flat form: of all members of one
 // node or of several, and of the first of several nodes, the last with fewer than the others.
-TEST_P(Contract, FlatAndStepwiseLoadTheSameLinks) {
+TEST_P(CollectiveContract, FlatAndStepwiseLoadTheSameLinks) {
   if (!has_messages(GetParam())) return;
   std::vector<ClusterView> places;
   std::vector<std::int32_t> counts;
@@ -341,7 +341,7 @@ TEST_P(Contract, FlatAndStepwiseLoadTheSameLinks) {
 
 // On an idle star every message has its links to itself: a step takes latency + part / bandwidth.
 // (Not those of the two trees, or of an exchange or all-to-all, which run side by side.)
-TEST_P(Contract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
+TEST_P(CollectiveContract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
   if (!has_messages(GetParam()) || GetParam().name == "tree" || GetParam().several_nodes) return;
   if (GetParam().name == "pairwise") return;
   for (const std::int32_t p : sizes()) {
@@ -363,7 +363,7 @@ TEST_P(Contract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
   }
 }
 
-TEST_P(Contract, DeliversWhatTheCollectivePromises) {
+TEST_P(CollectiveContract, DeliversWhatTheCollectivePromises) {
   if (!has_messages(GetParam())) return;
   const auto cluster = GetParam().name == "pat" ? rails(16, 1) : rails(4, 4);
   EXPECT_TRUE(rc::check([&] {
@@ -395,7 +395,7 @@ TEST_P(Contract, DeliversWhatTheCollectivePromises) {
 
 // Any group of a cluster: more bytes are never faster, loads are positive and sorted, and what
 // devices send, devices receive.
-TEST_P(Contract, IsSoundOnAnyGroup) {
+TEST_P(CollectiveContract, IsSoundOnAnyGroup) {
   EXPECT_TRUE(rc::check([&] {
     const auto nodes = *rc::gen::inRange(1, 6);
     const auto per_node = *rc::gen::inRange(2, 6);
@@ -441,7 +441,7 @@ TEST_P(Contract, IsSoundOnAnyGroup) {
 }
 
 // Where all members are alike, so are their links.
-TEST_P(Contract, LoadsAlikeLinksAlike) {
+TEST_P(CollectiveContract, LoadsAlikeLinksAlike) {
   if (is_transfer(GetParam()) || is_uneven(GetParam())) return;
   // Of a shift only some members have their neighbour on another node.
   if (GetParam().kind == CollectiveKind::kExchange || GetParam().kind == CollectiveKind::kShift)
@@ -464,12 +464,12 @@ TEST_P(Contract, LoadsAlikeLinksAlike) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, Contract,
+INSTANTIATE_TEST_SUITE_P(Algorithms, CollectiveContract,
                          testing::ValuesIn(algorithms().begin(), algorithms().end()),
                          [](const testing::TestParamInfo<Algorithm>& algorithm) {
                            return std::string(name_of(algorithm.param.kind)) + "_" +
                                   std::string(algorithm.param.name);
                          });
 
-}  // namespace
+}  // namespace contract_test
 }  // namespace foreshard::comm

@@ -7,7 +7,7 @@
 #include "topology/cluster_builder.h"
 
 namespace foreshard::comm {
-namespace {
+namespace errors_test {
 
 using testing::HasSubstr;
 
@@ -65,5 +65,5 @@ TEST(CollectiveErrors, SayThatNoFormSuits) {
   EXPECT_THAT(forms.error().message, HasSubstr("communication 'empty' has no form"));
 }
 
-}  // namespace
+}  // namespace errors_test
 }  // namespace foreshard::comm

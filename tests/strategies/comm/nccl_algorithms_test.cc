@@ -13,7 +13,7 @@
 #include "topology/cluster_config.h"
 
 namespace foreshard::comm {
-namespace {
+namespace nccl_algorithms_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -290,5 +290,5 @@ TEST(Sweep, CountsAsNcclTestsDo) {
   EXPECT_FALSE(rows->front().nccl);
 }
 
-}  // namespace
+}  // namespace nccl_algorithms_test
 }  // namespace foreshard::comm

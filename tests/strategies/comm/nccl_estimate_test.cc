@@ -15,7 +15,7 @@
 #include "strategies/comm/nccl/estimate.h"
 
 namespace foreshard::comm::nccl {
-namespace {
+namespace nccl_estimate_test {
 
 using program::CollectiveKind;
 
@@ -160,5 +160,5 @@ TEST(Estimates, AreAsFarFromMeasurementsAsKnown) {
   }
 }
 
-}  // namespace
+}  // namespace nccl_estimate_test
 }  // namespace foreshard::comm::nccl

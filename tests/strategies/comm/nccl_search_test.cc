@@ -9,7 +9,7 @@
 #include "topology/cluster_builder.h"
 
 namespace foreshard::comm::nccl {
-namespace {
+namespace nccl_search_test {
 
 std::string text(const SearchGraph& graph) {
   const auto number = [](BytesPerSecond rate) {
@@ -138,5 +138,5 @@ TEST(Search, NeedsADevice) {
   EXPECT_FALSE(communicator_of({}, shipped_tables()));
 }
 
-}  // namespace
+}  // namespace nccl_search_test
 }  // namespace foreshard::comm::nccl

@@ -7,7 +7,7 @@
 #include "strategies/comm/nccl/tables.h"
 
 namespace foreshard::comm::nccl {
-namespace {
+namespace nccl_tables_test {
 
 using testing::HasSubstr;
 
@@ -52,5 +52,5 @@ TEST(NcclTables, RefuseWhatAGenerationCannotUse) {
   EXPECT_THAT(fault("generations.1.compute_capability", "65"), HasSubstr("remove ring_ll128"));
 }
 
-}  // namespace
+}  // namespace nccl_tables_test
 }  // namespace foreshard::comm::nccl

@@ -8,7 +8,7 @@
 #include "topology/cluster_config.h"
 
 namespace foreshard::comm {
-namespace {
+namespace parameters_test {
 
 using testing::HasSubstr;
 
@@ -248,5 +248,5 @@ forms:
   EXPECT_THAT(parameters.error().message, HasSubstr("mine.yaml:4"));
 }
 
-}  // namespace
+}  // namespace parameters_test
 }  // namespace foreshard::comm

@@ -12,7 +12,7 @@
 #include "topology/cluster_config.h"
 
 namespace foreshard::comm {
-namespace {
+namespace unequal_nodes_test {
 
 using enum program::CollectiveKind;
 
@@ -174,5 +174,5 @@ TEST(UnequalNodes, AreRankedWithTheirSmallestNode) {
   EXPECT_EQ(*ranked->time(1_GiB), *exact->time(1_GiB));
 }
 
-}  // namespace
+}  // namespace unequal_nodes_test
 }  // namespace foreshard::comm

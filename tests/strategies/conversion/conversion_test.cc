@@ -8,7 +8,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::conversion {
-namespace {
+namespace conversion_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -179,5 +179,5 @@ TEST(Conversion, EverySliceIsCompleteAndNothingIsSentTwice) {
   }));
 }
 
-}  // namespace
+}  // namespace conversion_test
 }  // namespace foreshard::conversion

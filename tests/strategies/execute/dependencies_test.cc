@@ -13,7 +13,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::execute {
-namespace {
+namespace dependencies_test {
 
 using plan::Action;
 using plan::ActionId;
@@ -227,5 +227,5 @@ TEST(Dependencies, SyncsStandForOthers) {
   EXPECT_GT(wrong_orders(model, strategy, unsynced(synced)), 0);
 }
 
-}  // namespace
+}  // namespace dependencies_test
 }  // namespace foreshard::execute

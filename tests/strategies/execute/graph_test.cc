@@ -9,7 +9,7 @@
 #include "tests/strategies/graph/random_graph.h"
 
 namespace foreshard::execute {
-namespace {
+namespace graph_test {
 
 using testing::HasSubstr;
 
@@ -350,5 +350,5 @@ TEST(SerialIsSharded, ForEveryOperator) {
       cases, tensors, worst);
 }
 
-}  // namespace
+}  // namespace graph_test
 }  // namespace foreshard::execute

@@ -8,7 +8,7 @@
 #include "tests/strategies/graph/random_graph.h"
 
 namespace foreshard::execute {
-namespace {
+namespace many_graphs_test {
 
 // A chain of up to eight operators may magnify the rounding of its first one.
 constexpr double kTolerance = 1e-8;
@@ -69,5 +69,5 @@ TEST(SerialIsSharded, ForRandomGraphs) {
       kGraphs, operators, conversions, tensors, worst, skipped);
 }
 
-}  // namespace
+}  // namespace many_graphs_test
 }  // namespace foreshard::execute

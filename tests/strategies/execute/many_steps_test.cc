@@ -1,9 +1,9 @@
 // Serial = sharded for random strategies of random models: all knobs of both, on up to 16 ranks,
 // each plan carried out in two orders of its own.
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <random>
 
+#include "tests/seeds.h"
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/lower/random_strategy.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 TEST(SerialIsSharded, ForRandomStrategies) {
   constexpr std::uint32_t kSeed = 20'211;
-  constexpr int kStrategies = 500;
+  const int kStrategies = seeds(100, 500);
   std::mt19937 random(kSeed);
   Summary summary;
   for (int i = 0; i < kStrategies; ++i) {

@@ -6,7 +6,7 @@
 #include "strategies/graph/layout_text.h"
 
 namespace foreshard::execute {
-namespace {
+namespace reshard_test {
 
 using reshard::Primitive;
 using testing::ElementsAre;
@@ -109,5 +109,5 @@ TEST(Execute, ReducesInTheOrderOfTheGroup) {
               ElementsAre(ElementsAre(expected), ElementsAre(expected), ElementsAre(expected)));
 }
 
-}  // namespace
+}  // namespace reshard_test
 }  // namespace foreshard::execute

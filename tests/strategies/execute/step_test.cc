@@ -18,7 +18,7 @@
 #include "strategies/parallelism/pipeline.h"
 
 namespace foreshard::execute {
-namespace {
+namespace step_test {
 
 using Values = std::map<std::int64_t, double>;
 
@@ -274,5 +274,5 @@ TEST(Comparison, NamesTensorRankAndElement) {
       testing::ElementsAre(testing::HasSubstr("element 3: 0 where the serial run has nan")));
 }
 
-}  // namespace
+}  // namespace step_test
 }  // namespace foreshard::execute

@@ -10,7 +10,7 @@
 #include "tests/strategies/graph/random_graph.h"
 
 namespace foreshard::execute {
-namespace {
+namespace units_test {
 
 constexpr double kLargestDifference = 1e-8;
 
@@ -148,5 +148,5 @@ TEST(Units, ComputeWhatTheWholeGraphDoes) {
       gradients, worst);
 }
 
-}  // namespace
+}  // namespace units_test
 }  // namespace foreshard::execute

@@ -10,7 +10,7 @@
 #include "strategies/graph/operators/build.h"
 
 namespace foreshard {
-namespace {
+namespace annotate_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -162,5 +162,5 @@ TEST(Annotate, MatchesPatterns) {
   EXPECT_FALSE(matches("", "a"));
 }
 
-}  // namespace
+}  // namespace annotate_test
 }  // namespace foreshard

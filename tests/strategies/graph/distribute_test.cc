@@ -16,7 +16,7 @@
 #include "strategies/graph/transformer.h"
 
 namespace foreshard {
-namespace {
+namespace distribute_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -544,5 +544,5 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
   }
 }
 
-}  // namespace
+}  // namespace distribute_test
 }  // namespace foreshard

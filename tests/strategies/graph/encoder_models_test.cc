@@ -11,7 +11,7 @@
 #include "strategies/program/lower/block.h"
 
 namespace foreshard {
-namespace {
+namespace encoder_models_test {
 
 using testing::HasSubstr;
 
@@ -202,5 +202,5 @@ TEST(EncoderModels, StrategiesThatTheyRefuse) {
   EXPECT_THAT(only(masked, s), HasSubstr("attention without a causal mask"));
 }
 
-}  // namespace
+}  // namespace encoder_models_test
 }  // namespace foreshard

@@ -10,7 +10,7 @@
 #include "strategies/graph/operators/build.h"
 
 namespace foreshard {
-namespace {
+namespace graph_config_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -162,5 +162,5 @@ TEST(GraphConfig, PointsAtEachFault) {
               HasSubstr("extent -8 is not between 0 and 2^40"));
 }
 
-}  // namespace
+}  // namespace graph_config_test
 }  // namespace foreshard

@@ -5,7 +5,7 @@
 #include "tests/strategies/execute/random_layouts.h"
 
 namespace foreshard {
-namespace {
+namespace layout_text_test {
 
 using testing::HasSubstr;
 
@@ -128,5 +128,5 @@ TEST(Layout, SlicesCountMajorToMinor) {
   EXPECT_EQ(describe_ranks({0, 1, 2, 5, 7, 8}), "0-2,5,7,8");
 }
 
-}  // namespace
+}  // namespace layout_text_test
 }  // namespace foreshard

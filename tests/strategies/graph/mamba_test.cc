@@ -9,7 +9,7 @@
 #include "strategies/graph/transformer.h"
 
 namespace foreshard {
-namespace {
+namespace mamba_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -161,5 +161,5 @@ TEST(Mamba, PatternsThatSayNothingAreRefused) {
   EXPECT_THAT(fault([](Model& m) { m.mlp_bias = true; }), HasSubstr("squared-relu with biases"));
 }
 
-}  // namespace
+}  // namespace mamba_test
 }  // namespace foreshard

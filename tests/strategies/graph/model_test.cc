@@ -5,7 +5,7 @@
 #include "base/yaml/loader.h"
 
 namespace foreshard {
-namespace {
+namespace model_test {
 
 Model catalogue(const std::string& name) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
@@ -486,5 +486,5 @@ TEST(Model, KeysThatChangeNothingAreRefused) {
             "two");
 }
 
-}  // namespace
+}  // namespace model_test
 }  // namespace foreshard

@@ -3,7 +3,7 @@
 #include "strategies/graph/operators/build.h"
 
 namespace foreshard {
-namespace {
+namespace operator_test {
 
 const std::vector<MeshAxis> kTwoAxes{{"tensor", 2}, {"data", 4}};
 constexpr Axis kTensor = 0;
@@ -192,5 +192,5 @@ TEST(Kernel, OfALossIsFollowedByThoseThatAreLogged) {
   EXPECT_EQ(logged, 2.0 * 15 * (6_B + 4_B + 8_B));
 }
 
-}  // namespace
+}  // namespace operator_test
 }  // namespace foreshard

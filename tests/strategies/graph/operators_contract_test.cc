@@ -11,7 +11,7 @@
 #include "strategies/graph/layout.h"
 
 namespace foreshard {
-namespace {
+namespace operators_contract_test {
 
 using testing::HasSubstr;
 
@@ -47,7 +47,7 @@ TEST(OperatorTable, IsSortedDocumentedAndHasExamples) {
   EXPECT_EQ(find_operator("no such operator"), nullptr);
 }
 
-class Contract : public testing::TestWithParam<std::size_t> {
+class OperatorContract : public testing::TestWithParam<std::size_t> {
  protected:
   const Example example_ = operator_examples()[GetParam()];
   const Graph graph_ = graph_of(example_);
@@ -55,14 +55,14 @@ class Contract : public testing::TestWithParam<std::size_t> {
   const std::vector<Shape> shapes_ = shapes_of(graph_, op());
 };
 
-TEST_P(Contract, TheRuleFitsTheShapes) {
+TEST_P(OperatorContract, TheRuleFitsTheShapes) {
   EXPECT_EQ(misfit(op().rule, shapes_), "");
   EXPECT_EQ(op().rule.inputs, op().inputs.size());
 }
 
 // A factor that is not whole can be split by 2: legal for all operands, and the work of both ranks
 // together is that of one.
-TEST_P(Contract, EveryFactorThatMayBeSplitIs) {
+TEST_P(OperatorContract, EveryFactorThatMayBeSplitIs) {
   const std::vector<MeshAxis> mesh{{"x", 2}};
   const Rule& rule = op().rule;
   const Flops whole = flops_of_kernels(kernels_of(graph_, op(), shapes_));
@@ -118,7 +118,7 @@ TEST_P(Contract, EveryFactorThatMayBeSplitIs) {
   }
 }
 
-TEST_P(Contract, GradientsHaveTheShapesOfTheInputs) {
+TEST_P(OperatorContract, GradientsHaveTheShapesOfTheInputs) {
   const OperatorDefinition& definition = *find_operator(op().type);
   if (definition.gradient == nullptr) return;
   const Graph training = training_graph(graph_, {});
@@ -140,7 +140,7 @@ TEST_P(Contract, GradientsHaveTheShapesOfTheInputs) {
 std::string name_of_example(const testing::TestParamInfo<std::size_t>& info) {
   return operator_examples()[info.param].type + "_" + std::to_string(info.param);
 }
-INSTANTIATE_TEST_SUITE_P(Operators, Contract,
+INSTANTIATE_TEST_SUITE_P(Operators, OperatorContract,
                          testing::Range<std::size_t>(0, operator_examples().size()),
                          name_of_example);
 
@@ -178,5 +178,5 @@ TEST(OperatorFault, NamesWhatIsWrong) {
               HasSubstr("pads [1, 2, 3] must have 4 numbers"));
 }
 
-}  // namespace
+}  // namespace operators_contract_test
 }  // namespace foreshard

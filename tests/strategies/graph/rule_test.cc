@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace foreshard {
-namespace {
+namespace rule_test {
 
 using testing::HasSubstr;
 using Shapes = std::vector<std::vector<std::int64_t>>;
@@ -44,5 +44,5 @@ TEST(Rule, SaysWhatIsWrongWithItsText) {
   EXPECT_THAT(fault("bb->b", {{2, 2}, {2}}), HasSubstr("factor 'b' twice"));
 }
 
-}  // namespace
+}  // namespace rule_test
 }  // namespace foreshard

@@ -9,7 +9,7 @@
 #include "strategies/graph/transformer.h"
 
 namespace foreshard {
-namespace {
+namespace sharding_test {
 
 using Lines = std::vector<std::string>;
 
@@ -340,5 +340,5 @@ TEST(Sharding, ConvertsOncePerNeed) {
   EXPECT_GT(uses, pass.back.conversions.size());
 }
 
-}  // namespace
+}  // namespace sharding_test
 }  // namespace foreshard

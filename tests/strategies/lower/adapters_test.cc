@@ -12,7 +12,7 @@
 #include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
-namespace {
+namespace adapters_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
@@ -284,5 +284,5 @@ TEST(Adapters, OfARankThatRanksCannotShareAreRefused) {
                                       HasSubstr("adapters of rank 6 cannot be split 4 ways"))));
 }
 
-}  // namespace
+}  // namespace adapters_test
 }  // namespace foreshard::lower

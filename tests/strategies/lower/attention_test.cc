@@ -7,7 +7,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
-namespace {
+namespace attention_test {
 
 using program::CollectiveKind;
 using program::Program;
@@ -156,5 +156,5 @@ TEST(LayersOfAttention, GatherLatentsNotTheStream) {
               testing::IsEmpty());
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace foreshard::lower

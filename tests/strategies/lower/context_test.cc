@@ -6,7 +6,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
-namespace {
+namespace context_test {
 
 using program::CollectiveKind;
 using program::Program;
@@ -337,5 +337,5 @@ TEST(ContextParallel, SharesStatesAsDataParallelRanksDo) {
   EXPECT_EQ(s.devices(), 4);
 }
 
-}  // namespace
+}  // namespace context_test
 }  // namespace foreshard::lower

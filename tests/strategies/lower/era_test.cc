@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace foreshard::lower {
-namespace {
+namespace era_test {
 
 using program::Block;
 using program::Communication;
@@ -78,5 +78,5 @@ TEST(BlockLaunches, WaitsForEachKernelAndCollective) {
               ElementsAre(program::CallDependency{0, 4}, program::CallDependency{0, -1}));
 }
 
-}  // namespace
+}  // namespace era_test
 }  // namespace foreshard::lower

@@ -12,7 +12,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
-namespace {
+namespace exchanges_test {
 
 using program::Block;
 using program::Communication;
@@ -174,5 +174,5 @@ TEST(Exchanges, ChangeTheOrderAlone) {
   }
 }
 
-}  // namespace
+}  // namespace exchanges_test
 }  // namespace foreshard::lower

@@ -7,7 +7,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
-namespace {
+namespace experts_test {
 
 using program::CollectiveKind;
 using program::Program;
@@ -466,5 +466,5 @@ TEST(ExpertLayers, StandBesideDenseOnes) {
   EXPECT_EQ(passes["expert_layer.backward"], kLayers / 2);
 }
 
-}  // namespace
+}  // namespace experts_test
 }  // namespace foreshard::lower

@@ -8,7 +8,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
-namespace {
+namespace forward_test {
 
 using program::CollectiveKind;
 using program::Program;
@@ -205,5 +205,5 @@ TEST(ForwardMode, SaysWhatItHasNoUseFor) {
   EXPECT_TRUE(faults_in(s, gpt(), 2).empty());
 }
 
-}  // namespace
+}  // namespace forward_test
 }  // namespace foreshard::lower

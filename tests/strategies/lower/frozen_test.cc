@@ -11,7 +11,7 @@
 #include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
-namespace {
+namespace frozen_test {
 
 using program::MemoryKind;
 using testing::Contains;
@@ -112,5 +112,5 @@ TEST(FrozenParts, AreRefusedWhereNothingOfAStageIsTrained) {
   EXPECT_THAT(faults_in(strategy(3), model({.layers = 2}), 3), IsEmpty());
 }
 
-}  // namespace
+}  // namespace frozen_test
 }  // namespace foreshard::lower

@@ -10,7 +10,7 @@
 #include "strategies/program/lower/block.h"
 
 namespace foreshard::lower {
-namespace {
+namespace graph_test {
 
 using testing::HasSubstr;
 
@@ -277,5 +277,5 @@ TEST(LowerGraph, NamesATensorWithoutElements) {
               HasSubstr("tensor 'down.weight' of shape [64, 0] has no elements"));
 }
 
-}  // namespace
+}  // namespace graph_test
 }  // namespace foreshard::lower

@@ -11,7 +11,7 @@
 #include "strategies/graph/units.h"
 
 namespace foreshard::lower {
-namespace {
+namespace graph_units_test {
 
 using testing::HasSubstr;
 
@@ -431,5 +431,5 @@ TEST(GraphUnits, SayThatNothingPasses) {
   EXPECT_THAT(fault(graph, s, {"dense1"}), HasSubstr("nothing passes from stage 0"));
 }
 
-}  // namespace
+}  // namespace graph_units_test
 }  // namespace foreshard::lower

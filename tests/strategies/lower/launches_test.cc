@@ -10,7 +10,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
-namespace {
+namespace launches_test {
 
 using program::Program;
 using testing::Contains;
@@ -118,5 +118,5 @@ TEST(Launches, KernelsOfOneOperatorWeighLess) {
   EXPECT_THAT(head, Contains("logits 3"));
 }
 
-}  // namespace
+}  // namespace launches_test
 }  // namespace foreshard::lower

@@ -7,7 +7,7 @@
 #include "tests/strategies/lower/models.h"
 
 namespace foreshard::lower {
-namespace {
+namespace lower_test {
 
 using program::CollectiveKind;
 using program::Program;
@@ -580,5 +580,5 @@ TEST(Lower, AddsTheFrameworksHostTimeToTheLaunch) {
   EXPECT_EQ(lowered(gpt(), eager).launch_time, 35_us);
 }
 
-}  // namespace
+}  // namespace lower_test
 }  // namespace foreshard::lower

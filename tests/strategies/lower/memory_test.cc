@@ -12,7 +12,7 @@
 #include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
-namespace {
+namespace memory_test {
 
 using program::MemoryKind;
 
@@ -223,5 +223,5 @@ TEST(Zero, HoldsTwoWholeGradientsAtMost) {
   EXPECT_TRUE(waits(3, 1));
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace foreshard::lower

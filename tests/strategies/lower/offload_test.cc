@@ -12,7 +12,7 @@
 #include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
-namespace {
+namespace offload_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
@@ -217,5 +217,5 @@ TEST(Offload, ChangesNothingElse) {
   EXPECT_EQ(plain.streams.size(), kStreamsWithoutV);
 }
 
-}  // namespace
+}  // namespace offload_test
 }  // namespace foreshard::lower

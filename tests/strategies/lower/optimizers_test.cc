@@ -12,7 +12,7 @@
 #include "strategies/program/lower/optimizer_block.h"
 
 namespace foreshard::lower {
-namespace {
+namespace optimizers_test {
 
 using program::Program;
 
@@ -300,5 +300,5 @@ TEST(Muon, MakesEachExpertOrthogonalForItself) {
   EXPECT_EQ(sum(lowered(model, s), "muon_updates").bytes, 2 * 4 * (192 + 64 + 32));
 }
 
-}  // namespace
+}  // namespace optimizers_test
 }  // namespace foreshard::lower

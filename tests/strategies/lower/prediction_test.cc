@@ -10,7 +10,7 @@
 #include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
-namespace {
+namespace prediction_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
@@ -185,5 +185,5 @@ TEST(Prediction, IsComputedAgainAsLayersAre) {
   EXPECT_GT(blocks_of(model(), strategy).predictions.front().saved.in_base(), 10 * kS * kH);
 }
 
-}  // namespace
+}  // namespace prediction_test
 }  // namespace foreshard::lower

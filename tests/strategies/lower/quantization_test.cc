@@ -12,7 +12,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
-namespace {
+namespace quantization_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
@@ -395,5 +395,5 @@ TEST(Quantization, GathersEachWeightAsItIsHeld) {
   EXPECT_EQ(gathered(), plain / 2);
 }
 
-}  // namespace
+}  // namespace quantization_test
 }  // namespace foreshard::lower

@@ -9,7 +9,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
-namespace {
+namespace recompute_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -130,5 +130,5 @@ TEST(RecomputedLayers, AreTheFirstOfEachStage) {
   EXPECT_EQ(blocks_of(s).layers.size(), 1U);
 }
 
-}  // namespace
+}  // namespace recompute_test
 }  // namespace foreshard::lower

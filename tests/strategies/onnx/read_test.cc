@@ -9,7 +9,7 @@
 #include "strategies/graph/onnx/model.h"
 
 namespace foreshard::onnx_file {
-namespace {
+namespace read_test {
 
 using onnx_models::Writer;
 using testing::ElementsAre;
@@ -239,5 +239,5 @@ TEST(ReadOnnx, CountsTheIterationsOfALoop) {
   EXPECT_THAT(fault(loop(false)), HasSubstr("how often this Loop runs is known only when it runs"));
 }
 
-}  // namespace
+}  // namespace read_test
 }  // namespace foreshard::onnx_file

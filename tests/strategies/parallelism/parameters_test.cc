@@ -4,7 +4,7 @@
 #include <map>
 
 namespace foreshard {
-namespace {
+namespace parameters_test {
 
 // vocabulary 10 is padded to a multiple of 4 x tensor parallelism.
 Model model() {
@@ -163,5 +163,5 @@ TEST(Parameters, OfAForwardPassAreAlone) {
   EXPECT_FALSE(by_name(model(), full).contains("layers.0.qkv.weight.master"));
 }
 
-}  // namespace
+}  // namespace parameters_test
 }  // namespace foreshard

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace foreshard {
-namespace {
+namespace strategy_test {
 
 Model plain_model() {
   return {.name = "m",
@@ -206,5 +206,5 @@ TEST(Strategy, EqualStagesByDefault) {
   EXPECT_EQ(s.micro_batches(), 24);
 }
 
-}  // namespace
+}  // namespace strategy_test
 }  // namespace foreshard

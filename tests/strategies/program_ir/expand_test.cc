@@ -10,7 +10,7 @@
 #include "strategies/program/ir/verify.h"
 
 namespace foreshard::program {
-namespace {
+namespace expand_test {
 
 using testing::DoubleEq;
 using testing::ElementsAre;
@@ -320,5 +320,5 @@ TEST(Expand, IsFastAndSaysSo) {
   EXPECT_LT(best, 60) << "a factor of 20 over what it takes on a quiet machine";
 }
 
-}  // namespace
+}  // namespace expand_test
 }  // namespace foreshard::program

@@ -8,7 +8,7 @@
 #include "strategies/program/ir/verify.h"
 
 namespace foreshard::program {
-namespace {
+namespace json_test {
 
 using testing::HasSubstr;
 
@@ -153,5 +153,5 @@ TEST(ProgramJson, IsSmallForABigStep) {
   EXPECT_LT(text.size(), 1000000u);
 }
 
-}  // namespace
+}  // namespace json_test
 }  // namespace foreshard::program

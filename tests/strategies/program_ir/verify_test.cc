@@ -10,7 +10,7 @@
 #include "strategies/program/ir/internal/rank_classes.h"
 
 namespace foreshard::program {
-namespace {
+namespace verify_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -333,5 +333,5 @@ TEST(Verify, WorksOnClassesOfRanks) {
   EXPECT_LT(time.count(), 10);
 }
 
-}  // namespace
+}  // namespace verify_test
 }  // namespace foreshard::program

@@ -5,7 +5,7 @@
 #include <random>
 
 namespace foreshard::reshard {
-namespace {
+namespace direct_test {
 
 const std::vector<MeshAxis> kMesh{{"tensor", 4}, {"data", 2}};
 constexpr Axis kTensor = 0;
@@ -168,5 +168,5 @@ TEST(Reshard, LeadsFromAnyAttributeToAnyOther) {
   }
 }
 
-}  // namespace
+}  // namespace direct_test
 }  // namespace foreshard::reshard

@@ -4,7 +4,7 @@
 #include "strategies/reshard/plan.h"
 
 namespace foreshard::reshard {
-namespace {
+namespace moves_test {
 
 using testing::ElementsAre;
 
@@ -146,5 +146,5 @@ TEST(Candidates, ReadOneMeshAsAnother) {
   EXPECT_EQ(names("tp=8 [tp, -]", "tp=4,pp=2 [pp, -]", {16, 16})[0], "all_gather(tp)");
 }
 
-}  // namespace
+}  // namespace moves_test
 }  // namespace foreshard::reshard

@@ -11,7 +11,7 @@
 #include "strategies/reshard/tensor_text.h"
 
 namespace foreshard::reshard {
-namespace {
+namespace table_test {
 
 struct TableRow {
   const char* name;
@@ -193,5 +193,5 @@ TEST(Candidates, SayWhyThereAreNone) {
   EXPECT_THAT(refusal("p=4 [p]", "p=4 [-]", {12}, 4), testing::HasSubstr("no link to rank 1"));
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace foreshard::reshard

@@ -10,7 +10,7 @@
 #include "tests/strategies/plan/tiny_parts.h"
 
 namespace foreshard::schedule {
-namespace {
+namespace granular_test {
 
 using Taken = std::vector<std::int64_t>;
 
@@ -93,5 +93,5 @@ TEST(Granular, MessagesAreOfTheStageThatTakesFewer) {
             "   8 optimizer < 6\n");
 }
 
-}  // namespace
+}  // namespace granular_test
 }  // namespace foreshard::schedule

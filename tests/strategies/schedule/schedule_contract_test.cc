@@ -11,7 +11,7 @@
 #include "strategies/schedule/walk.h"
 
 namespace foreshard::schedule {
-namespace {
+namespace schedule_contract_test {
 
 struct Case {
   const Schedule* schedule;
@@ -187,5 +187,5 @@ TEST(ScheduleContract, HoldsThePublishedNumberInFlight) {
   }
 }
 
-}  // namespace
+}  // namespace schedule_contract_test
 }  // namespace foreshard::schedule

@@ -9,7 +9,7 @@
 #include "strategies/schedule/walk.h"
 
 namespace foreshard::schedule {
-namespace {
+namespace schedule_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -175,5 +175,5 @@ TEST(Schedule, NamesTheFaultAndTheRemedy) {
   EXPECT_THAT(text("1f1b", {.stages = 2, .micro_batches = 2147483647}), HasSubstr("too many"));
 }
 
-}  // namespace
+}  // namespace schedule_test
 }  // namespace foreshard::schedule

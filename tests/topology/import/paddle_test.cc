@@ -2,7 +2,7 @@
 #include "imports.h"
 
 namespace foreshard {
-namespace {
+namespace paddle_test {
 
 using testing::HasSubstr;
 
@@ -112,5 +112,5 @@ TEST(Paddle, RefusesWithThePlace) {
   EXPECT_THAT(fault("{\"hostname\": \"host1\"", "{{"), HasSubstr("in.txt:"));
 }
 
-}  // namespace
+}  // namespace paddle_test
 }  // namespace foreshard

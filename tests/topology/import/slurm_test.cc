@@ -4,7 +4,7 @@
 #include "topology/internal/hostlist.h"
 
 namespace foreshard {
-namespace {
+namespace slurm_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -194,5 +194,5 @@ TEST(Slurm, RefusesWithTheLine) {
   EXPECT_THAT(nameless.error().message, HasSubstr("--node dgx-h100"));
 }
 
-}  // namespace
+}  // namespace slurm_test
 }  // namespace foreshard

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace foreshard::accuracy {
-namespace {
+namespace conversion_test {
 
 using testing::HasSubstr;
 
@@ -103,5 +103,5 @@ TEST(Conversion, NotedStepTime) {
   EXPECT_FALSE(noted_step(row));
 }
 
-}  // namespace
+}  // namespace conversion_test
 }  // namespace foreshard::accuracy

@@ -11,7 +11,7 @@
 #include "validate/accuracy/markdown.h"
 
 namespace foreshard::accuracy {
-namespace {
+namespace report_test {
 
 using testing::HasSubstr;
 
@@ -163,5 +163,5 @@ TEST(Markdown, HasTablesFrameworksAndTheWorstRows) {
   EXPECT_THAT(page, HasSubstr("| 1 | unsupported: experts |"));
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace foreshard::accuracy

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace foreshard::accuracy {
-namespace {
+namespace row_words_test {
 
 using Names = std::vector<std::string>;
 
@@ -64,5 +64,5 @@ TEST(RowWords, LoopsOfPyTorchTimeTheirCalls) {
   EXPECT_DOUBLE_EQ(stated_overhead("nccl-tests -n 50") / 1_us, 0);
 }
 
-}  // namespace
+}  // namespace row_words_test
 }  // namespace foreshard::accuracy

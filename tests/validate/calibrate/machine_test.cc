@@ -15,7 +15,7 @@
 #include "validate/calibrate/plan.h"
 
 namespace foreshard::calibrate {
-namespace {
+namespace machine_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -325,5 +325,5 @@ TEST(Machine, NamesWhatDoesNotFit) {
   EXPECT_THAT(fault(mixed, {run}), HasSubstr("several kinds"));
 }
 
-}  // namespace
+}  // namespace machine_test
 }  // namespace foreshard::calibrate

@@ -8,7 +8,7 @@
 #include "base/file.h"
 
 namespace foreshard::calibrate {
-namespace {
+namespace nccl_tests_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -202,5 +202,5 @@ TEST(NcclTests, DamagedFilesAreReadOrRefused) {
   }
 }
 
-}  // namespace
+}  // namespace nccl_tests_test
 }  // namespace foreshard::calibrate

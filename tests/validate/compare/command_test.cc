@@ -13,7 +13,7 @@
 #include "validate/measurement/json.h"
 
 namespace foreshard::compare {
-namespace {
+namespace command_test {
 
 using cli::foreshard;
 using cli::Outcome;
@@ -118,5 +118,5 @@ TEST(ValidateCommand, ReadsItsOptionsBeforeItMeasures) {
   }
 }
 
-}  // namespace
+}  // namespace command_test
 }  // namespace foreshard::compare

@@ -15,7 +15,7 @@
 #include "validate/measurement/fingerprint.h"
 
 namespace foreshard::compare {
-namespace {
+namespace compare_test {
 
 using measure::Measurement;
 using testing::ElementsAre;
@@ -354,5 +354,5 @@ INSTANTIATE_TEST_SUITE_P(Host, OfAStudy,
                            return name;
                          });
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace foreshard::compare

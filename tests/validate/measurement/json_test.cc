@@ -9,7 +9,7 @@
 #include "validate/measurement/measurement.h"
 
 namespace foreshard::measure {
-namespace {
+namespace json_test {
 
 using testing::HasSubstr;
 
@@ -319,5 +319,5 @@ TEST(ArrivalsJson, NamesThePlaceOfAFault) {
               HasSubstr("'foreshard.arrivals/3' cannot be read"));
 }
 
-}  // namespace
+}  // namespace json_test
 }  // namespace foreshard::measure

@@ -8,7 +8,7 @@
 #include "tests/cli/program.h"
 
 namespace foreshard::cli {
-namespace {
+namespace public_test {
 
 const std::string kTraces = FORESHARD_SOURCE_DIR "/../shared/data/traces/";
 const std::string kStudies = "tests/golden/profiles/";
@@ -59,5 +59,5 @@ TEST(PublicTraces, OfOtherModels) {
   }
 }
 
-}  // namespace
+}  // namespace public_test
 }  // namespace foreshard::cli

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace foreshard::replay {
-namespace {
+namespace arguments_test {
 
 using testing::HasSubstr;
 
@@ -68,5 +68,5 @@ TEST(Arguments, AreRefusedWithTheReason) {
             "--most-repeats is less than --repeats");
 }
 
-}  // namespace
+}  // namespace arguments_test
 }  // namespace foreshard::replay

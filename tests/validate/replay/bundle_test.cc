@@ -14,7 +14,7 @@
 #include "tests/base/temporary_folder.h"
 
 namespace foreshard::replay {
-namespace {
+namespace bundle_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -103,5 +103,5 @@ TEST_F(Bundle, BuildsWithCudaWhereItIs) {
 #endif
 }
 
-}  // namespace
+}  // namespace bundle_test
 }  // namespace foreshard::replay

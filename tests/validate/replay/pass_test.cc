@@ -13,7 +13,7 @@
 #include "validate/replay/pass/operands.h"
 
 namespace foreshard::replay {
-namespace {
+namespace pass_test {
 
 using Stored = std::vector<std::byte>;
 
@@ -171,5 +171,5 @@ TEST(Pass, MovesTheBytesOfItsTable) {
   }
 }
 
-}  // namespace
+}  // namespace pass_test
 }  // namespace foreshard::replay

@@ -14,7 +14,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::replay {
-namespace {
+namespace plan_test {
 
 using program::AxisGroup;
 using program::AxisPeer;
@@ -306,5 +306,5 @@ TEST(Plan, FitsTogetherForRandomStrategies) {
   }
 }
 
-}  // namespace
+}  // namespace plan_test
 }  // namespace foreshard::replay

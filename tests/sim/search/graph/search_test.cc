@@ -17,7 +17,7 @@
 #include "strategies/graph/distribute.h"
 
 namespace foreshard::search {
-namespace {
+namespace search_test {
 
 using testing::HasSubstr;
 
@@ -269,5 +269,5 @@ TEST(SearchGraph, SaysOnceWhatForbidsAllGroupings) {
   EXPECT_THAT(text, HasSubstr("; use 8192"));
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace foreshard::search

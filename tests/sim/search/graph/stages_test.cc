@@ -21,7 +21,7 @@
 #include "strategies/graph/distribute.h"
 
 namespace foreshard::search {
-namespace {
+namespace stages_test {
 
 using lower::added;
 using testing::HasSubstr;
@@ -411,5 +411,5 @@ TEST(SearchOfLoops, GivesAPlanForADecoder) {
   EXPECT_NEAR(*best.estimate / best.step, 1, 0.5);
 }
 
-}  // namespace
+}  // namespace stages_test
 }  // namespace foreshard::search

@@ -18,7 +18,7 @@
 #include "strategies/graph/distribute.h"
 
 namespace foreshard::search {
-namespace {
+namespace tables_test {
 
 constexpr const char* kStrategy = "{data_parallel: 2, micro_batch: 2048, global_batch: 4096}";
 
@@ -215,5 +215,5 @@ TEST(Tables, LeastSplitsADimensionInTwoLevels) {
             (std::vector<std::int64_t>{4096, 8192}));
 }
 
-}  // namespace
+}  // namespace tables_test
 }  // namespace foreshard::search

@@ -1,12 +1,7 @@
-# Skipped where there is no nvcc.
-foreshard_test(replay_gpu_ptx_test SLOW
-  SOURCES replay/gpu/ptx_test.cc
-  DEPS foreshard_replay_core)
+set(here ${CMAKE_CURRENT_LIST_DIR})
 if(NOT FORESHARD_CUDA_FOUND)
   return()
 endif()
-target_compile_definitions(replay_gpu_ptx_test PRIVATE FORESHARD_NVCC="${CMAKE_CUDA_COMPILER}")
-
 # The kernels' sources, compiled for the host: their results and the executor's order are tested where
 # there is no GPU (validate/replay/gpu/emulation.h).
 set(gpu ${PROJECT_SOURCE_DIR}/validate/replay/gpu)
@@ -17,7 +12,7 @@ foreach(kernels attention_backward attention_forward pass_columns pass_elements 
   list(APPEND emulated ${source})
 endforeach()
 add_library(foreshard_replay_gpu_emulated STATIC ${emulated}
-  replay/gpu/fake_nccl.cc replay/gpu/fake_runtime.cc replay/gpu/fake_gemms.cc
+  ${here}/fake_nccl.cc ${here}/fake_runtime.cc ${here}/fake_gemms.cc
   ${gpu}/attention.cc ${gpu}/check_attention.cc ${gpu}/check_harness.cc
   ${gpu}/checks.cc ${gpu}/communicators.cc ${gpu}/emulation.cc ${gpu}/facts.cc
   ${gpu}/gpu_executor.cc ${gpu}/gpu_verify.cc ${gpu}/library.cc ${gpu}/make.cc ${gpu}/memory.cc
@@ -28,12 +23,12 @@ target_include_directories(foreshard_replay_gpu_emulated SYSTEM PUBLIC
   ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_INCLUDE_DIR})
 target_compile_options(foreshard_replay_gpu_emulated PUBLIC -Wno-unknown-pragmas)
 foreshard_test(replay_gpu_emulated_test
-  SOURCES replay/gpu/executor_test.cc replay/gpu/kernels_test.cc replay/gpu/memory_test.cc
-          replay/gpu/proposals_test.cc
+  SOURCES ${here}/executor_test.cc ${here}/kernels_test.cc ${here}/memory_test.cc
+          ${here}/proposals_test.cc
   DEPS foreshard_replay_gpu_emulated)
 
 # The driver's library, for one test of it.
-add_library(fake_nvml MODULE replay/gpu/fake_nvml.cc)
+add_library(fake_nvml MODULE ${here}/fake_nvml.cc)
 set_target_properties(fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX .so.1
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fake_nvml)
 target_compile_definitions(replay_gpu_emulated_test PRIVATE
@@ -42,7 +37,7 @@ add_dependencies(replay_gpu_emulated_test fake_nvml)
 
 # On a real GPU; skipped where there is none. `ctest -L gpu`.
 foreshard_test(replay_gpu_test GPU
-  SOURCES replay/gpu/device_test.cc
+  SOURCES ${here}/device_test.cc
   DEPS foreshard_replay_gpu_checks)
 target_compile_definitions(replay_gpu_test PRIVATE FORESHARD_REPLAY="$<TARGET_FILE:foreshard-replay>")
 add_dependencies(replay_gpu_test foreshard-replay)

@@ -19,7 +19,7 @@
 #include "validate/replay/number.h"
 
 namespace foreshard::replay::host {
-namespace {
+namespace collective_test {
 
 using program::CollectiveKind;
 using program::Communication;
@@ -277,5 +277,5 @@ TEST(Collective, AddsInTheDtype) {
   EXPECT_EQ(to_float(sum(a, b, DType::kBf16)), 256.0F);
 }
 
-}  // namespace
+}  // namespace collective_test
 }  // namespace foreshard::replay::host

@@ -21,7 +21,7 @@
 #include "validate/replay/plan.h"
 
 namespace foreshard::replay::host {
-namespace {
+namespace executor_test {
 
 using program::BlockId;
 using program::CollectiveKind;
@@ -291,5 +291,5 @@ TEST(HostExecutor, TellsTheMachine) {
     EXPECT_TRUE(machine.facts.contains(fact)) << fact;
 }
 
-}  // namespace
+}  // namespace executor_test
 }  // namespace foreshard::replay::host

@@ -14,7 +14,7 @@
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::replay {
-namespace {
+namespace mpi_test {
 
 using testing::HasSubstr;
 
@@ -137,5 +137,5 @@ TEST_F(HostReplay, NamesWhatDoesNotFit) {
   EXPECT_THAT(outcome.err, HasSubstr("static memory"));
 }
 
-}  // namespace
+}  // namespace mpi_test
 }  // namespace foreshard::replay

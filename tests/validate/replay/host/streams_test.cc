@@ -13,7 +13,7 @@
 #include "tests/strategies/program_ir/samples.h"
 
 namespace foreshard::replay::host {
-namespace {
+namespace streams_test {
 
 using program::BlockId;
 using program::Communication;
@@ -184,5 +184,5 @@ TEST(Streams, RunEveryInstanceAfterItsPredecessors) {
   }
 }
 
-}  // namespace
+}  // namespace streams_test
 }  // namespace foreshard::replay::host
