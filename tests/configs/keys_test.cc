@@ -4,9 +4,7 @@
 // message is the result.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <numeric>
@@ -15,6 +13,7 @@
 
 #include "base/file.h"
 #include "tests/base/yaml/written_keys.h"
+#include "tests/changed.h"
 #include "tests/configs/probes.h"
 
 namespace foreshard {
@@ -122,26 +121,12 @@ const std::map<std::string_view, std::vector<std::string_view>> kCode{
     {"tuner", {"strategies/comm/"}},
 };
 const std::vector<std::string_view> kModel{"base/", "topology/", "strategies/", "sim/"};
-// Code on which every kind depends.
-constexpr std::array<std::string_view, 3> kReader{"base/yaml/", "tests/base/yaml/",
-                                                  "tests/configs/"};
-
-// Whether a key of this kind may have died since the last commit that CI passed. FORESHARD_CHANGED
-// names a list of the files that have changed since then; without it any key may have.
+// Whether a key of this kind may have died since the last commit that CI passed.
 bool may_have_died(const std::string& kind, const fs::path& folder) {
-  const char* const list = std::getenv("FORESHARD_CHANGED");
-  if (list == nullptr) return true;
-  std::vector<std::string> begins{"configs/" + folder.generic_string() + "/"};
+  const std::string files = "configs/" + folder.generic_string() + "/";
   const auto code = kCode.find(kind);
-  for (const std::string_view path : code == kCode.end() ? kModel : code->second)
-    begins.emplace_back(path);
-  begins.insert(begins.end(), kReader.begin(), kReader.end());
-  std::ifstream lines(list);
-  EXPECT_TRUE(lines) << list;
-  for (std::string file; std::getline(lines, file);)
-    for (const std::string& begin : begins)
-      if (file.starts_with(begin)) return true;
-  return false;
+  return has_changed({files, "base/yaml/", "tests/base/yaml/", "tests/configs/"}) ||
+         has_changed(code == kCode.end() ? kModel : code->second);
 }
 
 // Collects the keys that changed nothing, and expects none but the exceptions.

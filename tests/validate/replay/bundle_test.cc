@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/changed.h"
 
 namespace foreshard::replay {
 namespace bundle_test {
@@ -40,6 +41,10 @@ Outcome run(const std::string& command, const fs::path& log) {
 
 class Bundle : public testing::Test {
  protected:
+  void SetUp() override {
+    if (!has_changed({"base/", "strategies/program/ir/", "validate/"}))
+      GTEST_SKIP() << "nothing that the bundle holds has changed";
+  }
   void build(const std::string& options) {
     const auto files = write_bundle(folder_.path() / "bundle");
     ASSERT_TRUE(files) << files.error().message;
