@@ -309,17 +309,23 @@ std::string format_quantity_exact(double in_base, Dimension dimension) {
   const DimensionInfo& info = dimension_info(dimension);
   if (in_base == 0) return format_quantity(0, dimension);
   // Every suffix that reads back exactly competes; the shortest number wins, then the larger unit.
+  // Where none is short (63.01538461538462 GB/s), it is the one in which people say it.
+  constexpr std::size_t kShort = 13;  // characters
   std::optional<std::string> best;
+  std::optional<std::string> usual;  // with the largest unit that `format` shows, from 1 on
   std::size_t shortest = 0;
   for (const Suffix& suffix : info.suffixes) {
     const std::string number = shortest_text(in_base / suffix.scale);
     if (!std::isfinite(in_base / suffix.scale) || number.find('e') != std::string::npos) continue;
     if (std::stod(number) * suffix.scale != in_base) continue;
+    if (suffix.shown && std::abs(in_base) >= suffix.scale)
+      usual = number + " " + std::string(suffix.text);
     if (best && (number.size() > shortest || (number.size() == shortest && !suffix.shown)))
       continue;
     best = number + " " + std::string(suffix.text);
     shortest = number.size();
   }
+  if (best && shortest > kShort && usual) return *usual;
   if (best) return *best;
   // Only the base unit is sure to give the very same double; a price has none, so it takes USD/s.
   for (const Suffix& suffix : info.suffixes)

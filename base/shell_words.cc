@@ -1,5 +1,6 @@
 #include "base/shell_words.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace foreshard {
@@ -23,6 +24,8 @@ class Cutter {
         begun_ = true;
       } else if (c == '\\') {
         take_next();
+      } else if (c == '$' && takes_arithmetic()) {
+        continue;
       } else if (is_blank(c)) {
         end_word();
       } else if (c == '#' && !begun_) {
@@ -42,6 +45,21 @@ class Cutter {
   void put(char c) {
     word_ += c;
     begun_ = true;
+  }
+
+  // $(( A * B )) is one word, blanks and all.
+  bool takes_arithmetic() {
+    if (!text_.substr(at_).starts_with("$((")) return false;
+    constexpr std::size_t kLongest = 1000;
+    int open = 0;
+    for (std::size_t end = at_ + 1; end < std::min(text_.size(), at_ + kLongest); ++end) {
+      open += text_[end] == '(' ? 1 : text_[end] == ')' ? -1 : 0;
+      if (open > 0) continue;
+      for (; at_ <= end; ++at_) put(text_[at_]);
+      --at_;
+      return true;
+    }
+    return false;
   }
 
   void inside_quotes(char c) {

@@ -34,6 +34,39 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+namespace {
+
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (c == '_' || c == '-')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
+// Whether `word` is made of the first letters of the candidate's words ("tp" of "tensor_parallel",
+// with the "s" of a size: "mbs" of "micro_batch"), or has all of its words among its own
+// ("tensor_model_parallel_size").
+bool stands_for(std::string_view word, std::string_view candidate) {
+  const std::vector<std::string> parts = words_of(candidate);
+  if (parts.size() < 2) return false;
+  std::string initials;
+  for (const std::string& part : parts) initials += part.substr(0, 1);
+  constexpr std::string_view kSize = "_size";
+  std::string_view letters = word;
+  if (letters.ends_with(kSize)) letters.remove_suffix(kSize.size());
+  if (letters == initials || letters == initials + "s") return true;
+  std::size_t found = 0;
+  for (const std::string& own : words_of(word))
+    if (found < parts.size() && own == parts[found]) ++found;
+  return found == parts.size();
+}
+
+}  // namespace
+
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates) {
   constexpr std::size_t kLongestName = 100;  // Beyond it the quadratic search serves nobody.
@@ -53,7 +86,10 @@ std::optional<std::string> nearest_name(std::string_view word,
       best = candidate;
     }
   }
-  return longer && smallest > 0 ? longer : best;
+  if (longer && smallest > 0) return longer;
+  const auto meant = std::ranges::find_if(
+      candidates, [&](const std::string& each) { return stands_for(wanted, lower_case(each)); });
+  return !best && meant != candidates.end() ? *meant : best;
 }
 
 std::string plural(std::int64_t count, std::string_view noun) {

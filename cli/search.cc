@@ -11,12 +11,12 @@
 
 #include "base/net/identity.h"
 #include "base/progress.h"
-#include "base/quantity.h"
 #include "base/team/team.h"
 #include "cli/commands.h"
 #include "cli/interruption.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/patience.h"
 
 #include "sim/search/graph/output.h"
 #include "sim/search/graph/search.h"
@@ -79,11 +79,8 @@ class Search final : public Command {
     options.front = front_;
     options.why_not = why_not_;
     if (!budget_.empty()) {
-      const auto budget = parse<Seconds>(budget_);
-      if (!budget) return fail("--budget: " + budget.error().message);
-      if (!(*budget > Seconds{}))
-        return fail("--budget: a search takes some time; give more than 0, such as 60s");
-      options.time_limit = std::chrono::duration<double>(*budget / 1_s);
+      FORESHARD_ASSIGN(const Seconds budget, patience(budget_));
+      options.time_limit = std::chrono::duration<double>(budget / 1_s);
     }
     if (team.identity.rank > 0) return helped(study, team);
     if (study.strategy.devices() > 1)

@@ -11,13 +11,13 @@
 #include "base/grouped.h"
 #include "base/net/identity.h"
 #include "base/progress.h"
-#include "base/quantity.h"
 #include "base/team/team.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/interruption.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/patience.h"
 
 #include "sim/simulate/memory_limit.h"
 #include "sim/sweep/evaluate.h"
@@ -163,12 +163,9 @@ class StudyCommand final : public Command {
 
   Result<std::optional<Clock::time_point>> deadline_of() const {
     if (budget_.empty()) return std::optional<Clock::time_point>();
-    const auto budget = parse<Seconds>(budget_);
-    if (!budget || !(*budget > 0_s))
-      return Error{Error::Code::kInvalidInput,
-                   "--budget: " + (budget ? "must be positive" : budget.error().message)};
+    FORESHARD_ASSIGN(const Seconds budget, patience(budget_));
     return std::optional(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                            std::chrono::duration<double>(*budget / 1_s)));
+                                            std::chrono::duration<double>(budget / 1_s)));
   }
 
   Result<sweep::Setup> setup_of(const Environment& environment, std::int64_t threads,

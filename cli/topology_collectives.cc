@@ -206,7 +206,7 @@ std::string to_csv(const Table& table) {
     const BytesPerSecond rate = form.time > 0_s ? row.bytes / form.time : BytesPerSecond();
     text += fmt::format(
         "{},{},{},{},{},{},{:g},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", table.operation,
-        table.ranks, table.nodes, number(row.bytes / 1_B), form.algorithm, form.protocol,
+        table.ranks, table.nodes, std::llround(row.bytes / 1_B), form.algorithm, form.protocol,
         form.channels, number(form.time / 1_us), number(rate / 1_GB_s),
         number(factor * (rate / 1_GB_s)), link_name(*table.cluster, form.bottleneck),
         link_kind(*table.cluster, form.bottleneck), row.nccl ? row.nccl->algorithm : "",

@@ -27,12 +27,13 @@ std::string fault_in_pairs(const NodeConfig& node) {
     return "gives switches, but its layout is mesh";
   if (node.gpus % nvlink.switches != 0)
     return std::to_string(node.gpus) + " GPUs cannot be spread evenly over " +
-           std::to_string(nvlink.switches) + " groups of NVSwitches";
+           std::to_string(nvlink.switches) + " groups of NVSwitches: write nvlink: {switches: " +
+           std::to_string(std::gcd(node.gpus, nvlink.switches)) + "}";
   for (const auto& pair : nvlink.pairs) {
     const std::string name = std::to_string(pair.a) + "-" + std::to_string(pair.b);
     if (pair.a >= node.gpus || pair.b >= node.gpus)
       return "pair " + name + " names a GPU beyond the node's last, " +
-             std::to_string(node.gpus - 1);
+             std::to_string(node.gpus - 1) + ": list the pairs that such a node has";
     if (pair.a == pair.b) return "pair " + name + " joins a GPU to itself";
   }
   return "";
@@ -53,7 +54,9 @@ std::string fault_in_switches(const NodeConfig& node) {
   const auto switches = *node.pcie.switches;
   if (node.gpus % switches == 0) return "";
   return std::to_string(node.gpus) + " GPUs cannot be spread evenly under " +
-         std::to_string(switches) + " PCIe switches";
+         std::to_string(switches) +
+         " PCIe switches: write pcie: {switches: " + std::to_string(std::gcd(node.gpus, switches)) +
+         "}";
 }
 
 bool regular_pcie_given(const PcieConfig& pcie) {

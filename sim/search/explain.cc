@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/grouped.h"
+#include "base/parser_words.h"
 #include "base/quantity.h"
 #include "base/text.h"
 #include "base/yaml/loader.h"
@@ -190,7 +191,8 @@ Result<ReadResult> read_result(std::string_view text) {
   try {
     return read(json);
   } catch (const Json::exception& exception) {
-    return fault(fmt::format("it is not as this version writes it ({})", exception.what()));
+    return fault(
+        fmt::format("it is not as this version writes it ({})", parser_words(exception.what())));
   }
 }
 

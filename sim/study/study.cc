@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/yaml/quoted.h"
 
+#include "sim/compute/attention_kernels.h"
 #include "sim/compute/measured.h"
 #include "sim/study/expense.h"
 #include "strategies/graph/hf_config.h"
@@ -42,7 +43,7 @@ std::vector<GivenPart> parts_of(const StudyFiles& files) {
   std::vector<GivenPart> parts;
   if (files.cluster) parts.push_back({"cluster", part_text(*files.cluster)});
   if (files.model && is_hf_config(*files.model)) {
-    parts.push_back({"huggingface", "{config: " + yaml::quoted(*files.model) + "}"});
+    parts.push_back({"huggingface.config", yaml::quoted(*files.model)});
   } else if (files.model && is_onnx(*files.model)) {
     parts.push_back({"graph.file", yaml::quoted(*files.model)});
   } else if (files.model) {
@@ -84,6 +85,25 @@ std::optional<std::string> hf_model_in(const fs::path& study) {
   return std::nullopt;
 }
 
+// The length of a training sample is not in a config.json: `model.sequence` means that of
+// `huggingface`. Other keys of such a model are changed in its file.
+Status take_hf_keys(const StudyFiles& files, std::vector<yaml::Override>& overrides) {
+  if (!files.model || !is_hf_config(*files.model)) return {};
+  for (yaml::Override& each : overrides) {
+    constexpr std::string_view kModel = "model.";
+    if (!each.path.starts_with(kModel)) continue;
+    const std::string key = each.path.substr(kModel.size());
+    if (key != "sequence" && key != "name")
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("--set {0}: the model is the config.json of {1}, which has no such "
+                               "key of foreshard\n   help: make a model of one's own of it "
+                               "(foreshard check {1} -o model.yaml) and give --model model.yaml",
+                               each.path, *files.model)};
+    each.path = "huggingface." + key;
+  }
+  return {};
+}
+
 // As if `--model` named what the `model:` of the study does, where that is a config.json. The key
 // itself must hold a model all the same; the one put there is never looked at.
 void take_hf_model(StudyFiles& files, std::vector<yaml::Override>& overrides) {
@@ -101,15 +121,16 @@ Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
   if (files.study) return loader.read_file<Study>(*files.study);
   std::string text = files.cluster || files.model || files.strategy ? "" : "{}";
   for (const GivenPart& part : parts_of(files)) {
-    const bool inner = part.key == "graph.file";
-    text += inner ? "graph: {file: " + part.value + "}\n" : part.key + ": " + part.value + "\n";
+    const std::size_t dot = part.key.find('.');
+    text += dot == std::string::npos ? part.key + ": " + part.value + "\n"
+                                     : fmt::format("{}: {{{}: {}}}\n", part.key.substr(0, dot),
+                                                   part.key.substr(dot + 1), part.value);
   }
   return loader.read_text<Study>(text, "command line");
 }
 
-// The folder of the file in which the value at `path` stands; of the working directory for a value
-// of the command line.
-fs::path folder_of(const yaml::Loader& loader, std::string_view path) {
+// The file in which the value at `path` stands; empty for a value of the command line.
+fs::path file_of(const yaml::Loader& loader, std::string_view path) {
   std::string place = loader.place(path);
   for (int i = 0; i < 2; ++i) {
     const auto colon = place.rfind(':');
@@ -117,7 +138,12 @@ fs::path folder_of(const yaml::Loader& loader, std::string_view path) {
     place.resize(colon);
   }
   std::error_code status;
-  return fs::is_regular_file(place, status) ? fs::path(place).parent_path() : fs::path();
+  return fs::is_regular_file(place, status) ? fs::path(place) : fs::path();
+}
+
+// The folder of that file; of the working directory for a value of the command line.
+fs::path folder_of(const yaml::Loader& loader, std::string_view path) {
+  return file_of(loader, path).parent_path();
 }
 
 // "organisation/model": two words of letters, digits and . _ -
@@ -160,8 +186,13 @@ std::string help_for(const HuggingFaceModel& source, const fs::path& folder) {
              : "";
 }
 
-Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
+// `source` is read from the folder of the file that names it. The name that a study gives its own
+// model is not that of another one.
+Result<Model> import(HuggingFaceModel source, const StudyFiles& given, const yaml::Loader& loader,
                      std::vector<yaml::Input>& inputs, std::vector<std::string>& remarks) {
+  if (given.study && given.model &&
+      loader.place("huggingface.name").find("--set") == std::string::npos)
+    source.name.reset();
   const fs::path folder = folder_of(loader, "huggingface.config");
   auto imported = import_model(source, folder);
   if (!imported)
@@ -178,8 +209,10 @@ bool has_graph(const Study& study, const StudyFiles& files) {
   return study.graph && (!files.model || is_onnx(*files.model));
 }
 
-Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::Loader& loader,
-                       std::vector<yaml::Input>& inputs, std::vector<std::string>& remarks) {
+// `given` as the caller gave it, `files` with what the study's own keys name.
+Result<Model> model_of(const Study& study, const StudyFiles& given, const StudyFiles& files,
+                       const yaml::Loader& loader, std::vector<yaml::Input>& inputs,
+                       std::vector<std::string>& remarks) {
   const bool flag_decides = files.model.has_value();
   if (study.graph && !flag_decides && (study.model || study.huggingface))
     return loader.error_at("graph", "a study has a graph or a model, not both",
@@ -194,8 +227,8 @@ Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::
         "", "the study has no model",
         "give 'model', or 'huggingface' with the path of a config.json, or 'graph' "
         "with that of an .onnx file, or --model");
-  auto model =
-      imported ? import(*study.huggingface, loader, inputs, remarks) : Result<Model>(**study.model);
+  auto model = imported ? import(*study.huggingface, given, loader, inputs, remarks)
+                        : Result<Model>(**study.model);
   if (!model) return model;
   auto sound = checked(*std::move(model));
   if (!sound) return loader.error_at(imported ? "huggingface" : "model", sound.error().message);
@@ -248,6 +281,40 @@ Status read_schedule_file(Strategy& strategy, const yaml::Loader& loader,
   return {};
 }
 
+// A kernel of attention that a device does not have is refused where the strategy asks for it. A
+// framework of the catalogue that is left to itself takes another one there.
+// Not modelled: clusters where only some devices lack it (all take the other one).
+Status take_attention(Strategy& strategy, const ClusterConfig& cluster, const yaml::Loader& loader,
+                      const std::vector<fs::path>& catalogue, std::vector<std::string>& remarks) {
+  constexpr std::string_view kPlace = "strategy.framework.attention";
+  Framework& framework = strategy.framework.value;
+  const AttentionImplementation wanted = framework.attention;
+  for (const NodeGroup& group : cluster.node_groups()) {
+    const DeviceType& device = *group.node->device;
+    if (has_attention(wanted, device)) continue;
+    const std::string lack = fmt::format("device '{}' has no {} attention, which needs {}",
+                                         device.name, name_of(wanted), need_of(wanted));
+    const AttentionImplementation other = attention_instead_of(wanted);
+    const fs::path file = file_of(loader, kPlace);
+    const bool by_default = std::ranges::any_of(catalogue, [&](const fs::path& folder) {
+      return !file.empty() &&
+             file.parent_path().lexically_normal() == (folder / "frameworks").lexically_normal();
+    });
+    if (!by_default)
+      return loader.error_at(kPlace, lack,
+                             fmt::format("set attention: {} (what runs there instead), or take "
+                                         "another device",
+                                         name_of(other)));
+    framework.attention = other;
+    remarks.push_back(fmt::format("{}: '{}' runs {} there", lack, framework.name,
+                                  other == AttentionImplementation::kUnfused
+                                      ? "products with a softmax between them (unfused)"
+                                      : "the device's usual fused kernel"));
+    return {};
+  }
+  return {};
+}
+
 // A catalogue file by its place in the catalogue, wherever that lies: results must not depend on
 // it.
 std::string shown_path(const std::string& path, const std::vector<fs::path>& catalogue) {
@@ -271,7 +338,11 @@ const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*) {
           .optional("sequence", &HuggingFaceModel::sequence,
                     "Tokens per training sample (default: the model's table of positions where it "
                     "has one, otherwise 2,048).",
-                    yaml::at_least(1));
+                    yaml::at_least(1))
+          .optional("extend", &HuggingFaceModel::extend,
+                    "Positions reach to `sequence` where the file states fewer, as a run does that "
+                    "stretches its rotary positions (YaRN). Otherwise a longer sequence is "
+                    "refused.");
   return table;
 }
 
@@ -319,7 +390,7 @@ Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::pat
   FORESHARD_ASSIGN(auto bytes, foreshard::read_file(path, kLargestConfig));
   const std::string name = source.name.value_or(
       path == "-" ? "model" : fs::absolute(path).parent_path().filename().string());
-  FORESHARD_ASSIGN(HfModel model, read_hf_config(bytes, name, source.sequence));
+  FORESHARD_ASSIGN(HfModel model, read_hf_config(bytes, name, source.sequence, source.extend));
   return ImportedModel{std::move(model.model),
                        std::move(model.remarks),
                        {path == "-" ? "stdin" : path.string(), std::move(bytes)}};
@@ -437,6 +508,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   StudyFiles files = given;
   std::vector<yaml::Override> overrides;
   take_hf_model(files, overrides);
+  FORESHARD_TRY(take_hf_keys(files, options.overrides));
   FORESHARD_TRY(refuse_download(files, options.catalogue));
   if (files.study) {
     for (GivenPart& part : parts_of(files))
@@ -458,7 +530,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
 
   std::vector<yaml::Input> imported;
   std::vector<std::string> remarks;
-  FORESHARD_ASSIGN(auto model, model_of(study, files, loader, imported, remarks));
+  FORESHARD_ASSIGN(auto model, model_of(study, given, files, loader, imported, remarks));
   FORESHARD_ASSIGN(auto communication, communication_of(study, loader));
   FORESHARD_TRY(replaced_number(study, communication, loader));
   FORESHARD_ASSIGN(auto errors, read_parameter_errors(loader));
@@ -471,6 +543,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   strategy.one_copy_in_fp8 = std::ranges::all_of(
       study.cluster->node_groups(),
       [](const NodeGroup& group) { return reads_fp8_either_way(*group.node->device); });
+  FORESHARD_TRY(take_attention(strategy, *study.cluster, loader, catalogue, remarks));
   FORESHARD_TRY(read_schedule_file(strategy, loader, imported));
   FORESHARD_ASSIGN(auto pool, pool_of(*study.cluster, study.use, loader));
   std::optional<LoadedGraph> graph;

@@ -35,6 +35,7 @@ struct HuggingFaceModel {
   std::string config;  ///< Path of the file or of its folder, relative to the file with this key.
   std::optional<std::string> name;       ///< Default: the folder's.
   std::optional<std::int64_t> sequence;  ///< Tokens per sample; default: as in read_hf_config.
+  bool extend = false;  ///< Positions reach to `sequence`, however few the file states.
 };
 
 struct Study {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/parser_words.h"
 #include "base/yaml/describe.h"
 
 #include "sim/sweep/internal/json.h"
@@ -140,7 +141,7 @@ Result<Results> results_in(std::string_view text) {
     return fault(
         fmt::format("it is not what this version writes ({}); foreshard study export "
                     "writes it again from its results file",
-                    exception.what()));
+                    parser_words(exception.what())));
   }
 }
 

@@ -48,7 +48,7 @@ class HfConfigReader {
  public:
   HfConfigReader(const Json& json, const HfType& type) : keys_(json), type_(type) {}
 
-  Result<HfModel> read(std::string name, std::optional<std::int64_t> sequence) {
+  Result<HfModel> read(std::string name, std::optional<std::int64_t> sequence, bool extend) {
     HfModel read{.model = type_.rest};
     Model& model = read.model;
     model.layers = keys_.size(type_.layers);
@@ -66,7 +66,7 @@ class HfConfigReader {
     if (type_.more != nullptr) type_.more(keys_, model);
     check_activation();
     check_quantisation(read);
-    set_sequence(read, sequence);
+    set_sequence(read, sequence, extend);
     remark_on_class(read);
     remark_on_prediction(read);
     set_rotation(model);
@@ -83,21 +83,45 @@ class HfConfigReader {
   std::string_view type_name() const { return type_.name.substr(0, type_.name.find(' ')); }
 
   // With positions from a table, what lies beyond the sequence is trained too, if by nothing.
-  void set_sequence(HfModel& read, std::optional<std::int64_t> wanted) {
+  void set_sequence(HfModel& read, std::optional<std::int64_t> wanted, bool extend) {
     Model& model = read.model;
     if (model.image) return set_image_tokens(read, wanted);
     if (model.encoder && model.encoder->mel_bins == 0) return set_both_sequences(read, wanted);
     const bool table = model.positions == Positions::kLearned;
     const bool limited = type_.longest.key != nullptr && model.positions != Positions::kNone;
-    const std::int64_t longest = limited ? keys_.size(type_.longest) : 0;
-    model.sequence = wanted.value_or(table ? longest : kDefaultSequence);
+    std::int64_t longest = limited ? longest_stated() : 0;
+    const std::int64_t usual = longest > 0 ? std::min(longest, kDefaultSequence) : kDefaultSequence;
+    model.sequence = wanted.value_or(table ? longest : usual);
     if (longest > 0 && model.sequence > longest) {
-      read.remarks.push_back(fmt::format("the sequence is {} tokens, not {}: '{}' has no more",
-                                         longest, model.sequence, key_in_file(type_.longest.key)));
-      model.sequence = longest;
+      const std::string key = key_in_file(type_.longest.key);
+      if (!extend)
+        return keys_.fault(fmt::format(
+            "'{}' gives the model {} positions, and the sequence has {} tokens; ask for no more "
+            "(--set huggingface.sequence={}), or, for a run that extends its positions, say so "
+            "(--set huggingface.extend=true)",
+            key, grouped(longest), grouped(model.sequence), longest));
+      read.remarks.push_back(fmt::format("positions are extended from {} ('{}') to {} tokens",
+                                         grouped(longest), key, grouped(model.sequence)));
+      longest = model.sequence;
     }
     const std::int64_t rows = longest + type_.further_positions;
     if (table && rows != model.sequence) model.position_table = rows;
+  }
+
+  // With what the file's own scaling of rotary positions makes of it: a factor of the positions
+  // that the model was trained with first, or else of those stated.
+  std::int64_t longest_stated() {
+    const std::int64_t stated = keys_.size(type_.longest);
+    for (const char* scaling : {"rope_scaling", "rope_parameters"}) {
+      const Json* factor = keys_.find_in(scaling, "factor");
+      if (factor == nullptr || !factor->is_number()) continue;
+      const std::int64_t first = keys_.size_in(scaling, "original_max_position_embeddings", stated);
+      const double scaled = factor->get<double>() * static_cast<double>(first);
+      constexpr double kMost = 1LL << 40;
+      if (scaled > static_cast<double>(stated) && scaled <= kMost)
+        return static_cast<std::int64_t>(scaled);
+    }
+    return stated;
   }
 
   static void set_image_tokens(HfModel& read, std::optional<std::int64_t> wanted) {
@@ -378,7 +402,7 @@ bool looks_like_hf_config(std::string_view text) {
 }
 
 Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
-                               std::optional<std::int64_t> sequence) {
+                               std::optional<std::int64_t> sequence, bool extend) {
   const auto fault = [](std::string message) {
     return Error{Error::Code::kInvalidInput, std::move(message)};
   };
@@ -396,7 +420,7 @@ Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
     return fault("the key 'model_type' is missing; 'llama' and 'gpt2', for example, are modelled");
   const auto type = place->get<std::string>();
   FORESHARD_TRY(refusal_of_config(json, type));
-  return HfConfigReader(json, *find_hf_type(type)).read(std::move(name), sequence);
+  return HfConfigReader(json, *find_hf_type(type)).read(std::move(name), sequence, extend);
 }
 
 }  // namespace foreshard

@@ -39,14 +39,17 @@ struct HfModel {
 /// Source: huggingface/transformers: models/*/configuration_*.py and modeling_*.py; of models that
 /// are not in it, the files of those names in their repositories.
 /// \param sequence  the length of a training sample in tokens, which the file does not give.
-///     Default: the length of the table of positions, where the model has one; else 2,048. One
-///     above the longest that the file states becomes that, with a remark.
-/// \return kInvalidInput for text that is not a JSON object, and for a key that is missing or of
-///     the wrong kind (the message names it); kUnsupported for another model type, for what a
+///     Default: the length of the table of positions, where the model has one; else 2,048, or the
+///     longest that the file states ('max_position_embeddings', or what 'rope_scaling' makes of
+///     it).
+/// \param extend  positions reach to `sequence`, with a remark, where the file states fewer.
+/// \return kInvalidInput for text that is not a JSON object, for a key that is missing or of
+///     the wrong kind (the message names it), and for a sequence that the model has no positions
+///     for; kUnsupported for another model type, for what a
 ///     decoder of that type has not (experts, state-space layers, encoders: the message names
 ///     feature and key), another activation, quantised weights, linear attention, and layers with
 ///     windows in another order than Model has.
 Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
-                               std::optional<std::int64_t> sequence);
+                               std::optional<std::int64_t> sequence, bool extend = false);
 
 }  // namespace foreshard

@@ -1,5 +1,6 @@
 #include <array>
 #include <fmt/format.h>
+#include <utility>
 
 #include "base/text.h"
 
@@ -30,9 +31,9 @@ std::span<const Row> rows() {
       {"zero_optimization.offload_param.device", "strategy.offload_parameters", kWord,
        "none=false cpu=true"},
       {"zero_optimization.cpu_offload_params", "strategy.offload_parameters", kSwitch},
-      {"bf16.enabled", "note.bf16", kSwitch},
-      {"bfloat16.enabled", "note.bf16", kSwitch},
-      {"fp16.enabled", "note.fp16", kSwitch},
+      {"bf16.enabled", "note.bf16", kSwitch, "true=true false=false auto=auto"},
+      {"bfloat16.enabled", "note.bf16", kSwitch, "true=true false=false auto=auto"},
+      {"fp16.enabled", "note.fp16", kSwitch, "true=true false=false auto=auto"},
       {"communication_data_type", "strategy.framework.gradient_dtype", kWord,
        "fp16=fp16 bf16=bf16 bfp16=bf16 fp32=fp32"},
       {"gradient_clipping", "note.clipping", kText},
@@ -99,6 +100,17 @@ Result<std::int64_t> size(const Draft& draft, std::string_view key, std::string_
   return size;
 }
 
+// "auto" leaves a value to the Trainer of Transformers. Sizes of buckets and the like then have the
+// defaults of DeepSpeed, or nearly so (10 x hidden for the threshold of persistence).
+Result<std::vector<Setting>> cut(std::string_view text, const std::string& name) {
+  FORESHARD_ASSIGN(auto settings, cut_yaml(text, name));
+  for (Setting& setting : settings) {
+    const bool is_auto = setting.words.size() == 1 && setting.words.front() == "auto";
+    if (is_auto && setting.key.starts_with("zero_optimization.")) setting.words.clear();
+  }
+  return settings;
+}
+
 // train_batch_size = micro-batch x accumulation x data-parallel ranks: two give the third.
 Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
   FORESHARD_ASSIGN(auto global, size(draft, "note.train_batch", "strategy.global_batch"));
@@ -134,9 +146,19 @@ Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
   return fault_in_batch(draft, reading);
 }
 
-Status precision(Draft& draft) {
-  const bool bf16 = draft.is("note.bf16");
-  const bool fp16 = draft.is("note.fp16");
+// "auto" follows --bf16 and --fp16 of the Trainer of Transformers: bf16, unless fp16 alone is left
+// to it.
+Status precision(Draft& draft, const Reading& reading) {
+  bool bf16 = draft.is("note.bf16");
+  bool fp16 = draft.is("note.fp16");
+  for (const auto& [key, type] : {std::pair("note.bf16", &bf16), std::pair("note.fp16", &fp16)}) {
+    if (bf16 || fp16 || draft.word(key) != "auto") continue;
+    *type = true;
+    if (!reading.request.settled.contains("strategy.precision"))
+      reading.leave_out(draft.from(key),
+                        "the program's --bf16 or --fp16 fills it in: taken as on; otherwise give "
+                        "--set strategy.precision=fp16 or fp32");
+  }
   if (bf16 && fp16)
     return fault(draft.place("note.fp16"), draft.from("note.fp16"), "bf16 is on too",
                  "switch one of them off");
@@ -168,7 +190,7 @@ Status finish(Draft& draft, const Reading& reading) {
                                  fmt::format("tensor {} x sequence {}", tensor, sequence)));
   draft.set("strategy.data_parallel", data, "the ranks that the others leave");
   FORESHARD_TRY(batch(draft, reading, data));
-  FORESHARD_TRY(precision(draft));
+  FORESHARD_TRY(precision(draft, reading));
   if (const std::int64_t group = draft.count("note.shard_group", 0); group > 0 && stage == 3) {
     if (data * sequence % group != 0)
       return fault(draft.place("note.shard_group"), draft.from("note.shard_group"),
@@ -234,7 +256,7 @@ const Format& deepspeed_format() {
                              .summary = "The JSON configuration of DeepSpeed.",
                              .suffix = ".json",
                              .recognises = recognises,
-                             .cut = cut_yaml,
+                             .cut = cut,
                              .print = print_json,
                              .rows = rows,
                              .rules = rules,

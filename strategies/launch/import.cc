@@ -15,18 +15,69 @@ namespace {
 
 // Texts that are often taken for such a file, with what to do with them instead.
 struct Foreign {
-  std::string_view sign;
+  std::string_view sign;  ///< In the text; with ':' at its end, a key that is not indented.
+  std::string_view also;  ///< Likewise, if not empty.
   std::string_view what;
   std::string_view instead;
 };
+constexpr std::string_view kGiveDeepSpeed =
+    "import the DeepSpeed or accelerate configuration that it goes with, with its batch (--set "
+    "strategy.micro_batch=N --set strategy.global_batch=N), or give --strategy '{data_parallel: N, "
+    "zero_stage: 3, micro_batch: N, global_batch: N, framework: pytorch-fsdp}'";
+constexpr std::string_view kGiveStrategy =
+    "give --strategy '{data_parallel: N, zero_stage: 3, micro_batch: N, global_batch: N, "
+    "framework: pytorch-fsdp}' and --model with the folder of its config.json";
 constexpr Foreign kForeign[]{
-    {"\"model_type\"", "the config.json of a model", "give it as --model"},
-    {"\"foreshard.", "a result of foreshard", "give the file of another framework"},
-    {"\nglobal_batch:", "a strategy of foreshard", "give it as --strategy"},
-    {"\nstrategy:", "a study of foreshard", "simulate it as it is"},
-    {"#SBATCH", "a script of SLURM without options of a known framework",
+    {"\"model_type\"", "", "the config.json of a model", "give it as --model"},
+    {"\"foreshard.", "", "a result of foreshard", "give the file of another framework"},
+    {"global_batch:", "", "a strategy of foreshard", "give it as --strategy"},
+    {"strategy:", "", "a study of foreshard", "simulate it as it is"},
+    {"model_name_or_path:", "finetuning_type:", "a configuration of LLaMA-Factory", kGiveDeepSpeed},
+    {"model_name_or_path:", "cutoff_len:", "a configuration of LLaMA-Factory", kGiveDeepSpeed},
+    {"base_model:", "", "a configuration of Axolotl", kGiveDeepSpeed},
+    {"model_name_or_path:", "", "a configuration of a Trainer of Transformers (TRL)",
+     kGiveDeepSpeed},
+    {"step_scheduler:", "", "a configuration of NeMo Automodel", kGiveStrategy},
+    {"nemo_automodel", "", "a configuration of NeMo Automodel", kGiveStrategy},
+    {"_component_: torchtune", "", "a configuration of torchtune", kGiveStrategy},
+    {"actor_rollout_ref:", "", "a configuration of verl, whose steps are of several models",
+     "predict each of them by itself: --model and --strategy"},
+    {"parallelism:", "tokens:", "a configuration of nanotron",
+     "give --strategy '{tensor_parallel: N, pipeline_parallel: N, data_parallel: N, micro_batch: "
+     "N, "
+     "global_batch: N, framework: nanotron}' and --model"},
+    {"fsdp_config:", "max_seq_len:", "a configuration of LLM Foundry",
+     "give --strategy '{data_parallel: N, zero_stage: 3, micro_batch: N, global_batch: N, "
+     "framework: llm-foundry}' and --model"},
+    {"#SBATCH", "", "a script of SLURM without options of a known framework",
      "give the options themselves"},
 };
+
+bool has_sign(std::string_view text, std::string_view sign) {
+  return sign.ends_with(':') ? has_top_key(text, sign.substr(0, sign.size() - 1))
+                             : contains(text, sign);
+}
+
+// AMD's Primus names the arguments of Megatron-LM in YAML, over presets in files of its own.
+std::string options_of_primus(const Request& request) {
+  const auto settings = cut_yaml(request.text, request.name);
+  std::string options = "--bf16";
+  if (!settings) return options;
+  for (const Setting& setting : *settings) {
+    constexpr std::string_view kOverrides = ".overrides.";
+    const std::size_t at = setting.key.find(kOverrides);
+    if (at == std::string::npos || setting.words.size() != 1) continue;
+    std::string option = "--" + setting.key.substr(at + kOverrides.size());
+    std::ranges::replace(option, '_', '-');
+    const std::string& word = setting.words.front();
+    const auto rows = megatron_format().rows();
+    const bool known =
+        std::ranges::any_of(rows, [&](const Row& row) { return row.theirs == option; });
+    if (!known || option == "--bf16" || word == "false") continue;
+    options += " " + option + (word == "true" ? "" : " " + word);
+  }
+  return options;
+}
 
 Result<const Format*> format_of(const Request& request) {
   std::vector<std::string> names;
@@ -43,9 +94,15 @@ Result<const Format*> format_of(const Request& request) {
   if (!request.format.empty())
     return refuse(fmt::format("there is no format '{}'", request.format),
                   "choose " + quoted_choice(names));
-  const std::string lined = "\n" + std::string(request.text);
+  if (has_top_key(request.text, "modules") && contains(request.text, "pre_trainer:"))
+    return refuse(
+        "this is a configuration of Primus, whose presets (config, model) are other files",
+        fmt::format("give --model, and what it overrides as options, with those of the presets: "
+                    "--megatron \"{}\"",
+                    options_of_primus(request)));
   for (const Foreign& each : kForeign)
-    if (contains(lined, each.sign))
+    if (has_sign(request.text, each.sign) &&
+        (each.also.empty() || has_sign(request.text, each.also)))
       return refuse(fmt::format("this is {}", each.what), each.instead);
   return refuse("no known framework writes such a file", "name it: " + quoted_choice(names));
 }

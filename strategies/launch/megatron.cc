@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <string>
 
 #include "base/text.h"
 
@@ -15,6 +17,9 @@ std::span<const Row> rows() {
   constexpr Kind kNumber = Kind::kNumber;
   constexpr Kind kText = Kind::kText;
   static constexpr auto kRows = std::to_array<Row>({
+      {"--nproc-per-node", "note.ranks_of_node", kText},
+      {"--nproc_per_node", "note.ranks_of_node", kText},
+      {"--nnodes", "note.nodes", kText},
       {"--tensor-model-parallel-size", "strategy.tensor_parallel"},
       {"--pipeline-model-parallel-size", "strategy.pipeline_parallel"},
       {"--context-parallel-size", "strategy.context_parallel"},
@@ -112,6 +117,8 @@ std::span<const Row> rows() {
       {"--mamba-num-groups", "model.mamba.groups"},
       {"--mamba-state-dim", "model.mamba.state"},
       {"--ffn-hidden-size", "model.ffn"},
+      {"--window-size", "note.window", kText},
+      {"--window-attn-skip-freq", "note.window_pattern", kText},
       {"--seq-length", "model.sequence"},
       {"--encoder-seq-length", "model.sequence"},
       {"--max-position-embeddings", "note.positions"},
@@ -146,7 +153,6 @@ std::span<const Row> rows() {
 
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
-      {"--window-size", "", "attention over windows is not modelled", true},
       {"--optimizer-offload-fraction", "1 1.0",
        "a step that is partly the device's is not modelled", true},
       {"--overlap-cpu-optimizer-d2h-h2d", "",
@@ -245,8 +251,27 @@ constexpr std::string_view kIdle =
     "--no-clone-scatter-output-in-embedding --is-hybrid-model --max-tokens-to-oom "
     "--mtp-loss-scaling-factor "
     // torchrun's
-    "--nproc* --nnodes --node-rank --node_rank --master* --rdzv* --standalone --max-restarts "
+    "--node-rank --node_rank --master* --rdzv* --standalone --max-restarts "
     "--tee --redirects";
+
+// What torchrun is told, where nobody else says how many ranks there are.
+Status finish(Draft& draft, const Reading& reading) {
+  const auto number = [&](std::string_view key, std::int64_t otherwise) -> std::int64_t {
+    if (!draft.has(key)) return otherwise;
+    const std::string word = draft.word(key);
+    std::int64_t value = 0;
+    const char* end = word.data() + word.size();
+    const auto [stop, status] = std::from_chars(word.data(), end, value);
+    return status == std::errc() && stop == end ? value : 0;
+  };
+  const std::int64_t on_node = number("note.ranks_of_node", 0);
+  const std::int64_t nodes = number("note.nodes", 1);
+  if (!reading.request.devices && on_node > 0 && nodes > 0)
+    draft.set("note.devices", product({on_node, nodes}),
+              draft.from("note.ranks_of_node") + (draft.has("note.nodes") ? " x " : "") +
+                  draft.from("note.nodes"));
+  return finish_megatron(draft, reading);
+}
 
 bool recognises(std::string_view text) {
   constexpr std::string_view kSigns[]{"--micro-batch-size", "--num-layers", "--global-batch-size",
@@ -266,7 +291,7 @@ const Format& megatron_format() {
                              .rows = rows,
                              .rules = rules,
                              .idle = kIdle,
-                             .finish = finish_megatron,
+                             .finish = finish,
                              .spread = spread_megatron,
                              .has_model = true};
   return format;

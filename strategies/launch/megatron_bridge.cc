@@ -120,6 +120,8 @@ std::span<const Row> rows() {
       {"model.qk_pos_emb_head_dim", "model.rotary_dim"},
       {"model.v_head_dim", "model.value_dim"},
       {"model.ffn_hidden_size", "model.ffn"},
+      {"model.window_size", "note.window", kText},
+      {"model.window_attn_skip_freq", "note.window_pattern", kText},
       {"model.seq_length", "model.sequence"},
       {"dataset.sequence_length", "model.sequence"},
       {"dataset.seq_length", "model.sequence"},
@@ -150,7 +152,6 @@ std::span<const Row> rows() {
 
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
-      {"model.window_size", "", "attention over windows is not modelled", true},
       {"optimizer.optimizer_cpu_offload", "",
        "give --set strategy.offload_optimizer=cpu, if its fraction is 1", true},
       {"model.fine_grained_activation_offloading", "",
@@ -270,11 +271,15 @@ void spread(Draft& draft, const Writing& writing) {
   draft.set("note.container", "megatron.bridge.training.config.ConfigContainer", "");
 }
 
+// Other frameworks have sections of these names, too: a size that Megatron Core names must be
+// there.
 bool recognises(std::string_view text) {
-  if (text.starts_with('{') || contains(text, "trainer:")) return false;
-  const bool container = contains(text, "ConfigContainer") || contains(text, "train:") ||
-                         contains(text, "train_config:");
-  return container && contains(text, "model");
+  if (text.starts_with('{')) return false;
+  if (contains(text, "ConfigContainer")) return contains(text, "model");
+  const bool sections = (has_top_key(text, "train") || has_top_key(text, "train_config")) &&
+                        (has_top_key(text, "model") || has_top_key(text, "model_config"));
+  return sections && (contains(text, "micro_batch_size:") || contains(text, "_parallel_size:") ||
+                      contains(text, "global_batch_size:"));
 }
 
 }  // namespace

@@ -138,6 +138,31 @@ void positions(Draft& draft) {
     draft.set("model.position_table", table, draft.from("note.positions"));
 }
 
+// Tokens before the query that a window of Transformer Engine holds, the first of "4096,0", and the
+// query itself. A window that holds the whole sequence is none.
+Status windows(Draft& draft) {
+  if (!draft.has("note.window")) return {};
+  const std::string first = draft.at("note.window").words.front();
+  const std::size_t digits = std::min(first.find_first_of("-0123456789"), first.size());
+  std::int64_t before = 0;
+  const char* end = first.data() + first.size();
+  const std::string place = draft.place("note.window");
+  const std::string from = draft.from("note.window");
+  if (std::from_chars(first.data() + digits, end, before).ec != std::errc())
+    return fault(place, from, "expected the tokens to the left and to the right",
+                 "write two whole numbers, such as 4096,0");
+  const std::int64_t sequence = draft.count("model.sequence", 0);
+  if (before < 0 || (sequence > 0 && before + 1 >= sequence)) return {};
+  if (draft.has("note.window_pattern"))
+    return fault(
+        draft.place("note.window_pattern"), draft.from("note.window_pattern"),
+        "layers of full attention between those with windows are not read from such files",
+        fmt::format("give the model as --model, with window: {} and full_interval", before + 1),
+        Error::Code::kUnsupported);
+  draft.set("model.window", before + 1, from);
+  return {};
+}
+
 }  // namespace
 
 Status finish_megatron_model(Draft& draft, const Reading& reading) {
@@ -148,6 +173,9 @@ Status finish_megatron_model(Draft& draft, const Reading& reading) {
       if (key.starts_with("model.") && key != "model.sequence" && value.from.ends_with("default"))
         keys.push_back(key);
     for (const std::string& key : keys) draft.drop(key);
+    if (draft.has("note.window"))
+      reading.leave_out(draft.from("note.window"),
+                        "the window is the model's: give it with --model");
     return {};
   }
   heads(draft);
@@ -155,6 +183,7 @@ Status finish_megatron_model(Draft& draft, const Reading& reading) {
   state_spaces(draft);
   dropout(draft, reading);
   positions(draft);
+  FORESHARD_TRY(windows(draft));
   if (!draft.has("model.ffn") && draft.word("model.activation") == "swiglu")
     draft.set("model.ffn", gated_width(draft.count("model.hidden", 0)),
               "two thirds of 4 x hidden, as none is given");

@@ -13,6 +13,7 @@ std::span<const Row> rows() {
   constexpr Kind kSwitch = Kind::kSwitch;
   constexpr Kind kWord = Kind::kWord;
   constexpr Kind kNumber = Kind::kNumber;
+  constexpr Kind kText = Kind::kText;
   static constexpr auto kRows = std::to_array<Row>({
       {"trainer.num_nodes", "note.nodes"},
       {"trainer.devices", "note.devices_per_node"},
@@ -56,6 +57,8 @@ std::span<const Row> rows() {
       {"model.num_query_groups", "note.groups_alone"},
       {"model.kv_channels", "model.head_dim"},
       {"model.ffn_hidden_size", "model.ffn"},
+      {"model.window_size", "note.window", kText},
+      {"model.window_attn_skip_freq", "note.window_pattern", kText},
       {"model.encoder_seq_length", "model.sequence"},
       {"model.max_position_embeddings", "note.positions"},
       {"model.override_vocab_size", "model.vocabulary"},
@@ -79,7 +82,6 @@ std::span<const Row> rows() {
 
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
-      {"model.window_size", "", "attention over windows is not modelled", true},
       {"model.transformer_block_type", "pre_ln", "give the model with --model (norm_places)", true},
       {"model.peft.peft_scheme", "", "fine-tuning of adapters is not modelled", true},
       {"model.optim.name", "", "only Adam is modelled", true},
@@ -150,8 +152,12 @@ void spread(Draft& draft, const Writing& writing) {
   if (writing.strategy.zero_stage == 0) draft.set("note.distributed_optimizer", "false", "");
 }
 
+// Other programs of PyTorch Lightning have these sections, too: a size that NeMo names must be
+// there.
 bool recognises(std::string_view text) {
-  return !text.starts_with('{') && contains(text, "trainer:") && contains(text, "model:");
+  return !text.starts_with('{') && has_top_key(text, "trainer") && has_top_key(text, "model") &&
+         (contains(text, "micro_batch_size:") || contains(text, "_parallel_size:") ||
+          contains(text, "global_batch_size:") || contains(text, "encoder_seq_length:"));
 }
 
 }  // namespace

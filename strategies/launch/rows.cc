@@ -83,9 +83,10 @@ bool is_neutral(const Setting& setting, std::string_view unless) {
 
 Error fault_in_word(const Setting& setting, const Row& row, const std::string& word) {
   if (contains(word, "$"))
-    return fault(setting.place, setting.key,
-                 fmt::format("'{}' is a variable, which nobody has put a value in", word),
-                 "write its value");
+    return fault(
+        setting.place, setting.key,
+        fmt::format("'{}' is a variable, whose value the file does not plainly give", word),
+        "write its value");
   if (row.kind == Kind::kCount || row.kind == Kind::kNumber)
     return fault(setting.place, setting.key,
                  fmt::format("expected a {}, found '{}'",

@@ -109,6 +109,15 @@ Result<std::vector<Setting>> cut_yaml(std::string_view text, const std::string& 
   return settings;
 }
 
+bool has_top_key(std::string_view text, std::string_view key) {
+  for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
+    const bool begins = at == 0 || text[at - 1] == '\n';
+    const std::size_t end = at + key.size();
+    if (begins && end < text.size() && text[end] == ':') return true;
+  }
+  return false;
+}
+
 std::string print_yaml(const std::vector<Written>& settings) {
   std::string text;
   print(tree_of(settings), 0, text);

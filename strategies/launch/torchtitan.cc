@@ -241,17 +241,36 @@ Status quantization(Draft& draft) {
   return {};
 }
 
+// "op" keeps attention, what was reduced and scattered, and every second product; a number N
+// recomputes every N-th layer whole.
+// Source: torchtitan/distributed/activation_checkpoint.py (_apply_op_sac, _apply_layer_sac).
 Status recomputation(Draft& draft) {
   const std::string mode = draft.word("note.recompute");
-  if (mode == "selective")
-    return fault(draft.place("note.recompute"), draft.from("note.recompute"),
-                 "what torchtitan recomputes of a layer (every second product, or every so many "
-                 "layers whole) is not modelled",
-                 "set [activation_checkpoint] mode to \"none\" or \"full\", or --set "
-                 "strategy.recompute=...",
-                 Error::Code::kUnsupported);
   draft.set("strategy.recompute", mode, draft.from("note.recompute"));
-  return {};
+  if (mode != "selective") return {};
+  const std::string option = draft.word("note.selective", "2");
+  if (option == "op") {
+    Value parts{.words = {"norm", "rope", "mlp-up", "activation", "residual"},
+                .list = true,
+                .from = draft.from("note.selective")};
+    if (draft.count("strategy.tensor_parallel") == 1) parts.words.emplace_back("attention-out");
+    draft.set("strategy.recompute_parts", std::move(parts));
+    return {};
+  }
+  const std::string from = draft.from("note.selective");
+  return fault(
+      draft.place("note.recompute"), draft.from("note.recompute"),
+      fmt::format("with {}, every {} layer is recomputed whole, and how many a stage has is "
+                  "not in the file",
+                  from.empty() ? "selective_ac_option 2, the default" : from,
+                  option == "1"   ? "single"
+                  : option == "2" ? "second"
+                                  : option + "th"),
+      fmt::format("give their number: --set strategy.recompute=full --set "
+                  "strategy.recompute_layers=N (the layers of a stage divided by {}), or "
+                  "--set strategy.recompute=none",
+                  option),
+      Error::Code::kUnsupported);
 }
 
 void kernels(Draft& draft) {

@@ -128,6 +128,9 @@ TEST(Quantity, FormatsExactlyInTheShortestWay) {
   EXPECT_EQ(format_exact(2_us), "2 us");
   EXPECT_EQ(format_exact(0_B), "0 B");
   EXPECT_EQ(format_exact(2.5_USD_h), "2.5 USD/h");
+  // 16 lanes of PCIe 5.0: no unit makes it short, so it is in the one that people use.
+  const auto pcie = 16 * 32.0 * 128 / 130 / 8 * 1_GB_s;
+  EXPECT_TRUE(format_exact(pcie).ends_with(" GB/s")) << format_exact(pcie);
 }
 
 // Property: what is written exactly reads back as the very same value, in every dimension.

@@ -36,6 +36,11 @@ TEST(ShellWords, AreNotExpandedAndLeaveOutComments) {
   EXPECT_THAT(words("$x *.c # rest\nb a#b '#'"), ElementsAre("$x", "*.c", "b", "a#b", "#"));
 }
 
+TEST(ShellWords, HoldArithmeticTogether) {
+  EXPECT_THAT(words("A=$((B * (C + 1))) d"), ElementsAre("A=$((B * (C + 1)))", "d"));
+  EXPECT_THAT(words("$((a b"), ElementsAre("$((a", "b"));
+}
+
 TEST(ShellWords, NeedTheirQuotesClosed) {
   EXPECT_THAT(words("a 'b"), ElementsAre(HasSubstr("the quote ' is not closed in: a 'b")));
 }

@@ -40,6 +40,11 @@ TEST(Text, SuggestsWhatWasMeantAndNothingFarFetched) {
   EXPECT_EQ(nearest_name("h100-sxm", {"A100-SXM", "H100-SXM"}), "H100-SXM");
   EXPECT_EQ(nearest_name("dgx-a100", {"dgx-h100", "dgx-a100-80gb"}), "dgx-a100-80gb");
   EXPECT_EQ(nearest_name("h100", {"H100-SXM-96GB", "H100-SXM", "h1000"}), "H100-SXM");
+  EXPECT_EQ(nearest_name("tp", {"tensor_parallel", "pipeline_parallel"}), "tensor_parallel");
+  EXPECT_EQ(nearest_name("mbs", {"global_batch", "micro_batch"}), "micro_batch");
+  EXPECT_EQ(nearest_name("pp_size", {"tensor_parallel", "pipeline_parallel"}), "pipeline_parallel");
+  EXPECT_EQ(nearest_name("tensor_model_parallel_size", {"precision", "tensor_parallel"}),
+            "tensor_parallel");
   EXPECT_EQ(nearest_name("banana", {"nodes", "nics"}), std::nullopt);
   EXPECT_EQ(nearest_name("", {"a"}), std::nullopt);
   EXPECT_EQ(nearest_name(std::string(100'000, 'x'), {"x"}), std::nullopt);

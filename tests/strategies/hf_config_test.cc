@@ -209,21 +209,47 @@ TEST(HfConfig, TheSequenceByDefault) {
   EXPECT_EQ(sequence_of(R"({"model_type": "gpt2"})"), 1024);
 }
 
-// A sequence above what the file states becomes that, and a remark says so. ALiBi has no limit.
+// A sequence above what the file states is refused, unless positions are to be extended. ALiBi has
+// no limit.
 TEST(HfConfig, TheLongestSequence) {
   const auto read = [](std::string_view text, std::int64_t sequence) {
     return *read_hf_config(text, "mine", sequence);
   };
   const std::string_view llama = R"({"model_type": "llama", "max_position_embeddings": 4096})";
   EXPECT_THAT(read(llama, 4096).remarks, IsEmpty());
-  EXPECT_EQ(read(llama, 8192).model.sequence, 4096);
-  EXPECT_THAT(read(llama, 8192).remarks,
-              ElementsAre("the sequence is 4096 tokens, not 8192: 'max_position_embeddings' has no "
-                          "more"));
-  const HfModel gpt2 = read(R"({"model_type": "gpt2"})", 2048);
-  EXPECT_EQ(gpt2.model.sequence, 1024);
-  EXPECT_THAT(gpt2.remarks, ElementsAre(HasSubstr("'n_positions'")));
+  EXPECT_THAT(fault_of(llama, 8192),
+              testing::AllOf(HasSubstr("'max_position_embeddings' gives the model 4,096 positions, "
+                                       "and the sequence has 8,192 tokens"),
+                             HasSubstr("huggingface.extend=true")));
+  EXPECT_THAT(fault_of(R"({"model_type": "gpt2"})", 2048), HasSubstr("'n_positions'"));
   EXPECT_EQ(read(R"({"model_type": "bloom", "seq_length": 512})", 4096).model.sequence, 4096);
+}
+
+// A table of positions gets the further rows.
+TEST(HfConfig, PositionsThatAreExtended) {
+  const auto extended = [](std::string_view text, std::int64_t sequence) {
+    return *read_hf_config(text, "mine", sequence, true);
+  };
+  const std::string_view llama = R"({"model_type": "llama", "max_position_embeddings": 4096})";
+  EXPECT_EQ(extended(llama, 1048576).model.sequence, 1048576);
+  EXPECT_THAT(extended(llama, 1048576).remarks,
+              ElementsAre("positions are extended from 4,096 ('max_position_embeddings') to "
+                          "1,048,576 tokens"));
+  EXPECT_THAT(extended(llama, 4096).remarks, IsEmpty());
+  EXPECT_EQ(extended(R"({"model_type": "gpt2"})", 2048).model.position_rows(), 2048);
+}
+
+// Four times the 32,768 positions that the model was trained with first.
+TEST(HfConfig, ScalingOfRotaryPositionsInTheFile) {
+  const std::string_view qwen =
+      R"({"model_type": "qwen2", "max_position_embeddings": 32768, "rope_scaling":
+          {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}})";
+  EXPECT_EQ(read_hf_config(qwen, "mine", 131072)->model.sequence, 131072);
+  EXPECT_THAT(fault_of(qwen, 131073), HasSubstr("gives the model 131,072 positions"));
+  const std::string_view linear =
+      R"({"model_type": "llama", "max_position_embeddings": 2048,
+          "rope_scaling": {"type": "linear", "factor": 8.0}})";
+  EXPECT_EQ(read_hf_config(linear, "mine", 16384)->model.sequence, 16384);
 }
 
 // A class that is not known for a decoder with a language-model head is read, with a remark.

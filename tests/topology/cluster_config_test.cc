@@ -65,6 +65,10 @@ TEST(ClusterConfig, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(fault_in_text("nodes: 0\nnode: dgx-h100\n"),
               AllOf(HasSubstr("1:8"), HasSubstr("at least 1")));
   EXPECT_THAT(fault_in_text("node: dgx-h10\n"), HasSubstr("dgx-h100"));
+  // What devices draw and how efficient they are lies in folders of its own below theirs.
+  EXPECT_THAT(fault_in_text("node: {device: zzzzzz, gpus: 8}\n"),
+              AllOf(HasSubstr("known: 'A100-PCIe-40GB'"), testing::Not(HasSubstr("draw/")),
+                    testing::Not(HasSubstr("efficiency/"))));
   EXPECT_THAT(fault_in_text("nodes: 2\nnode: dgx-h100\nfabric: {kind: rail-fat-tre}\n"),
               HasSubstr("rail-fat-tree"));
   EXPECT_THAT(
@@ -76,8 +80,10 @@ TEST(ClusterConfig, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(
       fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 8, bandwidth: 0 GB/s}}\n"),
       HasSubstr("positive"));
-  EXPECT_THAT(fault_in_text("node: {device: H100-SXM, gpus: 8, pcie: {switches: 3}}\n"),
-              HasSubstr("8 GPUs cannot be spread evenly under 3 PCIe switches"));
+  EXPECT_THAT(
+      fault_in_text("node: {device: H100-SXM, gpus: 8, pcie: {switches: 3}}\n"),
+      HasSubstr("8 GPUs cannot be spread evenly under 3 PCIe switches: write pcie: {switches: "
+                "1}"));
   EXPECT_THAT(fault_in_text("nodes: 2\nnode: {device: H100-SXM, gpus: 8}\n"),
               HasSubstr("needs NICs"));
   EXPECT_THAT(

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/parser_words.h"
+
 #include "validate/profile/internal/json_text.h"
 
 namespace foreshard::profile {
@@ -66,7 +68,7 @@ class Reader {
       if (!rest.is_object() && !rest.is_array())
         return fault("is no trace: neither an object nor an array of events");
     } catch (const Json::exception& bad) {
-      return fault(std::string("is no JSON: ") + bad.what());
+      return fault("is no JSON: " + parser_words(bad.what()));
     } catch (const Fault& bad) {
       return fault(bad.message);
     }

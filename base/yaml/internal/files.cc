@@ -25,6 +25,19 @@ fs::path identity_of(const fs::path& path) {
   return status ? path.lexically_normal() : canonical;
 }
 
+// The folders of the types that members of such an object refer to: devices have devices/draw.
+std::vector<std::string> folders_beside(const Fields& fields) {
+  std::vector<std::string> folders;
+  for (const Field& field : fields.fields) {
+    const Type* type = &field.type();
+    if (type->kind == Kind::kOptional) type = &type->element();
+    if (type->kind != Kind::kRef || type->element().kind != Kind::kStruct) continue;
+    const std::string& folder = type->element().fields().folder;
+    if (folder.starts_with(fields.folder + "/")) folders.push_back(folder);
+  }
+  return folders;
+}
+
 // The names of the YAML files in `folder`, its subfolders included, without the suffix; sorted.
 std::set<std::string> names_in(const fs::path& folder) {
   std::set<std::string> names;
@@ -67,7 +80,7 @@ void Reader::ref(std::string_view ref, const std::string& at, const Type& type, 
   const int source = memory_.sources.add(
       {.name = std::string(ref), .file = {}, .text = std::string(ref), .is_override = true});
   const Mark mark{.source = source};
-  const auto path = find(std::string(ref), type.fields().folder, mark);
+  const auto path = find(std::string(ref), type.fields(), mark);
   if (!path) return;
   open_.push_back(identity_of(*path));
   if (auto root = document(*path, mark))
@@ -75,15 +88,20 @@ void Reader::ref(std::string_view ref, const std::string& at, const Type& type, 
   leave();
 }
 
-std::vector<std::string> Reader::catalogue_names(const std::string& folder) const {
+std::vector<std::string> Reader::catalogue_names(const Fields& fields) const {
   std::set<std::string> names;
   for (const fs::path& catalogue : memory_.options.catalogue)
-    names.merge(names_in(catalogue / folder));
+    names.merge(names_in(catalogue / fields.folder));
+  for (const std::string& other : folders_beside(fields)) {
+    const std::string begin = other.substr(fields.folder.size() + 1) + "/";
+    std::erase_if(names, [&](const std::string& name) { return name.starts_with(begin); });
+  }
   return {names.begin(), names.end()};
 }
 
-std::optional<fs::path> Reader::find(const std::string& ref, const std::string& folder,
+std::optional<fs::path> Reader::find(const std::string& ref, const Fields& fields,
                                      const Mark& mark) {
+  const std::string& folder = fields.folder;
   std::error_code status;
   const fs::path& referring = memory_.sources[mark.source].file;
   if (ref == "-" && referring.empty()) return fs::path(ref);  // stdin, named on the command line
@@ -112,7 +130,7 @@ std::optional<fs::path> Reader::find(const std::string& ref, const std::string& 
                 "did you mean the file '" + with_suffix.string() + "'?");
     return std::nullopt;
   }
-  const auto names = catalogue_names(folder);
+  const auto names = catalogue_names(fields);
   const auto near = nearest_name(ref, names);
   std::string help = near ? "did you mean '" + *near + "'? " : "";
   help += names.empty() ? "the catalogue has no " + folder + "; write the path of a YAML file"
@@ -170,19 +188,20 @@ void Reader::leave() {
   open_.pop_back();
 }
 
-std::optional<Node> Reader::extended(Node node, const std::string& folder) {
+std::optional<Node> Reader::extended(Node node, const Fields& fields) {
   const auto entry = std::find_if(node.entries.begin(), node.entries.end(),
                                   [](const Entry& e) { return e.key == "extends"; });
   if (entry == node.entries.end()) return node;
   const Node ref = entry->value;
   node.entries.erase(entry);
   if (ref.shape != Node::Shape::kScalar) {
-    faults_.add(ref.mark, "'extends' must be " +
-                              std::string(folder.empty() ? "" : "a name of the catalogue or ") +
-                              "the path of a YAML file");
+    faults_.add(ref.mark,
+                "'extends' must be " +
+                    std::string(fields.folder.empty() ? "" : "a name of the catalogue or ") +
+                    "the path of a YAML file");
     return std::nullopt;
   }
-  const auto path = find(ref.text, folder, ref.mark);
+  const auto path = find(ref.text, fields, ref.mark);
   if (!path || !enter(*path, ref.mark)) return std::nullopt;
   faults_.enter(ref.mark);
   auto base = document(*path, ref.mark);
@@ -190,7 +209,7 @@ std::optional<Node> Reader::extended(Node node, const std::string& folder) {
     faults_.add(base->mark, "a file that is extended must hold a mapping");
     base.reset();
   }
-  if (base) base = extended(*std::move(base), folder);
+  if (base) base = extended(*std::move(base), fields);
   faults_.leave();
   leave();
   if (!base) return std::nullopt;

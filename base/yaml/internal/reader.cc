@@ -235,7 +235,7 @@ void Reader::read_ref(Node node, const Type& type, const Constraints& constraint
   type.text(object)->clear();
   if (node.shape != Node::Shape::kScalar)
     return read(std::move(node), type.element(), constraints, where, type.value(object));
-  const auto path = find(node.text, type.element().fields().folder, node.mark);
+  const auto path = find(node.text, type.element().fields(), node.mark);
   if (!path || !enter(*path, node.mark)) return;
   faults_.enter(node.mark);
   *type.text(object) = node.text;
@@ -295,7 +295,7 @@ void Reader::read_struct(Node node, const Type& type, const Where& where, void* 
     return faults_.add(schema->key_mark, "this is a result, not a " + fields.name,
                        "give the file that it was made from");
   if (where.top_of_file || !fields.folder.empty()) {
-    auto whole = extended(std::move(node), fields.folder);
+    auto whole = extended(std::move(node), fields);
     if (!whole) return;
     node = *std::move(whole);
   }

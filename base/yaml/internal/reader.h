@@ -80,12 +80,13 @@ class Reader {
   /// Puts the overrides below `path` into a collection, one level deep.
   void apply_overrides(Node& node, const std::string& path);
   /// The mapping with the one that it extends below it; nothing where that failed.
-  std::optional<Node> extended(Node node, const std::string& folder);
+  std::optional<Node> extended(Node node, const Fields& fields);
 
-  /// The file that `ref`, written at `mark`, means.
-  std::optional<std::filesystem::path> find(const std::string& ref, const std::string& folder,
+  /// The file that `ref`, written at `mark` for an object of `fields`, means.
+  std::optional<std::filesystem::path> find(const std::string& ref, const Fields& fields,
                                             const Mark& mark);
-  std::vector<std::string> catalogue_names(const std::string& folder) const;
+  /// Names of catalogue entries of that type, without those of types whose folders lie in its own.
+  std::vector<std::string> catalogue_names(const Fields& fields) const;
   /// The document in a file; one read opens it once, however often it is referred to.
   std::optional<Node> document(const std::filesystem::path& path, const Mark& mark);
   /// Notes that a file took part, with the bytes of its latest reading.

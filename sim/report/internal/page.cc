@@ -107,10 +107,11 @@ std::string stretch(double from, double to, std::size_t width) {
     const double at = std::round(std::clamp(ratio, 0.0, 1.0) * static_cast<double>(width));
     return static_cast<std::size_t>(at);
   };
-  const std::size_t begin = std::min(cell(from), width - 1);
+  const std::size_t begin = cell(from);
   const std::size_t end = cell(to);
-  if (end > begin) return std::string(begin, ' ') + repeated("█", end - begin);
-  return std::string(begin, ' ') + (to > from ? "▏" : "");
+  const bool fills = (to - from) * static_cast<double>(width) >= 0.5;  // half a cell or more
+  if (fills && end > begin) return std::string(begin, ' ') + repeated("█", end - begin);
+  return std::string(std::min(begin, width - 1), ' ') + (to > from ? "▏" : "");
 }
 
 }  // namespace foreshard::report

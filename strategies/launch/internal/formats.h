@@ -16,12 +16,15 @@ std::span<const Format* const> all_formats();
 
 /// settings_yaml.cc: YAML and JSON.
 Result<std::vector<Setting>> cut_yaml(std::string_view text, const std::string& name);
+/// Whether a line of the text, not indented, begins with "key:".
+bool has_top_key(std::string_view text, std::string_view key);
 std::string print_yaml(const std::vector<Written>& settings);
 std::string print_json(const std::vector<Written>& settings);
 /// settings_toml.cc
 Result<std::vector<Setting>> cut_toml(std::string_view text, const std::string& name);
 std::string print_toml(const std::vector<Written>& settings);
-/// settings_words.cc: a command line, or a shell script that holds one.
+/// settings_words.cc: a command line, or a shell script that holds one. Variables to which the
+/// script gives a value have it (NAME=8, ${NAME}, ${NAME:-8}, $((A * B))).
 Result<std::vector<Setting>> cut_words(std::string_view text, const std::string& name);
 std::string print_words(const std::vector<Written>& settings);
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/parser_words.h"
+
 namespace foreshard::program {
 namespace {
 
@@ -27,13 +29,6 @@ std::string joined(Keys a, Keys b) {
   throw JsonFault{{code, why}};
 }
 
-// What the parser says, without its own name for the fault: "[json.exception.parse_error.101] ".
-std::string words_of(const SortedJson::exception& error) {
-  const std::string_view words = error.what();
-  const auto end = words.find("] ");
-  return std::string(end == std::string_view::npos ? words : words.substr(end + 2));
-}
-
 }  // namespace
 
 SortedJson parse_strictly(std::string_view text, int depth) {
@@ -50,7 +45,7 @@ SortedJson parse_strictly(std::string_view text, int depth) {
   try {
     return SortedJson::parse(text, guard);
   } catch (const SortedJson::exception& error) {
-    fail("no JSON: " + words_of(error));
+    fail("no JSON: " + parser_words(error.what()));
   }
 }
 

@@ -228,6 +228,89 @@ TEST(Study, TakesAFolderWithAConfigAsItsModel) {
   EXPECT_EQ(refusal({.study = file}, with({{"huggingface.sequence", "1024"}})), "accepted");
 }
 
+// The keys of `huggingface` hold for the folder that `model` or --model names.
+TEST(Study, TakesTheLengthOfSamplesBesideAFolder) {
+  const TemporaryFolder folder;
+  folder.write("m/config.json",
+               R"({"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 2816,
+                   "num_attention_heads": 16, "num_hidden_layers": 8, "num_key_value_heads": 8,
+                   "vocab_size": 32000, "max_position_embeddings": 40960})");
+  const auto file = folder.write("mine.yaml",
+                                 "cluster: {name: box, node: dgx-a100-80gb}\n"
+                                 "model: ./m\n"
+                                 "huggingface: {sequence: 8192, name: mine}\n"
+                                 "strategy: {data_parallel: 8, global_batch: 8}\n");
+  const auto study = load_study({.study = file}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->model.sequence, 8192);
+  const auto sequence_with = [&](const std::string& key, const std::string& value) {
+    const auto read = load_study({.study = file}, with({{key, value}}));
+    EXPECT_TRUE(read) << read.error().message;
+    return read ? read->model.sequence : 0;
+  };
+  EXPECT_EQ(sequence_with("model.sequence", "1024"), 1024);
+  EXPECT_EQ(sequence_with("huggingface.sequence", "2048"), 2048);
+  EXPECT_THAT(refusal({.study = file}, with({{"huggingface.sequence", "1048576"}})),
+              HasSubstr("40,960 positions"));
+  EXPECT_EQ(refusal({.study = file},
+                    with({{"huggingface.sequence", "1048576"}, {"huggingface.extend", "true"}})),
+            "accepted");
+  EXPECT_THAT(refusal({.study = file}, with({{"model.layers", "4"}})),
+              HasSubstr("foreshard check"));
+
+  const auto other =
+      load_study({.study = file, .model = (folder.path() / "m").string()}, kCatalogue);
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_EQ(other->model.sequence, 8192);
+  EXPECT_EQ(other->model.name, "m");
+}
+
+// Transformer Engine has neither FlashAttention nor cuDNN's attention on a V100 (compute capability
+// 7.0); PyTorch's scaled_dot_product_attention has its memory-efficient kernel there.
+TEST(Study, TakesTheAttentionThatItsDevicesHave) {
+  const TemporaryFolder folder;
+  const auto loaded = [&](const std::string& device, const std::string& framework) {
+    return load_study(
+        {.study = folder.write(
+             "mine.yaml",
+             "cluster: {name: box, node: {device: " + device +
+                 ", gpus: 1, pcie: "
+                 "{generation: 3}}}\n"
+                 "model: {name: small, layers: 8, hidden: 1024, heads: 16, vocabulary: "
+                 "1000, sequence: 512}\n"
+                 "strategy: {global_batch: 4, precision: fp16, framework: " +
+                 framework + "}\n")},
+        kCatalogue);
+  };
+  const auto attention = [&](const std::string& device, const std::string& framework) {
+    const auto study = loaded(device, framework);
+    EXPECT_TRUE(study) << study.error().message;
+    return study ? study->strategy.framework->attention : AttentionImplementation::kFlash3;
+  };
+  using enum AttentionImplementation;
+  EXPECT_EQ(attention("V100-SXM-32GB", "megatron-lm"), kUnfused);
+  EXPECT_EQ(attention("V100-SXM-32GB", "megatron-bridge"), kUnfused);  // extends megatron-lm
+  EXPECT_EQ(attention("V100-SXM-32GB", "generic"), kFused);
+  EXPECT_EQ(attention("A100-SXM-80GB", "megatron-lm"), kCudnn);
+  EXPECT_EQ(attention("H100-SXM", "{extends: generic, attention: flash-3}"), kFlash3);
+  const auto remarks = loaded("V100-SXM-32GB", "megatron-lm")->remarks;
+  ASSERT_EQ(remarks.size(), 1);
+  EXPECT_THAT(remarks.front(), HasSubstr("needs compute capability 8.0 or more"));
+
+  const auto refused = [&](const std::string& device, const std::string& framework) {
+    const auto study = loaded(device, framework);
+    return study ? "accepted" : study.error().message;
+  };
+  EXPECT_THAT(
+      refused("V100-SXM-32GB", "{extends: megatron-lm, attention: flash-2}"),
+      testing::AllOf(HasSubstr("has no flash-2 attention"), HasSubstr("set attention: fused")));
+  EXPECT_THAT(refused("A100-SXM-80GB", "{extends: generic, attention: flash-3}"),
+              HasSubstr("needs compute capability 9.0"));
+  EXPECT_THAT(refused("B200", "{extends: generic, attention: flash-3}"),
+              HasSubstr("device 'B200' has no flash-3 attention"));
+  EXPECT_THAT(refused("MI300X", "{extends: generic, attention: flash-3}"), HasSubstr("MI300X"));
+}
+
 // What is there but cannot be read needs no advice to save it.
 TEST(Study, AdvisesToSaveWhatIsNotThere) {
   const TemporaryFolder folder;

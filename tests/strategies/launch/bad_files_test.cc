@@ -14,6 +14,28 @@ TEST(BadLaunchFile, IsOfAnotherTool) {
   EXPECT_THAT(strategy_of(R"({"model_type": "llama"})"), HasSubstr("give it as --model"));
   EXPECT_THAT(strategy_of("hello"),
               AllOf(HasSubstr("no known framework writes such a file"), HasSubstr("'torchtitan'")));
+  // Other frameworks have sections of the same names (do_train: is no train:).
+  EXPECT_THAT(strategy_of("model_name_or_path: some/model\nstage: sft\ndo_train: true\n"
+                          "finetuning_type: full\ndeepspeed: ds_z3.json\ncutoff_len: 4096\n"
+                          "per_device_train_batch_size: 1\n"),
+              AllOf(StartsWith("run: error: this is a configuration of LLaMA-Factory"),
+                    HasSubstr("import the DeepSpeed")));
+  EXPECT_THAT(strategy_of("work_group: amd\nmodules:\n  pre_trainer:\n    framework: megatron\n"
+                          "    config: pre_trainer.yaml\n    model: llama3.1_70B.yaml\n"
+                          "    overrides:\n      micro_batch_size: 1\n      global_batch_size: 8\n"
+                          "      train_iters: 50\n      tensor_model_parallel_size: 4\n"
+                          "      use_torch_fsdp2: true\n      use_distributed_optimizer: false\n"),
+              AllOf(HasSubstr("this is a configuration of Primus"),
+                    HasSubstr("--megatron \"--bf16 --micro-batch-size 1 --global-batch-size 8 "
+                              "--tensor-model-parallel-size 4 --use-torch-fsdp2\"")));
+  EXPECT_THAT(strategy_of("base_model: some/model\nsequence_len: 4096\nmicro_batch_size: 1\n"),
+              HasSubstr("this is a configuration of Axolotl"));
+  EXPECT_THAT(strategy_of("step_scheduler: {global_batch_size: 256}\nmodel: {x: 1}\n"),
+              HasSubstr("this is a configuration of NeMo Automodel"));
+  EXPECT_THAT(strategy_of("trainer: {max_epochs: 3}\nmodel: {class_path: mine.Module}\n"),
+              HasSubstr("no known framework writes such a file"));
+  EXPECT_THAT(strategy_of("train: {epochs: 3}\nmodel: {depth: 50}\n"),
+              HasSubstr("no known framework writes such a file"));
   EXPECT_THAT(strategy_of("hello", 1, {}, "pytorch"), HasSubstr("there is no format 'pytorch'"));
 }
 
@@ -100,8 +122,9 @@ TEST(BadLaunchFile, DoesNotSayEnough) {
 TEST(BadLaunchFile, HasWhatIsNotModelled) {
   for (const auto& [text, why] :
        {std::pair<std::string, std::string>{
-            "--micro-batch-size 1 --window-size 128,0",
-            "--window-size: attention over windows is not modelled"},
+            "--micro-batch-size 1 --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
+            "--seq-length 1024 --window-size 127,0 --window-attn-skip-freq 2",
+            "run: error: --window-attn-skip-freq 2: layers of full attention"},
         {"--micro-batch-size 1 --optimizer lion", "--optimizer: 'lion' is not understood"},
         {"--micro-batch-size 1 --recompute-granularity selective --recompute-modules mlp core_attn",
          "only core attention, or whole layers"},
@@ -117,7 +140,8 @@ TEST(BadLaunchFile, HasWhatIsNotModelled) {
         {"distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: ds.json}\n",
          "the configuration is in another file: import that one"},
         {"[parallelism]\ntensor_parallel_degree = 1\n",
-         "activation_checkpoint.mode is selective by default: what torchtitan recomputes"},
+         "activation_checkpoint.mode is selective by default: with selective_ac_option 2, the "
+         "default, every second layer"},
         {"trainer: {devices: 1}\nmodel: {micro_batch_size: 1, optim: {name: sgd}}\n",
          "model.optim.name: 'sgd' is not understood"}}) {
     const auto run = import_text(text, 4);

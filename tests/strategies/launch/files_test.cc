@@ -29,7 +29,7 @@ TEST(MegatronScript, IsReadAsItsOptionsSay) {
             "vocabulary: 128256, sequence: 8192, norm: rms-norm, activation: swiglu, positions: "
             "rotary, bias: false, tied_embeddings: false, dropout: false}");
   EXPECT_THAT(run->missing, IsEmpty());
-  EXPECT_THAT(run->idle, IsSupersetOf({"--nnodes", "--lr", "--save", "--tensorboard-dir"}));
+  EXPECT_THAT(run->idle, IsSupersetOf({"--lr", "--save", "--tensorboard-dir"}));
   EXPECT_THAT(run->unmodelled, ElementsAre(Field(&Unmodelled::setting, "--tp-comm-overlap")));
   const auto strategy = loaded<Strategy>(run->strategy);
   EXPECT_EQ(strategy.devices(), 64);
@@ -54,6 +54,59 @@ TEST(MegatronArguments, HaveExperts) {
   EXPECT_EQ(model.experts_per_token, 2);
   EXPECT_EQ(model.ffn, 16384);
   EXPECT_THAT(faults_in(loaded<Strategy>(run->strategy), model, 128), IsEmpty());
+}
+
+// 2 x 4 ranks of torchrun; 8 / 2 are 4 replicas; batches of 4 x 4 samples.
+TEST(MegatronScript, PutsInTheValuesOfItsVariables) {
+  const auto run = import_text(
+      "#!/bin/bash\nexport TP=${TP:-2}\nMBS=1; GPUS=4\nSEQ=\"4096\"\nNODES=${1:-2}\n"
+      "GBS=$((GPUS * ${NODES} * (1 + 1)))\n"
+      "GPT_ARGS=\"\n  --num-layers 32 --hidden-size 4096\n  --num-attention-heads 32 "
+      "--seq-length $SEQ --max-position-embeddings ${SEQ}\n\"\n"
+      "ARGS=(\n  --micro-batch-size $MBS --global-batch-size ${GBS}\n"
+      "  --tensor-model-parallel-size \"$TP\" --vocab-size 32000 --bf16\n)\n"
+      "torchrun --nproc-per-node $GPUS --nnodes ${NODES} pretrain_gpt.py $GPT_ARGS ${ARGS[@]}\n");
+  ASSERT_TRUE(run) << run.error().message;
+  const auto strategy = loaded<Strategy>(run->strategy);
+  EXPECT_EQ(strategy.tensor_parallel, 2);
+  EXPECT_EQ(strategy.data_parallel, 4);
+  EXPECT_EQ(strategy.micro_batch, 1);
+  EXPECT_EQ(strategy.global_batch, 16);
+  const auto model = loaded<Model>(run->model);
+  EXPECT_EQ(model.layers, 32);
+  EXPECT_EQ(model.sequence, 4096);
+  EXPECT_EQ(model.vocabulary, 32000);
+}
+
+// What a condition decides, and what the environment alone knows, nobody puts in.
+TEST(MegatronScript, LeavesVariablesThatItDoesNotGive) {
+  EXPECT_THAT(strategy_of("TP=1\nif [ $X = 1 ]; then\n  TP=2\nfi\n"
+                          "x.py --micro-batch-size 1 --tensor-model-parallel-size $TP",
+                          4),
+              HasSubstr("'$TP' is a variable"));
+  EXPECT_THAT(strategy_of("x.py --micro-batch-size ${MBS} --bf16", 4),
+              HasSubstr("'${MBS}' is a variable"));
+  EXPECT_THAT(strategy_of("M=$((1 / 0))\nx.py --micro-batch-size $M", 4),
+              HasSubstr("is a variable"));
+  EXPECT_THAT(strategy_of("A=$A$A$A\nx.py --micro-batch-size 1 --override key=value", 4),
+              HasSubstr("micro_batch: 1"));
+}
+
+// A query sees the 1,023 tokens before it and itself; a window as long as the sequence is none.
+TEST(MegatronArguments, HaveWindows) {
+  const std::string model =
+      "--micro-batch-size 1 --num-layers 2 --hidden-size 64 "
+      "--num-attention-heads 2 --vocab-size 100 --max-position-embeddings "
+      "4096 --seq-length ";
+  const auto window_of = [&](const std::string& rest) {
+    const auto run = import_text(model + rest, 1);
+    EXPECT_TRUE(run) << run.error().message;
+    return run ? loaded<Model>(run->model).window : -1;
+  };
+  EXPECT_EQ(window_of("4096 --window-size 1023,0"), 1024);
+  EXPECT_EQ(window_of("4096 --window-size 4096,0"), 0);
+  EXPECT_EQ(window_of("4096 --window-size 4095,0 --window-attn-skip-freq 2"), 0);
+  EXPECT_EQ(window_of("4096 --window-size -1,0"), 0);
 }
 
 // What fuses the operators of a router and of the order of experts, and what CUDA graphs launch.
@@ -308,6 +361,43 @@ TEST(DeepSpeedFile, MayLeaveSizesToTheProgram) {
             "{data_parallel: 16, micro_batch: 2, global_batch: 64, zero_stage: 2, precision: fp16, "
             "framework: {extends: deepspeed-zero3, gradient_dtype: fp16, gradient_reduction: "
             "after-backward, gradient_clipping: false}}");
+}
+
+// bf16 where both types are left to the program, fp16 where it alone is.
+TEST(DeepSpeedFile, MayLeaveThePrecisionToTheProgram) {
+  const auto precision = [](const std::string& types) {
+    const auto run = import_text(
+        R"({"train_batch_size": 8, "gradient_accumulation_steps": 1, "zero_optimization":
+            {"stage": 3, "reduce_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"},)" +
+            types + "}",
+        8);
+    EXPECT_TRUE(run) << run.error().message;
+    if (!run) return std::string();
+    const std::string strategy = in_braces(run->strategy);
+    const std::size_t begin = strategy.find("precision: ") + 11;
+    return strategy.substr(begin, 4) + (run->unmodelled.size() > 1 ? " with a word" : "");
+  };
+  EXPECT_EQ(precision(R"("bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"})"),
+            "bf16 with a word");
+  EXPECT_EQ(precision(R"("fp16": {"enabled": "auto"})"), "fp16 with a word");
+  EXPECT_EQ(precision(R"("bf16": {"enabled": "auto"}, "fp16": {"enabled": true})"), "fp16");
+  EXPECT_EQ(precision(R"("bf16": {"enabled": true}, "fp16": {"enabled": "auto"})"), "bf16");
+}
+
+// Attention, the results of reductions and every second product are kept: without tensor
+// parallelism the output projection of attention is among those that are not.
+TEST(TorchtitanFile, MayRecomputeOperators) {
+  const std::string file =
+      "[parallelism]\ntensor_parallel_degree = 1\n"
+      "[activation_checkpoint]\nmode = \"selective\"\n";
+  const auto run = import_text(file + "selective_ac_option = \"op\"\n", 8);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(in_braces(run->strategy),
+              HasSubstr("recompute: selective, recompute_parts: [norm, rope, mlp-up, activation, "
+                        "residual, attention-out]"));
+  EXPECT_THAT(strategy_of(file + "selective_ac_option = \"4\"\n", 8),
+              testing::AllOf(HasSubstr("every 4th layer is recomputed whole"),
+                             HasSubstr("--set strategy.recompute_layers=N")));
 }
 
 TEST(AccelerateFile, HasFsdp) {

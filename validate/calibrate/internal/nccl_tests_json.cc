@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/parser_words.h"
 #include "base/text.h"
 
 namespace foreshard::calibrate::internal {
@@ -234,7 +235,7 @@ Result<NcclTestsRun> read_nccl_tests_json(std::string_view text, std::string_vie
     try {  // the library tells the place by an exception alone
       const Json again = Json::parse(text);
     } catch (const Json::exception& exception) {
-      why = exception.what();
+      why = "no JSON, or cut off: " + parser_words(exception.what());
     }
     return Error{Error::Code::kInvalidInput, fmt::format("{}: {}", name, why)};
   }
