@@ -14,6 +14,18 @@ Error fault(const std::string& why) {
   return {Error::Code::kInvalidInput, why};
 }
 
+/// A part of a machine has the links of that part; a larger one would have links that nobody built.
+std::string fault_in_growth(const NodeConfig& node, std::int64_t gpus) {
+  if (gpus <= node.gpus) return "";
+  const std::string has = "has " + std::to_string(node.gpus) + (node.gpus == 1 ? " GPU" : " GPUs") +
+                          ", and how " + std::to_string(gpus) + " would be joined is not known: ";
+  const std::string remedy = "describe the machine (configs/nodes) and name it";
+  if (node.nvlink) return has + "its NVLinks join no more; " + remedy;
+  if (node.gpus == 1) return has + remedy;
+  return "";
+}
+
+/// \pre `fault_in_growth` has none: beyond the machine's GPUs only PCIe is added.
 void resize(NodeConfig& node, std::int64_t gpus) {
   if (gpus == node.gpus) return;
   if (node.nics) {
@@ -69,8 +81,15 @@ Result<ClusterConfig> cluster_for(const ClusterRequest& request, yaml::Loader& l
                  std::to_string(request.gpus) + " and " + std::to_string(request.gpus_per_node));
   if (request.internode_per_gpu && !(*request.internode_per_gpu > BytesPerSecond()))
     return fault("the network rate per GPU must be positive");
-  const std::string entry = request.node.empty() ? "by-device/" + request.device : request.node;
+  std::string entry = request.node.empty() ? "by-device/" + request.device : request.node;
   FORESHARD_ASSIGN(NodeConfig node, loader.read_ref<NodeConfig>(entry, "node"));
+  if (request.node.empty() && request.gpus_per_node > node.gpus) {
+    const std::string larger = entry + "-" + std::to_string(request.gpus_per_node) + "gpu";
+    if (auto found = loader.read_ref<NodeConfig>(larger, "node")) {
+      node = *std::move(found);
+      entry = larger;
+    }
+  }
   if (node.wiring) return fault("node '" + entry + "' is wired link by link and cannot be resized");
   if (node.device->name != request.device)
     return fault("node '" + entry + "' has " + node.device->name + ", not " + request.device);
@@ -81,6 +100,8 @@ Result<ClusterConfig> cluster_for(const ClusterRequest& request, yaml::Loader& l
   if (request.gpus % per_node != 0)
     return fault(std::to_string(request.gpus) + " GPUs do not fill nodes of " +
                  std::to_string(per_node));
+  if (const std::string why = fault_in_growth(node, per_node); !why.empty())
+    return fault("node '" + entry + "' " + why);
   resize(node, per_node);
   if (request.pcie_switches && !node.nvlink) {
     node.pcie.switches = request.pcie_switches;

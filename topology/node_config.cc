@@ -79,6 +79,17 @@ std::string fault_in_cpu(const NodeConfig& node) {
   return "";
 }
 
+// Superchips have no PCIe between them that would join them in the place of NVLinks.
+std::string fault_in_superchips(const NodeConfig& node) {
+  if (!node.cpu.link || node.gpus == 1 || node.nvlink || node.wiring) return "";
+  return std::to_string(node.gpus) +
+         " GPUs on CPUs of their own (cpu.link), and nothing says how they are joined: give "
+         "nvlink, "
+         "for example {layout: mesh, bandwidth: 25 GB/s, links_per_pair: 6}, or extend a machine "
+         "that "
+         "has as many (gh200-4gpu)";
+}
+
 std::string fault_in_wiring(const NodeConfig& node) {
   if (!node.wiring) return "";
   if (node.nvlink || node.nics || regular_pcie_given(node.pcie))
@@ -253,6 +264,7 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*) {
           .check("nics", fault_in_nics)
           .check("pcie", fault_in_switches)
           .check("cpu", fault_in_cpu)
+          .check("gpus", fault_in_superchips)
           .check("wiring", fault_in_wiring);
   return table;
 }

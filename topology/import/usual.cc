@@ -89,6 +89,16 @@ void add_doubts(const HostTree& tree, const Defaults& defaults, const HardwareLi
     if (switched && rate > BytesPerSecond() && rate < kUsual * *defaults.machine.nvlink->bandwidth)
       nvlink.add(part.index, rate);
   }
+  const std::optional<std::int64_t> tray = defaults.machine.gpus_per_tray;
+  const auto gpus = static_cast<std::int64_t>(tree.count(Kind::kGpu));
+  if (tray && gpus < defaults.machine.gpus && tree.count(Kind::kNvSwitch) > 0)
+    remarks.push_back("warning: the file shows " + std::to_string(gpus) +
+                      " GPUs, a part of an NVLink domain: the NVLink switches of " + usual +
+                      " join " + std::to_string(defaults.machine.gpus) + " GPUs in trays of " +
+                      std::to_string(*tray) +
+                      ". What is written here has them alone; for the whole domain give the "
+                      "cluster node: by-device/" +
+                      defaults.device.name + ", a rack that counts as one node");
   if (!pcie.gpus.empty())
     remarks.push_back("warning: " + pcie.text() + ": its PCIe link has " + format(pcie.rate) +
                       ", that of " + usual + " " + format(slot) +

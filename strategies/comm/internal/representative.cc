@@ -126,8 +126,8 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
     }
     if (!longer(level, Path{})) return pattern;
     pattern.path.add(level, doublings);
-    if (pattern.fill_chunks > 0)
-      pattern.fill_chunks += doublings * (level.nvlink + level.pcie + level.network);
+    pattern.fill_chunks += doublings * (pattern.fill_chunks - half.fill_chunks);
+    pattern.rounds += doublings * (pattern.rounds - half.rounds);
     return pattern;
   }
   const auto all = static_cast<double>(group.devices.size());

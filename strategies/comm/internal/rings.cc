@@ -1,9 +1,12 @@
 #include "strategies/comm/internal/rings.h"
 
 #include <algorithm>
+#include <bitset>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -180,6 +183,34 @@ class MeshOrders {
   std::map<std::vector<double>, Ring> found_;
 };
 
+// Whether every two of the members are joined by a link of their own, all alike.
+bool all_joined_alike(const Participants& group, const std::vector<std::int32_t>& members) {
+  std::optional<BytesPerSecond> rate;
+  for (const std::int32_t from : members) {
+    for (const std::int32_t to : members) {
+      if (from == to) continue;
+      const auto route = route_between(group, from, to);
+      if (!route || route->links.size() != 1 || route->links.front().share < 1) return false;
+      const BytesPerSecond own =
+          group.cluster->links()[route->links.front().link.index()].bandwidth;
+      if (rate && own != *rate) return false;
+      rate = own;
+    }
+  }
+  return true;
+}
+
+// A ring that leaves each node where it enters the next one: rails match, but at the end of an odd
+// number of nodes.
+Ring ring_on_all_links(const std::vector<std::vector<std::int32_t>>& nodes, std::size_t number) {
+  Ring ring;
+  const std::size_t count = nodes.front().size();
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    std::ranges::copy(chain_on_all_links(nodes[i], (number + (i % 2) * (count / 2)) % count),
+                      std::back_inserter(ring));
+  return ring;
+}
+
 Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::size_t rails,
                      std::size_t number, MeshOrders& orders) {
   Ring ring;
@@ -190,6 +221,44 @@ Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::s
     if (nodes.size() > 1) orders.improve(std::span(ring).subspan(first));
   }
   return ring;
+}
+
+// Of members that are all joined alike: rings of which each link carries one, in each direction, as
+// many as a member has links; empty where there are no such rings (4 and 6 members; Bermond and
+// Faber, "Decomposition of the complete directed graph into k-circuits", J. Combin. Theory B 21,
+// 1976) or none is found in `kMostSteps`. `candidates`: all orders, each beginning with member 0.
+std::vector<Ring> rings_on_all_links(const Participants& group,
+                                     const std::vector<Ring>& candidates) {
+  constexpr int kMostSteps = 1 << 20;
+  const std::size_t count = group.devices.size();
+  std::vector<std::int32_t> members(count);
+  std::iota(members.begin(), members.end(), 0);
+  if (!all_joined_alike(group, members)) return {};
+
+  // A bit for each directed link; candidates by where they go from member 0.
+  using Links = std::bitset<kMostMembersToSearch * kMostMembersToSearch>;
+  std::vector<std::vector<std::pair<Links, const Ring*>>> by_first_hop(count);
+  for (const Ring& ring : candidates) {
+    Links links;
+    for (std::size_t i = 0; i < count; ++i)
+      links.set(static_cast<std::size_t>(ring[i]) * count +
+                static_cast<std::size_t>(ring[(i + 1) % count]));
+    by_first_hop[static_cast<std::size_t>(ring[1])].emplace_back(links, &ring);
+  }
+  std::vector<Ring> chosen;
+  int steps = 0;
+  const auto extend = [&](const auto& again, std::size_t next, const Links& taken) -> bool {
+    if (next == count) return true;
+    for (const auto& [links, ring] : by_first_hop[next]) {
+      if (++steps > kMostSteps) return false;
+      if ((links & taken).any()) continue;
+      chosen.push_back(*ring);
+      if (again(again, next + 1, taken | links)) return true;
+      chosen.pop_back();
+    }
+    return false;
+  };
+  return extend(extend, 1, Links{}) ? chosen : std::vector<Ring>{};
 }
 
 // Of the orders whose hops are of the best kind (NCCL takes a slower kind of path only where it
@@ -211,6 +280,7 @@ Result<std::vector<Ring>> search_rings(const Participants& group) {
     candidates.push_back(order);
   } while (std::next_permutation(order.begin() + 1, order.end()));
 
+  if (std::vector<Ring> cover = rings_on_all_links(group, candidates); !cover.empty()) return cover;
   std::vector<Ring> chosen;
   double best_time = 0;
   std::size_t best_count = 0;
@@ -258,7 +328,33 @@ std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group
 }
 
 std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes) {
-  return std::ranges::min(nodes, {}, &std::vector<std::int32_t>::size).size();
+  // src/graph/search.cc, v2.28: half of MAXCHANNELS, the other half is for the doubling.
+  constexpr std::size_t kMostOfSearch = 32;
+  return std::min(kMostOfSearch,
+                  std::ranges::min(nodes, {}, &std::vector<std::int32_t>::size).size());
+}
+
+bool has_chains_on_all_links(const Participants& group,
+                             const std::vector<std::vector<std::int32_t>>& nodes) {
+  const std::size_t members = nodes.front().size();
+  return members >= 4 && members % 2 == 0 &&
+         std::ranges::all_of(nodes, [&](const std::vector<std::int32_t>& node) {
+           return node.size() == members && all_joined_alike(group, node);
+         });
+}
+
+// Walecki's construction (Alspach, "The wonderful Walecki construction", Bulletin of the ICA 52,
+// 2008). AMD's RCCL has a table of such chains for eight GPUs (ROCm/rccl,
+// src/graph/rome_models.cc, rome_model_81).
+std::vector<std::int32_t> chain_on_all_links(const std::vector<std::int32_t>& node,
+                                             std::size_t first) {
+  std::vector<std::int32_t> chain;
+  const std::size_t count = node.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t step = (k + 1) / 2;
+    chain.push_back(node[(first + (k % 2 == 1 ? step : count - step)) % count]);
+  }
+  return chain;
 }
 
 Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) {
@@ -272,6 +368,11 @@ Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) 
   const std::size_t count = rails_of(nodes);
   std::vector<Ring> all;
   all.reserve(count);
+  if (count == nodes.front().size() && has_chains_on_all_links(group, nodes)) {
+    for (std::size_t number = 0; number < count; ++number)
+      all.push_back(ring_on_all_links(nodes, number));
+    return all;
+  }
   MeshOrders orders(group);
   for (std::size_t number = 0; number < count; ++number)
     all.push_back(ring_over_nodes(nodes, count, number, orders));

@@ -18,11 +18,23 @@ namespace foreshard::comm::internal {
 std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group);
 
 /// How many rings, or trees, can each have a member of its own on every node by which to enter and
-/// to leave it: as many as the smallest node has members. NCCL takes the fewest channels that its
+/// to leave it: as many as the smallest node has members, at most 32. NCCL takes the fewest channels that its
 /// search finds on any node, for all of them (NVIDIA/nccl, src/init.cc, v2.28: the ranks exchange
 /// what they found), so that no adapter of a small node carries two rings.
 /// \pre !nodes.empty()
 std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
+
+/// Whether every node joins the same even number of members, 4 or more, by a link of its own
+/// between any two, all alike (MI300X). Then chains of all its members from each of them can use
+/// every link once in each direction; of an odd count there are none that also end at another
+/// member each.
+bool has_chains_on_all_links(const Participants& group,
+                             const std::vector<std::vector<std::int32_t>>& nodes);
+/// Such a chain of a node of n members, from the one at `first`: i, i+1, i-1, i+2, ... i+n/2
+/// (modulo n). It ends n/2 places on.
+/// \pre first < node.size()
+std::vector<std::int32_t> chain_on_all_links(const std::vector<std::int32_t>& node,
+                                             std::size_t first);
 
 /// The rings that carry an operation in equal parts; each visits every member once.
 ///
@@ -32,11 +44,14 @@ std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
 /// an odd number of nodes and k = 2, the rails cannot match all the way round, and a ring changes
 /// rail where it leaves a node of more members. Between where it enters and leaves a node it
 /// follows the order of the members; where these have unequal links of their own (a hybrid cube
-/// mesh of 4 to 8), the order whose slowest hop is fastest.
+/// mesh of 4 to 8), the order whose slowest hop is fastest. Where each node joins an even number of
+/// members by a link of its own between any two (MI300X), the k rings take different orders, so
+/// that together they use each link once; of an odd number of nodes they then change rails once.
 ///
 /// On one node it is one ring where a switch joins the members, all rings are then alike; between
-/// members with links of their own, the set of up to 12 rings that the links carry fastest, found
-/// greedily among all orders (up to 8 members) that need no relay, or else no PCIe.
+/// members with links of their own, the rings that use each of them once if all are alike and there
+/// are such rings; else the set of up to 12 rings that the links carry fastest, found greedily
+/// among all orders (up to 8 members) that need no relay, or else no PCIe.
 /// \return kInfeasible where there is no route.
 Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group);
 

@@ -1,6 +1,7 @@
 #include "strategies/comm/internal/switch_sums.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "strategies/comm/internal/rings.h"
@@ -17,6 +18,19 @@ VertexId switch_of(const ClusterView& cluster, const Route& route) {
     if (cluster.vertices()[link.to.index()].kind == VertexKind::kNvSwitch) return link.to;
   }
   return {};
+}
+
+// The adapters of node `home` by which a route between nodes leaves it.
+std::vector<VertexId> adapters_of(const ClusterView& cluster, const Route& route,
+                                  std::int32_t home) {
+  std::vector<VertexId> adapters;
+  for (const RoutedLink& routed : route.links) {
+    const VertexId to = cluster.links()[routed.link.index()].to;
+    const Vertex& vertex = cluster.vertices()[to.index()];
+    if (vertex.kind == VertexKind::kNic && vertex.node == home) adapters.push_back(to);
+  }
+  std::ranges::sort(adapters);
+  return adapters;
 }
 
 Error unsupported(std::string_view algorithm, const std::string& why) {
@@ -48,30 +62,54 @@ Status no_sums_in_network(std::string_view algorithm, const Participants& group)
                      "the network's switches do not add up (set sharp: true if they do)");
 }
 
-NodeMembers heads_of(const NodeMembers& nodes) {
-  NodeMembers heads(rails_of(nodes));
-  for (std::size_t head = 0; head < heads.size(); ++head)
-    for (const auto& members : nodes) heads[head].push_back(members[head]);
+Result<NodeMembers> heads_of(const Participants& group, const NodeMembers& nodes) {
+  NodeMembers heads;
+  std::map<std::vector<VertexId>, std::size_t> heads_on;  // adapters that members share
+  const std::size_t most = std::ranges::min(nodes, {}, &std::vector<std::int32_t>::size).size();
+  for (std::size_t place = 0; place < most && heads.size() < kMostHeads; ++place) {
+    if (nodes.size() > 1) {
+      const std::int32_t member = nodes[0][place];
+      FORESHARD_ASSIGN(const auto route, route_between(group, member, nodes[1][place]));
+      const DeviceId device = group.devices[static_cast<std::size_t>(member)];
+      const auto adapters =
+          adapters_of(*group.cluster, route, group.cluster->devices()[device.index()].node);
+      if (++heads_on[adapters] > std::max<std::size_t>(1, adapters.size())) continue;
+    }
+    heads.emplace_back();
+    for (const auto& members : nodes) heads.back().push_back(members[place]);
+  }
   return heads;
 }
 
-Result<Hop> add_switch_sums(const Participants& group, const std::vector<std::int32_t>& members,
-                            std::size_t heads, const SwitchVolume& each, const SwitchVolume& head,
-                            LoadSum* loads) {
+double heads_beyond_fit(const NodeMembers& heads) {
+  constexpr std::size_t kHeadsOfFit = 8;
+  return static_cast<double>(std::max(heads.size(), kHeadsOfFit) - kHeadsOfFit);
+}
+
+Result<Hop> add_switch_sums(const Participants& group, const NodeMembers& nodes,
+                            const NodeMembers& heads, const SwitchVolume& each,
+                            const SwitchVolume& head, LoadSum* loads) {
+  std::vector<char> is_head(group.devices.size(), 0);
+  for (const auto& rail : heads)
+    for (const std::int32_t member : rail) is_head[static_cast<std::size_t>(member)] = 1;
+  const auto of_head = [&](std::int32_t member, double volume) {
+    return is_head[static_cast<std::size_t>(member)] != 0 ? volume : 0;
+  };
   Hop longest{LinkKind::kNvLink, 0_s};
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    // The way to the next member is this one's link up and that one's link down.
-    const std::size_t next = (i + 1) % members.size();
-    FORESHARD_ASSIGN(const auto route, route_between(group, members[i], members[next]));
-    longest.wire = std::max(longest.wire, route.latency);
-    for (const RoutedLink& routed : route.links) {
-      const Link& link = group.cluster->links()[routed.link.index()];
-      const bool is_up = group.cluster->vertices()[link.from.index()].kind == VertexKind::kDevice;
-      const double volume =
-          is_up ? each.up + (i < heads ? head.up : 0) : each.down + (next < heads ? head.down : 0);
-      Route single;
-      single.links = {routed};
-      loads->add(single, volume);
+  for (const auto& members : nodes) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      // The way to the next member is this one's link up and that one's link down.
+      const std::int32_t next = members[(i + 1) % members.size()];
+      FORESHARD_ASSIGN(const auto route, route_between(group, members[i], next));
+      longest.wire = std::max(longest.wire, route.latency);
+      for (const RoutedLink& routed : route.links) {
+        const Link& link = group.cluster->links()[routed.link.index()];
+        const bool is_up = group.cluster->vertices()[link.from.index()].kind == VertexKind::kDevice;
+        Route single;
+        single.links = {routed};
+        loads->add(single, is_up ? each.up + of_head(members[i], head.up)
+                                 : each.down + of_head(next, head.down));
+      }
     }
   }
   return longest;

@@ -24,20 +24,33 @@ Result<NodeMembers> nodes_on_switches(std::string_view algorithm, const Particip
 /// kUnsupported unless the network's switches add (ClusterView::reduces_in_network).
 Status no_sums_in_network(std::string_view algorithm, const Participants& group);
 
-/// Members of equal place on every node: as many as the smallest node has.
-NodeMembers heads_of(const NodeMembers& nodes);
+/// Most heads of a node, however many members its NVLink switch joins (NVIDIA/nccl v2.28.9,
+/// src/include/device.h: NCCL_MAX_NVLS_ARITY).
+inline constexpr std::size_t kMostHeads = 32;
+
+/// Members of equal place on every node: as many as the smallest node has, on several nodes one for
+/// each adapter of the first node (NVIDIA/nccl v2.28.9, src/graph/search.cc, ncclTopoSearchRecNet),
+/// and at most kMostHeads.
+/// \return kInfeasible where there is no route.
+Result<NodeMembers> heads_of(const Participants& group, const NodeMembers& nodes);
+
+/// How much more than those of eight heads a node's heads take before its pipeline is full. The
+/// channels serve the heads one after another, so a *round* (of each channel a chunk for each head)
+/// lasts as long as it has heads. What the rounds of up to eight heads take is part of the form's
+/// `base`, which was fitted on nodes of eight.
+double heads_beyond_fit(const NodeMembers& heads);
 
 /// Bytes per byte of the operation on one member's NVLinks.
 struct SwitchVolume {
   double up = 0;
   double down = 0;
 };
-/// Adds what the members of one node, of whom the first `heads` are heads, put on their links to
-/// the switch.
-/// \return the way over the switch.
-Result<Hop> add_switch_sums(const Participants& group, const std::vector<std::int32_t>& members,
-                            std::size_t heads, const SwitchVolume& each, const SwitchVolume& head,
-                            LoadSum* loads);
+/// Adds what the members of every node put on their links to their switch: `each`, and `head`
+/// besides if they are among the `heads`.
+/// \return the longest way over a switch.
+Result<Hop> add_switch_sums(const Participants& group, const NodeMembers& nodes,
+                            const NodeMembers& heads, const SwitchVolume& each,
+                            const SwitchVolume& head, LoadSum* loads);
 
 /// Sums of `part` of the bytes among `members`, in the network's switches: every member sends its
 /// part up and takes the sum down; between switches one copy passes. It is routed as a ring: where

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "strategies/comm/internal/rings.h"
+#include "strategies/comm/internal/switch_sums.h"
 #include "strategies/comm/internal/traffic.h"
 #include "strategies/comm/nccl/local_node.h"
 
@@ -16,8 +17,7 @@ namespace {
 std::int64_t most_channels_of_search(const Tables& tables) {
   return tables.most_channels / 2;
 }
-constexpr int kMostSteps = 1 << 14;     // of one channel's search
-constexpr std::size_t kMostHeads = 32;  // NCCL_MAX_NVLS_ARITY
+constexpr int kMostSteps = 1 << 14;  // of one channel's search
 constexpr double kTolerance = 1e-6;
 
 // How channels are sought.
@@ -272,7 +272,7 @@ SearchGraph nvls_of(const LocalNode& node, const Tables& tables, std::int64_t ca
   if (!node.has_nvswitch || generation.nvls_efficiency <= 0) return {};
   const auto speeds = speeds_of(generation, crosses_network);
   const double nvlink = *std::min_element(node.nvlink_total.begin(), node.nvlink_total.end());
-  const std::size_t most = std::min(node.members, kMostHeads);
+  const std::size_t most = std::min(node.members, internal::kMostHeads);
   SearchGraph best;
   double best_total = 0;
   const auto heads_at = [&](double speed) {

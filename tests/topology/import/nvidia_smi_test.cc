@@ -162,6 +162,21 @@ TEST(NvidiaSmi, WarnsWhereNvlinkIsMissing) {
                                                         "of NVLink in one direction")));
 }
 
+// A tray of an NVL72 sees its own four GPUs.
+TEST(NvidiaSmi, SaysThatATrayIsAPartOfADomain) {
+  const std::string tray =
+      "\tGPU0\tGPU1\tGPU2\tGPU3\nGPU0\tX\tNV18\tNV18\tNV18\nGPU1\tNV18\tX\tNV18\tNV18\n"
+      "GPU2\tNV18\tNV18\tX\tNV18\nGPU3\tNV18\tNV18\tNV18\tX\n";
+  const auto imported = import_text(tray, "GB200");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_THAT(imported->remarks,
+              testing::Contains(testing::AllOf(HasSubstr("join 72 GPUs in trays of 4"),
+                                               HasSubstr("node: by-device/GB200"))));
+  const auto whole = import_text(tray, "H100-SXM");
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_THAT(whole->remarks, testing::Not(testing::Contains(HasSubstr("part of an NVLink"))));
+}
+
 TEST(NvidiaSmi, RefusesWithLineAndCell) {
   const auto fault = [](const std::string& from, const std::string& to) {
     return import_fault(changed(kOld, from, to), "V100-SXM-16GB");

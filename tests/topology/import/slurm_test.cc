@@ -102,6 +102,28 @@ TEST(Slurm, BlocksAreSwitchesBelowOne) {
   EXPECT_TRUE(cluster->route(DeviceId(0), DeviceId(31)));
 }
 
+// Two racks of 18 trays with four GB200 each: SLURM's hosts are the trays, a block is the NVLink
+// domain.
+TEST(Slurm, BlocksOfTraysAreRacks) {
+  const std::string text =
+      "BlockName=r1 Nodes=tray[01-18]\nBlockName=r2 Nodes=tray[21-38]\nBlockSizes=18,36\n";
+  const auto imported = import_conf(text, "gb200-nvl72");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("18 hosts listed together as one")));
+  EXPECT_THAT(imported->remarks, testing::Contains("node0 is tray[01-18], under r1"));
+  const auto config = read_back<ClusterConfig>(*imported);
+  EXPECT_EQ(config.nodes, 2);
+  const auto cluster = build_cluster(config);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_EQ(cluster->devices().size(), 144u);
+  EXPECT_NEAR(rates(*cluster).at("r1>blocks"), 72 * 48.9, 1e-9);
+  // Sixteen trays are no rack of 18.
+  const auto part = import_conf("BlockName=r1 Nodes=tray[01-16]\n", "gb200-nvl72");
+  ASSERT_FALSE(part);
+  EXPECT_THAT(part.error().message, HasSubstr("16 hosts are not whole racks"));
+  EXPECT_THAT(part.error().message, HasSubstr("gpus: 64, nics: {count: 64}"));
+}
+
 constexpr const char* kYaml = R"(---
 # two topologies
 - topology: racks
