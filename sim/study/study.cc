@@ -282,36 +282,42 @@ Status read_schedule_file(Strategy& strategy, const yaml::Loader& loader,
 }
 
 // A kernel of attention that a device does not have is refused where the strategy asks for it. A
-// framework of the catalogue that is left to itself takes another one there.
-// Not modelled: clusters where only some devices lack it (all take the other one).
+// framework of the catalogue that is left to itself takes another one there, with a remark.
+// Not modelled: clusters where only some devices lack it. These are taken to have it, with a remark.
 Status take_attention(Strategy& strategy, const ClusterConfig& cluster, const yaml::Loader& loader,
                       const std::vector<fs::path>& catalogue, std::vector<std::string>& remarks) {
   constexpr std::string_view kPlace = "strategy.framework.attention";
   Framework& framework = strategy.framework.value;
   const AttentionImplementation wanted = framework.attention;
-  for (const NodeGroup& group : cluster.node_groups()) {
-    const DeviceType& device = *group.node->device;
-    if (has_attention(wanted, device)) continue;
-    const std::string lack = fmt::format("device '{}' has no {} attention, which needs {}",
-                                         device.name, name_of(wanted), need_of(wanted));
-    const AttentionImplementation other = attention_instead_of(wanted);
-    const fs::path file = file_of(loader, kPlace);
-    const bool by_default = std::ranges::any_of(catalogue, [&](const fs::path& folder) {
-      return !file.empty() &&
-             file.parent_path().lexically_normal() == (folder / "frameworks").lexically_normal();
-    });
-    if (!by_default)
-      return loader.error_at(kPlace, lack,
-                             fmt::format("set attention: {} (what runs there instead), or take "
-                                         "another device",
-                                         name_of(other)));
-    framework.attention = other;
-    remarks.push_back(fmt::format("{}: '{}' runs {} there", lack, framework.name,
-                                  other == AttentionImplementation::kUnfused
-                                      ? "products with a softmax between them (unfused)"
-                                      : "the device's usual fused kernel"));
+  const auto lacks = [&](const NodeGroup& group) {
+    return !has_attention(wanted, *group.node->device);
+  };
+  const auto groups = cluster.node_groups();
+  const auto first = std::ranges::find_if(groups, lacks);
+  if (first == groups.end()) return {};
+  const std::string lack =
+      fmt::format("device '{}' has no {} attention, which needs {}", first->node->device->name,
+                  name_of(wanted), need_of(wanted));
+  const AttentionImplementation other = attention_instead_of(wanted);
+  const fs::path file = file_of(loader, kPlace);
+  const bool by_default = std::ranges::any_of(catalogue, [&](const fs::path& folder) {
+    return !file.empty() &&
+           file.parent_path().lexically_normal() == (folder / "frameworks").lexically_normal();
+  });
+  if (!by_default)
+    return loader.error_at(
+        kPlace, lack,
+        fmt::format("set attention: {} (what runs there instead), or take another device",
+                    name_of(other)));
+  if (!std::ranges::all_of(groups, lacks)) {
+    remarks.push_back(lack + "; its times are those of a device that had it, as the others do");
     return {};
   }
+  framework.attention = other;
+  remarks.push_back(fmt::format("{}: '{}' runs {} there", lack, framework.name,
+                                other == AttentionImplementation::kUnfused
+                                    ? "products with a softmax between them (unfused)"
+                                    : "the device's usual fused kernel"));
   return {};
 }
 

@@ -155,7 +155,7 @@ TEST(CommandLine, NewcomersAreToldWhatToType) {
       {"simulate " + folder.path().string(), "is a directory, not a study",
        "studies in it: '" + study + "'"},
       {"accuracy " + study, "is no table of measurements", "foreshard accuracy TABLE.csv"},
-      {"compare " + study + " " + notes, "no JSON: parse error at line 1", "'h'"},
+      {"compare " + study + " " + notes, "no JSON: line 1, column 1", "'h'"},
       {"validate", "study is required", "for example: foreshard validate "},
       {"check " + result, "this is a result, not a study", "the file that it was made from"},
       {"topology show " + result, "this is a result, not a cluster", ""},

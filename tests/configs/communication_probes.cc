@@ -74,6 +74,7 @@ std::vector<Machine> machines() {
                              "GH200-96GB", "MI300X"})
     for (const NodeLayout layout : {NodeLayout::kSwitch, NodeLayout::kPcie, NodeLayout::kMesh})
       list.push_back({{device}, layout});
+  list.push_back({{"MI355X"}, NodeLayout::kMesh});
   // Adapters slower than what two channels of LL carry.
   for (const char* device : {"A100-SXM-80GB", "A100-PCIe-80GB", "H100-SXM", "MI300X"})
     list.push_back({.devices = {device}, .adapter = 10_Gbit_s});

@@ -46,7 +46,7 @@ std::string fault(const std::string& from, const std::string& to) {
 }
 
 TEST(Manifest, NamesWhatIsWrong) {
-  EXPECT_THAT(fault("\"schema\"", "schema"), HasSubstr("no JSON: parse error at line 1, column 2"));
+  EXPECT_THAT(fault("\"schema\"", "schema"), HasSubstr("no JSON: line 1, column 2"));
   EXPECT_THAT(fault("checkpoint/1", "checkpoint/9"),
               HasSubstr("expected 'foreshard.checkpoint/1'"));
   EXPECT_THAT(fault("\"raw\"", "\"pickle\""), HasSubstr("format: 'pickle' is not a file format"));
