@@ -68,7 +68,7 @@ TEST(SearchCommand, SaysWhyNotAnotherStrategy) {
 
 TEST(SearchCommand, SaysWhatIsWrongWithItsOptions) {
   for (const auto& [option, what] :
-       {std::pair("--budget 0s", "a search takes some time; give more than 0, such as 60s"),
+       {std::pair("--budget 0s", "--budget: must be positive"),
         std::pair("--budget 60", "--budget: '60' has no unit"),
         std::pair("--level 4", "--level: 0, 1, 2 or 3"),
         std::pair("--why-not ''", "--why-not: no strategy is named; write words"),
