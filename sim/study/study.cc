@@ -283,7 +283,8 @@ Status read_schedule_file(Strategy& strategy, const yaml::Loader& loader,
 
 // A kernel of attention that a device does not have is refused where the strategy asks for it. A
 // framework of the catalogue that is left to itself takes another one there, with a remark.
-// Not modelled: clusters where only some devices lack it. These are taken to have it, with a remark.
+// Not modelled: clusters where only some devices lack it. These are taken to have it, with a
+// remark.
 Status take_attention(Strategy& strategy, const ClusterConfig& cluster, const yaml::Loader& loader,
                       const std::vector<fs::path>& catalogue, std::vector<std::string>& remarks) {
   constexpr std::string_view kPlace = "strategy.framework.attention";
@@ -295,9 +296,8 @@ Status take_attention(Strategy& strategy, const ClusterConfig& cluster, const ya
   const auto groups = cluster.node_groups();
   const auto first = std::ranges::find_if(groups, lacks);
   if (first == groups.end()) return {};
-  const std::string lack =
-      fmt::format("device '{}' has no {} attention, which needs {}", first->node->device->name,
-                  name_of(wanted), need_of(wanted));
+  const std::string lack = fmt::format("device '{}' has no {} attention, which needs {}",
+                                       first->node->device->name, name_of(wanted), need_of(wanted));
   const AttentionImplementation other = attention_instead_of(wanted);
   const fs::path file = file_of(loader, kPlace);
   const bool by_default = std::ranges::any_of(catalogue, [&](const fs::path& folder) {

@@ -22,8 +22,8 @@ struct Pattern {
   double fill_chunks = 0;        ///< See StartUp.
   bool overlaps_rounds = false;  ///< See FlatCollective.
   double chunks = 1;             ///< StartUp::chunk, in chunks of the form.
-  /// NVLS: FormParameters::turnaround counts what fills the pipeline, `rounds` times, and the NVLinks
-  /// never rest.
+  /// NVLS: FormParameters::turnaround counts what fills the pipeline, `rounds` times, and the
+  /// NVLinks never rest.
   bool in_rounds = false;
   double rounds = 0;
   double channel_part = 1;       ///< Of FormParameters::network_channel_rate, for its short chunks.

@@ -148,8 +148,9 @@ std::vector<Line> lines_of(std::string_view prefix, const std::string& echo, con
 
 void settle(Draft& draft, const Request& request) {
   for (const auto& [key, value] : request.settled)
-    draft.set(key,
-              Value{.words = {value}, .from = "--set " + key + "=" + value, .place = request.name});
+    draft.set(key, Value{.words = {value},
+                         .from = fmt::format("--set {}={}", key, value),
+                         .place = request.name});
 }
 
 std::vector<std::string> missing_of(const Draft& draft) {

@@ -92,6 +92,7 @@ void print(const Json& tree, std::size_t indent, std::string& text) {
 Result<std::vector<Setting>> cut_yaml(std::string_view text, const std::string& name) {
   FORESHARD_ASSIGN(auto leaves, yaml::leaves(text, name));
   std::vector<Setting> settings;
+  settings.reserve(leaves.size());
   for (yaml::Leaf& leaf : leaves)
     settings.push_back(
         {std::move(leaf.path), std::move(leaf.words), leaf.list, std::move(leaf.place)});

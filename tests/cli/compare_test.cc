@@ -1,4 +1,5 @@
 // What `compare` puts beside what, and what it refuses.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -107,7 +108,7 @@ TEST(Compare, PutsResultsOfStudiesBesideEachOther) {
         std::pair(a + " no.db", "no.db: there is no such file"),
         std::pair(a + " " + kSmall, "there is no such file"),
         std::pair(a + " README.md", "README.md does not; foreshard study SWEEP.yaml --results"),
-        std::pair(a + " " + b + " --set x=1", "--set is of studies")}) {
+        std::pair(fmt::format("{} {} --set x=1", a, b), "--set is of studies")}) {
     const Outcome refused = foreshard("compare " + arguments);
     EXPECT_EQ(refused.code, 2) << arguments;
     EXPECT_THAT(refused.err, HasSubstr(what));

@@ -1,4 +1,5 @@
 // What `foreshard explain` says of results of `foreshard search`.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -71,7 +72,7 @@ TEST_F(Explain, PutsTheTermsOfFirstAndSecondSideBySide) {
 TEST_F(Explain, SaysOfAnotherStrategyWhatTheSearchWouldHaveSaid) {
   for (const std::string words : {"tp8 mb1 full", "tp1 none", "tp3", "tp4"}) {
     const std::string file = searched(" --why-not '" + words + "'");
-    const json explanation = explained(file + " --why-not '" + words + "'");
+    const json explanation = explained(fmt::format("{} --why-not '{}'", file, words));
     EXPECT_EQ(explanation["why_not"], found_["why_not"]) << words;
   }
   const json slower = explained(searched() + " --why-not 'tp8 mb1 full'")["why_not"];

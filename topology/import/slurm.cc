@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <fmt/format.h>
 #include <map>
 #include <optional>
 #include <utility>
@@ -265,15 +266,13 @@ Status SlurmReader::count_nodes(const NodeConfig& node, const std::string& name)
     const auto hosts = static_cast<std::int64_t>(at.hosts.size());
     if (hosts % trays != 0) {
       const std::string gpus = std::to_string(hosts * *node.gpus_per_tray);
-      return error(at,
-                   std::to_string(hosts) + " hosts are not whole racks: a " + name + " has " +
-                       std::to_string(trays) + " trays (hosts) of " +
-                       std::to_string(*node.gpus_per_tray) +
-                       " GPUs. Where the hosts are the trays of one smaller NVLink domain, give "
-                       "--node a file with {extends: " +
-                       name + ", gpus: " + gpus + ", nics: {count: " + gpus +
-                       "}}; where each host is a machine of its own, one with gpus: " +
-                       std::to_string(*node.gpus_per_tray));
+      return error(
+          at, fmt::format(
+                  "{} hosts are not whole racks: a {} has {} trays (hosts) of {} GPUs. Where "
+                  "the hosts are the trays of one smaller NVLink domain, give --node a file "
+                  "with {{extends: {}, gpus: {}, nics: {{count: {}}}}}; where each host is a "
+                  "machine of its own, one with gpus: {}",
+                  hosts, name, trays, *node.gpus_per_tray, name, gpus, gpus, *node.gpus_per_tray));
     }
     at.first_node = node_count_;
     at.nodes = hosts / trays;

@@ -18,9 +18,9 @@ namespace foreshard::comm::internal {
 std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group);
 
 /// How many rings, or trees, can each have a member of its own on every node by which to enter and
-/// to leave it: as many as the smallest node has members, at most 32. NCCL takes the fewest channels that its
-/// search finds on any node, for all of them (NVIDIA/nccl, src/init.cc, v2.28: the ranks exchange
-/// what they found), so that no adapter of a small node carries two rings.
+/// to leave it: as many as the smallest node has members, at most 32. NCCL takes the fewest
+/// channels that its search finds on any node, for all of them (NVIDIA/nccl, src/init.cc, v2.28:
+/// the ranks exchange what they found), so that no adapter of a small node carries two rings.
 /// \pre !nodes.empty()
 std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
 
