@@ -17,4 +17,7 @@ namespace foreshard {
 /// \return kInvalidInput if a quote is not closed.
 Result<std::vector<std::string>> shell_words(std::string_view text);
 
+/// `text` as one word of a command line, in quotes where a shell would cut or change it.
+std::string shell_word(std::string_view text);
+
 }  // namespace foreshard

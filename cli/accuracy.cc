@@ -8,6 +8,7 @@
 
 #include "base/yaml/given.h"
 #include "cli/commands.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/percentage.h"
@@ -85,7 +86,7 @@ class Accuracy final : public Command {
                               .communication = *std::move(communication)};
     if (!machine_.empty()) {
       FORESHARD_ASSIGN(options.machine,
-                       yaml::read_given<ClusterConfig>(machine_, loader, "machine"));
+                       load_cluster(machine_, loader, environment.catalogue, "machine"));
     }
     options.operation = told_operation(operation_);
     options.threads = static_cast<int>(

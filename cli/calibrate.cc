@@ -11,6 +11,7 @@
 #include "cli/calibrate_machine.h"
 #include "cli/calibrate_profile.h"
 #include "cli/commands.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -112,7 +113,7 @@ class Calibrate final : public Command {
     yaml::Loader loader({.catalogue = environment.catalogue});
     std::optional<ClusterConfig> machine;
     if (!machine_.empty()) {
-      FORESHARD_ASSIGN(machine, yaml::read_given<ClusterConfig>(machine_, loader, "machine"));
+      FORESHARD_ASSIGN(machine, load_cluster(machine_, loader, environment.catalogue, "machine"));
     }
     FORESHARD_ASSIGN(const auto start, yaml::read_given<comm::Parameters>(start_, loader, "start"));
     FORESHARD_ASSIGN(auto input,
@@ -129,7 +130,10 @@ class Calibrate final : public Command {
     const calibrate::Input part = calibrate::only(input, chosen);
     FORESHARD_ASSIGN(const auto fit, calibrate::fit(part, start));
     FORESHARD_ASSIGN(const auto rows, calibrate::predictions(part, fit.parameters));
-    const std::string errors = accuracy::to_text(accuracy::collective_summary(rows));
+    FORESHARD_ASSIGN(const auto before, calibrate::predictions(part, start));
+    const auto summary = accuracy::collective_summary(rows);
+    const std::string errors =
+        accuracy::to_text(summary) + unmet(summary, accuracy::collective_summary(before));
     if (dry_run_) return written("", calibrate::to_text(fit) + errors);
     note(calibrate::to_text(fit) + errors);
     return written(output_, calibrate::to_yaml(fit.parameters, header(part, errors)));
@@ -257,6 +261,30 @@ class Calibrate final : public Command {
       text += "\n";
     }
     return written(output_, text);
+  }
+
+  // What the numbers found do not reproduce of the rows that they were fitted to.
+  std::string unmet(const accuracy::CollectiveSummary& fitted,
+                    const accuracy::CollectiveSummary& before) const {
+    std::string text;
+    for (const auto& fit : fitted.operations) {
+      const std::string& operation = fit.first;
+      const accuracy::OperationError& one = fit.second;
+      const accuracy::OperationError& at_start = before.operations.at(operation);
+      const auto add = [&](const char* sizes, const std::optional<double>& error,
+                           const std::optional<double>& old, double bar) {
+        if (!error || *error <= bar) return;
+        text += fmt::format("  {} {}: {:.1f} % off in the median, bar {:.0f} % ({} {:.1f} %)\n",
+                            operation, sizes, *error, bar,
+                            *error < *old ? "before" : "no better than before,", *old);
+      };
+      add("below 1 MiB", one.below_pct, at_start.below_pct, kBarBelow);
+      add("from 1 MiB", one.from_pct, at_start.from_pct, kBarFrom);
+    }
+    if (text.empty()) return text;
+    return "\nthe fit does not meet its own rows:\n" + text +
+           "  no numbers of this model do, on this machine: compare it with what ran (--machine: "
+           "adapters, links, NVLS), and rows of several machines or settings (--machines)\n";
   }
 
   static std::string beside(const std::optional<double>& error, double bar) {

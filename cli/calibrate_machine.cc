@@ -12,6 +12,7 @@
 #include "base/yaml/given.h"
 #include "base/yaml/loader.h"
 #include "cli/busy.h"
+#include "cli/load.h"
 #include "cli/output.h"
 
 #include "sim/study/run.h"
@@ -39,10 +40,12 @@ Result<std::vector<Planned>> planned(const MachineRequest& request,
   };
   std::vector<Planned> result;
   for (const std::string& name : request.studies) {
-    FORESHARD_ASSIGN(auto study, study::load_study({.study = name,
-                                                    .cluster = given(request.cluster),
-                                                    .communication = given(request.communication)},
-                                                   {.catalogue = environment.catalogue}));
+    FORESHARD_ASSIGN(
+        auto study,
+        study::load_study({.study = name,
+                           .cluster = given(as_cluster(request.cluster, environment.catalogue)),
+                           .communication = given(request.communication)},
+                          {.catalogue = environment.catalogue}));
     FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
     FORESHARD_ASSIGN(auto program, study::program_of(study, cluster));
     result.push_back({std::move(study), std::move(program)});
@@ -171,7 +174,7 @@ Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& e
     if (request.cluster.empty())
       return fail({Error::Code::kInvalidInput, "give the machine with --cluster, or a study"});
     FORESHARD_ASSIGN(auto cluster,
-                     yaml::read_given<ClusterConfig>(request.cluster, loader, "cluster"));
+                     load_cluster(request.cluster, loader, environment.catalogue, "cluster"));
     const bool on_host = runs.front().measurement.backend == "host";
     const std::string usual(on_host ? kHostCommunication : study::kDefaultCommunication);
     FORESHARD_ASSIGN(auto communication,

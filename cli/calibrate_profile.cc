@@ -33,6 +33,8 @@ namespace {
 
 constexpr Bytes kLargestProfile = 4_GiB;
 constexpr const char* kShippedNames = "kernels";
+/// A profile that shows less of the time of a Program's kernels is taken to be of another one.
+constexpr double kLeastShown = 0.1;
 
 Result<std::string> text_of(const std::string& file) {
   FORESHARD_ASSIGN(auto bytes, read_file(file, kLargestProfile));
@@ -171,6 +173,17 @@ Result<ExitCode> fit_profile(const ProfileRequest& request, const Environment& e
       const auto known = times.find(&task);
       return known == times.end() ? 0_s : known->second;
     });
+    const DeviceType& device = cluster.type_of(sim::device_of(program, rank));
+    if (const auto why = calibrate::other_maker(device, trace.device))
+      return fail({Error::Code::kInvalidInput, file + ": the profile " + *why});
+    if (const double shown = matched.shown(); shown < kLeastShown)
+      return fail(
+          {Error::Code::kInvalidInput,
+           fmt::format("{}: no profile of study '{}': its {} {} {:.1f} % of the time of the "
+                       "study's kernels by their shapes and order; give the study of what was "
+                       "profiled, and a profile of whole steps (record_shapes=True)",
+                       file, profiled.study.name, trace.kernels.size(),
+                       trace.kernels.size() == 1 ? "kernel shows" : "kernels show", 100 * shown)});
     report += file + ": " + profile::to_text(program, trace, matched) + "\n";
     if (std::ranges::find(devices, trace.device) == devices.end()) devices.push_back(trace.device);
     ranks.push_back({.rank = rank, .trace = std::move(trace), .match = std::move(matched)});

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/quantity.h"
 #include "base/yaml/given.h"
+#include "cli/found.h"
 
 #include "sim/report/json.h"
 #include "sim/report/predict.h"
@@ -26,9 +27,11 @@ constexpr Bytes kLargestResult = 64_MiB;
 constexpr double kHalf = 0.5;
 constexpr std::size_t kMostEffects = 24;  // keys that are tried alone: a simulation each
 
+// A prediction that was made; what a search found is a study.
 bool is_json_file(const std::string& name) {
   std::error_code status;
-  return name.ends_with(".json") && std::filesystem::is_regular_file(name, status);
+  return name.ends_with(".json") && std::filesystem::is_regular_file(name, status) &&
+         !holds_found(name);
 }
 
 // A side: its prediction, and the study that made it unless a file has the prediction.
@@ -249,7 +252,7 @@ class Sides {
 Result<bool> is_predicted(const std::string& name) {
   if (name.empty()) return false;
   std::error_code status;
-  if (name.ends_with(".yaml") || name.ends_with(".yml")) return true;
+  if (name.ends_with(".yaml") || name.ends_with(".yml") || holds_found(name)) return true;
   if (!std::filesystem::is_regular_file(name, status)) return !name.ends_with(".json");
   const auto text = read_file(name, kLargestResult);
   if (!text) return false;
@@ -261,7 +264,8 @@ Result<bool> is_predicted(const std::string& name) {
   return Error{
       Error::Code::kInvalidInput,
       fmt::format("{}: its schema is '{}'; compare takes a prediction ('{}', which foreshard "
-                  "simulate STUDY.yaml --format json makes) or a measurement ('{}', which "
+                  "simulate STUDY.yaml --format json makes), the result of a search or a "
+                  "measurement ('{}', which "
                   "foreshard replay -o FILE writes)",
                   name, schema, report::kPredictionSchema, measure::kMeasurementSchema)};
 }

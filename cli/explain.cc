@@ -4,9 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "base/file.h"
 #include "cli/commands.h"
+#include "cli/found.h"
 #include "cli/interruption.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -16,14 +17,13 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr Bytes kLargestResult = 64_MiB;
-
 class Explain final : public Command {
  public:
   void declare(Declaration& declaration) override {
     declaration_ = declaration;
     declaration.required_argument("RESULT", result_,
-                                  "What `foreshard search --format json` wrote; - reads stdin.");
+                                  "What `foreshard search --format json` wrote; - reads stdin. "
+                                  "found.json#3 explains the first beside the third.");
     declaration.option("--why-not", "STRATEGY", why_not_,
                        "Say what ruled such a strategy out: \"tp8 pp4 zero1\". The study is read "
                        "again, and must be what it was.");
@@ -32,18 +32,15 @@ class Explain final : public Command {
   }
 
   Result<ExitCode> run(const Environment& environment) override {
-    FORESHARD_ASSIGN(const auto text, read_file(result_, kLargestResult));
-    const auto result = search::read_result(text);
-    if (!result)
-      return Error{result.error().code, fmt::format("{}: {}", result_, result.error().message)};
+    FORESHARD_ASSIGN(auto found, read_found(result_));
+    const search::ReadResult result = search::beside(std::move(found.result), found.index);
     std::optional<search::WhyNot> why;
     for (const std::string& option : declaration_->given()) {
       if (option != "--why-not") continue;
-      FORESHARD_ASSIGN(why, why_not(*result, environment));
+      FORESHARD_ASSIGN(why, why_not(result, environment));
     }
-    FORESHARD_TRY(write_result(output_, format_ == "json"
-                                            ? search::explanation_json(*result, why)
-                                            : search::explanation_text(*result, why)));
+    FORESHARD_TRY(write_result(output_, format_ == "json" ? search::explanation_json(result, why)
+                                                          : search::explanation_text(result, why)));
     return kDone;
   }
 

@@ -4,6 +4,7 @@
 #include "base/yaml/quoted.h"
 #include "cli/commands.h"
 #include "cli/imported.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -41,6 +42,7 @@ class Import final : public Command {
     study::StudyFiles files;
     if (devices_ > 0) options_.devices = devices_;
     if (!cluster_.empty()) {
+      cluster_ = as_cluster(cluster_, environment.catalogue);
       files.cluster = cluster_;
       FORESHARD_ASSIGN(options_.devices,
                        study::devices_of(files, {.catalogue = environment.catalogue}));

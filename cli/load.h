@@ -2,8 +2,10 @@
 /// Clusters as the command line names them.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/yaml/loader.h"
@@ -12,8 +14,14 @@
 
 namespace foreshard::cli {
 
-/// A cluster; a file that holds a node is a cluster of that node alone.
-Result<ClusterConfig> load_cluster_or_node(const std::string& name, yaml::Loader& loader,
-                                           std::string_view at = {});
+/// The cluster that `name` stands for: a file, a catalogue name or YAML in braces. Where it names a
+/// node, YAML in braces of the cluster of that node alone; else `name` itself.
+std::string as_cluster(const std::string& name,
+                       const std::vector<std::filesystem::path>& catalogue);
+
+/// A cluster, or a node as as_cluster() takes it.
+Result<ClusterConfig> load_cluster(const std::string& name, yaml::Loader& loader,
+                                   const std::vector<std::filesystem::path>& catalogue,
+                                   std::string_view at = {});
 
 }  // namespace foreshard::cli

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/found.h"
 #include "cli/imported.h"
+#include "cli/load.h"
 #include "cli/meant.h"
 
 #include "validate/calibrate/nccl_tests.h"
@@ -21,7 +23,9 @@ constexpr const char* kFromFile = "from-file";
 void StudyOptions::declare(Declaration& declaration) {
   declaration.argument("STUDY.yaml", study_,
                        "A study: the file that names cluster, model and strategy, or a catalogue "
-                       "name; - reads it from stdin, as it does for the options below.");
+                       "name; - reads it from stdin, as it does for the options below. Or what a "
+                       "search found: the JSON that it wrote; found.json#2 is its second "
+                       "strategy.");
   declaration.option("--cluster", "FILE", cluster_,
                      "Cluster: a file, a catalogue name, or YAML in braces.");
   declaration.option("--model", "FILE", model_,
@@ -44,15 +48,44 @@ void StudyOptions::declare(Declaration& declaration) {
   add_set(declaration, sets_);
 }
 
+Result<study::LoadedStudy> StudyOptions::load_found(const Environment& environment,
+                                                    bool sizes_matter) const {
+  FORESHARD_ASSIGN(const FoundStrategy found, read_found(study_));
+  if (found.result.settings.empty())
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}: the search found no strategy; foreshard explain {} says why",
+                             study_, study_)};
+  FORESHARD_ASSIGN(StudyOptions whole, of(found.result.asked));
+  auto asked = whole.load(environment, false);
+  if (!asked)
+    return Error{asked.error().code, fmt::format("the study of {} cannot be read again\n{}", study_,
+                                                 asked.error().message)};
+  if (const Status same = search::unchanged(found.result.digests, *asked); !same.ok())
+    return Error{same.error().code, fmt::format("{}: {}", study_, same.error().message)};
+  const auto set = [&](const std::string& path, const std::string& value) {
+    whole.sets_.push_back(fmt::format("{}={}", path, value));
+  };
+  // A search has schedules of its own.
+  if (!asked->strategy.schedule_actions.empty()) set("strategy.schedule_actions", "[]");
+  if (!asked->strategy.pass_times.empty()) set("strategy.pass_times", "[]");
+  for (const yaml::Override& each : found.result.settings[found.index]) set(each.path, each.value);
+  whole.sets_.insert(whole.sets_.end(), sets_.begin(), sets_.end());
+  for (const auto& [option, part] : parts())
+    if (!(this->*part).empty()) whole.*part = this->*part;
+  FORESHARD_ASSIGN(auto study, whole.load(environment, sizes_matter));
+  return study;
+}
+
 Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
                                               bool sizes_matter) const {
+  if (holds_found(study_)) return load_found(environment, sizes_matter);
   FORESHARD_ASSIGN(auto overrides, overrides_of(sets_));
   study::StudyFiles files;
   const auto given = [](const std::string& text) {
     return text.empty() ? std::nullopt : std::optional<std::string>(text);
   };
   if (!study_.empty()) files.study = study_;
-  files.cluster = given(cluster_);
+  files.cluster = given(as_cluster(cluster_, environment.catalogue));
   files.model = given(model_);
   files.strategy = given(strategy_);
   files.communication = given(communication_);

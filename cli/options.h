@@ -47,6 +47,8 @@ class StudyOptions {
   }
 
  private:
+  /// \pre holds_found(study_).
+  Result<study::LoadedStudy> load_found(const Environment& environment, bool sizes_matter) const;
   Status missing_part(const study::StudyFiles& files) const;
   Status stdin_twice() const;
   Status add_imported(const Environment& environment, study::StudyFiles& files,

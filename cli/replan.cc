@@ -1,9 +1,12 @@
 #include "sim/elastic/replan.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,7 +43,8 @@ class Replan final : public Command {
                            "be given again.");
     declaration.repeatable("--set-after", "KEY=VALUE", sets_,
                            "Set a value of the study after the change alone, for example "
-                           "cluster.nodes=15.");
+                           "cluster.nodes=15. A value of its strategy is one that the search "
+                           "keeps: strategy.tensor_parallel=8.");
     declaration.flag("--keep", keep_, "Keep the old strategy where it still fits.");
     declaration.option("--detection", "TIME", detection_, "From a failure until somebody acts.");
     declaration.option("--restart", "TIME", restart_,
@@ -63,6 +67,7 @@ class Replan final : public Command {
     FORESHARD_ASSIGN(const auto sets, sets_after(before));
     auto after = study_.load_other(environment, changed_, sets, false);
     if (!after) return as_given(after.error(), sets);
+    FORESHARD_TRY(keep_what_is_set(after->strategy, options.search.space));
     const auto result = replanned(before, *std::move(after), std::move(options));
     if (!result) {
       fail(as_given(result.error(), sets));
@@ -113,6 +118,36 @@ class Replan final : public Command {
       sets.push_back(fmt::format("cluster.down=[{}]", join(down)));
     }
     return sets;
+  }
+
+  // The search leaves alone what the options set of the strategy.
+  Status keep_what_is_set(const Strategy& strategy, search::SearchSpace& space) const {
+    constexpr std::string_view kStrategy = "strategy";
+    std::vector<std::string> keys;
+    for (const std::string& set : sets_) {
+      const std::string path = set.substr(0, set.find('='));
+      if (!path.starts_with(kStrategy)) continue;
+      if (keep_)
+        return Error{
+            Error::Code::kInvalidInput,
+            fmt::format("--set-after {}: --keep keeps the old strategy where it fits; leave "
+                        "one of them out",
+                        set)};
+      if (path == kStrategy)
+        return Error{Error::Code::kInvalidInput,
+                     fmt::format("--set-after {}: the strategy is searched; set the values that it "
+                                 "shall have one by one: --set-after strategy.tensor_parallel=8",
+                                 set)};
+      const std::string rest = path.substr(kStrategy.size() + 1);
+      keys.push_back(rest.substr(0, rest.find('.')));
+    }
+    // What is recomputed decides whether its parts are left alone.
+    std::ranges::stable_sort(keys, std::greater(),
+                             [](const std::string& key) { return key == "recompute"; });
+    for (const std::string& key : keys)
+      if (const Status kept = search::keep_value(space, strategy, key); !kept.ok())
+        return Error{kept.error().code, "--set-after " + kept.error().message};
+    return {};
   }
 
   // A fault of such a value, by the option that it came from.

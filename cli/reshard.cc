@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -88,6 +89,7 @@ class Reshard final : public Command {
     if (!down_.empty()) {
       FORESHARD_ASSIGN(options_.down, numbers_in(down_));
     }
+    options_.cluster = as_cluster(options_.cluster, environment.catalogue);
     return mode.run(options_, environment);
   }
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/yaml/given.h"
 #include "cli/busy.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phase.h"
@@ -29,8 +30,8 @@ struct LoadedCluster {
   ClusterView view;
 };
 
-Result<LoadedCluster> load_cluster(const std::string& name, yaml::Loader& loader,
-                                   std::string_view at) {
+Result<LoadedCluster> cluster_of_strategy(const std::string& name, yaml::Loader& loader,
+                                          std::string_view at) {
   FORESHARD_ASSIGN(auto config, yaml::read_given<ClusterConfig>(name, loader, at));
   FORESHARD_ASSIGN(auto view, build_cluster(config, loader));
   return LoadedCluster{std::move(config), std::move(view)};
@@ -99,10 +100,12 @@ class ReshardStrategy final : public ReshardMode {
     FORESHARD_ASSIGN(const auto model, load_model(options.model, loader, "model"));
     FORESHARD_ASSIGN(const auto from, load_strategy(from_, model, environment));
     FORESHARD_ASSIGN(const auto to, load_strategy(options.to_strategy, model, environment));
-    FORESHARD_ASSIGN(const auto before, load_cluster(options.cluster, loader, "cluster"));
-    FORESHARD_ASSIGN(const auto changed, to_cluster_.empty()
-                                             ? load_cluster(options.cluster, loader, "cluster")
-                                             : load_cluster(to_cluster_, loader, "to_cluster"));
+    FORESHARD_ASSIGN(const auto before, cluster_of_strategy(options.cluster, loader, "cluster"));
+    FORESHARD_ASSIGN(const auto changed,
+                     to_cluster_.empty()
+                         ? cluster_of_strategy(options.cluster, loader, "cluster")
+                         : cluster_of_strategy(as_cluster(to_cluster_, environment.catalogue),
+                                               loader, "to_cluster"));
     if (const Status same = elastic::same_devices(before.view, changed.view); !same.ok())
       return invalid("--to-cluster: " + same.error().message);
     // The exchange runs where both sets of devices are.

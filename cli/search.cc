@@ -33,6 +33,9 @@ class Search final : public Command {
     declaration_ = declaration;
     study_.declare(declaration);
     declaration.option("--space", "FILE", space_, "Which values to try (schema: search).");
+    declaration.flag("--any-framework", any_framework_,
+                     "Also try strategies that the study's framework has no options for, such as "
+                     "any set of recomputed parts.");
     declaration.option("--rules", "FILE", rules_,
                        "Of a graph: rules to try beside the library's (schema: rules).");
     declaration.count("--level", level_, 0, "How much to try: 0 (little) to 3 (everything).");
@@ -73,6 +76,7 @@ class Search final : public Command {
     }
     if (level_ > 3) return fail("--level: 0, 1, 2 or 3");
     if (level_ >= 0) options.space.level = level_;
+    options.space.any_framework = options.space.any_framework || any_framework_;
     options.simulate = simulate_;
     options.certify = certify_;
     options.threads = threads_;
@@ -125,8 +129,9 @@ class Search final : public Command {
       return fail("--budget: a search of a graph ends by itself; give --simulate less");
     if (!why_not_.empty()) return fail("--why-not: is for a study with a model, not a graph");
     for (const std::string& option : declaration_->given())
-      if (option == "--certify" || option == "--front")
-        return fail(option + ": is for a study with a model, not a graph; give --simulate more");
+      if (option == "--certify" || option == "--front" || option == "--any-framework")
+        return fail(option + ": is for a study with a model, not a graph" +
+                    (option == "--any-framework" ? "" : "; give --simulate more"));
     search::GraphSearchOptions options{.simulate = simulate_, .threads = threads_};
     if (level_ > 3) return fail("--level: 0, 1, 2 or 3");
     if (level_ >= 0) options.level = level_;
@@ -169,6 +174,7 @@ class Search final : public Command {
   std::string space_;
   std::int64_t level_ = -1;
   std::string rules_;
+  bool any_framework_ = false;
   std::int64_t top_ = 10;
   std::int64_t simulate_ = 20;
   std::int64_t certify_ = 20;

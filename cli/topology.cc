@@ -39,7 +39,7 @@ class Topology final : public Command {
     if (check_.chosen()) return check_.run(environment);
     FORESHARD_ASSIGN(auto overrides, overrides_of(sets_));
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = std::move(overrides)});
-    FORESHARD_ASSIGN(ClusterConfig chosen, load_cluster_or_node(cluster_, loader));
+    FORESHARD_ASSIGN(ClusterConfig chosen, load_cluster(cluster_, loader, environment.catalogue));
     if (format_ == "simgrid" && chosen.routing != Routing::kEcmpHash) {
       note("SimGrid's routes have one path each: paths are chosen as with routing: ecmp-hash");
       chosen.routing = Routing::kEcmpHash;

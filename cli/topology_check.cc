@@ -26,7 +26,7 @@ void TopologyCheck::declare(Declaration& topology) {
 Result<ExitCode> TopologyCheck::run(const Environment& environment) const {
   FORESHARD_ASSIGN(auto overrides, overrides_of(sets_));
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = std::move(overrides)});
-  FORESHARD_ASSIGN(const auto config, load_cluster_or_node(cluster_, loader));
+  FORESHARD_ASSIGN(const auto config, load_cluster(cluster_, loader, environment.catalogue));
   FORESHARD_ASSIGN(const auto cluster, build_cluster(config, loader));
   yaml::Loader catalogue({.catalogue = environment.catalogue});
   FORESHARD_ASSIGN(const auto hardware, read_hardware(catalogue));

@@ -54,12 +54,37 @@ CollectiveKind kind_named(const std::string& name) {
   return CollectiveKind::kAllReduce;
 }
 
-Result<std::vector<DeviceId>> devices_of(const std::string& ranks, const ClusterView& cluster) {
+const std::string& name_of_device(const ClusterView& cluster, DeviceId device) {
+  return cluster.vertices()[cluster.devices()[device.index()].vertex.index()].name;
+}
+
+/// The devices of an operation, and the names of those that "all" leaves out.
+struct Group {
+  std::vector<DeviceId> devices;
+  std::vector<std::string> left_out{};
+};
+
+Group working(const ClusterView& cluster) {
+  Group group;
+  for (std::size_t i = 0; i < cluster.devices().size(); ++i) {
+    const DeviceId device(static_cast<std::int64_t>(i));
+    if (cluster.devices()[i].up)
+      group.devices.push_back(device);
+    else
+      group.left_out.push_back(name_of_device(cluster, device) + " (down)");
+  }
+  return group;
+}
+
+Result<Group> group_of(const std::string& ranks, const ClusterView& cluster) {
   const std::size_t count = cluster.devices().size();
   std::vector<DeviceId> devices;
   if (ranks == "all") {
-    for (std::size_t i = 0; i < count; ++i) devices.emplace_back(static_cast<std::int64_t>(i));
-    return devices;
+    Group group = working(cluster);
+    if (group.devices.empty())
+      return bad("no device of cluster '" + cluster.name() +
+                 "' works: take out some of what stands under down");
+    return group;
   }
   const auto list = program::read_ranges(ranks, std::max(kMostRanks, 2 * count));
   if (!list) return bad("--ranks " + ranks + ": " + list.error().message);
@@ -72,8 +97,13 @@ Result<std::vector<DeviceId>> devices_of(const std::string& ranks, const Cluster
     if (!seen.insert(rank).second)
       return bad(fmt::format("--ranks {}: rank {} is listed twice", ranks, rank));
     devices.emplace_back(rank);
+    if (!cluster.devices()[static_cast<std::size_t>(rank)].up)
+      return bad(
+          fmt::format("--ranks {}: rank {} is {}, which is down; leave it out, or give "
+                      "--ranks all for those that work",
+                      ranks, rank, name_of_device(cluster, devices.back())));
   }
-  return devices;
+  return Group{.devices = std::move(devices)};
 }
 
 Result<Bytes> size_of(std::string_view text) {
@@ -117,6 +147,8 @@ struct Table {
   std::int64_t nodes = 0;
   std::string communication;
   std::string tuner;
+  std::string chosen;  ///< The algorithm that the command line names; empty: the tuner's.
+  std::vector<std::string> left_out;
   bool all = false;
   std::vector<SweepRow> rows;
 };
@@ -157,11 +189,23 @@ void add_aligned(const std::vector<Columns>& lines, std::string& text) {
   }
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostListed = 8;
+  const std::vector<std::string> first(
+      names.begin(),
+      names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMostListed)));
+  const std::size_t more = names.size() - first.size();
+  return join(first) + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 std::string to_text(const Table& table) {
-  std::string text = fmt::format("{} of {} {} on {} {} of {}; times by '{}', tuner {}\n\n",
-                                 table.operation, table.ranks, plural(table.ranks, "rank"),
-                                 table.nodes, plural(table.nodes, "node"), table.cluster->name(),
-                                 table.communication, table.tuner);
+  std::string text = fmt::format(
+      "{} of {} {} on {} {} of {}; times by '{}', {}\n", table.operation, table.ranks,
+      plural(table.ranks, "rank"), table.nodes, plural(table.nodes, "node"), table.cluster->name(),
+      table.communication,
+      table.chosen.empty() ? "tuner " + table.tuner : "algorithm " + table.chosen + " as given");
+  if (!table.left_out.empty()) text += "left out: " + listed(table.left_out) + "\n";
+  text += "\n";
   std::vector<Columns> lines{{"size", "algorithm", "protocol", "channels", "time", "algbw", "busbw",
                               "bottleneck", "NCCL's estimate", "runner-up"}};
   for (const SweepRow& row : table.rows) {
@@ -249,6 +293,7 @@ std::string to_json(const Table& table) {
                               {"communication", table.communication},
                               {"tuner", table.tuner},
                               {"rows", nlohmann::ordered_json::array()}};
+  if (!table.left_out.empty()) json["left_out"] = table.left_out;
   for (const SweepRow& row : table.rows) {
     nlohmann::ordered_json line{{"bytes", row.bytes.in_base()}};
     line.update(json_of(table, row.taken));
@@ -327,7 +372,7 @@ void TopologyCollectives::declare(Declaration& topology) {
 Result<ExitCode> TopologyCollectives::run(const Environment& environment) const {
   FORESHARD_ASSIGN(auto overrides, overrides_of(sets_));
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = std::move(overrides)});
-  FORESHARD_ASSIGN(const auto config, load_cluster_or_node(cluster_, loader));
+  FORESHARD_ASSIGN(const auto config, load_cluster(cluster_, loader, environment.catalogue));
   FORESHARD_ASSIGN(const auto cluster, build_cluster(config, loader));
 
   yaml::Loader plain({.catalogue = environment.catalogue});
@@ -343,20 +388,22 @@ Result<ExitCode> TopologyCollectives::run(const Environment& environment) const 
   FORESHARD_TRY(add_choice(operation_, algorithm_, protocol_, channels_, parameters));
 
   const CollectiveKind kind = kind_named(operation_);
-  FORESHARD_ASSIGN(auto devices, devices_of(ranks_, cluster));
+  FORESHARD_ASSIGN(auto chosen, group_of(ranks_, cluster));
   FORESHARD_ASSIGN(const auto sizes, sizes_of(sizes_, step_));
   std::set<std::int32_t> nodes;
-  for (const DeviceId device : devices) nodes.insert(cluster.devices()[device.index()].node);
+  for (const DeviceId device : chosen.devices) nodes.insert(cluster.devices()[device.index()].node);
 
   Table table{.operation = operation_,
               .cluster = &cluster,
-              .ranks = std::ssize(devices),
+              .ranks = std::ssize(chosen.devices),
               .nodes = std::ssize(nodes),
               .communication = parameters.name,
-              .tuner = parameters.tuner == comm::TunerKind::kNccl ? "nccl" : "fastest",
+              .tuner = std::string(yaml::name_of(parameters.tuner)),
+              .chosen = algorithm_,
+              .left_out = std::move(chosen.left_out),
               .all = all_,
               .rows = {}};
-  const comm::Participants group{.cluster = &cluster, .devices = std::move(devices)};
+  const comm::Participants group{.cluster = &cluster, .devices = std::move(chosen.devices)};
   FORESHARD_ASSIGN(table.rows, comm::sweep(kind, group, parameters, sizes, all_));
   const std::string text = format_ == "csv"    ? to_csv(table)
                            : format_ == "json" ? to_json(table)

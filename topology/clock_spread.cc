@@ -1,12 +1,13 @@
 #include "topology/clock_spread.h"
 
+#include <algorithm>
 #include <boost/math/distributions/normal.hpp>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
-
-#include "topology/cluster_view.h"
-#include "topology/internal/cluster_state.h"
 
 namespace foreshard {
 
@@ -28,12 +29,26 @@ DeviceType slowest_of(DeviceType type, std::int64_t devices) {
   return type;
 }
 
-ClusterView ClusterView::at_clocks_of_slowest() && {
-  std::vector<std::int64_t> members(state_->types.size());
-  for (const Device& device : state_->devices) ++members[device.type.index()];
-  for (std::size_t t = 0; t < members.size(); ++t)
-    if (members[t] > 1) state_->types[t] = slowest_of(std::move(state_->types[t]), members[t]);
-  return std::move(*this);
+ClusterConfig at_clocks_of_slowest(ClusterConfig cluster, std::span<const std::int32_t> used) {
+  std::vector<std::int32_t> sorted(used.begin(), used.end());
+  std::ranges::sort(sorted);
+  std::map<std::string, std::int64_t> members;  // of the kind
+  std::int64_t end = 0;
+  auto next = sorted.begin();
+  for (const NodeGroup& group : cluster.node_groups()) {
+    end += group.nodes * group.node->gpus;
+    const auto behind = std::ranges::lower_bound(next, sorted.end(), end);
+    members[group.node->device->name] += behind - next;
+    next = behind;
+  }
+  const auto slow = [&](NodeConfig& node) {
+    DeviceType& type = node.device.value;
+    if (const std::int64_t count = members[type.name]; count > 1)
+      type = slowest_of(std::move(type), count);
+  };
+  if (cluster.node) slow(cluster.node->value);
+  for (NodeGroup& group : cluster.groups) slow(group.node.value);
+  return cluster;
 }
 
 }  // namespace foreshard

@@ -2,7 +2,8 @@
 /// Devices of one kind are not equally fast: under one power limit, chips that leak more run at
 /// lower clocks. A training step waits for the slowest of its devices, again and again: tensor-
 /// parallel ranks at each collective, stages at each hand-over, data-parallel ranks at the end.
-/// So each device of a cluster is taken as the slowest of its kind there is expected to be:
+/// So each device that a job runs on is taken as the slowest of its kind among them is expected to
+/// be; devices that it does not use change nothing:
 ///
 ///     clocks = mean clocks * (1 - clock_spread * z(n))
 ///
@@ -11,14 +12,16 @@
 /// Source of z: Blom, "Statistical Estimates and Transformed Beta-Variables" (1958): the quantile
 /// of (n - 0.375) / (n + 0.25); within 0.03 of the exact values.
 ///
-/// Not modelled: that the slowest of those that a study uses may be less slow than the cluster's,
-/// or that slow devices are put where there is little to do; temperatures of a rack; passes over
-/// memory, which hardly differ from device to device. Kernels that an efficiency lists as measured
-/// keep their times.
+/// Not modelled: that slow devices are put where there is little to do; temperatures of a rack;
+/// passes over memory, which hardly differ from device to device; in estimates of a search, that a
+/// strategy which leaves devices idle has fewer to wait for. Kernels that an efficiency lists as
+/// measured keep their times.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "topology/cluster_config.h"
 #include "topology/device_type.h"
 
 namespace foreshard {
@@ -29,5 +32,9 @@ double deviations_of_slowest(std::int64_t devices);
 
 /// `type` with the clocks of the slowest of so many.
 DeviceType slowest_of(DeviceType type, std::int64_t devices);
+
+/// `cluster` with each kind of device at the clocks of the slowest of `used` that are of it.
+/// \param used  indices of devices, in the cluster's order.
+ClusterConfig at_clocks_of_slowest(ClusterConfig cluster, std::span<const std::int32_t> used);
 
 }  // namespace foreshard

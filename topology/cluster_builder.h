@@ -61,7 +61,7 @@ class ClusterView::Builder {
   void set_speed(DeviceId device, double speed);        ///< \pre speed > 0
   void set_efficiency(LinkId link, double efficiency);  ///< Its bandwidth stays. \pre > 0
   void set_reduces_in_network(bool reduces);
-  void set_routing(Routing routing, std::uint64_t seed, bool pxn = false);
+  void set_routing(Routing routing, std::uint64_t seed, Pxn pxn = Pxn::kNever);
   /// Devices of a host pass on over NVLink what two others that it does not join send each other.
   void allow_nvlink_relays();
   /// Of a fabric whose routes follow from its order: what kAdaptive needs, and faster otherwise.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "topology/cluster_builder.h"
 #include "topology/fabrics/fabric.h"
@@ -113,8 +116,46 @@ bool only_devices(const std::vector<Degradation>& degraded) {
   return std::ranges::all_of(degraded, [](const auto& part) { return !part.devices.empty(); });
 }
 
-/// Where the network does not join rails, hosts must.
+/// Whether the network joins the NICs of each node: what cables connect, over `links` and switches.
+bool rails_meet(const std::vector<FabricPort>& ports, std::span<const Link> links,
+                std::size_t vertices) {
+  std::vector<std::size_t> parent(vertices);
+  std::iota(parent.begin(), parent.end(), std::size_t{0});
+  const auto root_of = [&](VertexId vertex) {
+    std::size_t at = vertex.index();
+    while (parent[at] != at) at = parent[at] = parent[parent[at]];
+    return at;
+  };
+  for (const Link& link : links)
+    if (link.kind == LinkKind::kNetwork) parent[root_of(link.from)] = root_of(link.to);
+  for (std::size_t i = 1; i < ports.size(); ++i)
+    if (ports[i].node == ports[i - 1].node && root_of(ports[i].nic) != root_of(ports[i - 1].nic))
+      return false;
+  return true;
+}
+
+/// Whether NCCL does the sends of these nodes: NVIDIA's GPUs say their compute capability. Not
+/// modelled: PXN among the GPUs of one tray where a node is a rack of several. RCCL has it off
+/// (ROCm/rccl, src/graph/paths.cc: PXN_DISABLE is 1).
+bool has_pxn(const ClusterConfig& config) {
+  const auto groups = config.node_groups();
+  return std::ranges::all_of(groups, [](const NodeGroup& group) {
+    const NodeConfig& node = *group.node;
+    return node.device->compute_capability.evidence != yaml::Evidence::kTransferred &&
+           node.gpus_per_tray.value_or(node.gpus) == node.gpus;
+  });
+}
+
+Pxn pxn_of(const ClusterConfig& config, bool rails_meet) {
+  if (config.pxn) return *config.pxn ? Pxn::kAlways : Pxn::kNever;
+  if (!rails_meet) return Pxn::kAlways;
+  return has_pxn(config) ? Pxn::kPeers : Pxn::kNever;
+}
+
+/// Where the network does not join rails, hosts must. The cables of a custom fabric are what is
+/// there: where they leave rails apart, hosts do what they can.
 Status fault_in_rails(const ClusterConfig& config, const ErrorMaker& error) {
+  if (config.fabric.kind == "custom") return {};
   for (const auto& group : config.node_groups()) {
     const NodeConfig& node = *group.node;
     if (node.wiring || !node.nics || node.nics->count < 2 || node.gpus < 2) continue;
@@ -198,10 +239,8 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
     return error("fabric." + fault->key, fault->message, fault->help);
   const Fabric& fabric = *find_fabric(config.fabric.kind);
   const std::int64_t nodes = config.node_count();
-  const bool rails_meet = nodes == 1 || fabric.rails_meet(config.fabric);
   ClusterView::Builder builder(config.name);
-  builder.set_routing(config.routing, static_cast<std::uint64_t>(config.seed),
-                      config.pxn.value_or(!rails_meet));
+  bool joined = true;
   std::vector<CpuMemory> memory;
   FORESHARD_ASSIGN(auto ports, add_nodes(builder, config, error, memory));
   if (nodes > 1) {
@@ -212,10 +251,13 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
                                     only_devices(config.degraded) && !config.single_cables};
     if (const auto fault = fabric.fault(plan))
       return error("fabric." + fault->key, fault->message, fault->help);
-    if (!rails_meet) FORESHARD_TRY(fault_in_rails(config, error));
     fabric.build(builder, plan);
+    joined = rails_meet(plan.ports, builder.links(), builder.vertices().size());
+    if (!joined) FORESHARD_TRY(fault_in_rails(config, error));
     builder.set_reduces_in_network(config.sharp);
   }
+  builder.set_routing(config.routing, static_cast<std::uint64_t>(config.seed),
+                      pxn_of(config, joined));
   for (const CpuMemory& of : memory)
     add_cpu_memory(builder, of.bandwidth, of.efficiency, of.node, of.first, of.last);
   FORESHARD_TRY(take_down(builder, config, error));
@@ -262,7 +304,7 @@ const yaml::Names<Routing>& yaml_names(const Routing*) {
       {"ecmp-hash", Routing::kEcmpHash, "Each flow takes one of them, by a hash with the seed."},
       {"up-down", Routing::kUpDown, "Equal spread over shortest paths that go up, then down."},
       {"adaptive", Routing::kAdaptive,
-       "Dragonflies and tori: spread over non-minimal ways too, in inverse proportion to length."},
+       "Dragonflies and tori: as spread while queues are even; else over non-minimal ways too."},
   };
   return names;
 }
@@ -305,7 +347,8 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*) {
           .optional("routing", &C::routing, "Which paths between switches a flow takes.")
           .optional("pxn", &C::pxn,
                     "Whether a NIC of another rail is reached over NVLink, through the GPU of this "
-                    "host that is next to it. By default only where rails meet nowhere else.")
+                    "host that is next to it. By default as in NCCL: by sends and all-to-alls of "
+                    "NVIDIA's GPUs, and by all where rails meet nowhere else.")
           .optional("seed", &C::seed, "Seed of routing: ecmp-hash.", yaml::at_least(0))
           .optional("sharp", &C::sharp,
                     "The switches of the network add up what passes (SHARP), so that collectives "

@@ -50,8 +50,8 @@ struct ClusterConfig {
   Routing routing = Routing::kSpread;
   std::int64_t seed = 0;
   bool sharp = false;  ///< The network's switches add up what passes (NVIDIA SHARP).
-  /// Whether NICs of other rails are reached over NVLink (cluster_view.h). Default: only where the
-  /// fabric needs it.
+  /// Whether all messages reach NICs of other rails over NVLink, or none does (cluster_view.h).
+  /// Default: all where rails meet nowhere else, else those between peers on NVIDIA's GPUs.
   std::optional<bool> pxn;
   /// Selectors: "node3/gpu5" is that device, NIC or switch with every link of it, "node3/nic0 -
   /// pod0/leaf0" the links between two; `*` stands for any text, `?` for any character.

@@ -1,5 +1,6 @@
 #include "topology/cluster_view.h"
 
+#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -84,10 +85,29 @@ bool ClusterView::reduces_in_network() const {
 }
 
 bool ClusterView::pxn() const {
-  return state_->pxn;
+  return state_->pxn == Pxn::kAlways;
+}
+
+std::vector<RoutedLink> Route::taken(double detour) const {
+  FORESHARD_CHECK(detour >= 0 && detour <= 1);
+  if (minimal.empty()) return links;
+  std::map<LinkId, double> shares;
+  for (const auto& [link, share] : minimal) shares[link] += (1 - detour) * share;
+  for (const auto& [link, share] : links) shares[link] += detour * share;
+  std::vector<RoutedLink> both;
+  for (const auto& [link, share] : shares)
+    if (share > 0) both.push_back({link, share});
+  return both;
 }
 
 Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow) const {
+  return route(from, to, flow, false);
+}
+Result<Route> ClusterView::peer_route(DeviceId from, DeviceId to, std::uint64_t flow) const {
+  return route(from, to, flow, true);
+}
+
+Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow, bool peers) const {
   FORESHARD_CHECK(from.valid() && from.index() < state_->devices.size());
   FORESHARD_CHECK(to.valid() && to.index() < state_->devices.size());
   if (from == to) return Route{};
@@ -95,7 +115,8 @@ Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow)
   if (state_->routing == Routing::kEcmpHash)
     choice = internal::unit_hash({state_->seed, static_cast<std::uint64_t>(from.value()),
                                   static_cast<std::uint64_t>(to.value()), flow});
-  if (auto route = state_->router->route(from, to, choice)) return *std::move(route);
+  const bool pxn = state_->pxn == Pxn::kAlways || (peers && state_->pxn == Pxn::kPeers);
+  if (auto route = state_->router->route(from, to, choice, pxn)) return *std::move(route);
   const auto name = [this](DeviceId device) {
     return state_->vertices[state_->devices[device.index()].vertex.index()].name;
   };
@@ -214,7 +235,7 @@ void ClusterView::Builder::set_efficiency(LinkId link, double efficiency) {
 void ClusterView::Builder::set_reduces_in_network(bool reduces) {
   state_->reduces_in_network = reduces;
 }
-void ClusterView::Builder::set_routing(Routing routing, std::uint64_t seed, bool pxn) {
+void ClusterView::Builder::set_routing(Routing routing, std::uint64_t seed, Pxn pxn) {
   state_->routing = routing;
   state_->seed = seed;
   state_->pxn = pxn;
@@ -230,7 +251,7 @@ ClusterView ClusterView::Builder::build() && {
   FORESHARD_CHECK(state_ != nullptr);
   State& state = *state_;
   state.router.emplace(state.vertices, state.links, state.devices,
-                       static_cast<std::int32_t>(state.hosts.size()), state.routing, state.pxn,
+                       static_cast<std::int32_t>(state.hosts.size()), state.routing,
                        state.nvlink_relays, state.shape);
   return ClusterView(std::move(state_));
 }

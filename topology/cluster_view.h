@@ -24,12 +24,14 @@
 /// device of the host. Source: NCCL 2.28 (src/graph/paths.cc: PATH_NVB). Not modelled: NCCL takes
 /// only GPUs of the communicator as relays.
 ///
-/// **PXN** (`pxn()`) is the other: where the sender's NIC is on another rail than the
-/// receiver's, the flow first goes over NVLink to a GPU of the sender's host whose own NIC is on
-/// the receiver's rail, and leaves by that NIC. Such a route passes exactly one device, of the
-/// sender's host; a host without such a GPU sends as without PXN. (The rail of a NIC is its place
-/// among those of its host; that of a device, of the NIC that is nearest to it.) Source: NCCL 2.28
-/// (src/graph/paths.cc; NCCL_P2P_PXN_LEVEL=2).
+/// **PXN** (`Pxn`) is the other: where the sender's NIC is on another rail than the receiver's, the
+/// flow first goes over NVLink to a GPU of the sender's host whose own NIC is on the receiver's
+/// rail, and leaves by that NIC. Such a route passes exactly one device, of the sender's host. A
+/// host without such a GPU sends as without PXN; a GPU that a CPU socket separates from its NIC
+/// (but for a CPU joined to it by NVLink) passes on only what has no other way. (The rail of a NIC
+/// is its place among those of its host; that of a device, of the NIC that is nearest to it.)
+/// Source: NCCL 2.28 (src/graph/paths.cc, src/graph/search.cc: NCCL_P2P_PXN_LEVEL=2, which is for
+/// sends and receives alone; channels of rings and trees keep the NICs of their graph).
 #pragma once
 
 #include <cstdint>
@@ -113,11 +115,20 @@ struct Device {
 struct RoutedLink {
   LinkId link;
   double share = 1;  ///< In (0, 1]. Less than 1 where equal-cost paths share the flow.
+  bool operator==(const RoutedLink&) const = default;
 };
 struct Route {
   std::vector<RoutedLink> links;  ///< Ascending LinkId. Empty only from a device to itself.
   Seconds latency;                ///< Sum along one path (the longest, if they differ).
   LinkKind widest_kind = LinkKind::kNvLink;  ///< kNetwork if any link of it is, else kSocket, ...
+  /// Routing::kAdaptive: the links and shares of the flow while queues are even, and its latency
+  /// then. Empty where they are those of `links`.
+  std::vector<RoutedLink> minimal{};
+  Seconds minimal_latency{};
+
+  /// The links of a flow of which the part `detour` is spread as `links`, the rest as `minimal`.
+  /// \pre 0 <= detour <= 1
+  std::vector<RoutedLink> taken(double detour) const;
 };
 
 /// A way between a device and the memory of its host.
@@ -139,9 +150,10 @@ enum class Routing : std::uint8_t {
   /// tree, ties by VertexId. Source: Schroeder et al., "Autonet: a high-speed, self-configuring
   /// local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9(8), 1991.
   kUpDown,
-  /// An ideal spread over minimal and non-minimal ways, the same for every load: parts are in
-  /// inverse proportion to the length of a way, the point at which UGAL's products of queue and
-  /// length are equal.
+  /// Minimal ways (as kSpread) while queues are even (Route::minimal); as far as they are not, an
+  /// ideal spread over minimal and non-minimal ways: parts in inverse proportion to the length of a
+  /// way, the point at which UGAL's products of queue and length are equal. How large a part of a
+  /// flow is spread so, its collective decides by what all its flows put on the links (LoadSum).
   ///   Dragonflies: between groups, the direct way (1 global hop) and one through each other group
   ///   (2 global hops): of g groups, 2/g and 1/g each; over all cables between two groups equally.
   ///   Tori: in a dimension of size k with the target d <= k/2 steps away, (k-d)/k go the short way
@@ -152,6 +164,13 @@ enum class Routing : std::uint8_t {
   /// (UGAL; GOAL's choice of direction); Kim et al., "Technology-driven, highly-scalable dragonfly
   /// topology", ISCA 2008.
   kAdaptive,
+};
+
+/// Which messages reach a NIC of another rail over NVLink.
+enum class Pxn : std::uint8_t {
+  kNever,
+  kPeers,   ///< Sends and receives, all-to-alls among them: peer_route().
+  kAlways,  ///< All messages.
 };
 
 class ClusterView {
@@ -173,10 +192,7 @@ class ClusterView {
   std::uint64_t seed() const;  ///< For kEcmpHash.
   /// Its switches add up what passes through them (SHARP).
   bool reduces_in_network() const;
-  bool pxn() const;
-
-  /// The cluster with each kind of device at the clocks of its slowest one (clock_spread.h).
-  ClusterView at_clocks_of_slowest() &&;
+  bool pxn() const;  ///< Whether all messages take PXN.
 
   /// The route of a flow. `flow` tells flows between the same devices apart (kEcmpHash).
   /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for; of
@@ -185,6 +201,9 @@ class ClusterView {
   /// (adaptive: of all its ways). Not thread-safe on one object.
   /// \return kInfeasible if there is no path; the message names both devices and what is down.
   Result<Route> route(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
+  /// The route of a send to its receive, which PXN is for.
+  /// \return As route.
+  Result<Route> peer_route(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
   /// Between a device and the memory of the socket that is nearest to it. Equal paths within the
   /// host share the flow. Cost: as `route` within a host.
   /// \return kInfeasible where no socket can be reached or, of kInHost, the host does not say how
@@ -194,6 +213,7 @@ class ClusterView {
  private:
   struct State;
   explicit ClusterView(std::unique_ptr<State> state);
+  Result<Route> route(DeviceId from, DeviceId to, std::uint64_t flow, bool peers) const;
   std::unique_ptr<State> state_;
 };
 

@@ -56,11 +56,11 @@ bool random(const Disturbances& d) {
          });
 }
 
-Result<Plan> plan_of(const Disturbances& d, const ClusterView& cluster, std::int64_t run,
-                     const ErrorAt& error) {
+Result<Plan> plan_of(const Disturbances& d, const ClusterView& cluster,
+                     std::span<const std::int32_t> used, std::int64_t run, const ErrorAt& error) {
   Plan plan;
   plan.seed = static_cast<std::uint64_t>(d.seed + run);
-  FORESHARD_TRY(add_stragglers(plan, d.stragglers, cluster, error));
+  FORESHARD_TRY(add_stragglers(plan, d.stragglers, cluster, used, error));
   FORESHARD_TRY(add_link_profiles(plan, d.links, cluster, error));
   FORESHARD_TRY(add_failures(plan, d.failures, cluster, error));
   FORESHARD_TRY(add_background(plan, d.background, cluster, error));
@@ -68,7 +68,7 @@ Result<Plan> plan_of(const Disturbances& d, const ClusterView& cluster, std::int
     plan.jitter = d.jitter;
     plan.hits.push_back({.kind = "jitter",
                          .effect = "every kernel's time by a factor, " + words_of(*d.jitter),
-                         .count = static_cast<std::int64_t>(cluster.devices().size()),
+                         .count = std::ssize(used),
                          .who = {}});
   }
   return plan;

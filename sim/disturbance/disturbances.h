@@ -13,7 +13,9 @@
 /// Times count from the beginning of the step.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -47,9 +49,10 @@ bool random(const Disturbances& disturbances);
 
 /// The plan of `disturbances` on a cluster in run `run` (0, 1, ...), whose seed is theirs plus
 /// `run`.
+/// \param used  the devices of the job's ranks: of these alone a part is chosen by seed.
 /// \return what `error` makes of a selector that matches nothing, one link with two profiles, a
 ///     failure of everything, a background flow without a route.
-Result<Plan> plan_of(const Disturbances& disturbances, const ClusterView& cluster, std::int64_t run,
-                     const ErrorAt& error);
+Result<Plan> plan_of(const Disturbances& disturbances, const ClusterView& cluster,
+                     std::span<const std::int32_t> used, std::int64_t run, const ErrorAt& error);
 
 }  // namespace foreshard::disturbance

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "sim/disturbance/internal/keys.h"
 #include "sim/disturbance/internal/names.h"
@@ -22,6 +23,7 @@ std::string straggler_misfit(const Straggler& s) {
 std::vector<DeviceId> chosen(const Straggler& s, std::uint64_t seed, std::uint64_t entry,
                              std::vector<DeviceId> devices) {
   if (!s.fraction) return devices;
+  if (devices.empty()) return devices;
   const auto count =
       std::max<std::int64_t>(1, std::llround(*s.fraction * static_cast<double>(devices.size())));
   std::ranges::sort(devices, {}, [&](DeviceId d) {
@@ -81,7 +83,9 @@ const yaml::Table<Straggler>& yaml_table(const Straggler*) {
 }
 
 Status add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
-                      const ClusterView& cluster, const ErrorAt& error) {
+                      const ClusterView& cluster, std::span<const std::int32_t> used,
+                      const ErrorAt& error) {
+  const std::set<std::int64_t> of_job(used.begin(), used.end());
   std::map<DeviceId, double> speed_of;
   std::map<DeviceId, std::vector<Interval>> intervals_of;
   for (std::size_t i = 0; i < stragglers.size(); ++i) {
@@ -90,6 +94,8 @@ Status add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
     auto matched = select_devices(s.devices, cluster);
     if (matched.empty())
       return error(key + ".devices", "'" + s.devices + "' matches no device", internal::kNamesHelp);
+    if (s.fraction)
+      std::erase_if(matched, [&](DeviceId device) { return !of_job.contains(device.value()); });
     auto devices = chosen(s, plan.seed, i, std::move(matched));
     if (s.speed == 1.0) continue;  // nobody is slow
     Hit hit{.kind = "straggler",

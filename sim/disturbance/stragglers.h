@@ -8,7 +8,9 @@
 ///       - {devices: "node0/*", speed: 0.7, at: 2 s, until: 5 s} # throttled for a while
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +22,9 @@
 namespace foreshard::disturbance {
 
 struct Straggler {
-  std::string devices = "*";                 ///< A selector (topology/select.h).
-  std::optional<double> fraction;            ///< Of these, chosen by seed: at least one.
+  std::string devices = "*";  ///< A selector (topology/select.h).
+  /// Of those of them that the job uses, chosen by seed: at least one.
+  std::optional<double> fraction;
   std::optional<double> speed;               ///< Of the device's speed; or
   std::optional<Distribution> distribution;  ///< of a speed for each.
   Seconds at{};
@@ -31,6 +34,7 @@ struct Straggler {
 const yaml::Table<Straggler>& yaml_table(const Straggler*);
 
 Status add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
-                      const ClusterView& cluster, const ErrorAt& error);
+                      const ClusterView& cluster, std::span<const std::int32_t> used,
+                      const ErrorAt& error);
 
 }  // namespace foreshard::disturbance

@@ -82,6 +82,12 @@ Json json_of(const ElasticResult& result, const PolicyFigures& figures) {
   return json;
 }
 
+std::vector<std::string> evidence_of(const ElasticResult& result) {
+  std::vector<const study::Unmeasured*> all;
+  for (const study::Unmeasured& one : result.unmeasured) all.push_back(&one);
+  return study::evidence_remarks(all, "strategy");
+}
+
 std::string causes_text(const ElasticResult& result) {
   if (result.causes.empty()) return "";
   std::string text =
@@ -150,6 +156,14 @@ std::string parts_text(const ElasticResult& result) {
   return text;
 }
 
+// Said first where the run itself, or what it comes to, leaves less than the memory margin.
+std::string tight_text(const ElasticResult& result) {
+  const bool is_tight = std::ranges::any_of(result.arrangements, &ArrangementFigures::tight);
+  return is_tight ? "TIGHT: a strategy of this run leaves less than the study's memory margin and "
+                    "may run out of memory.\n\n"
+                  : "";
+}
+
 std::string arrangements_text(const ElasticResult& result) {
   std::string text;
   for (const ArrangementFigures& each : result.arrangements) {
@@ -165,7 +179,8 @@ std::string arrangements_text(const ElasticResult& result) {
         each.idle > 0 ? fmt::format(" ({} {} idle)", each.idle, plural(each.idle, "device")) : "";
     text +=
         fmt::format("  {:<15} {}  {}{}\n", where, right(each.step ? format(*each.step) : "-", 8),
-                    each.step ? each.strategy : "none fits: the run waits", idle);
+                    each.step ? each.strategy : "none fits: the run waits",
+                    each.tight ? idle + " (TIGHT)" : idle);
   }
   return text;
 }
@@ -189,6 +204,9 @@ std::string elastic_json(const ElasticResult& result) {
                             {"replicas_lost", each.arrangement.replicas_lost},
                             {"strategy", each.strategy},
                             {"step_s", known(each.step)},
+                            {"low_s", known(each.low)},
+                            {"high_s", known(each.high)},
+                            {"tight", each.tight},
                             {"idle_devices", each.idle}});
   return Json{{"schema", "foreshard.elastic/1"},
               {"name", result.name},
@@ -198,6 +216,9 @@ std::string elastic_json(const ElasticResult& result) {
               {"train", result.train},
               {"steps", result.steps},
               {"step_s", result.step.in_base()},
+              {"low_s", result.low.in_base()},
+              {"high_s", result.high.in_base()},
+              {"evidence", evidence_of(result)},
               {"ideal_s", result.ideal().in_base()},
               {"nodes", result.nodes},
               {"spares", result.spares},
@@ -219,11 +240,15 @@ std::string elastic_json(const ElasticResult& result) {
 }
 
 std::string elastic_text(const ElasticResult& result) {
-  std::string text = fmt::format(
-      "{} on {}: {}\n  {}, {} steps of {}: {} without failures and checkpoints\n  {} {}{}, {} {}\n",
+  std::string text = tight_text(result);
+  for (const std::string& remark : evidence_of(result)) text += "! " + remark + "\n";
+  text += fmt::format(
+      "{} on {}: {}\n  {}, {} steps of {} ({} to {}): {} without failures and checkpoints\n  {} "
+      "{}{}, {} {}\n",
       result.model, result.cluster, result.strategy, result.train,
-      grouped(static_cast<std::int64_t>(result.steps)), format(result.step), days(result.ideal()),
-      grouped(result.nodes), plural(result.nodes, "node"),
+      grouped(static_cast<std::int64_t>(result.steps)), format(result.step), format(result.low),
+      format(result.high), days(result.ideal()), grouped(result.nodes),
+      plural(result.nodes, "node"),
       result.spares > 0
           ? fmt::format(" and {} {}", grouped(result.spares), plural(result.spares, "spare"))
           : "",
@@ -234,6 +259,9 @@ std::string elastic_text(const ElasticResult& result) {
                         join(result.without_rate), kUnknown);
   text += checkpoint_text(result);
   text += policies_text(result);
+  text += fmt::format(
+      "  percentiles are of failures; by its interval, the step is {:+.0f} % to {:+.0f} % off\n",
+      100 * (result.low / result.step - 1), 100 * (result.high / result.step - 1));
   text += parts_text(result);
   return text + arrangements_text(result);
 }

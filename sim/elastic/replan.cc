@@ -8,6 +8,7 @@
 
 #include "sim/elastic/internal/running.h"
 #include "sim/search/output.h"
+#include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
 
 namespace foreshard::elastic {
@@ -100,8 +101,10 @@ Running running_of(const study::LoadedStudy& study, const sim::Prediction& predi
           .step = prediction.step,
           .low = prediction.low,
           .high = prediction.high,
+          .unmeasured = study::unmeasured_in(prediction),
           .peak = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)].memory.peak,
-          .capacity = prediction.memory_capacity - prediction.memory_reserve};
+          .capacity = prediction.memory_capacity - prediction.memory_reserve,
+          .tight = study::memory_margin_of(study).is_tight(prediction)};
 }
 
 Running running_of(const search::Simulated& found) {
@@ -112,8 +115,10 @@ Running running_of(const search::Simulated& found) {
           .step = found.step,
           .low = found.low,
           .high = found.high,
+          .unmeasured = found.unmeasured,
           .peak = found.peak,
-          .capacity = found.capacity};
+          .capacity = found.capacity,
+          .tight = found.tight};
 }
 
 Seconds time_of(const conversion::Explanation& move) {

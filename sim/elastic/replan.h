@@ -23,6 +23,7 @@
 
 #include "sim/elastic/move.h"
 #include "sim/search/search.h"
+#include "sim/study/evidence.h"
 #include "sim/study/study.h"
 
 namespace foreshard::elastic {
@@ -49,8 +50,10 @@ struct Running {
   Seconds step;
   Seconds low;  ///< Interval of the step.
   Seconds high;
+  study::Unmeasured unmeasured;  ///< What of the step nobody measured.
   Bytes peak;
   Bytes capacity;
+  bool tight = false;  ///< It leaves less than the study's memory margin.
 };
 
 struct Replan {

@@ -1,3 +1,4 @@
+#include <array>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,24 +20,27 @@ using internal::shown;
 
 Json json_of(const Running& running) {
   return {{"strategy", search::knobs_of(running.strategy)},
-          {"words", describe(running.strategy)},
+          {"words", search::in_words(running.strategy)},
           {"use", running.use},
           {"devices", running.strategy.devices()},
           {"idle_devices", running.idle},
           {"step_s", running.step.in_base()},
           {"low_s", running.low.in_base()},
           {"high_s", running.high.in_base()},
+          {"evidence", study::evidence_json(running.unmeasured)},
           {"peak_bytes", internal::whole(running.peak)},
-          {"headroom_bytes", internal::whole(running.capacity - running.peak)}};
+          {"headroom_bytes", internal::whole(running.capacity - running.peak)},
+          {"tight", running.tight}};
 }
 
 std::string line_of(std::string_view label, const Running& running, const std::string& more) {
-  return fmt::format("  {:<10}{}\n            step {}{}, {} {}{}, headroom {}\n", label,
-                     describe(running.strategy), format(running.step), more,
+  return fmt::format("  {:<10}{}\n            step {} ({} to {}){}, {} {}{}, headroom {}{}\n",
+                     label, search::in_words(running.strategy), format(running.step),
+                     format(running.low), format(running.high), more,
                      grouped(running.strategy.devices()),
                      plural(running.strategy.devices(), "device"),
                      running.idle > 0 ? fmt::format(" and {} idle", grouped(running.idle)) : "",
-                     format(running.capacity - running.peak));
+                     format(running.capacity - running.peak), running.tight ? " (TIGHT)" : "");
 }
 
 std::string change_text(const Replan& result) {
@@ -94,6 +98,8 @@ std::string replan_json(const Replan& result) {
               {"added", result.added},
               {"before", json_of(result.before)},
               {"after", json_of(result.after)},
+              {"intervals_overlap",
+               result.before.low <= result.after.high && result.after.low <= result.before.high},
               {"kept", result.kept},
               {"not_kept", result.not_kept},
               {"certified", result.certified},
@@ -111,11 +117,19 @@ std::string replan_json(const Replan& result) {
 }
 
 std::string replan_text(const Replan& result) {
-  std::string text = fmt::format("{}: {}\n\n", result.model, change_text(result));
+  const std::array<const study::Unmeasured*, 2> both{&result.before.unmeasured,
+                                                     &result.after.unmeasured};
+  std::string text = study::evidence_text(both, "step");
+  text += fmt::format("{}: {}\n\n", result.model, change_text(result));
+  if (result.after.tight)
+    text += "  TIGHT: the strategy afterwards leaves less than the study's memory margin\n";
   text += line_of("before", result.before, "");
   text += line_of("after", result.after,
                   fmt::format(" ({:+.1f} %){}", 100 * (result.after.step / result.before.step - 1),
                               chosen_text(result)));
+  if (result.before.low <= result.after.high && result.after.low <= result.before.high)
+    text +=
+        "            the intervals of the two steps overlap: a machine may order them otherwise\n";
   if (!result.not_kept.empty())
     text += fmt::format("  the old strategy is not kept: {}\n", result.not_kept);
   if (!result.after.use.empty())

@@ -12,6 +12,7 @@
 
 #include "sim/elastic/interval.h"
 #include "sim/elastic/study_plans.h"
+#include "sim/search/space.h"
 #include "sim/sweep/grid.h"
 
 namespace foreshard::elastic {
@@ -309,10 +310,12 @@ Result<ElasticResult> run_elastic(const LoadedTimeline& loaded, const ElasticOpt
   ElasticResult result{.name = loaded.name,
                        .model = plans->study().model.name,
                        .cluster = plans->study().cluster.name,
-                       .strategy = describe(plans->study().strategy),
+                       .strategy = search::in_words(plans->study().strategy),
                        .train = prediction.training->length,
                        .steps = prediction.training->steps,
                        .step = prediction.step,
+                       .low = prediction.low,
+                       .high = prediction.high,
                        .histories = timeline.failures ? timeline.histories : 1,
                        .seed = timeline.seed};
   Machine machine(loaded, *plans);
@@ -331,9 +334,14 @@ Result<ElasticResult> run_elastic(const LoadedTimeline& loaded, const ElasticOpt
   for (const auto& [arrangement, running] : plans->asked())
     result.arrangements.push_back(
         {.arrangement = arrangement,
-         .strategy = running ? describe(running->strategy) : "",
+         .strategy = running ? search::in_words(running->strategy) : "",
          .step = running ? std::optional(running->step) : std::nullopt,
-         .idle = running && arrangement.replicas_lost == 0 ? running->idle : 0});
+         .tight = running && running->tight,
+         .idle = running && arrangement.replicas_lost == 0 ? running->idle : 0,
+         .low = running ? std::optional(running->low) : std::nullopt,
+         .high = running ? std::optional(running->high) : std::nullopt});
+  for (const auto& [arrangement, running] : plans->asked())
+    if (running) result.unmeasured.push_back(running->unmeasured);
   return result;
 }
 

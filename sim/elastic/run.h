@@ -77,7 +77,10 @@ struct ArrangementFigures {
   Arrangement arrangement;
   std::string strategy;  ///< Empty: none fits.
   std::optional<Seconds> step;
-  std::int64_t idle = 0;  ///< Devices of these nodes without a rank; 0 of reroute.
+  bool tight = false;            ///< It leaves less than the study's memory margin.
+  std::int64_t idle = 0;         ///< Devices of these nodes without a rank; 0 of reroute.
+  std::optional<Seconds> low{};  ///< Interval of the step.
+  std::optional<Seconds> high{};
 };
 
 struct ElasticResult {
@@ -88,6 +91,8 @@ struct ElasticResult {
   std::string train;
   double steps = 0;
   Seconds step;
+  Seconds low{};  ///< Interval of the step.
+  Seconds high{};
   std::int64_t nodes = 0;
   std::int64_t spares = 0;
   std::int64_t histories = 0;
@@ -98,6 +103,8 @@ struct ElasticResult {
   CheckpointFigures checkpoint{};
   std::vector<PolicyFigures> policies{};           ///< In the order asked for.
   std::vector<ArrangementFigures> arrangements{};  ///< That the histories came to.
+  /// What nobody measured of the study's own step, and of those of the arrangements.
+  std::vector<study::Unmeasured> unmeasured{};
 
   Seconds ideal() const { return steps * step; }
 };

@@ -6,8 +6,10 @@
 #include <string_view>
 
 #include "base/csv.h"
+#include "base/text.h"
 
 #include "sim/report/parts.h"
+#include "sim/study/evidence.h"
 
 namespace foreshard::report {
 namespace {
@@ -70,6 +72,9 @@ std::string to_csv(const Report& report) {
   line.add("granularity", prediction.granularity);
   line.add("idle_devices", prediction.idle);
   line.add("down_devices", prediction.down);
+  const study::Unmeasured unmeasured = study::unmeasured_in(prediction);
+  line.add("unmeasured_share", unmeasured.share);
+  line.add("evidence", join(unmeasured.remarks, "; "));
   return line.text();
 }
 

@@ -7,6 +7,7 @@
 #include "sim/report/internal/disturbed.h"
 #include "sim/report/internal/sensitivity.h"
 #include "sim/report/parts.h"
+#include "sim/study/evidence.h"
 
 namespace foreshard::report {
 namespace {
@@ -92,6 +93,7 @@ Json throughput_of(const Report& report) {
           {"samples_per_s", rate(prediction.samples)},
           {"tokens_per_s", rate(prediction.tokens)},
           {"tokens_per_s_per_gpu", rate(prediction.tokens / devices)},
+          {"computed_tokens_per_s", rate(prediction.tokens * report.subject.computed_per_token)},
           {"model_tflops_per_gpu", prediction.model_tflops_per_device},
           {"mfu", prediction.mfu}};
 }
@@ -230,7 +232,8 @@ std::string to_json(const Report& report) {
                 {{"time_s", if_it_ends(prediction.step)},
                  {"low_s", if_it_ends(prediction.low)},
                  {"high_s", if_it_ends(prediction.high)},
-                 {"interval_source", interval_json(prediction)}}},
+                 {"interval_source", interval_json(prediction)},
+                 {"evidence", study::evidence_json(study::unmeasured_in(prediction))}}},
                {"throughput", throughput_of(report)},
                {"breakdown_s", times_of(prediction.breakdown)},
                {"memory", memory_of(prediction)},

@@ -10,6 +10,7 @@
 #include "base/text.h"
 
 #include "sim/report/numbers.h"
+#include "strategies/parallelism/expert_groups.h"
 
 namespace foreshard::report {
 namespace {
@@ -61,8 +62,7 @@ std::string words_of(const Strategy& strategy) {
   if (strategy.mode == Mode::kForward) text = "forward only, " + text;
   if (strategy.context_parallel > 1) text += " x context " + words_of_context(strategy);
   if (strategy.expert_parallel > 1)
-    text += fmt::format(", experts {}{}", strategy.expert_parallel,
-                        strategy.experts_over_tensor() ? " (each whole)" : "");
+    text += fmt::format(", experts {}{}", strategy.expert_parallel, words_of_experts(strategy));
   if (strategy.sequence_parallel) text += ", sequence parallel";
   if (strategy.pipeline_parallel > 1) text += ", " + strategy.schedule;
   if (strategy.virtual_stages > 1) text += fmt::format(" x {}", strategy.virtual_stages);
@@ -119,7 +119,12 @@ Subject subject_of(const study::LoadedStudy& study) {
           .model = study.graph ? study::describe(*study.graph) : words_of(study.model),
           .cluster = words_of(study.cluster),
           .strategy = words_of(study.strategy),
-          .sample = study.graph ? study.graph->sample : "sequence"};
+          .sample = study.graph                        ? study.graph->sample
+                    : study.model.has_packed_samples() ? "sample"
+                                                       : "sequence",
+          .computed_per_token = study.graph || !study.model.samples
+                                    ? 1
+                                    : 1 / study.model.samples->useful_share(study.model.sequence)};
 }
 
 std::vector<CriticalShare> critical_shares(const sim::Prediction& prediction,

@@ -26,7 +26,10 @@ struct Subject {
   std::string model;
   std::string cluster;
   std::string strategy;
-  std::string sample = "sequence";  ///< What the model takes one of: "image".
+  std::string sample = "sequence";  ///< What samples are: "image"; of packed ones "sample".
+  /// Tokens that are computed for each one that belongs to a sample: above 1 where samples are
+  /// padded.
+  double computed_per_token = 1;
 };
 
 struct InputDigest {

@@ -137,6 +137,18 @@ void write_terms(Page& page, const SideBySide& sides) {
   }
 }
 
+// "1.92-2.4 s": of a column.
+std::string interval_of(const Outcome& side) {
+  return side.low && side.high ? fmt::format("{}-{}", format(*side.low), format(*side.high))
+                               : "unknown";
+}
+
+void write_evidence(Page& page, const SideBySide& sides) {
+  const std::array<const study::Unmeasured*, 2> both{&sides.a.unmeasured, &sides.b.unmeasured};
+  for (const std::string& remark : study::evidence_remarks(both, "step"))
+    page.remark("!", remark, Tone::kWarn);
+}
+
 void write_figures(Page& page, const SideBySide& sides) {
   page.heading("What comes out", "");
   for (const Outcome::Figure& of_a : sides.a.figures) {
@@ -146,6 +158,12 @@ void write_figures(Page& page, const SideBySide& sides) {
                           right(shown(of_b, of_a.unit), 16),
                           right(of_a.value && of_b ? change_of(*of_a.value, *of_b) : "", 15)));
   }
+  if (sides.a.low && sides.b.low)
+    page.line(fmt::format("  {}{}{}", left("8 of 10 steps within", 28),
+                          right(interval_of(sides.a), 16), right(interval_of(sides.b), 16)));
+  if (sides.intervals_overlap())
+    page.remark("!", "the intervals of the two steps overlap: a machine may order them otherwise",
+                Tone::kWarn);
   for (const auto& [who, side] : {std::pair("A", &sides.a), std::pair("B", &sides.b)})
     if (!side->feasible)
       page.remark("!", fmt::format("{} does not fit or does not end", who), Tone::kBad);
@@ -168,7 +186,10 @@ Json side_json(const Outcome& side) {
           {"model", side.model},
           {"cluster", side.cluster},
           {"strategy", side.strategy},
-          {"feasible", side.feasible}};
+          {"feasible", side.feasible},
+          {"low_s", side.low ? Json(side.low->in_base()) : Json(nullptr)},
+          {"high_s", side.high ? Json(side.high->in_base()) : Json(nullptr)},
+          {"evidence", study::evidence_json(side.unmeasured)}};
 }
 
 template <class T>
@@ -201,9 +222,21 @@ Result<Outcome> read_outcome(std::string_view text) {
                   .feasible = false,
                   .breakdown = {},
                   .figures = {},
-                  .inputs = {}};
+                  .inputs = {},
+                  .low = {},
+                  .high = {},
+                  .unmeasured = {}};
   if (const Json* feasible = at(json, "/feasible"); feasible != nullptr && feasible->is_boolean())
     outcome.feasible = feasible->get<bool>();
+  if (const auto low = number_at(json, "/step/low_s")) outcome.low = Seconds::from_base(*low);
+  if (const auto high = number_at(json, "/step/high_s")) outcome.high = Seconds::from_base(*high);
+  if (const Json* evidence = at(json, "/step/evidence")) {
+    try {
+      outcome.unmeasured = study::unmeasured_in(*evidence);
+    } catch (const Json::exception&) {
+      return fault("its step.evidence is not as simulate writes it");
+    }
+  }
   const Json* parts = at(json, "/breakdown_s");
   if (parts == nullptr || !parts->is_object()) return fault("it has no breakdown_s");
   for (const auto& [key, time] : parts->items()) {
@@ -217,6 +250,10 @@ Result<Outcome> read_outcome(std::string_view text) {
     for (const Json& input : *inputs)
       outcome.inputs.push_back({text_at(input, "/path"), text_at(input, "/sha256")});
   return outcome;
+}
+
+bool SideBySide::intervals_overlap() const {
+  return a.low && a.high && b.low && b.high && *a.low <= *b.high && *b.low <= *a.high;
 }
 
 void sort_by_effect(SideBySide& sides) {
@@ -233,6 +270,7 @@ std::string to_text(const SideBySide& sides) {
                                               sides.a.cluster, sides.a.strategy)},
                             {"B", fmt::format("{}: {} on {}, {}", sides.b.name, sides.b.model,
                                               sides.b.cluster, sides.b.strategy)}});
+  write_evidence(page, sides);
   write_figures(page, sides);
   write_terms(page, sides);
   write_changes(page, sides);
@@ -244,6 +282,7 @@ std::string to_json(const SideBySide& sides) {
   Json json = {{"schema", "foreshard.side_by_side/1"},
                {"a", side_json(sides.a)},
                {"b", side_json(sides.b)},
+               {"intervals_overlap", sides.intervals_overlap()},
                {"results", Json::array()},
                {"terms", Json::array()},
                {"inputs", Json::array()},

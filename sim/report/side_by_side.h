@@ -12,6 +12,8 @@
 #include "base/result.h"
 #include "base/units.h"
 
+#include "sim/study/evidence.h"
+
 namespace foreshard::report {
 
 /// What is compared of a prediction.
@@ -38,6 +40,10 @@ struct Outcome {
     std::string sha256;
   };
   std::vector<Input> inputs;
+  /// Interval of the step (sim::Prediction::low, high), and what of it nobody measured.
+  std::optional<Seconds> low;
+  std::optional<Seconds> high;
+  study::Unmeasured unmeasured;
 
   std::optional<double> figure(std::string_view key) const;
 };
@@ -71,6 +77,9 @@ struct SideBySide {
   Outcome b;
   std::vector<Change> changes;
   std::optional<Crossing> crossing;
+
+  /// Whether a machine may order the two steps otherwise: their intervals overlap.
+  bool intervals_overlap() const;
 };
 
 /// Changes by what they do to the step alone, the largest first; those of which that is not known

@@ -99,9 +99,12 @@ void write_result(Page& page, const Report& report) {
       has_tokens ? scaled(prediction.tokens / step / devices) + " tokens/s"
                  : fmt::format("{} {}s/s", scaled(prediction.samples / step / devices),
                                report.subject.sample);
-  page.line(fmt::format("  {}  {}{}", left("throughput", 12),
-                        has_tokens ? scaled(prediction.tokens / step) + " tokens/s, " : "",
-                        samples));
+  std::string tokens = has_tokens ? scaled(prediction.tokens / step) + " tokens/s" : "";
+  if (has_tokens && report.subject.computed_per_token > 1)
+    tokens += fmt::format(" of samples ({} computed)",
+                          scaled(prediction.tokens / step * report.subject.computed_per_token));
+  page.line(
+      fmt::format("  {}  {}{}{}", left("throughput", 12), tokens, has_tokens ? ", " : "", samples));
   page.line(fmt::format("  {}  {}, {:.1f} TFLOP/s, {} of the peak (MFU)", left("each device", 12),
                         each, prediction.model_tflops_per_device, percent(prediction.mfu)));
   if (prediction.idle + prediction.down > 0)

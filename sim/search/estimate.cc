@@ -20,6 +20,7 @@
 #include "sim/search/internal/members.h"
 #include "sim/search/internal/numbers.h"
 #include "sim/search/internal/shared_forms.h"
+#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/pipeline.h"
 
 namespace foreshard::search {
@@ -42,11 +43,11 @@ std::int64_t number_of(const StateSharding& states) {
 class Estimator::Tables {
  public:
   Tables(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-         const CostModel& cost, std::shared_ptr<SharedForms> shared)
+         const CostModel& cost, std::shared_ptr<SharedForms> shared, double margin)
       : model_(model),
         shared_(std::move(shared)),
         forms_(model, *shared_),
-        places_(cluster, std::move(devices)),
+        places_(cluster, std::move(devices), margin),
         times_(cost, places_) {}
 
   Result<Estimate> memory(const Strategy& strategy) {
@@ -272,6 +273,7 @@ class Estimator::Tables {
     FORESHARD_ASSIGN(const auto too_large, most_too_large(all, visitor));
     for (std::int64_t layers = 0; layers < all.of.layers; ++layers) {
       for (std::size_t way = 0; way < too_large.size(); ++way) {
+        if (layers > 0 && !all.of.ways->counts_layers(way)) continue;
         if ((layers == 0 ? all.of.layers : layers) <= too_large[way]) {
           visitor.count_large(1);
           continue;
@@ -326,6 +328,7 @@ class Estimator::Tables {
   Status one_by_one(const Family& family, FamilyVisitor& visitor) {
     for (std::int64_t layers = 0; layers < family.layers; ++layers) {
       for (std::size_t way = 0; way < family.ways->all.size(); ++way) {
+        if (layers > 0 && !family.ways->counts_layers(way)) continue;
         const Member member{.way = static_cast<std::int32_t>(way), .layers = layers};
         FORESHARD_ASSIGN(const Estimate found, estimate(family.strategy_of(member), false));
         if (!visitor.fits(member, found))
@@ -471,7 +474,8 @@ class Estimator::Tables {
     std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit);
     std::int64_t stride = 1;
     for (const MeshAxis& axis : mesh_of(strategy)) {
-      if (axis.name == "tensor" || axis.name.starts_with("context") || axis.name == "expert")
+      if (axis.name.starts_with("tensor") || axis.name.starts_with("context") ||
+          axis.name.starts_with("expert"))
         key.push_back(stride);
       stride *= axis.size;
     }
@@ -484,7 +488,7 @@ class Estimator::Tables {
   // The strategy that splits a layer alike, with the least of all else.
   Strategy alone_of(const Strategy& strategy) const {
     Strategy alone = strategy;
-    alone.data_parallel = alone.shard_replicas * alone.expert_ways();
+    alone.data_parallel = alone.shard_replicas * expert_data_ranks(alone);
     alone.pipeline_parallel = 1;
     alone.layers_per_stage.clear();
     if (strategy.recompute_layers > 0)
@@ -553,10 +557,10 @@ class Estimator::Tables {
 
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
                      std::vector<std::int32_t> devices, const CostModel& cost,
-                     std::shared_ptr<SharedForms> shared)
-    : tables_(
-          std::make_unique<Tables>(model, cluster, std::move(devices), cost,
-                                   shared ? std::move(shared) : std::make_shared<SharedForms>())) {}
+                     std::shared_ptr<SharedForms> shared, double margin)
+    : tables_(std::make_unique<Tables>(model, cluster, std::move(devices), cost,
+                                       shared ? std::move(shared) : std::make_shared<SharedForms>(),
+                                       margin)) {}
 Estimator::~Estimator() = default;
 
 Result<Estimate> Estimator::memory(const Strategy& strategy) {

@@ -96,14 +96,16 @@ struct StageMemory {
 class Estimator {
  public:
   /// All must outlive it. Rank r runs on device `devices`[r]. `shared`: with other estimators of
-  /// the model and its framework.
+  /// the model and its framework. `margin`: the part of each device's memory that counts as not
+  /// there.
   Estimator(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-            const CostModel& cost, std::shared_ptr<SharedForms> shared = {});
+            const CostModel& cost, std::shared_ptr<SharedForms> shared = {}, double margin = 0);
   ~Estimator();
 
   /// Memory alone: cheaper, nothing is timed.
   /// \pre faults_in(strategy, ...) is empty; it trains (Mode::kTrain); there are devices for its
-  ///     ranks, which all take as many micro-batches (no batch_shares).
+  ///     ranks. With batch_shares, all ranks count as if they took the most: on devices of one
+  ///     speed, steps and bounds are then those of the ranks that do.
   /// \return kInvalidInput where a tensor or the schedule cannot be split like that.
   Result<Estimate> memory(const Strategy& strategy);
   /// The same, stage by stage.

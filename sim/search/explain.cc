@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/grouped.h"
 #include "base/parser_words.h"
@@ -34,7 +35,9 @@ Simulated listed_of(const Json& json) {
   one.high = seconds_at(json, "high_s");
   one.peak = bytes_at(json, "peak_bytes");
   one.capacity = one.peak + bytes_at(json, "headroom_bytes");
+  one.unmeasured = study::unmeasured_in(json.at("evidence"));
   one.fits = json.at("fits").get<bool>();
+  one.tight = json.value("tight", false);  // results of graphs have none
   for (const Part& part : kParts)
     one.breakdown.*part.time = seconds_at(json.at("breakdown_s"), part.key.data());
   return one;
@@ -45,6 +48,8 @@ void read_model(const Json& json, SearchResult& found) {
   found.whole_space = json.at("whole_space").get<bool>();
   found.partial = json.at("partial").get<bool>();
   found.tried_hosts = json.at("needs_hosts").get<bool>();
+  found.memory_margin = json.at("memory_margin").get<double>();
+  found.margin_source = json.at("memory_margin_source").get<std::string>();
   found.certified = json.at("certified").get<bool>();
   found.slower = json.at("slower_by_estimate").get<std::int64_t>();
   found.provably_slower = json.at("slower_by_bound").get<std::int64_t>();
@@ -69,6 +74,25 @@ Status read_strategies(const Json& json, SearchResult& found) {
   return {};
 }
 
+// A plan of a graph: what study_keys_of (graph/output.h) writes of it.
+std::vector<yaml::Override> settings_of_plan(const Json& plan) {
+  std::vector<yaml::Override> settings;
+  for (const Json& axis : plan.at("mesh")) {
+    const auto name = axis.at("name").get<std::string>();
+    const std::string size = std::to_string(axis.at("size").get<std::int64_t>());
+    if (name == "tensor" || name == "data")
+      settings.push_back({fmt::format("strategy.{}_parallel", name), size});
+    else if (name != "pipeline")
+      settings.push_back({"graph.axes." + name, size});
+  }
+  settings.push_back({"graph.annotations", plan.at("annotations").dump()});
+  settings.push_back(
+      {"strategy.micro_batch", std::to_string(plan.at("micro_batch").get<std::int64_t>())});
+  settings.push_back({"strategy.granularity", plan.at("granularity").dump()});
+  if (const Json& use = plan.at("use"); !use.empty()) settings.push_back({"use", use.dump()});
+  return settings;
+}
+
 Result<ReadResult> read(const Json& json) {
   ReadResult result{.schema = json.at("schema").get<std::string>()};
   result.subject = json.at(result.is_of_model() ? "model" : "graph").get<std::string>();
@@ -86,10 +110,14 @@ Result<ReadResult> read(const Json& json) {
     result.asked.options.emplace_back(one.at("option").get<std::string>(),
                                       one.at("value").get<std::string>());
   result.digests = asked.at("digests").get<std::map<std::string, std::string>>();
-  if (!result.is_of_model()) return result;
+  if (!result.is_of_model()) {
+    for (const Json& plan : json.at("best")) result.settings.push_back(settings_of_plan(plan));
+    return result;
+  }
   read_model(json, result.found);
   result.overlapping = json.at("overlapping_the_best").get<std::int64_t>();
   FORESHARD_TRY(read_strategies(json, result.found));
+  for (const Simulated& one : result.found.simulated) result.settings.push_back(settings_of(one));
   yaml::Loader loader;
   FORESHARD_ASSIGN(
       result.found.space,
@@ -166,6 +194,7 @@ Json listed_json(const ReadResult& result, std::size_t i) {
           {"time_s", one.step.in_base()},
           {"low_s", one.low.in_base()},
           {"high_s", one.high.in_base()},
+          {"evidence", study::evidence_json(one.unmeasured)},
           {"fits", one.fits},
           {"headroom_bytes", one.headroom().in_base()},
           {"dominant", internal::dominant(one.breakdown, true).key},
@@ -173,6 +202,19 @@ Json listed_json(const ReadResult& result, std::size_t i) {
 }
 
 }  // namespace
+
+bool is_result_schema(std::string_view schema) {
+  return schema == "foreshard.search/1" || schema == "foreshard.graph_search/1";
+}
+
+ReadResult beside(ReadResult result, std::size_t index) {
+  if (index < 2) return result;
+  std::swap(result.found.simulated[1], result.found.simulated[index]);
+  std::swap(result.words[1], result.words[index]);
+  std::swap(result.settings[1], result.settings[index]);
+  result.number = static_cast<std::int64_t>(index) + 1;
+  return result;
+}
 
 Result<ReadResult> read_result(std::string_view text) {
   const auto fault = [](const std::string& why) {
@@ -186,8 +228,7 @@ Result<ReadResult> read_result(std::string_view text) {
   const std::string schema = json.contains("schema") && json["schema"].is_string()
                                  ? json["schema"].get<std::string>()
                                  : "";
-  if (schema != "foreshard.search/1" && schema != "foreshard.graph_search/1")
-    return fault(fmt::format("its schema is '{}'", schema));
+  if (!is_result_schema(schema)) return fault(fmt::format("its schema is '{}'", schema));
   try {
     return read(json);
   } catch (const Json::exception& exception) {
@@ -205,15 +246,19 @@ std::string explanation_text(const ReadResult& result, const std::optional<WhyNo
   } else {
     const Simulated& first = found.simulated.front();
     const Simulated* second = has_second(found) ? &found.simulated[1] : nullptr;
-    text += "\n";
+    std::vector<const study::Unmeasured*> unmeasured{&first.unmeasured};
+    if (second != nullptr) unmeasured.push_back(&second->unmeasured);
+    text += study::evidence_text(unmeasured, "strategy") + "\n";
+    const std::string second_name =
+        result.number == 2 ? "second" : fmt::format("no. {}", result.number);
     for (std::size_t i = 0; i < (second == nullptr ? 1U : 2U); ++i) {
       const Simulated& one = found.simulated[i];
-      text += fmt::format("  {:<7} {:>9}, {} to {}: {}\n", i == 0 ? "first" : "second",
+      text += fmt::format("  {:<7} {:>9}, {} to {}: {}\n", i == 0 ? "first" : second_name,
                           format(one.step), format(one.low), format(one.high), result.words[i]);
     }
     text += terms_text(first, second);
     if (second != nullptr)
-      text += fmt::format("\nThe second is {}.\n", difference_text(first, *second));
+      text += fmt::format("\nThe {} is {}.\n", second_name, difference_text(first, *second));
     text += dominance_text(first) + needs_hosts_text(found) + sureness_text(result);
   }
   if (why_not) text += why_not_text(*why_not);
@@ -231,6 +276,7 @@ std::string explanation_json(const ReadResult& result, const std::optional<WhyNo
                {"framework", result.framework},
                {"first", listed_json(result, 0)},
                {"second", listed_json(result, 1)},
+               {"second_number", result.number},
                {"terms", Json::object()},
                {"certified", result.is_of_model() ? Json(found.certified) : Json(nullptr)},
                {"overlapping_the_best", result.overlapping},

@@ -8,6 +8,7 @@
 #include "sim/search/internal/peaks.h"
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
+#include "strategies/launch/abilities.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/program/lower/recompute.h"
@@ -59,23 +60,35 @@ bool may_count_layers(const Model& model, const Strategy& strategy) {
 
 }  // namespace
 
-Ways ways_to_recompute(const Model& model, const Strategy& base) {
+Strategy on_one_device(Strategy strategy) {
+  strategy.tensor_parallel = strategy.pipeline_parallel = strategy.data_parallel = 1;
+  strategy.context_parallel = strategy.expert_parallel = strategy.shard_replicas = 1;
+  strategy.context_heads = strategy.virtual_stages = strategy.micro_batch = 1;
+  strategy.expert_tensor_parallel = strategy.recompute_layers = 0;
+  strategy.sequence_parallel = false;
+  strategy.schedule = "1f1b";
+  strategy.layers_per_stage.clear();
+  strategy.batch_shares.clear();
+  strategy.recompute = Recompute::kNone;
+  strategy.recompute_parts = usual_recompute_parts();
+  return strategy;
+}
+
+Ways ways_to_recompute(const Model& model, const Strategy& base, bool any_framework) {
   Ways ways{.of_some_layers = may_count_layers(model, base)};
-  Strategy one = base;  // on one rank
-  one.tensor_parallel = one.pipeline_parallel = one.data_parallel = one.context_parallel = 1;
-  one.expert_parallel = one.shard_replicas = one.context_heads = one.virtual_stages = 1;
-  one.expert_tensor_parallel = 0;
-  one.sequence_parallel = false;
-  one.recompute = Recompute::kNone;
-  one.recompute_parts = usual_recompute_parts();
+  Strategy one = on_one_device(base);
   const Framework& framework = *base.framework;
   const bool usual_alone = framework.quantized_expert_inputs || framework.shards.gather_each;
   Parts own = base.recompute_parts;
   std::ranges::sort(own);
-  std::set<Parts> sets{std::move(own)};
+  std::set<Parts> sets;
+  const auto named = any_framework ? std::nullopt : launch::recompute_sets(framework);
+  if (!named || own != usual_recompute_parts() || std::ranges::find(*named, own) != named->end())
+    sets.insert(std::move(own));
+  if (named && !usual_alone) sets.insert(named->begin(), named->end());
   for (const Graph& layer : graphs_of(model, one).layers) {
     const auto forward = distribute(layer, mesh_of(one), Flow::kForward, BackwardPass::kFollows);
-    if (!forward || usual_alone) continue;
+    if (!forward || usual_alone || named) continue;
     add_sets(layer, backward_graph(*forward, backward_options(one)), sets);
   }
   for (const Parts& parts : sets) {
@@ -86,6 +99,8 @@ Ways ways_to_recompute(const Model& model, const Strategy& base) {
       ways.all.push_back(one.recomputation());
   }
   ways.all.push_back({Recompute::kFull, usual_recompute_parts()});
+  for (const Recomputation& way : ways.all)
+    ways.counts.push_back(any_framework || launch::can_recompute(framework, way, true));
   return ways;
 }
 

@@ -18,11 +18,21 @@ struct Ways {
   std::vector<Recomputation> all{};
   /// Whether also some layers of each stage alone: else a plan would have too many kinds of layers.
   bool of_some_layers = false;
+  /// Of each way, whether some layers alone can be computed again; empty: in all ways.
+  std::vector<bool> counts{};
+
+  bool counts_layers(std::size_t way) const {
+    return of_some_layers && (counts.empty() || counts[way]);
+  }
 };
 /// Those of which each keeps less than any that it contains: selective, of all such sets of parts,
 /// and full. Where what is gathered or run besides depends on them, the usual parts and full.
 /// \param base  its framework, precision and quantization count.
-Ways ways_to_recompute(const Model& model, const Strategy& base);
+/// \param any_framework  else only what its framework can be told (strategies/launch/abilities.h).
+Ways ways_to_recompute(const Model& model, const Strategy& base, bool any_framework = true);
+
+/// The strategy on one device, in micro-batches of one sequence, with nothing computed again.
+Strategy on_one_device(Strategy strategy);
 
 /// What a member of a family has of its own.
 struct Member {
@@ -41,7 +51,12 @@ struct Family {
   /// \pre strategy.recompute is none, and faults_in(strategy, model, ...) is empty.
   Family(Strategy strategy, const Model& model, const Ways& recomputed);
 
-  std::int64_t size() const { return 1 + layers * static_cast<std::int64_t>(ways->all.size()); }
+  std::int64_t size() const {
+    std::int64_t members = 1;
+    for (std::size_t way = 0; way < ways->all.size(); ++way)
+      members += layers == 1 || ways->counts_layers(way) ? layers : 1;
+    return members;
+  }
   Strategy strategy_of(const Member& member) const;
 };
 

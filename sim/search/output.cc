@@ -9,11 +9,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/csv.h"
 #include "base/grouped.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
 #include "sim/search/internal/parts.h"
+#include "strategies/launch/inabilities.h"
 #include "strategies/parallelism/reserve.h"
 
 namespace foreshard::search {
@@ -54,7 +56,13 @@ std::string counts_text(const SearchResult& result) {
     text += count_of(result.not_reached, "not looked at: the time was over");
   if (!result.whole_space) text += "             the time was over before all were listed\n";
   if (result.unroutable > 0) text += count_of(result.unroutable, "cannot run: " + result.no_route);
-  text += count_of(result.too_large, "need more memory than the devices of a stage have");
+  text += count_of(
+      result.too_large,
+      result.memory_margin > 0 && !result.is_tight()
+          ? fmt::format(
+                "need more memory than the devices of a stage have less the margin of {:.3g} %",
+                100 * result.memory_margin)
+          : "need more memory than the devices of a stage have");
   text += count_of(result.slower, "may fit, but are slower by estimate");
   text += count_of(std::ssize(result.simulated), "simulated");
   if (!result.shortage.empty() || result.most_devices < result.devices) {
@@ -108,6 +116,37 @@ std::string sureness_text(const SearchResult& result) {
   return text;
 }
 
+// "99 % unmeasured", of a strategy in the list.
+std::string unmeasured_text(const Simulated& one) {
+  constexpr double kLeastShown = 0.005;
+  return one.unmeasured.share < kLeastShown
+             ? ""
+             : fmt::format(", {:.0f} % unmeasured", 100 * one.unmeasured.share);
+}
+
+// What of it the framework has no option for: as it was asked for, or as few have it.
+std::string inability_text(const Model& model, const Simulated& one) {
+  std::vector<std::string> words;
+  for (const launch::Inability& cannot : launch::inabilities_in(one.strategy, model))
+    words.push_back(fmt::format("{}: {}", cannot.key, cannot.why));
+  return words.empty() ? ""
+                       : fmt::format("; {} CANNOT RUN IT ({})", one.strategy.framework->name,
+                                     join(words, "; "));
+}
+Json inability_json(const Model& model, const Simulated& one) {
+  Json list = Json::array();
+  for (const launch::Inability& cannot : launch::inabilities_in(one.strategy, model))
+    list.push_back({{"key", cannot.key}, {"why", cannot.why}});
+  return list;
+}
+
+std::string evidence_of(std::span<const Simulated> best) {
+  std::vector<const study::Unmeasured*> all;
+  for (const Simulated& one : best) all.push_back(&one.unmeasured);
+  const std::string text = study::evidence_text(all, "strategy");
+  return text.empty() ? "" : "\n" + text;
+}
+
 // Of a list: its entries, a space between each.
 std::string csv_of(const Json& value) {
   if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
@@ -143,20 +182,21 @@ std::string front_text(const SearchResult& result) {
   for (const Simulated& one : result.simulated) {
     if (!one.on_front) continue;
     ++members;
-    text += fmt::format("  {:>9} {:>9} {:>11}  {}\n", format(one.step), format(one.peak),
-                        one.rent_of_used ? fmt::format("{:.3g} USD", *one.rent_of_used / 1_USD)
-                                         : fmt::format("{:.3g} dev s", one.money()),
-                        described(one));
+    text += fmt::format("  {:>9} {:>20} {:>9} {:>11}  {}\n", format(one.step), interval_text(one),
+                        format(one.peak),
+                        result.is_priced ? fmt::format("{:.3g} USD", *one.rent_of_used / 1_USD)
+                                         : fmt::format("{:.3g} dev s", one.device_time() / 1_s),
+                        described(one) + (one.tight ? "; TIGHT" : ""));
   }
   if (members < 2) return {};
   return fmt::format(
              "\nOf those simulated, none is better than these in time, memory and money at "
              "once{}:\n"
-             "  {:>9} {:>9} {:>11}\n",
-             result.simulated.front().rent_of_used
-                 ? " (money: rent of\nthe devices used)"
-                 : " (money: time of all\ndevices used, whose price is not known)",
-             "step", "peak", "money") +
+             "  {:>9} {:>20} {:>9} {:>11}\n",
+             result.is_priced ? " (money: rent of\nthe devices used)"
+                              : " (money: time of all\ndevices used: not all have a price; give "
+                                "cluster.rent, or the device's rent)",
+             "step", "8 of 10 within", "peak", "money") +
          text;
 }
 
@@ -300,6 +340,15 @@ std::vector<yaml::Override> settings_of(const Simulated& one) {
   return settings;
 }
 
+std::string tight_text(const SearchResult& result) {
+  if (!result.is_tight()) return "";
+  return fmt::format(
+      "TIGHT: nothing leaves the margin of {:.3g} % of a device's memory ({}).\nWhat follows may "
+      "run "
+      "out of memory.\n\n",
+      100 * result.memory_margin, result.margin_source);
+}
+
 std::string needs_hosts_text(const SearchResult& result) {
   return result.needs_hosts()
              ? "\nNothing fits without the memory of hosts. As little is there as makes a strategy "
@@ -312,10 +361,12 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
   std::string text =
       fmt::format("{} on {}, batch of {}, {}\n\n", study.model.name, study.cluster.name,
                   grouped(study.strategy.global_batch), study.strategy.framework->name);
+  text += tight_text(result);
   text += counts_text(result);
   text += needs_hosts_text(result);
   const auto best = top_of(result, top);
   if (!best.empty()) {
+    text += evidence_of(best);
     text += fmt::format("\n  {:>2}  {:>9} {:>9} {:>9}  {}\n", "", "step", "TFLOP/s", "headroom",
                         "strategy; what costs most beside compute");
     for (std::size_t i = 0; i < best.size(); ++i) {
@@ -326,8 +377,11 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
           format(one.step), one.tflops_per_device, format(one.headroom()), described(one), "",
           interval_text(one), 100 * (one.breakdown.compute / one.step), first.label,
           100 * (one.breakdown.*first.time / one.step),
-          (one.usd ? fmt::format(", {:.3g} USD", *one.usd / 1_USD) : "") +
-              (one.fits ? "" : "; DOES NOT FIT"));
+          unmeasured_text(one) + (one.usd ? fmt::format(", {:.3g} USD", *one.usd / 1_USD) : "") +
+              (!one.fits   ? "; DOES NOT FIT"
+               : one.tight ? "; TIGHT"
+                           : "") +
+              inability_text(study.model, one));
       if (i > 0 && one.fits && best.front().fits)
         text += fmt::format("  {:>36}{}\n", "", difference_text(best.front(), one));
     }
@@ -367,6 +421,9 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
                {"robustness", nullptr},
                {"why_not", nullptr},
                {"needs_hosts", result.needs_hosts()},
+               {"memory_margin", result.memory_margin},
+               {"memory_margin_source", result.margin_source},
+               {"tight", result.is_tight()},
                {"partial", result.partial},
                {"nearest", nullptr},
                {"best", Json::array()},
@@ -404,11 +461,14 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
          {"time_s", one.step.in_base()},
          {"low_s", one.low.in_base()},
          {"high_s", one.high.in_base()},
+         {"evidence", study::evidence_json(one.unmeasured)},
          {"estimate_s", one.estimate.step.in_base()},
          {"bound_s", one.estimate.bound.in_base()},
          {"mfu", one.mfu},
          {"model_tflops_per_gpu", one.tflops_per_device},
          {"fits", one.fits},
+         {"framework_cannot", inability_json(study.model, one)},
+         {"tight", one.tight},
          {"usd_per_step", one.usd ? Json(*one.usd / 1_USD) : Json(nullptr)},
          {"joules_per_step", one.energy ? Json(*one.energy / 1_J) : Json(nullptr)},
          {"peak_bytes", whole(one.peak)},
@@ -425,7 +485,11 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
            {"use", one.use},
            {"devices", one.devices.size()},
            {"time_s", one.step.in_base()},
+           {"low_s", one.low.in_base()},
+           {"high_s", one.high.in_base()},
+           {"evidence", study::evidence_json(one.unmeasured)},
            {"peak_bytes", whole(one.peak)},
+           {"tight", one.tight},
            {"usd_of_devices_per_step",
             one.rent_of_used ? Json(*one.rent_of_used / 1_USD) : Json(nullptr)}});
   return json.dump(1, ' ') + "\n";
@@ -438,11 +502,10 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
   const auto varies = [](const std::string& key) { return key != "global_batch"; };
   Strategy everything;  // whose knobs are all there are
   everything.offload_parameters = true;
-  everything.batch_shares = {1};
   const Json columns = knobs_of(everything);
   for (const auto& [key, value] : columns.items())
     if (varies(key)) text += "," + key;
-  text += ",low_s,high_s,idle_devices\n";
+  text += ",low_s,high_s,idle_devices,tight,unmeasured_share,evidence\n";
   std::int64_t rank = 0;
   for (const Simulated& one : top_of(result, top)) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{}", ++rank, one.step.in_base(),
@@ -452,7 +515,9 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
     const Json knobs = knobs_of(one.strategy);
     for (const auto& [key, value] : columns.items())
       if (varies(key)) text += "," + (knobs.contains(key) ? csv_of(knobs[key]) : "");
-    text += fmt::format(",{},{},{}\n", one.low.in_base(), one.high.in_base(), one.idle);
+    text +=
+        fmt::format(",{},{},{},{},{},{}\n", one.low.in_base(), one.high.in_base(), one.idle,
+                    one.tight, one.unmeasured.share, csv_field(join(one.unmeasured.remarks, "; ")));
   }
   return text;
 }

@@ -19,6 +19,8 @@
 namespace foreshard::search {
 
 /// That the answer keeps some of its memory on hosts, where nothing fits without; else nothing.
+/// The words that an answer begins with where nothing keeps the memory margin; else empty.
+std::string tight_text(const SearchResult& result);
 std::string needs_hosts_text(const SearchResult& result);
 
 /// The `top` best strategies, what dominates each, why others lost, and how sure the winner is.

@@ -1,8 +1,14 @@
 #include "sim/search/place.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -78,17 +84,133 @@ std::string node_name(const ClusterView& cluster, const Device& device) {
   return name.substr(0, name.find('/'));
 }
 
-using Wanted = std::function<bool(std::size_t node)>;
+// Whether all pairs of its devices reach each other alike.
+bool is_symmetric(const ClusterView& built, std::span<const std::int32_t> devices) {
+  std::optional<std::pair<std::size_t, BytesPerSecond>> usual;
+  for (const std::int32_t from : devices)
+    for (const std::int32_t to : devices) {
+      if (from == to) continue;
+      const auto route = built.route(DeviceId{from}, DeviceId{to});
+      if (!route) return false;
+      BytesPerSecond least = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+      for (const RoutedLink& one : route->links)
+        least = std::min(least, built.links()[one.link.index()].bandwidth);
+      const std::pair now{route->links.size(), least};
+      if (usual && *usual != now) return false;
+      usual = now;
+    }
+  return true;
+}
 
-// The devices of the study's pool on those nodes.
-Place part_of(const study::LoadedStudy& study, const ClusterView& cluster, const Wanted& wanted) {
+// The devices of a cluster that has lost something, in an order that does not depend on which of
+// equal ones have lost it: of nodes that one switch connects, those with the most left come first
+// among their kind, and in nodes whose devices reach each other alike those of full speed.
+class Order {
+ public:
+  Order(const study::LoadedStudy& study, const ClusterView& cluster, const ClusterView& built,
+        const Nodes& nodes)
+      : cluster_(cluster), built_(built), of_node_(nodes.kinds.size()) {
+    for (std::size_t d = 0; d < cluster.devices().size(); ++d)
+      of_node_[static_cast<std::size_t>(cluster.devices()[d].node)].push_back(
+          static_cast<std::int32_t>(d));
+    place_slow_last();
+    node_at_.resize(of_node_.size());
+    std::iota(node_at_.begin(), node_at_.end(), std::size_t{0});
+    if (study.cluster.fabric.kind == "single-switch") place_damaged_last(nodes);
+  }
+
+  std::vector<std::int32_t> devices() const {
+    std::vector<std::int32_t> all;
+    for (const std::size_t node : node_at_)
+      all.insert(all.end(), of_node_[node].begin(), of_node_[node].end());
+    return all;
+  }
+
+ private:
+  // The part of its speed that a device has left.
+  double left_of(std::int32_t device) const {
+    const auto d = static_cast<std::size_t>(device);
+    return cluster_.devices()[d].up ? cluster_.devices()[d].speed / built_.devices()[d].speed : 0;
+  }
+
+  // What a device of one node loses, those at the same place of the others lose likewise in the
+  // order: rails stay what they are.
+  void place_slow_last() {
+    std::vector<double> least;  // that is left, by place in a node
+    for (const auto& devices : of_node_)
+      for (std::size_t i = 0; i < devices.size(); ++i) {
+        if (i >= least.size()) least.push_back(1);
+        const double left = left_of(devices[i]);
+        if (left > 0) least[i] = std::min(least[i], left);  // what is down has no place
+      }
+    if (std::ranges::all_of(least, [](double left) { return left >= 1; })) return;
+    for (auto& devices : of_node_) {
+      const bool is_whole =
+          std::ranges::all_of(devices, [&](std::int32_t device) { return left_of(device) >= 1; });
+      if (!is_whole && !is_symmetric(built_, devices)) return;
+    }
+    for (auto& devices : of_node_) {
+      std::vector<std::size_t> places(devices.size());
+      std::iota(places.begin(), places.end(), std::size_t{0});
+      std::ranges::stable_sort(places, std::greater(), [&](std::size_t i) { return least[i]; });
+      std::vector<std::int32_t> sorted;
+      for (const std::size_t i : places) sorted.push_back(devices[i]);
+      devices = std::move(sorted);
+    }
+  }
+
+  void place_damaged_last(const Nodes& nodes) {
+    const auto left = [&](std::size_t node) {
+      double sum = nodes.intact[node] ? 1 : 0;  // a link counts less than a device
+      for (const std::int32_t device : of_node_[node]) sum += 2 * left_of(device);
+      return sum;
+    };
+    for (const NodeKind& kind : std::set(nodes.kinds.begin(), nodes.kinds.end())) {
+      std::vector<std::size_t> own;
+      for (std::size_t node = 0; node < nodes.kinds.size(); ++node)
+        if (nodes.kinds[node] == kind) own.push_back(node);
+      std::vector<std::size_t> sorted = own;
+      std::ranges::stable_sort(sorted, std::greater(), left);
+      for (std::size_t i = 0; i < own.size(); ++i) node_at_[own[i]] = sorted[i];
+    }
+  }
+
+  const ClusterView& cluster_;
+  const ClusterView& built_;
+  std::vector<std::vector<std::int32_t>> of_node_;
+  std::vector<std::size_t> node_at_;  // by place in the order
+};
+
+using Wanted = std::function<bool(std::size_t device)>;
+
+// The devices of the study's pool that are wanted, in that order; in `use`, nodes whose devices are
+// all there, one behind the other, by their name alone.
+Place part_of(const study::LoadedStudy& study, const ClusterView& cluster,
+              std::span<const std::int32_t> order, const Wanted& wanted) {
   Place part{.pool = {.devices = {}, .shortage = study.pool.shortage}, .use = {}};
-  for (const std::int32_t id : study.pool.devices) {
-    const Device& device = cluster.devices()[DeviceId{id}.index()];
-    if (!wanted(static_cast<std::size_t>(device.node))) continue;
-    part.pool.devices.push_back(id);
-    const std::string node = node_name(cluster, device);
-    if (part.use.empty() || part.use.back() != node) part.use.push_back(node);
+  std::vector<bool> in_pool(cluster.devices().size(), false);
+  for (const std::int32_t id : study.pool.devices) in_pool[static_cast<std::size_t>(id)] = true;
+  std::map<std::int32_t, std::vector<std::int32_t>> all;  // in the pool, by node
+  for (const std::int32_t id : study.pool.devices)
+    all[cluster.devices()[DeviceId{id}.index()].node].push_back(id);
+  for (const std::int32_t id : order)
+    if (in_pool[static_cast<std::size_t>(id)] && wanted(static_cast<std::size_t>(id)))
+      part.pool.devices.push_back(id);
+  if (part.pool.devices == study.pool.devices) return part;
+  const auto& devices = part.pool.devices;
+  for (auto begin = devices.begin(); begin != devices.end();) {
+    const std::int32_t node = cluster.devices()[DeviceId{*begin}.index()].node;
+    const auto end = std::find_if(begin, devices.end(), [&](std::int32_t id) {
+      return cluster.devices()[DeviceId{id}.index()].node != node;
+    });
+    if (std::ranges::equal(std::span(begin, end), all[node])) {
+      part.use.push_back(node_name(cluster, cluster.devices()[DeviceId{*begin}.index()]));
+    } else {
+      for (auto one = begin; one != end; ++one)
+        part.use.push_back(
+            cluster.vertices()[cluster.devices()[DeviceId{*one}.index()].vertex.index()].name);
+    }
+    begin = end;
   }
   return part;
 }
@@ -96,25 +218,34 @@ Place part_of(const study::LoadedStudy& study, const ClusterView& cluster, const
 }  // namespace
 
 Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const ClusterView& cluster) {
-  std::vector<Place> places{{.pool = study.pool, .use = {}}};
-  if (study.pool.named) return places;
+  if (study.pool.named) return std::vector<Place>{{.pool = study.pool, .use = {}}};
   const bool damaged = !study.cluster.down.empty() || !study.cluster.degraded.empty();
-  FORESHARD_ASSIGN(const auto built, damaged ? as_built(study) : cluster_of(study));
+  FORESHARD_ASSIGN(const auto built,
+                   damaged ? as_built(study) : cluster_of(study, study.pool.devices));
   const Nodes nodes = nodes_of(cluster, built);
+  const auto order = Order(study, cluster, built, nodes).devices();
+  std::vector<Place> places;
   const auto add = [&](const Wanted& wanted) {
-    Place part = part_of(study, cluster, wanted);
+    Place part = part_of(study, cluster, order, wanted);
     const bool known = std::ranges::any_of(
         places, [&](const Place& place) { return place.pool.devices == part.pool.devices; });
     if (!known && !part.pool.devices.empty()) places.push_back(std::move(part));
   };
-  const auto add_both = [&](const Wanted& wanted) {
-    add(wanted);
-    add([&](std::size_t node) { return nodes.intact[node] && wanted(node); });
+  const auto node_of = [&](std::size_t device) {
+    return static_cast<std::size_t>(cluster.devices()[device].node);
   };
-  add_both([](std::size_t) { return true; });
+  const auto add_each = [&](const std::function<bool(const NodeKind&)>& wanted) {
+    const auto is_wanted = [&](std::size_t device) { return wanted(nodes.kinds[node_of(device)]); };
+    add(is_wanted);
+    add([&](std::size_t device) { return nodes.intact[node_of(device)] && is_wanted(device); });
+    add([&](std::size_t device) {
+      return cluster.devices()[device].speed >= built.devices()[device].speed && is_wanted(device);
+    });
+  };
+  add_each([](const NodeKind&) { return true; });
   for (const NodeKind& kind : std::set(nodes.kinds.begin(), nodes.kinds.end())) {
-    add_both([&](std::size_t node) { return nodes.kinds[node] == kind; });
-    add_both([&](std::size_t node) { return nodes.kinds[node] != kind; });
+    add_each([&](const NodeKind& one) { return one == kind; });
+    add_each([&](const NodeKind& one) { return !(one == kind); });
   }
   return places;
 }

@@ -20,6 +20,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/exchanges.h"
+#include "topology/clock_spread.h"
 
 namespace foreshard::search {
 namespace {
@@ -103,8 +104,8 @@ Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const Clus
   ClusterConfig config = study.cluster;
   config.degraded.push_back({.devices = cluster.vertices()[device.vertex.index()].name,
                              .speed = kSlowSpeed * device.speed});
-  FORESHARD_ASSIGN(auto slow, build_cluster(config, study.loader, "cluster"));
-  return std::move(slow).at_clocks_of_slowest();
+  return build_cluster(at_clocks_of_slowest(std::move(config), study.pool.devices), study.loader,
+                       "cluster");
 }
 
 // Of each contender; what cannot be estimated is never the fastest.
@@ -150,7 +151,7 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
   std::atomic<std::size_t> next = 0;
   // Routes are remembered by the cluster that finds them, so each thread has its own.
   const auto draw_all = [&] {
-    const auto own = cluster_of(study);
+    const auto own = cluster_of(study, study.pool.devices);
     FORESHARD_CHECK(own.has_value());  // it could be built before
     const sim::SimulatedCost undrawn(*own, study.communication, routing);
     for (std::size_t draw = next++; draw < first_of.size(); draw = next++) {

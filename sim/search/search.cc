@@ -13,276 +13,22 @@
 #include <string>
 #include <utility>
 
-#include "sim/search/family.h"
-#include "sim/search/internal/listing.h"
+#include "sim/search/internal/candidates.h"
 #include "sim/search/internal/on_hosts.h"
 #include "sim/search/internal/peaks.h"
 #include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
-#include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/robustness.h"
-#include "sim/search/shares.h"
 #include "sim/search/why_not.h"
+#include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
-#include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/reserve.h"
 
 namespace foreshard::search {
-namespace {
-
-// Of the candidates that recompute like that, the best estimates.
-std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candidates) {
-  constexpr std::size_t kMost = 24;
-  std::vector<const Candidate*> found;
-  for (const Candidate& one : candidates)
-    if (one.strategy.recompute == how) found.push_back(&one);
-  std::ranges::stable_sort(found, {}, [](const Candidate* one) { return one->estimate.step; });
-  if (found.size() > kMost) found.resize(kMost);
-  std::vector<Strategy> strategies;
-  strategies.reserve(found.size());
-  for (const Candidate* one : found) strategies.push_back(one->strategy);
-  return strategies;
-}
-
-// Kinds of units that a plan tells apart, where stages are cut anywhere.
-std::int64_t blocks_of(const Model& model, const Strategy& strategy) {
-  Strategy whole = strategy;
-  whole.pipeline_parallel = 1;
-  whole.virtual_stages = 1;
-  whole.layers_per_stage.clear();
-  whole.recompute_layers = 0;
-  return std::ssize(layers_of(model, whole).variants) + model.multi_token_prediction + 2;
-}
-
-// The strategies listed for a place that may fit, and what is made of the best of them.
-Result<std::vector<Candidate>> ranked_of(const study::LoadedStudy& study,
-                                         const ClusterView& cluster, const Place& place,
-                                         const std::shared_ptr<SharedForms>& forms,
-                                         const std::vector<Strategy>& listed,
-                                         const SearchSpace& space, std::int64_t threads,
-                                         const Deadline& deadline, SearchResult& result,
-                                         bool cuts_slow = true) {
-  PlaceRanking ranking(study, place, forms, listed, is_uneven(space), deadline);
-  if (!cuts_slow) ranking.cut_the_fast_alone();
-  FORESHARD_TRY(ranking.run(threads));
-  std::vector<Candidate> own = ranking.candidates(result);
-  // Where some layers are recomputed, each kind of layer is two.
-  const std::int64_t kinds = blocks_of(study.model, study.strategy);
-  if (space.level >= 2 && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
-    Ranking fewest(study, cluster, place, forms);
-    for (const Strategy& full : best_of(Recompute::kFull, own)) {
-      if (deadline.is_over_for_estimates()) {
-        result.partial = true;
-        break;
-      }
-      fewest.add_least_recomputation(full);
-    }
-    add_counts(fewest.counts(), result);
-    std::ranges::move(fewest.candidates(), std::back_inserter(own));
-  }
-  if (!study.strategy.offloads() && space.offload.value_or(false)) {
-    Ranking offloaded(study, cluster, place, forms);
-    offloaded.add_least_offloads(listed, deadline);
-    add_counts(offloaded.counts(), result);
-    std::ranges::move(offloaded.candidates(), std::back_inserter(own));
-  }
-  return own;
-}
-
-// The level of the strategies that a search of everything begins with.
-constexpr std::int64_t kFirst = 1;
-
-// Whether strategies stand for families: everything that can be recomputed is tried.
-bool has_families(const study::LoadedStudy& study, const SearchSpace& space) {
-  return space.level == kEverything && space.recompute.empty() && !space.offload.value_or(false) &&
-         study.strategy.offload_activation_layers == 0;
-}
-
-// All families of a place. The strategies of a lower level come first: their best tells which
-// families cannot win, and those of them that cannot are listed too, for less memory or money.
-// What is not listed is counted in `unlisted`.
-Result<std::vector<Candidate>> families_of(const study::LoadedStudy& study,
-                                           const ClusterView& cluster, const Place& place,
-                                           const std::shared_ptr<SharedForms>& forms,
-                                           const std::vector<Strategy>& bases,
-                                           const std::vector<Strategy>& few,
-                                           const SearchOptions& options, const Deadline& deadline,
-                                           Unlisted& unlisted, SearchResult& result) {
-  SearchSpace below = options.space;
-  below.level = kFirst;
-  SearchResult counted;  // again, among the families
-  FORESHARD_ASSIGN(auto known, ranked_of(study, cluster, place, forms, few, below, options.threads,
-                                         deadline, counted, /*cuts_slow=*/false));
-  std::optional<Seconds> best;
-  for (const Candidate& one : known)
-    if (one.estimate.peak <= one.estimate.memory && (!best || one.estimate.step < *best))
-      best = one.estimate.step;
-  constexpr std::int64_t kLeastKept = 1024;
-  const std::int64_t most =
-      std::max(kLeastKept, options.simulate + options.certify + options.front);
-  const auto ways = ways_to_recompute(study.model, study.strategy);
-  PlaceRanking ranking(study, place, forms, bases, is_uneven(options.space), deadline);
-  ranking.seek_families(ways, best, static_cast<std::size_t>(most));
-  FORESHARD_TRY(ranking.run(options.threads));
-  std::vector<Candidate> own = ranking.candidates(result);
-  Unlisted others = ranking.unlisted();
-  std::set<std::string> kept;
-  for (const Candidate& one : own) kept.insert(key_of(one.strategy));
-  for (Candidate& one : known) {
-    const bool is_far = others.limit && one.estimate.bound >= *others.limit;
-    if ((!is_far && !result.partial) || kept.contains(key_of(one.strategy))) continue;
-    if (is_far && others.far > 0) --others.far;
-    own.push_back(std::move(one));
-  }
-  unlisted.add(others);
-  return own;
-}
-
-// The latest end of data-parallel ranks of those rates, in micro-batches of the slowest.
-double end_of(const Strategy& strategy, const std::vector<FlopsPerSecond>& rates) {
-  const FlopsPerSecond slowest = std::ranges::min(rates);
-  double end = 0;
-  for (std::size_t rank = 0; rank < rates.size(); ++rank) {
-    const std::int64_t share = strategy.batch_shares.empty()
-                                   ? strategy.micro_batches()
-                                   : strategy.batch_share_of(static_cast<std::int64_t>(rank));
-    end = std::max(end, static_cast<double>(share) * (slowest / rates[rank]));
-  }
-  return end;
-}
-
-// Of those on a place with devices of several speeds the best, with unequal shares of the batch.
-// They have no estimate: each is simulated, and is its own bound.
-void add_shares(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-                const SearchOptions& options, const Deadline& deadline, std::vector<Candidate>& own,
-                SearchResult& result) {
-  constexpr std::size_t kMostLookedAt = 256;
-  constexpr std::size_t kMostDivided = 6;
-  constexpr std::size_t kMostDivisions = 2;
-  const auto rates = rates_of(place, cluster, study.strategy.precision);
-  if (std::ranges::min(rates) == std::ranges::max(rates)) return;
-  // A step of one stage follows the end of its slowest rank; stages may be cut by rates themselves.
-  const auto may_take = [&](const Candidate& one) {
-    if (one.strategy.pipeline_parallel > 1) return one.estimate.step;
-    const auto of_ranks = rates_of_data_ranks(one.strategy, rates);
-    const auto sum = std::accumulate(of_ranks.begin(), of_ranks.end(), FlopsPerSecond{});
-    const auto ranks = static_cast<double>(of_ranks.size());
-    return (ranks * std::ranges::min(of_ranks) / sum) * one.estimate.step;
-  };
-  std::vector<std::pair<Seconds, const Candidate*>> equal;
-  for (const Candidate& one : own)
-    if (one.strategy.data_parallel > 1) equal.emplace_back(may_take(one), &one);
-  std::ranges::stable_sort(equal, {}, &std::pair<Seconds, const Candidate*>::first);
-  if (equal.size() > kMostLookedAt) equal.resize(kMostLookedAt);
-  struct Divided {
-    Seconds step;
-    const Candidate* base;
-    std::vector<Strategy> strategies;
-  };
-  std::vector<Divided> all;
-  for (const auto& [least, base] : equal) {
-    const auto of_ranks = rates_of_data_ranks(base->strategy, rates);
-    auto strategies =
-        with_batch_shares(base->strategy, study.model, of_ranks, place.pool.size(), kMostDivisions);
-    if (strategies.empty()) continue;
-    const double end = base->strategy.pipeline_parallel > 1 ? 1
-                                                            : end_of(strategies.front(), of_ranks) /
-                                                                  end_of(base->strategy, of_ranks);
-    all.push_back({end * base->estimate.step, base, std::move(strategies)});
-  }
-  std::ranges::stable_sort(all, {}, &Divided::step);
-  if (all.size() > kMostDivided) all.resize(kMostDivided);
-  std::vector<Candidate> unequal;
-  for (const auto& [step, base, strategies] : all) {
-    if (deadline.is_over_for_estimates()) {
-      result.partial = true;
-      break;
-    }
-    for (const Strategy& one : strategies) {
-      ++result.considered;
-      Candidate candidate{one, base->estimate, base->place, base->order};
-      const auto found = simulated(study, cluster, options, candidate);
-      if (!found) {
-        if (result.unroutable++ == 0) result.no_route = found.error().message;
-      } else if (!found->fits) {
-        ++result.too_large;
-      } else {
-        candidate.estimate = {.step = found->step,
-                              .bound = found->step,
-                              .peak = found->peak,
-                              .memory = found->capacity};
-        unequal.push_back(std::move(candidate));
-      }
-    }
-  }
-  std::ranges::move(unequal, std::back_inserter(own));
-}
-
-struct Ranked {
-  std::vector<Candidate> candidates{};  // by estimate
-  Unlisted unlisted{};
-};
-
-// Those of all places that may fit.
-Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
-                      const std::vector<Place>& places, const SearchOptions& options,
-                      const Deadline& deadline, SearchResult& result) {
-  const bool families = has_families(study, options.space);
-  SearchSpace space = options.space;
-  if (families) space.recompute = {Recompute::kNone};
-  const auto forms = std::make_shared<SharedForms>();
-  const auto stop = [&] { return deadline.is_over_for_listing(); };
-  Ranked all;
-  Tried tried;
-  for (const Place& place : places) {
-    if (!tried.empty() && deadline.is_over_for_estimates()) {
-      result.whole_space = false;
-      result.partial = true;
-      break;
-    }
-    auto found = listed(study, cluster, place, space, stop);
-    if (!found.is_whole) {
-      result.whole_space = false;
-      result.partial = true;
-    }
-    if (tried.empty()) {
-      result.misfits = std::move(found.misfits);
-      result.considered = found.considered;
-    } else {
-      forget_known(found, places, tried);
-      result.considered += std::ssize(found.candidates);
-    }
-    result.most_devices = std::max(result.most_devices, found.most_devices);
-    std::vector<Candidate> own;
-    Enumeration few;
-    if (families) {
-      SearchSpace below = options.space;
-      below.level = kFirst;
-      few = listed(study, cluster, place, below, stop);
-      forget_known(few, places, tried);
-      FORESHARD_ASSIGN(own, families_of(study, cluster, place, forms, found.candidates,
-                                        few.candidates, options, deadline, all.unlisted, result));
-    } else {
-      FORESHARD_ASSIGN(own, ranked_of(study, cluster, place, forms, found.candidates, space,
-                                      options.threads, deadline, result));
-    }
-    if (is_uneven(options.space)) add_shares(study, cluster, place, options, deadline, own, result);
-    auto& known = tried.emplace_back();
-    for (const Enumeration* of : {&found, &few})
-      for (const Strategy& one : of->candidates)
-        if (places.size() > 1) known.insert(key_of(one));
-    std::ranges::move(own, std::back_inserter(all.candidates));
-  }
-  std::ranges::stable_sort(all.candidates, {},
-                           [](const Candidate& candidate) { return candidate.estimate.step; });
-  return all;
-}
-
-}  // namespace
 
 double SearchResult::gap() const {
   if (certified || simulated.empty() || !best_bound) return 0;
@@ -313,7 +59,8 @@ static Result<Robustness> robustness_of(const study::LoadedStudy& study, const C
                                         const SearchResult& result, std::int64_t threads) {
   std::vector<Contender> contenders;
   for (const Simulated& one : result.simulated)
-    if (one.fits && std::ssize(contenders) < kContenders)
+    if (one.fits && one.tight == result.simulated.front().tight &&
+        std::ssize(contenders) < kContenders)
       contenders.push_back({one.strategy, one.devices, one.step});
   return robustness_of(study, cluster, contenders, threads);
 }
@@ -434,7 +181,7 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
                        const SearchResult& whole) {
   const Deadline deadline(options);
   FORESHARD_ASSIGN(const SearchSpace asked, narrowed(options.space, options.why_not));
-  FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
+  FORESHARD_ASSIGN(const auto cluster, cluster_of(study, study.pool.devices));
   FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
   Ranked found;
   if (!asked.layers_per_stage.empty()) {  // whether such a cut was tried
@@ -442,11 +189,77 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
     cuts.space = asked;
     cuts.space.layers_per_stage = options.space.layers_per_stage;
     SearchResult counts;
-    FORESHARD_ASSIGN(found, ranked(study, cluster, places, cuts, deadline, counts));
+    FORESHARD_ASSIGN(found, ranked(study, cluster, places, cuts, {}, deadline, counts));
   }
   SearchResult known = whole;
   known.whole_space = true;  // the time that was over is another search's
   return placed_in(study, cluster, places, options, deadline, found.candidates, known);
+}
+
+namespace {
+
+// What a search works with.
+struct Ground {
+  const study::LoadedStudy& study;
+  const ClusterView& cluster;
+  const std::vector<Place>& places;
+  const Deadline& deadline;
+  Simulations& simulations;
+};
+
+}  // namespace
+
+// A level has all strategies of the levels below: they are counted anew.
+static void forget_counts(SearchResult& result) {
+  result.considered = 0;
+  result.not_reached = 0;
+  result.misfits.clear();
+  result.too_large = 0;
+  result.unroutable = 0;
+  result.no_route.clear();
+  result.nearest.reset();
+}
+
+// The levels of a search, the lowest first: each begins with what those below have found.
+static Result<Ranked> search_levels(const Ground& ground, const SearchOptions& options,
+                                    SearchResult& result) {
+  Ranked found;
+  SearchOptions of_level = options;
+  for (std::int64_t level = 0; level <= options.space.level && !result.partial; ++level) {
+    of_level.space.level = level;
+    forget_counts(result);
+    FORESHARD_ASSIGN(found, ranked(ground.study, ground.cluster, ground.places, of_level,
+                                   found.candidates, ground.deadline, result));
+    if (result.most_devices == 0) continue;
+    const auto left =
+        race(ground.study, ground.cluster, of_level, found.candidates, found.unlisted,
+             ground.deadline, ground.simulations, result, level == options.space.level);
+    if (level == options.space.level || result.partial) found.unlisted.add({.near = left});
+  }
+  return found;
+}
+
+// With what keeps the memory margin; where nothing does, with all that fits; where that is nothing
+// either, with the memory of hosts, unless the space decides about it.
+static Result<Ranked> search_by_memory(const Ground& ground, const SearchOptions& options,
+                                       SearchResult& result) {
+  SearchOptions now = options;
+  FORESHARD_ASSIGN(Ranked found, search_levels(ground, now, result));
+  const auto is_over = [&] {
+    return result.partial || result.most_devices == 0 || best_step(result, now).has_value();
+  };
+  if (!is_over() && margin_of(ground.study, now) > 0) {
+    now.keep_margin = false;
+    FORESHARD_ASSIGN(found, search_levels(ground, now, result));
+  }
+  if (options.space.offload || ground.study.strategy.offloads()) return found;
+  for (const bool keep_margin : {true, false}) {
+    if (is_over()) break;
+    now.keep_margin = keep_margin;
+    race_on_hosts(ground.study, ground.cluster, ground.places, now, found.unlisted, ground.deadline,
+                  ground.simulations, result);
+  }
+  return found;
 }
 
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options) {
@@ -463,33 +276,33 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.graph)
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
-  if (blocks_of(study.model, study.strategy) > static_cast<std::int64_t>(kBlocks))
+  if (kinds_of_units(study.model, study.strategy) > static_cast<std::int64_t>(kBlocks))
     return study.loader.error_at("model",
                                  "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");
   if (!options.why_not.empty()) FORESHARD_TRY(narrowed(options.space, options.why_not));
-  FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
+  FORESHARD_ASSIGN(const auto cluster, cluster_of(study, study.pool.devices));
   SearchResult result;
   result.space = options.space;
+  const auto margin = study::memory_margin_of(study);
+  result.memory_margin = margin.part;
+  result.margin_source = margin.source;
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
   FORESHARD_ASSIGN(places, places_of(study, cluster));
-  FORESHARD_ASSIGN(const auto found, ranked(study, cluster, places, options, deadline, result));
-  const std::vector<Candidate>& candidates = found.candidates;
+  const Ground ground{.study = study,
+                      .cluster = cluster,
+                      .places = places,
+                      .deadline = deadline,
+                      .simulations = simulations};
+  FORESHARD_ASSIGN(const auto found, search_by_memory(ground, options, result));
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
-  const auto left =
-      race(study, cluster, options, candidates, found.unlisted, deadline, simulations, result);
-  if (!result.partial && !options.space.offload && !study.strategy.offloads()) {
-    Unlisted others = found.unlisted;
-    others.add({.near = left});
-    race_on_hosts(study, cluster, places, options, others, deadline, simulations, result);
-  }
   if (!result.partial) {
     FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result, options.threads));
   }
   if (!options.why_not.empty()) {
-    FORESHARD_ASSIGN(result.why_not,
-                     placed_in(study, cluster, places, options, deadline, candidates, result));
+    FORESHARD_ASSIGN(result.why_not, placed_in(study, cluster, places, options, deadline,
+                                               found.candidates, result));
   }
   return result;
 }
@@ -498,13 +311,14 @@ Result<SearchResult> search_among(const study::LoadedStudy& study,
                                   const std::vector<Strategy>& strategies,
                                   const SearchOptions& options) {
   const Deadline deadline(options);
-  FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
+  FORESHARD_ASSIGN(const auto cluster, cluster_of(study, study.pool.devices));
   const Place place{.pool = study.pool, .use = {}};
   SearchResult result;
   result.considered = std::ssize(strategies);
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
-  Ranking ranking(study, cluster, place, {}, options.all_fit);
+  Ranking ranking(study, cluster, place, {}, options.all_fit ? 0 : margin_of(study, options),
+                  options.all_fit);
   for (std::int64_t i = 0; i < std::ssize(strategies); ++i) {
     const Strategy& one = strategies[static_cast<std::size_t>(i)];
     const auto faults = faults_in(one, study.model, study.pool.size());

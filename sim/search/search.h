@@ -20,6 +20,7 @@
 #include "sim/search/space.h"
 #include "sim/search/why_not.h"
 #include "sim/simulate/prediction.h"
+#include "sim/study/evidence.h"
 #include "sim/study/study.h"
 
 namespace foreshard::search {
@@ -46,6 +47,9 @@ struct SearchOptions {
   std::string why_not = {};  ///< A strategy in words (why_not.h) whose absence is explained.
   /// Every candidate counts as one that fits, whatever it needs: it is known to run.
   bool all_fit = false;
+  /// Whether what leaves less than the study's memory margin counts as what does not fit. Where
+  /// nothing keeps it, run_search sets this to false.
+  bool keep_margin = true;
   /// Called from any thread as work ends: how much is done of how much. May be empty.
   std::function<void(std::int64_t done, std::int64_t all)> progress = {};
 };
@@ -58,10 +62,12 @@ struct Simulated {
   Seconds step;
   Seconds low;  ///< Interval of the step, as of a Prediction.
   Seconds high;
-  std::int64_t idle = 0;  ///< Devices that work and carry no rank.
-  Bytes peak;             ///< Of the device with the least room.
+  study::Unmeasured unmeasured;  ///< What of the step nobody measured.
+  std::int64_t idle = 0;         ///< Devices that work and carry no rank.
+  Bytes peak;                    ///< Of the device with the least room.
   Bytes capacity;
   bool fits = true;
+  bool tight = false;  ///< It leaves less than the study's memory margin.
   double mfu = 0;
   double tflops_per_device = 0;
   sim::Breakdown breakdown;
@@ -70,13 +76,12 @@ struct Simulated {
   std::vector<std::int32_t> devices;  ///< Of its ranks.
   /// Rent of these for a step; of devices whose price is not known, nothing.
   std::optional<Dollars> rent_of_used;
-  bool on_front = false;  ///< No other that fits is better in time, memory and money.
+  /// No other that fits is better in time, memory and money: rent, or device_time() where not all
+  /// of the search have a price.
+  bool on_front = false;
 
-  /// What a step costs beside others of the search: rent, or the time of all its devices.
-  double money() const {
-    return rent_of_used ? rent_of_used->in_base()
-                        : step.in_base() * static_cast<double>(devices.size());
-  }
+  /// Of all its devices, for a step.
+  Seconds device_time() const { return static_cast<double>(devices.size()) * step; }
   Bytes headroom() const { return capacity - peak; }
 };
 
@@ -111,15 +116,20 @@ struct SearchResult {
   /// Within the model, none of those considered can be faster than the best simulated one. Of
   /// unequal shares of the batch, and of what hosts may hold, a few are considered.
   bool certified = false;
+  double memory_margin = 0;   ///< The part of each device's memory that should stay free.
+  std::string margin_source;  ///< As study::MemoryMargin.
   /// Nothing fits without the memory of hosts, which was tried unasked (SearchSpace::offload).
   bool tried_hosts = false;
-  std::string no_hosts;  ///< Where the cluster does not tell enough of its hosts: what it lacks.
-  bool partial = false;  ///< The time limit came first, or somebody stopped it.
+  std::string no_hosts;    ///< Where the cluster does not tell enough of its hosts: what it lacks.
+  bool is_priced = false;  ///< Every device that a simulated strategy uses has a price.
+  bool partial = false;    ///< The time limit came first, or somebody stopped it.
   std::optional<Nearest> nearest;  ///< Where nothing fits.
   std::optional<WhyNot> why_not;   ///< Of SearchOptions::why_not.
   Robustness robustness;           ///< Of the first kContenders that fit.
 
   bool has_answer() const { return !simulated.empty() && simulated.front().fits; }
+  /// Nothing that fits keeps the study's memory margin: so far as was looked, the first does not.
+  bool is_tight() const { return has_answer() && simulated.front().tight; }
   /// What fits does so by memory of hosts that nobody asked for.
   bool needs_hosts() const { return tried_hosts && has_answer(); }
   /// Those that fit whose interval overlaps that of the best one, which is not counted.

@@ -2,15 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <queue>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "sim/search/estimate.h"
+#include "sim/search/family.h"
+#include "sim/simulate/cost.h"
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/layers.h"
 #include "strategies/program/ir/group.h"
+#include "strategies/program/lower/exchanges.h"
 
 namespace foreshard::search {
 namespace {
@@ -46,20 +54,19 @@ struct Kind {
   double end(std::int64_t micro_batches) const { return static_cast<double>(micro_batches) * pace; }
 };
 
-// The slowest first. `share`: what each rank would take of equal shares. Where the slowest take no
-// less, none ends sooner than with those.
-std::vector<Kind> kinds_of(const std::vector<FlopsPerSecond>& rates, std::int64_t share) {
+// The slowest first. Where these take no less than they do of a batch of `all` that is shared
+// equally, none ends sooner than with equal shares.
+std::vector<Kind> kinds_of(const std::vector<FlopsPerSecond>& rates, std::int64_t all) {
   std::map<FlopsPerSecond, std::int64_t> counts;
   for (const FlopsPerSecond rate : rates) ++counts[rate];
   std::vector<Kind> kinds;
   kinds.reserve(counts.size());
-  const std::int64_t all = share * std::ssize(rates);
   for (const auto& [rate, ranks] : counts)
     kinds.push_back({.rate = rate,
                      .ranks = ranks,
                      .pace = counts.begin()->first / rate,
                      .most = (all - (std::ssize(rates) - ranks)) / ranks});
-  kinds.front().most = std::min(kinds.front().most, share - 1);
+  kinds.front().most = std::min(kinds.front().most, (all - 1) / std::ssize(rates));
   return kinds;
 }
 
@@ -131,18 +138,50 @@ class Divisions {
   std::vector<Division> found_;
 };
 
+// The micro-batches of a rank are a multiple of it.
+std::int64_t unit_of(const Strategy& strategy) {
+  return strategy.schedule == "interleaved" ? strategy.pipeline_parallel : 1;
+}
+
 }  // namespace
 
-std::vector<FlopsPerSecond> rates_of(const Place& place, const ClusterView& cluster, DType dtype) {
-  std::vector<FlopsPerSecond> peaks;  // by type of device
-  peaks.reserve(cluster.device_types().size());
-  for (const DeviceType& type : cluster.device_types())
-    peaks.push_back(peak_of(type, std::string(name_of(dtype))));
+std::vector<std::int64_t> even_shares(std::int64_t micro_batches, std::int64_t ranks,
+                                      std::int64_t unit) {
+  const std::int64_t units = micro_batches / unit;
+  if (micro_batches % unit != 0 || units < ranks || units % ranks == 0) return {};
+  std::vector<std::int64_t> by_rank(static_cast<std::size_t>(ranks), units / ranks * unit);
+  std::for_each_n(by_rank.begin(), units % ranks, [&](std::int64_t& share) { share += unit; });
+  return in_groups(by_rank);
+}
+
+std::vector<FlopsPerSecond> rates_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                                     const Place& place) {
+  const Model& model = study.model;
+  const Strategy alone = on_one_device(study.strategy);
+  const auto kind_of_layer = layers_of(model, alone).of_layer;
+  const sim::SimulatedCost cost(cluster, study.communication, lower::routing_of(model));
+  const auto rate_of = [&](std::int32_t id) -> FlopsPerSecond {
+    const Device& device = cluster.devices()[DeviceId{id}.index()];
+    Estimator estimator(model, cluster, {id}, cost);
+    const auto times = estimator.unit_times(alone);
+    if (!times)
+      return device.speed * peak_of(cluster.device_types()[device.type.index()],
+                                    std::string(name_of(study.strategy.precision)));
+    const std::vector<Seconds>& units = times->front();
+    Seconds sum = units.front();
+    for (const std::int32_t kind : kind_of_layer) sum += units[1 + static_cast<std::size_t>(kind)];
+    return model_flops(model, 1) / sum;
+  };
+  std::map<std::tuple<std::int64_t, double, Seconds, double>, FlopsPerSecond> known;
   std::vector<FlopsPerSecond> rates;
   rates.reserve(place.pool.devices.size());
   for (const std::int32_t id : place.pool.devices) {
     const Device& device = cluster.devices()[DeviceId{id}.index()];
-    rates.push_back(device.speed * peaks[device.type.index()]);
+    const Host& host = cluster.host(device.node);
+    const std::tuple kind{device.type.value(), device.speed, host.launch_time, host.speed};
+    auto rate = known.find(kind);
+    if (rate == known.end()) rate = known.emplace(kind, rate_of(id)).first;
+    rates.push_back(rate->second);
   }
   return rates;
 }
@@ -164,9 +203,9 @@ std::vector<FlopsPerSecond> rates_of_data_ranks(const Strategy& strategy,
 std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& model,
                                         const std::vector<FlopsPerSecond>& rates,
                                         std::int64_t devices, std::size_t most) {
-  const std::vector<Kind> kinds = kinds_of(rates, strategy.micro_batches());
-  if (kinds.size() < 2) return {};
   const std::int64_t all = strategy.global_batch / strategy.micro_batch;
+  const std::vector<Kind> kinds = kinds_of(rates, all);
+  if (kinds.size() < 2) return {};
   std::vector<Strategy> strategies;
   for (const Division& division : Divisions(kinds).soonest(all)) {
     if (strategies.size() == most) break;
@@ -181,6 +220,48 @@ std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& m
     if (faults_in(one, model, devices).empty()) strategies.push_back(std::move(one));
   }
   return strategies;
+}
+
+std::optional<Strategy> with_soonest_shares(const Strategy& strategy, const Model& model,
+                                            const std::vector<FlopsPerSecond>& rates,
+                                            std::int64_t devices) {
+  const std::int64_t unit = unit_of(strategy);
+  const std::int64_t all = strategy.global_batch / strategy.micro_batch;
+  std::int64_t left = all / unit - std::ssize(rates);
+  if (std::ranges::min(rates) == std::ranges::max(rates) || all % unit != 0 || left < 0)
+    return std::nullopt;
+  std::vector<std::int64_t> units(rates.size(), 1);
+  using Next = std::pair<double, std::size_t>;  // when a rank would have done one more
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
+  const auto offer = [&](std::size_t rank) {
+    next.emplace(static_cast<double>(units[rank] + 1) / rates[rank].in_base(), rank);
+  };
+  for (std::size_t rank = 0; rank < rates.size(); ++rank) offer(rank);
+  for (; left > 0; --left) {
+    const std::size_t rank = next.top().second;
+    next.pop();
+    ++units[rank];
+    offer(rank);
+  }
+  for (std::int64_t& share : units) share *= unit;
+  Strategy one = strategy;
+  one.batch_shares = in_groups(units);
+  if (!faults_in(one, model, devices).empty()) return std::nullopt;
+  return one;
+}
+
+double end_of_shares(const Strategy& strategy, const std::vector<FlopsPerSecond>& rates) {
+  const FlopsPerSecond slowest = std::ranges::min(rates);
+  const double filling = static_cast<double>(strategy.pipeline_parallel - 1) /
+                         static_cast<double>(strategy.virtual_stages);
+  double end = 0;
+  for (std::size_t rank = 0; rank < rates.size(); ++rank) {
+    const std::int64_t share = strategy.batch_shares.empty()
+                                   ? strategy.micro_batches()
+                                   : strategy.batch_share_of(static_cast<std::int64_t>(rank));
+    end = std::max(end, (static_cast<double>(share) + filling) * (slowest / rates[rank]));
+  }
+  return end;
 }
 
 }  // namespace foreshard::search

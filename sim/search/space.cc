@@ -1,13 +1,14 @@
 #include "sim/search/space.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/search/shares.h"
+#include "strategies/launch/abilities.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::search {
@@ -146,19 +147,38 @@ class Enumerator {
                        model_.layers >= strategy_.pipeline_parallel &&
                        (uneven_ || model_.layers % strategy_.pipeline_parallel == 0);
     std::vector<std::int64_t> found;
-    for (std::int64_t data = room; data > 0 && space_.idle && suits; --data) {
-      if (strategy_.global_batch % data != 0 || !allows(space_.data_parallel, data)) continue;
-      found.push_back(data);
-      if (space_.data_parallel.empty()) break;
-    }
-    if (found.empty() && divides) found.push_back(room);
-    if (!space_.data_parallel.empty() || !space_.idle || !suits) return found;
-    for (const std::int64_t devices : fewer_) {
-      std::int64_t data = devices / ranks;
-      while (data > 0 && strategy_.global_batch % data != 0) --data;
+    const auto add = [&](std::int64_t data) {
       if (data > 0 && std::ranges::find(found, data) == found.end()) found.push_back(data);
+    };
+    if (!space_.data_parallel.empty()) {
+      for (std::int64_t data = room; data > 0 && space_.idle && suits; --data)
+        if (allows(space_.data_parallel, data) && (divides_batch(data) || may_share(data)))
+          add(data);
+      if (found.empty() && divides) add(room);
+      return found;
     }
+    for (const std::int64_t equal : filled(room, suits && space_.idle)) add(equal);
+    if (found.empty() && divides) add(room);
+    if (!space_.idle || !suits) return found;
+    for (const std::int64_t devices : fewer_)
+      for (const std::int64_t data : filled(devices / ranks, true)) add(data);
     return found;
+  }
+
+  bool divides_batch(std::int64_t data) const { return strategy_.global_batch % data == 0; }
+  // Whether some of so many ranks may take a sequence more than others.
+  bool may_share(std::int64_t data) const {
+    return space_.uneven && data > 1 && data < strategy_.global_batch;
+  }
+  // The most replicas of `room` that divide the batch, and all of them where some then take fewer
+  // sequences than each of those would.
+  std::vector<std::int64_t> filled(std::int64_t room, bool may_leave_over) const {
+    if (!may_leave_over || room < 1) return {};
+    std::int64_t equal = room;
+    while (!divides_batch(equal)) --equal;
+    const std::int64_t batch = strategy_.global_batch;
+    if (may_share(room) && (batch + room - 1) / room < batch / equal) return {room, equal};
+    return {equal};
   }
 
   std::vector<std::int64_t> contexts() const {
@@ -229,15 +249,10 @@ class Enumerator {
   }
 
   void chunks() {
-    const std::int64_t pipeline = strategy_.pipeline_parallel;
-    const std::int64_t layers = std::max<std::int64_t>(model_.layers / pipeline, 1);
-    auto counts = pipeline == 1
-                      ? std::vector<std::int64_t>{1}
-                      : divisors_of(layers, level_.largest_virtual_stages, level_.divisors);
     strategy_.schedule_actions.clear();
     strategy_.schedule_file.clear();
     strategy_.pass_times.clear();
-    for (const std::int64_t count : chosen(space_.virtual_stages, counts)) {
+    for (const std::int64_t count : chosen(space_.virtual_stages, chunk_counts())) {
       strategy_.virtual_stages = count;
       strategy_.layers_per_stage.clear();
       if (!space_.layers_per_stage.empty())
@@ -253,6 +268,26 @@ class Enumerator {
     }
   }
 
+  // Powers of two; where everything is tried, for each length of the longest piece also the fewest
+  // chunks whose pieces are no longer. Where stages must be equal, those that divide the layers.
+  std::vector<std::int64_t> chunk_counts() const {
+    std::vector<std::int64_t> counts{1};
+    const std::int64_t stages = strategy_.pipeline_parallel;
+    if (stages == 1) return counts;
+    const auto longest_piece = [&](std::int64_t pieces) {
+      return (model_.layers + pieces - 1) / pieces;
+    };
+    const std::int64_t most = std::min(level_.largest_virtual_stages, model_.layers / stages);
+    for (std::int64_t count = 2; count <= most; ++count) {
+      const std::int64_t pieces = stages * count;
+      const bool is_shorter = longest_piece(pieces) < longest_piece(pieces - stages);
+      const bool is_tried =
+          std::has_single_bit(static_cast<std::uint64_t>(count)) || (level_.divisors && is_shorter);
+      if (is_tried && (uneven_ || model_.layers % pieces == 0)) counts.push_back(count);
+    }
+    return counts;
+  }
+
   bool suits(const std::string& name, std::int64_t chunks) const {
     const schedule::Schedule* known = schedule::find_schedule(name);
     return known != nullptr && known->fewest_chunks <= chunks && chunks <= known->most_chunks &&
@@ -260,11 +295,20 @@ class Enumerator {
   }
 
   void micro_batches() {
-    const std::int64_t per_replica =
-        std::max<std::int64_t>(strategy_.global_batch / strategy_.data_parallel, 1);
-    const auto sizes = divisors_of(per_replica, level_.largest_micro_batch, level_.divisors);
+    const std::int64_t batch = strategy_.global_batch;
+    const std::int64_t data = strategy_.data_parallel;
+    const std::int64_t per_replica = std::max<std::int64_t>(batch / data, 1);
+    const bool shares = !divides_batch(data) && may_share(data);
+    const auto sizes =
+        divisors_of(shares ? batch : per_replica, std::min(level_.largest_micro_batch, per_replica),
+                    level_.divisors);
     for (const std::int64_t size : chosen(space_.micro_batch, sizes)) {
       strategy_.micro_batch = size;
+      strategy_.batch_shares.clear();
+      if (shares)
+        strategy_.batch_shares =
+            even_shares(batch / size, data,
+                        strategy_.schedule == "interleaved" ? strategy_.pipeline_parallel : 1);
       for (const Recompute recompute : chosen(space_.recompute, recomputations())) {
         strategy_.recompute = recompute;
         strategy_.recompute_parts =
@@ -274,11 +318,17 @@ class Enumerator {
     }
   }
 
-  // Without attention nothing of a layer is computed again by itself, unless parts are named.
+  // Without attention nothing of a layer is computed again by itself, unless parts are named. Nor
+  // does a framework that recomputes whole layers alone.
   std::vector<Recompute> recomputations() const {
     std::vector<Recompute> kinds = level_.recompute;
-    if (model_.has_mixer(Mixer::kAttention) || recompute_parts_ != usual_recompute_parts())
-      return kinds;
+    const bool can_select =
+        space_.any_framework ||
+        launch::can_recompute(*strategy_.framework, {Recompute::kSelective, recompute_parts_},
+                              /*some_layers=*/false);
+    const bool is_apart =
+        model_.has_mixer(Mixer::kAttention) || recompute_parts_ != usual_recompute_parts();
+    if (is_apart && can_select) return kinds;
     std::ranges::replace(kinds, Recompute::kSelective, Recompute::kNone);
     kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
     return kinds;
@@ -288,6 +338,8 @@ class Enumerator {
     const bool pipeline = strategy_.pipeline_parallel > 1;
     const auto& usual = pipeline ? level_.zero_with_pipeline : level_.zero_without;
     for (const std::int64_t stage : chosen(space_.zero_stage, usual)) {
+      // Ranks that share gradients or parameters take as many micro-batches.
+      if (!strategy_.batch_shares.empty() && stage >= 2 && space_.zero_stage.empty()) continue;
       if (pipeline && stage >= 2) {
         ++result_.considered;
         ++result_.misfits["zero_stage"];
@@ -327,10 +379,17 @@ class Enumerator {
       strategy_.sequence_parallel = true;
       add();
     }
-    if (!space_.sequence_parallel.value_or(!level_.also_without_sequence_parallel)) {
+    const bool also_without = level_.also_without_sequence_parallel || !can_split_sequence();
+    if (!space_.sequence_parallel.value_or(!also_without)) {
       strategy_.sequence_parallel = false;
       add();
     }
+  }
+
+  bool can_split_sequence() {
+    strategy_.sequence_parallel = true;
+    const auto cannot = inability_in(strategy_, model_, space_);
+    return !cannot || cannot->key != "sequence_parallel";
   }
 
   void add() {
@@ -342,6 +401,10 @@ class Enumerator {
     const auto faults = faults_in(strategy_, model_, devices_);
     if (!faults.empty()) {
       ++result_.misfits[faults.front().key];
+      return;
+    }
+    if (const auto cannot = inability_in(strategy_, model_, space_)) {
+      ++result_.misfits[std::string(kFrameworkMisfit)];
       return;
     }
     if (strategy_.schedule == "interleaved" &&
@@ -372,128 +435,7 @@ class Enumerator {
   Enumeration result_;
 };
 
-// What is wrong with the values of a list; empty if nothing is.
-std::string fault_of(const SearchSpace& space, std::vector<std::int64_t> SearchSpace::*list) {
-  const SizeLimits limits = limits_of(list);
-  for (const std::int64_t value : space.*list)
-    if (value < limits.least || value > limits.most)
-      return fmt::format("{} is not between {} and {}", value, limits.least, limits.most);
-  return {};
-}
-
 }  // namespace
-
-std::span<const SpaceSize> sizes_of_space() {
-  static constexpr std::array<SpaceSize, 10> kSizes{{
-      {"tp", &SearchSpace::tensor_parallel, &Strategy::tensor_parallel},
-      {"pp", &SearchSpace::pipeline_parallel, &Strategy::pipeline_parallel},
-      {"dp", &SearchSpace::data_parallel, &Strategy::data_parallel},
-      {"cp", &SearchSpace::context_parallel, &Strategy::context_parallel},
-      {"ep", &SearchSpace::expert_parallel, &Strategy::expert_parallel},
-      {"etp", &SearchSpace::expert_tensor_parallel, &Strategy::expert_tensor_parallel},
-      {"mb", &SearchSpace::micro_batch, &Strategy::micro_batch},
-      {"v", &SearchSpace::virtual_stages, &Strategy::virtual_stages},
-      {"zero", &SearchSpace::zero_stage, &Strategy::zero_stage},
-      {"hsdp", &SearchSpace::shard_replicas, &Strategy::shard_replicas},
-  }};
-  return kSizes;
-}
-
-SizeLimits limits_of(std::vector<std::int64_t> SearchSpace::*list) {
-  if (list == &SearchSpace::zero_stage) return {.least = 0, .most = 3};
-  SizeLimits limits;
-  if (list == &SearchSpace::expert_tensor_parallel || list == &SearchSpace::layers_per_stage)
-    limits.least = 0;
-  return limits;
-}
-
-const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
-  const auto sizes = [](std::vector<std::int64_t> SearchSpace::*list) {
-    return [list](const SearchSpace& of) { return fault_of(of, list); };
-  };
-  static const auto table =
-      yaml::Table<SearchSpace>("search", "Which strategies a search tries (default: all).")
-          .optional(
-              "level", &SearchSpace::level,
-              "How much is tried: 0 (little) to 3 (everything: also all that can be recomputed "
-              "of any number of layers).",
-              yaml::between(0, 3))
-          .optional("tensor_parallel", &SearchSpace::tensor_parallel,
-                    "The sizes to try (default: all that divide).")
-          .optional("pipeline_parallel", &SearchSpace::pipeline_parallel,
-                    "The sizes to try (default: all that divide).")
-          .optional("data_parallel", &SearchSpace::data_parallel,
-                    "The sizes to try (default: the largest that there are devices for, and that "
-                    "1, 2, 4, ... nodes have).")
-          .optional("context_parallel", &SearchSpace::context_parallel,
-                    "The sizes to try (default: powers of two that leave each rank 8,192 tokens).")
-          .optional("expert_parallel", &SearchSpace::expert_parallel,
-                    "The sizes to try (default: all that divide the experts).")
-          .optional("expert_tensor_parallel", &SearchSpace::expert_tensor_parallel,
-                    "The sizes to try (default: as tensor_parallel, and 1).")
-          .optional("micro_batch", &SearchSpace::micro_batch, "The sizes to try.")
-          .optional("virtual_stages", &SearchSpace::virtual_stages, "The counts to try.")
-          .optional("zero_stage", &SearchSpace::zero_stage, "The stages to try.")
-          .optional("recompute", &SearchSpace::recompute, "The kinds to try.")
-          .optional("sequence_parallel", &SearchSpace::sequence_parallel,
-                    "Always or never, where tensor_parallel > 1.")
-          .optional("shard_replicas", &SearchSpace::shard_replicas,
-                    "Sets of ZeRO shards to try (default: one, and with ZeRO 3 one for each node).")
-          .optional("schedule", &SearchSpace::schedule,
-                    "Pipeline schedules to try, where they have the chunks (default: 1f1b, "
-                    "interleaved).")
-          .optional("token_dispatcher", &SearchSpace::token_dispatcher,
-                    "Where layers have experts: how tokens reach them (default: as the study).")
-          .optional("overlap_experts", &SearchSpace::overlap_experts,
-                    "Where the schedule pairs passes: always or never exchange tokens beside "
-                    "others' passes (default: never, and as the study).")
-          .optional("layers_per_stage", &SearchSpace::layers_per_stage,
-                    "The layers of each piece, where pipelines have so many (default: as they "
-                    "divide, and as their times suggest).")
-          .optional("uneven", &SearchSpace::uneven,
-                    "Whether stages may have unequal numbers of layers, and data-parallel ranks on "
-                    "devices of several speeds unequal shares of the batch, from level 1 on.")
-          .optional("rank_order", &SearchSpace::rank_order,
-                    "Orders of the axes tensor, data and pipeline to try, the one that varies "
-                    "fastest first.")
-          .optional("idle", &SearchSpace::idle,
-                    "Whether devices may be left over where the sizes do not divide.")
-          .optional("offload", &SearchSpace::offload,
-                    "Whether the fastest strategies that need too much memory are tried with the "
-                    "least on their hosts that makes them fit (default: where nothing fits "
-                    "without). The memory of hosts is not counted.")
-          .check("tensor_parallel", sizes(&SearchSpace::tensor_parallel))
-          .check("pipeline_parallel", sizes(&SearchSpace::pipeline_parallel))
-          .check("data_parallel", sizes(&SearchSpace::data_parallel))
-          .check("context_parallel", sizes(&SearchSpace::context_parallel))
-          .check("expert_parallel", sizes(&SearchSpace::expert_parallel))
-          .check("expert_tensor_parallel", sizes(&SearchSpace::expert_tensor_parallel))
-          .check("micro_batch", sizes(&SearchSpace::micro_batch))
-          .check("virtual_stages", sizes(&SearchSpace::virtual_stages))
-          .check("zero_stage", sizes(&SearchSpace::zero_stage))
-          .check("shard_replicas", sizes(&SearchSpace::shard_replicas))
-          .check("layers_per_stage", sizes(&SearchSpace::layers_per_stage))
-          .check("schedule",
-                 [](const SearchSpace& of) -> std::string {
-                   for (const std::string& name : of.schedule)
-                     if (name == schedule::kCustom || schedule::find_schedule(name) == nullptr)
-                       return fmt::format(
-                           "'{}' cannot be searched; `foreshard catalog schedules` "
-                           "lists the others",
-                           name);
-                   return {};
-                 })
-          .check("rank_order", [](const SearchSpace& of) -> std::string {
-            for (std::vector<std::string> order : of.rank_order) {
-              std::ranges::sort(order);
-              if (order != std::vector<std::string>{"data", "pipeline", "tensor"})
-                return "each order names each of tensor, data and pipeline once: [[tensor, data, "
-                       "pipeline]]";
-            }
-            return {};
-          });
-  return table;
-}
 
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
                       std::int64_t devices, std::span<const std::int64_t> fewer,
@@ -505,6 +447,8 @@ nlohmann::ordered_json knobs_of(const Strategy& strategy) {
   nlohmann::ordered_json knobs = {{"tensor_parallel", strategy.tensor_parallel},
                                   {"pipeline_parallel", strategy.pipeline_parallel},
                                   {"context_parallel", strategy.context_parallel},
+                                  {"context_exchange", yaml::name_of(strategy.context_exchange)},
+                                  {"context_heads", strategy.context_heads},
                                   {"data_parallel", strategy.data_parallel},
                                   {"expert_parallel", strategy.expert_parallel},
                                   {"expert_tensor_parallel", strategy.expert_tensor_parallel},
@@ -518,16 +462,13 @@ nlohmann::ordered_json knobs_of(const Strategy& strategy) {
                                   {"micro_batch", strategy.micro_batch},
                                   {"global_batch", strategy.global_batch},
                                   {"recompute", yaml::name_of(strategy.recompute)},
+                                  {"recompute_parts", nlohmann::ordered_json::array()},
                                   {"recompute_layers", strategy.recompute_layers},
                                   {"zero_stage", strategy.zero_stage},
-                                  {"shard_replicas", strategy.shard_replicas}};
-  if (strategy.recompute == Recompute::kSelective &&
-      strategy.recompute_parts != usual_recompute_parts()) {
-    knobs["recompute_parts"] = nlohmann::ordered_json::array();
-    for (const foreshard::Part part : strategy.recompute_parts)
-      knobs["recompute_parts"].push_back(yaml::name_of(part));
-  }
-  if (!strategy.batch_shares.empty()) knobs["batch_shares"] = strategy.batch_shares;
+                                  {"shard_replicas", strategy.shard_replicas},
+                                  {"batch_shares", strategy.batch_shares}};
+  for (const foreshard::Part part : strategy.recompute_parts)
+    knobs["recompute_parts"].push_back(yaml::name_of(part));
   if (strategy.offloads()) {
     knobs["offload_activation_layers"] = strategy.offload_activation_layers;
     knobs["offload_optimizer"] = yaml::name_of(strategy.offload_optimizer);
@@ -549,6 +490,7 @@ std::string in_words(const Strategy& strategy) {
 }
 
 std::string_view misfit_text(std::string_view key) {
+  if (key == kFrameworkMisfit) return "the framework cannot run it (--any-framework tries it)";
   if (key == "tensor_parallel") return "heads or matrices do not divide over the tensor ranks";
   if (key == "pipeline_parallel") return "there are more stages than layers, or no equal ones";
   if (key == "global_batch") return "the batch does not divide over replicas and micro-batches";
@@ -564,6 +506,8 @@ std::string_view misfit_text(std::string_view key) {
   if (key == "recompute_parts") return "no layer has the part that is to be computed again";
   if (key == "overlap_experts") return "the schedule pairs no passes of this kind";
   if (key == "token_dispatcher") return "the dispatcher does not do that division of experts";
+  if (key == "batch_shares")
+    return "ranks that meet in each micro-batch cannot take unequal shares of the batch";
   if (key == "layers_per_stage") return "that cut has other pieces or layers";
   if (key == "schedule") return "the schedule does not do so many stages or micro-batches";
   if (key.starts_with("offload_")) return "what the study offloads does not go with the split";

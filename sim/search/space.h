@@ -15,8 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/yaml/table.h"
 
+#include "strategies/launch/abilities.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
@@ -26,11 +28,11 @@ inline constexpr std::int64_t kEverything = 3;
 
 /// Which values are tried. An empty list means all that `level` allows.
 struct SearchSpace {
-  /// How much is tried (R3.7, optimisation level). 0: micro-batches that are powers of two up to 4,
-  /// equal stages of one piece each, some recomputation, ZeRO 1 or 3. 1: also chunks up to 4 and
-  /// unequal stages. 2: powers of two up to 16, all kinds of recomputation, all stages of ZeRO,
-  /// pipelines inside nodes. 3: every divisor up to 64, every order of ranks, sequence
-  /// parallelism off too, and all that can be recomputed (family.h).
+  /// How much is tried (R3.7, optimisation level); each level has all of those below. 0:
+  /// micro-batches that are powers of two up to 4, equal stages of one piece each, some
+  /// recomputation, ZeRO 1 or 3. 1: also chunks up to 4 and unequal stages. 2: powers of two up to
+  /// 16, all that can be recomputed (family.h), all stages of ZeRO, pipelines inside nodes. 3:
+  /// every divisor up to 64, every order of ranks, sequence parallelism off too.
   std::int64_t level = 2;
   std::vector<std::int64_t> tensor_parallel = {};
   std::vector<std::int64_t> pipeline_parallel = {};
@@ -55,7 +57,8 @@ struct SearchSpace {
   /// Where the schedule pairs passes and ranks share experts; empty: never, and, where `base` does
   /// it, always too.
   std::optional<bool> overlap_experts = {};
-  bool uneven = true;  ///< Whether stages may have unequal numbers of layers.
+  /// Whether stages may have unequal numbers of layers, and data-parallel ranks unequal shares.
+  bool uneven = true;
   /// Of each piece; empty: as they divide, and as cuts.h finds.
   std::vector<std::int64_t> layers_per_stage = {};
   /// Mesh axes, the one whose ranks are nearest to each other first.
@@ -64,18 +67,27 @@ struct SearchSpace {
   /// hosts (offload.h), whose memory is not counted. Empty: where nothing fits without. Where
   /// `base` offloads, all that is tried does so too, and nothing more is.
   std::optional<bool> offload = {};
+  /// Whether also what the framework cannot be told is tried (strategies/launch/abilities.h).
+  /// Values that the space names are tried in any case.
+  bool any_framework = false;
   bool idle = true;  ///< Whether devices may be left over where the sizes do not divide.
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
 
-/// A size of a strategy: its short word ("tp"), the values of it that a space names, and where a
-/// strategy has it.
+/// A size of a strategy: its short word ("tp"), its key, the values of it that a space names, and
+/// where a strategy has it.
 struct SpaceSize {
   std::string_view word;
+  std::string_view key;
   std::vector<std::int64_t> SearchSpace::*values;
   std::int64_t Strategy::*value;
 };
 std::span<const SpaceSize> sizes_of_space();
+
+/// Restricts a space to what a strategy has of one of its keys.
+/// \return kInvalidInput for a key that a search decides and a space does not name, or whose values
+///     the space names already; nothing changes for a key that a search leaves as it is.
+Status keep_value(SearchSpace& space, const Strategy& strategy, std::string_view key);
 
 /// Between which numbers the values of a list of sizes lie.
 struct SizeLimits {
@@ -103,8 +115,10 @@ struct Enumeration {
 /// of `base`; its parallel sizes do not matter.
 ///
 /// Tensor x pipeline ranks that do not divide the devices are tried where the model suits them, and
-/// so are those whose replicas the batch cannot be shared among: with as many replicas as there is
-/// room for and the batch divides over. What is left over is idle.
+/// so are those whose replicas the batch does not divide over: with as many replicas as there is
+/// room for and the batch divides over, and with all that there is room for and shares of the batch
+/// that differ by one micro-batch (even_shares, shares.h), where the largest is then smaller. What
+/// is left over is idle.
 ///
 /// `fewer`: smaller numbers of devices, each of which is filled as well where `space` names no
 /// replicas and devices may be left over: beside slow links or devices, a part of a cluster can be
@@ -122,13 +136,20 @@ Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Mode
                       std::int64_t devices, std::span<const std::int64_t> fewer = {},
                       const std::function<bool()>& stop = {});
 
+/// As a key of misfits: what the framework cannot run.
+inline constexpr std::string_view kFrameworkMisfit = "framework";
+/// What the strategy's framework cannot run, unless the space has it tried all the same.
+std::optional<launch::Inability> inability_in(const Strategy& strategy, const Model& model,
+                                              const SearchSpace& space);
+
 /// Whether stages may have unequal numbers of layers.
 inline bool is_uneven(const SearchSpace& space) {
   return space.uneven && space.level > 0 && space.layers_per_stage.empty();
 }
 
-/// The knobs of a strategy by their keys in its file, those that a space varies and the two that
-/// follow from them; what it has on the hosts, if it has.
+/// The knobs of a strategy by their keys in its file: all that a search may make otherwise than the
+/// study has them, so that `--set` of each makes the study's strategy this one. What it has on the
+/// hosts, if it has.
 nlohmann::ordered_json knobs_of(const Strategy& strategy);
 
 /// As describe() (strategies/parallelism/strategy.h), with what that leaves out and a search

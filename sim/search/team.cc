@@ -27,7 +27,7 @@ Status help(const study::LoadedStudy& study, const team::Team& team, const std::
             std::int64_t threads) {
   std::vector<ClusterView> clusters;  // One for each thread: they remember routes.
   for (std::int64_t i = 0; i < threads; ++i) {
-    FORESHARD_ASSIGN(auto cluster, cluster_of(study));
+    FORESHARD_ASSIGN(auto cluster, cluster_of(study, study.pool.devices));
     clusters.push_back(std::move(cluster));
   }
   FORESHARD_ASSIGN(const auto places, places_of(study, clusters.front()));

@@ -98,6 +98,7 @@ class ScalableStepMaker {
     made_.work_.assign(activities, ScalableStep::kConstant);
     made_.link_speed_.assign(built_.workload.resource_count(), ScalableStep::kConstant);
     made_.limits_of_cap_.resize(built_.workload.shapes().size());
+    made_.fraction_of_cap_.resize(built_.workload.shapes().size());
     for (std::size_t c = 0; c < built_.expansions.size(); ++c) take_class(c);
     take_links();
     take_caps();
@@ -139,7 +140,8 @@ class ScalableStepMaker {
       if (const auto* kernel = std::get_if<Kernel>(&task.body))
         made_.work_[activity] = number_of(c, block, t, *kernel);
       else if (const auto* what = std::get_if<program::Communication>(&task.body))
-        made_.latency_[activity] = number_of(c, block, t, *what);
+        std::tie(made_.latency_[activity], made_.work_[activity]) =
+            numbers_of(c, block, t, *what, built_.workload.activities()[activity].work);
       else if (const auto* host = std::get_if<program::HostWork>(&task.body))
         made_.latency_[activity] = number_of(*host);
     }
@@ -173,17 +175,29 @@ class ScalableStepMaker {
     return add(std::move(number));
   }
 
-  std::int32_t number_of(std::size_t c, std::size_t block, std::size_t t,
-                         const program::Communication& what) {
+  /// Of its delay, and of its work.
+  std::pair<std::int32_t, std::int32_t> numbers_of(std::size_t c, std::size_t block, std::size_t t,
+                                                   const program::Communication& what,
+                                                   double work) {
     const auto endpoint = at(communicators_.endpoint_of_task[block][t]);
     const auto communicator =
         at(communicators_.of_rank[endpoint][at(folding_.rank_representative[c])]);
     const std::int32_t group = folding_.class_of_communicator[communicator];
-    const auto [known, added] =
-        delays_.try_emplace({group, what.bytes.in_base()}, ScalableStep::kConstant);
+    const auto [known, added] = communications_.try_emplace(
+        {group, what.bytes.in_base()}, std::pair(ScalableStep::kConstant, ScalableStep::kConstant));
     if (!added) return known->second;
     const auto representative = at(folding_.communicator_representative[at(group)]);
-    return known->second = add(delay_of(forms_.at(representative, what.bytes), what.bytes));
+    const comm::FlatCollective& form = forms_.at(representative, what.bytes);
+    known->second.first = add(delay_of(form, what.bytes));
+    Number flow;
+    flow.kind = Number::Kind::kFlow;
+    flow.flow = {.bytes = work, .fraction = fraction_of(form)};
+    if (flow.flow.fraction.used.size() > 1) known->second.second = add(std::move(flow));
+    return known->second;
+  }
+
+  ScalableStep::Fraction fraction_of(const comm::FlatCollective& form) {
+    return {.whole = limits_of(form, false), .used = limits_of(form, true)};
   }
 
   Number delay_of(const comm::FlatCollective& form, Bytes bytes) {
@@ -199,25 +213,31 @@ class ScalableStepMaker {
     delay.bytes = bytes.in_base();
     delay.open = start.channels * std::min(bytes, start.channel_bytes).in_base();
     delay.own_channels = std::isfinite(form.rate_cap.in_base());
-    delay.limits = limits_of(form);
+    delay.limits = limits_of(form, true);
+    if (std::isfinite(form.rate_cap.in_base()))
+      delay.limits.insert(delay.limits.begin(),
+                          {speed(SpeedKind::kChannels, ""), form.rate_cap.in_base()});
     delay.latency_speed = speed(SpeedKind::kLatency, "");
     if (delay.own_channels) delay.channel_speed = speed(SpeedKind::kChannels, "");
     return number;
   }
 
-  // Of a form's rate on idle links: by what each kind of link leaves, and by its channels.
-  std::vector<Limit> limits_of(const comm::FlatCollective& form) {
+  // What each kind of link leaves of a form's rate, whole or by the efficiency of the kind.
+  std::vector<Limit> limits_of(const comm::FlatCollective& form, bool by_efficiency) {
     std::map<SpeedKind, double> least;
+    const auto limit = [&](SpeedKind kind, double rate) {
+      const auto [known, added] = least.try_emplace(kind, rate);
+      if (!added) known->second = std::min(known->second, rate);
+    };
     for (const comm::LinkLoad& load : form.loads) {
       const Link& link = cluster_.links()[load.link.index()];
-      const double rate =
-          (link.bandwidth * form.bandwidth_fraction / load.bytes_per_byte).in_base();
-      const auto [known, added] = least.try_emplace(speed_of(link.kind), rate);
-      if (!added) known->second = std::min(known->second, rate);
+      limit(speed_of(link.kind), (link.bandwidth / load.bytes_per_byte).in_base() *
+                                     (by_efficiency ? form.efficiency.of(link.kind) : 1));
     }
+    if (by_efficiency && std::isfinite(form.efficiency.through_host.in_base()))
+      limit(SpeedKind::kChannels, form.efficiency.through_host.in_base());
     std::vector<Limit> limits;
-    if (std::isfinite(form.rate_cap.in_base()))
-      limits.push_back({speed(SpeedKind::kChannels, ""), form.rate_cap.in_base()});
+    limits.reserve(least.size());
     for (const auto& [kind, rate] : least) limits.push_back({speed(kind, ""), rate});
     return limits;
   }
@@ -233,9 +253,11 @@ class ScalableStepMaker {
     for (const auto& [key, shape] : built_.resources.communication_shape) {
       const auto representative = at(folding_.communicator_representative[at(key.first)]);
       const comm::FlatCollective& form = forms_.of(representative).at(key.second);
-      if (std::isfinite(form.rate_cap.in_base()))
-        made_.limits_of_cap_[shape.first.index()] = {
-            {speed(SpeedKind::kChannels, ""), form.rate_cap.in_base()}};
+      if (!std::isfinite(form.rate_cap.in_base())) continue;
+      made_.limits_of_cap_[shape.first.index()] = {
+          {speed(SpeedKind::kChannels, ""), form.rate_cap.in_base()}};
+      if (auto fraction = fraction_of(form); fraction.used.size() > 1)
+        made_.fraction_of_cap_[shape.first.index()] = std::move(fraction);
     }
   }
 
@@ -251,6 +273,10 @@ class ScalableStepMaker {
     const auto move = [&](std::int32_t& speed) {
       if (speed != ScalableStep::kConstant) speed = place[at(speed)];
     };
+    const auto move_all = [&](ScalableStep::Fraction& fraction) {
+      for (auto* limits : {&fraction.whole, &fraction.used})
+        for (Limit& limit : *limits) move(limit.speed);
+    };
     move(made_.host_speed_);
     for (Number& number : made_.numbers_) {
       move(number.kernel.arithmetic_speed);
@@ -259,7 +285,9 @@ class ScalableStepMaker {
       move(number.delay.latency_speed);
       move(number.delay.channel_speed);
       for (Limit& limit : number.delay.limits) move(limit.speed);
+      move_all(number.flow.fraction);
     }
+    for (ScalableStep::Fraction& fraction : made_.fraction_of_cap_) move_all(fraction);
     for (std::int32_t& speed : made_.link_speed_) move(speed);
     for (auto& limits : made_.limits_of_cap_)
       for (Limit& limit : limits) move(limit.speed);
@@ -275,7 +303,7 @@ class ScalableStepMaker {
   std::map<std::pair<SpeedKind, std::string>, std::int32_t> speed_index_;
   std::map<DeviceTypeId, CachedOperatorTime> times_;
   std::map<std::tuple<DeviceTypeId, double, std::size_t, std::size_t>, std::int32_t> kernels_;
-  std::map<std::pair<std::int32_t, double>, std::int32_t> delays_;
+  std::map<std::pair<std::int32_t, double>, std::pair<std::int32_t, std::int32_t>> communications_;
 };
 
 Result<ScalableStep> ScalableStep::of(const ClusterView& cluster, const program::Program& program,
@@ -307,6 +335,26 @@ const ScalableStep::Limit* ScalableStep::tightest(const std::vector<Limit>& limi
   return least;
 }
 
+double ScalableStep::less_used(const Fraction& fraction, std::span<const double> factors) const {
+  const std::vector<double> ones(factors.size(), 1.0);
+  const auto rate = [](const std::vector<Limit>& limits, std::span<const double> of) {
+    const Limit* least = tightest(limits, of);
+    return least == nullptr ? 1.0 : least->rate * of[foreshard::at(least->speed)];
+  };
+  return rate(fraction.used, ones) / rate(fraction.whole, ones) * rate(fraction.whole, factors) /
+         rate(fraction.used, factors);
+}
+
+void ScalableStep::add_less_used(const Fraction& fraction, double amount,
+                                 std::vector<double>& row) const {
+  const std::vector<double> ones(speeds_.size(), 1.0);
+  const Limit* whole = tightest(fraction.whole, ones);
+  const Limit* used = tightest(fraction.used, ones);
+  if (whole == nullptr || used == nullptr) return;
+  row[foreshard::at(whole->speed)] += amount;
+  row[foreshard::at(used->speed)] -= amount;
+}
+
 double ScalableStep::value_of(const Number& number, std::span<const double> factors) const {
   const auto factor = [&](std::int32_t speed) { return factors[foreshard::at(speed)]; };
   switch (number.kind) {
@@ -333,6 +381,8 @@ double ScalableStep::value_of(const Number& number, std::span<const double> fact
     }
     case Number::Kind::kHost:
       return number.host.time / factor(host_speed_);
+    case Number::Kind::kFlow:
+      return number.flow.bytes * less_used(number.flow.fraction, factors);
   }
   FORESHARD_CHECK(false && "every number has a value");
   return 0;
@@ -368,6 +418,9 @@ std::vector<double> ScalableStep::slope_of(const Number& number) const {
     case Number::Kind::kHost:
       add(host_speed_, -number.host.time);
       break;
+    case Number::Kind::kFlow:
+      add_less_used(number.flow.fraction, number.flow.bytes, slope);
+      break;
   }
   return slope;
 }
@@ -389,7 +442,8 @@ engine::Workload ScalableStep::at(std::span<const double> factors) const {
   for (std::size_t s = 0; s < workload_.shapes().size(); ++s) {
     engine::Shape shape = workload_.shapes()[s];
     if (const Limit* limit = tightest(limits_of_cap_[s], factors))
-      shape.rate_cap = limit->rate * factors[foreshard::at(limit->speed)];
+      shape.rate_cap = limit->rate * factors[foreshard::at(limit->speed)] *
+                       less_used(fraction_of_cap_[s], factors);
     scaled.add_shape(std::move(shape));
   }
   scaled.reserve(workload_.activity_count(), workload_.edge_count());
@@ -424,15 +478,16 @@ engine::Slopes ScalableStep::slopes() const {
         workload_.capacity(engine::ResourceId{static_cast<std::int64_t>(r)});
     slopes.capacity.push_back(slopes.add(row));
   }
-  for (const std::vector<Limit>& limits : limits_of_cap_) {
+  for (std::size_t s = 0; s < limits_of_cap_.size(); ++s) {
     const std::vector<double> ones(speeds_.size(), 1.0);
-    const Limit* limit = tightest(limits, ones);
+    const Limit* limit = tightest(limits_of_cap_[s], ones);
     if (limit == nullptr) {
       slopes.rate_cap.push_back(kConstant);
       continue;
     }
     std::vector<double> row(speeds_.size(), 0.0);
     row[foreshard::at(limit->speed)] = limit->rate;
+    add_less_used(fraction_of_cap_[s], limit->rate, row);
     slopes.rate_cap.push_back(slopes.add(row));
   }
   return slopes;

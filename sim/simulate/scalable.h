@@ -3,15 +3,16 @@
 /// Program, with each of its numbers as a function of factors, one for each speed.
 ///
 ///     kernel  = max(arithmetic / f, bytes / f_memory) + floor / f_floor      (operator_time.h)
-///     flow    = the bandwidth of each link x f of its kind; the copy rate of channels x f
+///     flow    = the bandwidth of each link x f of its kind, of which the form uses the part that
+///               its slowest kind of link leaves then; the copy rate of channels x f
 ///     delay   = latency / f_latency + start-up at the rate that is then left  (collective.h)
 ///     host    = launches and other work / f_host
 ///
 /// At factors of 1 it is the step that is simulated. Every time falls with some factor and with
 /// nothing else, so a factor of 2 on all of them halves the step exactly.
 ///
-/// Not modelled, because they are held: which algorithm, protocol and tile is taken, how much of a
-/// link's bandwidth a form uses, which ranks are alike, and which links can hold nobody up.
+/// Not modelled, because they are held: which algorithm, protocol and tile is taken, which ranks
+/// are alike, and which links can hold nobody up.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ enum class SpeedKind : std::uint8_t {
   kSocket,
   kNetwork,
   kHostMemory,
-  kChannels,  ///< What the communication library's channels copy.
+  kChannels,  ///< What the communication library's channels copy, and a root complex lets pass.
   kLatency,   ///< Of communication: all that does not depend on bytes.
 };
 inline constexpr std::size_t kSpeedKinds = 13;
@@ -101,17 +102,32 @@ class ScalableStep {
   struct HostTime {
     double time = 0;
   };
-  /// A time of an activity.
+  /// What a form uses of its links: the rate by the link's kind alone, over the rate that the
+  /// efficiency of each kind leaves (FlatCollective::bandwidth_fraction).
+  struct Fraction {
+    std::vector<Limit> whole;  ///< Of the rate on idle links, all of their bandwidth used.
+    std::vector<Limit> used;   ///< The same with the efficiency of each kind.
+  };
+  struct Flow {
+    double bytes = 0;
+    Fraction fraction;
+  };
+  /// A time of an activity, or its bytes.
   struct Number {
-    enum class Kind : std::uint8_t { kKernel, kDelay, kHost } kind = Kind::kKernel;
+    enum class Kind : std::uint8_t { kKernel, kDelay, kHost, kFlow } kind = Kind::kKernel;
     KernelTime kernel;
     Delay delay;
     HostTime host;
+    Flow flow;
   };
 
   double value_of(const Number& number, std::span<const double> factors) const;
   std::vector<double> slope_of(const Number& number) const;
   static const Limit* tightest(const std::vector<Limit>& limits, std::span<const double> factors);
+  /// By how much larger the fraction is where all factors are 1.
+  double less_used(const Fraction& fraction, std::span<const double> factors) const;
+  /// Adds `amount` x the derivative of the logarithm of less_used.
+  void add_less_used(const Fraction& fraction, double amount, std::vector<double>& row) const;
 
   std::vector<Speed> speeds_;
   std::int32_t host_speed_ = kConstant;
@@ -121,6 +137,7 @@ class ScalableStep {
   std::vector<std::int32_t> work_;
   std::vector<std::int32_t> link_speed_;           ///< Per resource, or kConstant.
   std::vector<std::vector<Limit>> limits_of_cap_;  ///< Per shape; empty: constant.
+  std::vector<Fraction> fraction_of_cap_;          ///< Per shape.
 };
 
 }  // namespace foreshard::sim

@@ -16,7 +16,7 @@ Result<sim::Prediction> one_run(const LoadedStudy& study, const ClusterView& clu
   FORESHARD_ASSIGN(
       const auto plan,
       disturbance::plan_of(
-          *study.disturbances, cluster, run,
+          *study.disturbances, cluster, study.used(), run,
           [&](const std::string& key, const std::string& message, const std::string& help) {
             return study.loader.error_at("disturbances." + key, message, help);
           }));

@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 
+#include "sim/study/evidence.h"
+
 namespace foreshard::study {
 namespace {
 
@@ -41,21 +43,6 @@ Evidence weakest(const yaml::Sourced<BytesPerSecond>& nominal,
   return nominal.evidence == Evidence::kUser ? Evidence::kUser : efficiency.evidence;
 }
 
-std::string_view words_of(Evidence evidence) {
-  switch (evidence) {
-    case Evidence::kMeasured:
-    case Evidence::kFitted:
-      return "measured on it";
-    case Evidence::kTransferred:
-      return "a relative's";
-    case Evidence::kDatasheet:
-      return "from data sheets";
-    case Evidence::kUser:
-      return "the user's word";
-  }
-  return "";
-}
-
 // "MI300X: matrix products, attention (from data sheets, 61 % of the step)".
 std::string words_of(const std::vector<sim::CriticalUse>& uses, Seconds step) {
   std::map<std::pair<std::string, Evidence>, std::pair<std::vector<std::string>, Seconds>> devices;
@@ -70,11 +57,31 @@ std::string words_of(const std::vector<sim::CriticalUse>& uses, Seconds step) {
   for (const auto& [key, value] : devices)
     if (value.second >= kLeast * step)
       parts.push_back(fmt::format("{} of {} ({}, {:.0f} % of the step)", join(value.first),
-                                  key.first, words_of(key.second), 100 * (value.second / step)));
+                                  key.first, study::words_of(key.second),
+                                  100 * (value.second / step)));
   return join(parts, "; ");
 }
 
 }  // namespace
+
+bool is_unmeasured(Evidence evidence) {
+  return evidence >= Evidence::kTransferred;
+}
+
+std::string_view words_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::kMeasured:
+    case Evidence::kFitted:
+      return "measured on it";
+    case Evidence::kTransferred:
+      return "a relative's";
+    case Evidence::kDatasheet:
+      return "from data sheets";
+    case Evidence::kUser:
+      return "the user's word";
+  }
+  return "";
+}
 
 const ErrorRange& ErrorsByEvidence::at(Evidence evidence) const {
   switch (evidence) {
@@ -138,7 +145,11 @@ const yaml::Table<ParameterErrors>& yaml_table(const ParameterErrors*) {
           .required("passes", &P::passes, "Memory-bound kernels.")
           .required("communication", &P::communication, "Collectives and transfers.")
           .required("repetition", &P::repetition, "A step, measured again by somebody else.")
-          .required("memory", &P::memory, "The peak of allocated memory.");
+          .required("memory", &P::memory, "The peak of allocated memory.")
+          .optional(
+              "memory_of", &P::memory_of,
+              "The same on NVIDIA's devices, by the name of the framework, where enough peaks "
+              "of its steps were measured.");
   return table;
 }
 
@@ -146,9 +157,9 @@ Result<ParameterErrors> read_parameter_errors(yaml::Loader& loader) {
   return loader.read_ref<ParameterErrors>("parameter-errors", "interval");
 }
 
-std::map<std::string, sim::LinkEvidence> links_of(const ClusterConfig& cluster) {
+std::map<std::string, sim::LinkEvidence> links_of(const std::vector<NodeGroup>& groups) {
   std::map<std::string, sim::LinkEvidence> links;
-  for (const NodeGroup& group : cluster.node_groups()) {
+  for (const NodeGroup& group : groups) {
     const NodeConfig& node = *group.node;
     sim::LinkEvidence& known = links[node.device->name];
     if (node.wiring) {
@@ -177,7 +188,6 @@ void set_interval(sim::Prediction& prediction, const Framework& framework,
     source.measurements = residual->measurements;
   }
   Reach wider;
-  Seconds unsure;
   std::vector<sim::CriticalUse> weak;
   for (const sim::CriticalUse& use : prediction.critical_uses) {
     if (!(step > 0_s)) break;
@@ -187,9 +197,7 @@ void set_interval(sim::Prediction& prediction, const Framework& framework,
     const double share = use.time / step;
     wider.below += share * reach.below;
     wider.above += share * reach.above;
-    if (use.evidence <= Evidence::kFitted) continue;
-    weak.push_back(use);
-    if (use.evidence >= Evidence::kTransferred) unsure += use.time;
+    if (is_unmeasured(use.evidence)) weak.push_back(use);
   }
   source.low = std::exp(-own.below);
   source.high = std::exp(own.above);
@@ -210,19 +218,16 @@ void set_interval(sim::Prediction& prediction, const Framework& framework,
     source.text += "; widened for " + words;
   prediction.interval_source = std::move(source);
 
+  if (const Unmeasured unmeasured = unmeasured_in(prediction); unmeasured.is_most())
+    prediction.warnings.push_back(
+        {.code = kIntervalWarning,
+         .message = share_remark(unmeasured.share, words_of(weak, step))});
   if (!framework.residual)
     prediction.warnings.push_back(
-        {.code = "interval",
+        {.code = kIntervalWarning,
          .message = "framework '" + framework.name +
                     "' has no record of measurements, so the interval is that of kernels and "
                     "collectives alone; give its file a residual, or use one of the catalogue's"});
-  constexpr double kMost = 0.5;
-  if (step > 0_s && unsure / step > kMost)
-    prediction.warnings.push_back(
-        {.code = "interval",
-         .message = fmt::format("{:.0f} % of the step rests on parameters that were not measured "
-                                "on its devices: {}",
-                                100 * (unsure / step), words_of(weak, step))});
 }
 
 }  // namespace foreshard::study

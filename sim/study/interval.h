@@ -19,6 +19,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/yaml/loader.h"
@@ -57,6 +59,8 @@ struct ParameterErrors {
   /// Of the same step, measured again by somebody else: no interval is narrower.
   ErrorRange repetition;
   ErrorRange memory;  ///< Of the peak of allocated memory.
+  /// The same by framework, on NVIDIA's devices, where enough peaks of its steps were measured.
+  std::map<std::string, ErrorRange> memory_of;
 
   const ErrorsByEvidence& of(ParameterGroup group) const;
 };
@@ -72,7 +76,14 @@ Result<ParameterErrors> read_parameter_errors(yaml::Loader& loader);
 /// user, or a share of it that long transfers reach, is the user's word; a share that was measured
 /// on another kind of machine is transferred. A nominal rate of a data sheet takes nothing away, as
 /// with kernels: what was fitted was fitted to it. Not modelled: the cables between switches.
-std::map<std::string, sim::LinkEvidence> links_of(const ClusterConfig& cluster);
+std::map<std::string, sim::LinkEvidence> links_of(const std::vector<NodeGroup>& groups);
+
+/// The code of warnings on what an interval, or the step itself, rests on.
+inline constexpr const char* kIntervalWarning = "interval";
+/// Whether parameters of that evidence come from elsewhere than measurements on the device.
+bool is_unmeasured(yaml::Evidence evidence);
+/// "from data sheets".
+std::string_view words_of(yaml::Evidence evidence);
 
 /// Sets low, high and where they come from. Warns where the framework has no record of measurements
 /// (the interval is then that of the parameters alone), and where most of the step rests on

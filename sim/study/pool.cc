@@ -53,6 +53,19 @@ program::Program Pool::placed(program::Program program) const {
   return program;
 }
 
+std::vector<NodeGroup> groups_with(const ClusterConfig& cluster,
+                                   std::span<const std::int32_t> devices) {
+  std::vector<NodeGroup> groups;
+  std::int64_t first = 0;
+  for (NodeGroup& group : cluster.node_groups()) {
+    const std::int64_t end = first + group.nodes * group.node->gpus;
+    if (std::ranges::any_of(devices, [&](std::int64_t d) { return d >= first && d < end; }))
+      groups.push_back(std::move(group));
+    first = end;
+  }
+  return groups;
+}
+
 Result<Pool> pool_of(const ClusterConfig& cluster, const std::vector<std::string>& use,
                      const yaml::Loader& loader) {
   Pool pool;

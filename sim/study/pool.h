@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ struct Pool {
   /// \pre there are as many.
   program::Program placed(program::Program program) const;
 };
+
+/// The groups of nodes of the cluster that hold one of `devices`, in its order.
+std::vector<NodeGroup> groups_with(const ClusterConfig& cluster,
+                                   std::span<const std::int32_t> devices);
 
 /// \param use  selectors of devices ("node3/gpu5", "node*/gpu?") or of whole nodes ("node3"); those
 ///     that are down are left out. Empty: every device that works.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -20,6 +21,7 @@
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
+#include "topology/clock_spread.h"
 
 namespace foreshard::study {
 
@@ -72,9 +74,10 @@ std::optional<StrategyFault> fault_in(const std::set<Quantization>& recipes,
   return std::nullopt;
 }
 
-Status without_products(const LoadedStudy& study, const ClusterView& cluster) {
+Status without_products(const LoadedStudy& study, std::span<const std::int32_t> used,
+                        const ClusterView& cluster) {
   const std::set<Quantization> recipes = recipes_of(study);
-  for (const std::int32_t device : study.pool.devices) {
+  for (const std::int32_t device : used) {
     const DeviceTypeId type = cluster.devices()[static_cast<std::size_t>(device)].type;
     const auto fault = fault_in(recipes, cluster.device_types()[type.index()]);
     if (!fault) continue;
@@ -90,12 +93,16 @@ Status without_products(const LoadedStudy& study, const ClusterView& cluster) {
 }  // namespace
 
 Result<ClusterView> cluster_of(const LoadedStudy& study) {
-  ClusterConfig config = study.cluster;
+  return cluster_of(study, study.used());
+}
+
+Result<ClusterView> cluster_of(const LoadedStudy& study, std::span<const std::int32_t> used) {
+  ClusterConfig config = at_clocks_of_slowest(study.cluster, used);
   if (study.disturbances && disturbance::about_links(*study.disturbances))
     config.single_cables = true;
   FORESHARD_ASSIGN(auto cluster, build_cluster(config, study.loader, "cluster"));
-  FORESHARD_TRY(without_products(study, cluster));
-  return std::move(cluster).at_clocks_of_slowest();
+  FORESHARD_TRY(without_products(study, used, cluster));
+  return cluster;
 }
 
 namespace {
@@ -167,7 +174,11 @@ void set_expense(sim::Prediction& prediction, const LoadedStudy& study,
   if (!study.train || prediction.interruption) return;
   const auto length = parse_training_length(*study.train);
   FORESHARD_CHECK(length);
-  const double per_step = length->tokens ? prediction.tokens : prediction.samples;
+  const bool packed = !study.graph && study.model.has_packed_samples();
+  const double per_step = length->tokens ? prediction.tokens
+                          : packed && length->unit == "sequences"
+                              ? static_cast<double>(study.strategy.global_batch)
+                              : prediction.samples;
   prediction.training =
       sim::Training{.length = *study.train, .steps = std::ceil(length->amount / per_step)};
 }
@@ -232,13 +243,33 @@ static std::string unmeasured(const LoadedStudy& study) {
   return model.image ? "patches of images" : "";
 }
 
+void set_evidence(sim::Prediction& prediction, const LoadedStudy& study) {
+  const Framework& framework = *study.strategy.framework;
+  set_interval(prediction, framework, study.errors);
+  if (!framework.residual) return;
+  const auto warn = [&](std::string message) {
+    prediction.warnings.push_back({.code = kIntervalWarning, .message = std::move(message)});
+  };
+  if (study.strategy.mode == Mode::kForward)
+    warn("the interval comes from measurements of training steps; no forward passes were measured");
+  if (study.graph)
+    warn(
+        "the interval comes from measurements of transformers in training; no graph like this one "
+        "was measured");
+  if (const std::string what = unmeasured(study); !what.empty())
+    warn(
+        fmt::format("the interval comes from measurements of decoders; no model with {} was "
+                    "measured, nor were its kernels",
+                    what));
+}
+
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {
   FORESHARD_ASSIGN(auto cluster, cluster_of(study));
   std::vector<std::string> remarks;
   FORESHARD_ASSIGN(auto program, program_of(study, cluster, &remarks));
   sim::SimulateOptions with_reserve = options;
   with_reserve.reserve = reserve_of(study.strategy);
-  with_reserve.links = links_of(study.cluster);
+  with_reserve.links = links_of(groups_with(study.cluster, study.used()));
   FORESHARD_ASSIGN(auto prediction,
                    study.disturbances
                        ? simulate_disturbed(study, cluster, program, with_reserve)
@@ -248,28 +279,8 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
     FORESHARD_ASSIGN(run.prediction.routing, routing_of(study, run.cluster, with_reserve));
   }
   if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);
-  set_interval(run.prediction, *study.strategy.framework, study.errors);
+  set_evidence(run.prediction, study);
   set_expense(run.prediction, study, run.cluster);
-  if (study.strategy.mode == Mode::kForward && study.strategy.framework->residual) {
-    run.prediction.warnings.push_back(
-        {.code = "interval",
-         .message = "the interval comes from measurements of training steps; no forward passes "
-                    "were measured"});
-  }
-  if (study.graph && study.strategy.framework->residual) {
-    run.prediction.warnings.push_back(
-        {.code = "interval",
-         .message = "the interval comes from measurements of transformers in training; no graph "
-                    "like this one was measured"});
-  }
-  if (const std::string what = unmeasured(study);
-      !what.empty() && study.strategy.framework->residual)
-    run.prediction.warnings.push_back(
-        {.code = "interval",
-         .message =
-             fmt::format("the interval comes from measurements of decoders; no model with {} "
-                         "was measured, nor were its kernels",
-                         what)});
   for (const std::string& remark : study.remarks)
     run.prediction.warnings.push_back({.code = "model", .message = remark});
   for (std::string& remark : remarks)

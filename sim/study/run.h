@@ -2,6 +2,8 @@
 /// From a loaded study to its prediction: cluster, Program, simulation.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +15,12 @@
 
 namespace foreshard::study {
 
+/// The study's cluster, its devices at the clocks of the slowest of those that the job runs on
+/// (clock_spread.h).
+/// \param used  the devices of the job's ranks; those that strategies of a search may use.
 /// \return kInvalidInput, with a place, if the parts of the cluster do not fit together.
+Result<ClusterView> cluster_of(const LoadedStudy& study, std::span<const std::int32_t> used);
+/// For the ranks of the study's own strategy.
 Result<ClusterView> cluster_of(const LoadedStudy& study);
 
 /// `program` with the launch time of each rank, on the host that holds its device
@@ -33,6 +40,10 @@ Result<plan::StepPlan> plan_of(const LoadedStudy& study);
 /// Sets what the prediction costs on the study's cluster, and, of the training that the study
 /// describes, its steps.
 void set_expense(sim::Prediction& prediction, const LoadedStudy& study, const ClusterView& cluster);
+
+/// Sets the interval of a step of the study (interval.h), and warns of what it rests on that nobody
+/// measured (evidence.h).
+void set_evidence(sim::Prediction& prediction, const LoadedStudy& study);
 
 struct StudyRun {
   ClusterView cluster;

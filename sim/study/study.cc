@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <cctype>
 #include <fmt/format.h>
+#include <span>
 #include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "base/yaml/quoted.h"
 
-#include "sim/compute/attention_kernels.h"
 #include "sim/compute/measured.h"
+#include "sim/study/attention.h"
 #include "sim/study/expense.h"
 #include "strategies/graph/hf_config.h"
 #include "strategies/graph/rebatch.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/schedule/schedule.h"
 
@@ -281,46 +283,6 @@ Status read_schedule_file(Strategy& strategy, const yaml::Loader& loader,
   return {};
 }
 
-// A kernel of attention that a device does not have is refused where the strategy asks for it. A
-// framework of the catalogue that is left to itself takes another one there, with a remark.
-// Not modelled: clusters where only some devices lack it. These are taken to have it, with a
-// remark.
-Status take_attention(Strategy& strategy, const ClusterConfig& cluster, const yaml::Loader& loader,
-                      const std::vector<fs::path>& catalogue, std::vector<std::string>& remarks) {
-  constexpr std::string_view kPlace = "strategy.framework.attention";
-  Framework& framework = strategy.framework.value;
-  const AttentionImplementation wanted = framework.attention;
-  const auto lacks = [&](const NodeGroup& group) {
-    return !has_attention(wanted, *group.node->device);
-  };
-  const auto groups = cluster.node_groups();
-  const auto first = std::ranges::find_if(groups, lacks);
-  if (first == groups.end()) return {};
-  const std::string lack = fmt::format("device '{}' has no {} attention, which needs {}",
-                                       first->node->device->name, name_of(wanted), need_of(wanted));
-  const AttentionImplementation other = attention_instead_of(wanted);
-  const fs::path file = file_of(loader, kPlace);
-  const bool by_default = std::ranges::any_of(catalogue, [&](const fs::path& folder) {
-    return !file.empty() &&
-           file.parent_path().lexically_normal() == (folder / "frameworks").lexically_normal();
-  });
-  if (!by_default)
-    return loader.error_at(
-        kPlace, lack,
-        fmt::format("set attention: {} (what runs there instead), or take another device",
-                    name_of(other)));
-  if (!std::ranges::all_of(groups, lacks)) {
-    remarks.push_back(lack + "; its times are those of a device that had it, as the others do");
-    return {};
-  }
-  framework.attention = other;
-  remarks.push_back(fmt::format("{}: '{}' runs {} there", lack, framework.name,
-                                other == AttentionImplementation::kUnfused
-                                    ? "products with a softmax between them (unfused)"
-                                    : "the device's usual fused kernel"));
-  return {};
-}
-
 // A catalogue file by its place in the catalogue, wherever that lies: results must not depend on
 // it.
 std::string shown_path(const std::string& path, const std::vector<fs::path>& catalogue) {
@@ -376,7 +338,12 @@ const yaml::Table<Study>& yaml_table(const Study*) {
                     yaml::non_empty())
           .optional("train", &Study::train,
                     "How long the whole training is, for its days, energy and rent: 2T tokens, "
-                    "1.2M samples.");
+                    "1.2M samples.")
+          .optional("memory_margin", &Study::memory_margin,
+                    "The part of each device's memory that should stay free, since predicted peaks "
+                    "can be too low: what leaves less is marked tight, and no search prefers it "
+                    "(default: by how far measured peaks were above predicted ones).",
+                    yaml::between(0, 0.9));
   return table;
 }
 
@@ -472,6 +439,18 @@ Status fault_in_training(const std::string& text, const Strategy& strategy,
   return {};
 }
 
+// The devices that the ranks of a strategy run on.
+std::span<const std::int32_t> first_devices(const Strategy& strategy,
+                                            const std::optional<LoadedGraph>& graph,
+                                            const Pool& pool) {
+  std::int64_t ranks = strategy.devices();
+  if (graph) {
+    ranks = 1;
+    for (const MeshAxis& axis : mesh_of(strategy, graph->axes)) ranks *= axis.size;
+  }
+  return std::span(pool.devices).first(static_cast<std::size_t>(std::min(ranks, pool.size())));
+}
+
 // A number of a transport that the communication library replaces.
 Status replaced_number(const Study& study, const comm::Parameters& communication,
                        const yaml::Loader& loader) {
@@ -546,10 +525,6 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                      loader.read_ref<Framework>(kDefaultFramework, "strategy.framework"));
     strategy.framework = {.value = std::move(framework), .name = std::string(kDefaultFramework)};
   }
-  strategy.one_copy_in_fp8 = std::ranges::all_of(
-      study.cluster->node_groups(),
-      [](const NodeGroup& group) { return reads_fp8_either_way(*group.node->device); });
-  FORESHARD_TRY(take_attention(strategy, *study.cluster, loader, catalogue, remarks));
   FORESHARD_TRY(read_schedule_file(strategy, loader, imported));
   FORESHARD_ASSIGN(auto pool, pool_of(*study.cluster, study.use, loader));
   std::optional<LoadedGraph> graph;
@@ -567,6 +542,16 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
     FORESHARD_TRY(misfit(strategy, model, pool.size(), loader, "strategy", pool.shortage));
   }
 
+  const auto groups =
+      groups_with(*study.cluster, files.sizes_matter ? first_devices(strategy, graph, pool)
+                                                     : std::span(std::as_const(pool.devices)));
+  strategy.one_copy_in_fp8 = std::ranges::all_of(
+      groups, [](const NodeGroup& group) { return reads_fp8_either_way(*group.node->device); });
+  const fs::path said_in = file_of(loader, "strategy.framework.attention").parent_path();
+  const bool by_default = std::ranges::any_of(catalogue, [&](const fs::path& folder) {
+    return said_in.lexically_normal() == (folder / "frameworks").lexically_normal();
+  });
+  FORESHARD_TRY(take_attention(strategy, groups, loader, by_default, remarks));
   if (study.train) FORESHARD_TRY(fault_in_training(*study.train, strategy, graph, loader));
 
   std::vector<yaml::Input> inputs = loader.inputs();
@@ -587,8 +572,13 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                      .disturbances = study.disturbances,
                      .pool = std::move(pool),
                      .train = study.train,
+                     .memory_margin = study.memory_margin,
                      .inputs = std::move(inputs),
                      .loader = std::move(loader)};
+}
+
+std::span<const std::int32_t> LoadedStudy::used() const {
+  return first_devices(strategy, graph, pool);
 }
 
 }  // namespace foreshard::study

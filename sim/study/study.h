@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct Study {
   std::optional<disturbance::Disturbances> disturbances;
   std::vector<std::string> use;      ///< Which devices ranks may run on; see pool_of().
   std::optional<std::string> train;  ///< How long the whole training is: "2T tokens".
+  /// The part of each device's memory that should stay free; see memory_margin.h.
+  std::optional<double> memory_margin;
 };
 
 struct ImportedModel {
@@ -100,12 +103,17 @@ struct LoadedStudy {
   ParameterErrors errors;  ///< Of the catalogue, for intervals.
   std::optional<disturbance::Disturbances> disturbances;
   Pool pool;
-  std::optional<std::string> train;  ///< A text that parse_training_length reads.
+  std::optional<std::string> train;       ///< A text that parse_training_length reads.
+  std::optional<double> memory_margin{};  ///< As in Study.
   /// Times that its cluster and communication were given (add_measured).
   std::optional<MeasuredTimes> measured{};
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".
   std::vector<yaml::Input> inputs;
   yaml::Loader loader;  ///< For errors that show a place in those files.
+
+  /// The devices that its ranks run on, the first ones of the pool: nothing else of the cluster
+  /// changes its step.
+  std::span<const std::int32_t> used() const;
 };
 
 /// \return kInvalidInput with every fault, each with its place, what is legal, and a remedy; kIo if

@@ -10,6 +10,7 @@
 
 #include "sim/report/numbers.h"
 #include "sim/report/parts.h"
+#include "sim/study/evidence.h"
 #include "sim/sweep/comparison.h"
 #include "sim/sweep/internal/json.h"
 #include "sim/sweep/internal/words.h"
@@ -92,16 +93,39 @@ std::string values_text(const Comparison& comparison, const Pair& pair) {
   return text.empty() ? "the best of all" : text;
 }
 
+// Whether a machine may order the two points otherwise.
+bool may_be_otherwise(const Outcome& a, const Outcome& b, const Comparison& comparison) {
+  if (!a.figures || !b.figures) return false;
+  const WorkFigures of_a = figures_of(a, comparison.work);
+  const WorkFigures of_b = figures_of(b, comparison.work);
+  if (!std::isfinite(measure_of(of_a, comparison.by)) ||
+      !std::isfinite(measure_of(of_b, comparison.by)))
+    return false;
+  const MeasureInterval one = interval_of(of_a, comparison.by);
+  const MeasureInterval other = interval_of(of_b, comparison.by);
+  return one.low <= other.high && other.low <= one.high;
+}
+
+// What the points of all pairs rest on that nobody measured.
+std::vector<std::string> evidence_of(const Results& a, const Results& b,
+                                     const Comparison& comparison) {
+  std::vector<const study::Unmeasured*> all;
+  for (const Pair& pair : comparison.pairs)
+    for (const Outcome* one : {&*a.outcomes[pair.a], &*b.outcomes[pair.b]})
+      if (one->figures) all.push_back(&one->figures->unmeasured);
+  return study::evidence_remarks(all, "point");
+}
+
 std::string pair_text(const Results& a, const Results& b, const Comparison& comparison,
                       const Pair& pair) {
   constexpr std::size_t kMostTerms = 3;
   constexpr double kLeast = 1e-3;  // Of the step of A.
   const Outcome& one = *a.outcomes[pair.a];
   const Outcome& other = *b.outcomes[pair.b];
-  std::string text =
-      fmt::format("  {} {} {}  {}\n", report::right(measured(one, comparison), 11),
-                  report::right(measured(other, comparison), 11),
-                  report::right(percent_of(pair.effect), 9), values_text(comparison, pair));
+  std::string text = fmt::format(
+      "  {} {} {}{} {}\n", report::right(measured(one, comparison), 11),
+      report::right(measured(other, comparison), 11), report::right(percent_of(pair.effect), 9),
+      may_be_otherwise(one, other, comparison) ? "~" : " ", values_text(comparison, pair));
   const auto add = [&](const std::string& line) { text += fmt::format("{:>38}{}\n", "", line); };
   for (const Difference& each : pair.inputs) add(difference_text(each));
   std::size_t shown = 0;
@@ -143,12 +167,16 @@ Json differences_json(const std::vector<Difference>& differences) {
 Json point_json(std::size_t point, const Outcome& outcome, Work work) {
   Json json = {{"point", point},     {"status", yaml::name_of(outcome.status)},
                {"why", outcome.why}, {"step_s", nullptr},
-               {"time_s", nullptr},  {"usd", nullptr},
-               {"kwh", nullptr}};
+               {"time_s", nullptr},  {"low_s", nullptr},
+               {"high_s", nullptr},  {"usd", nullptr},
+               {"kwh", nullptr},     {"evidence", nullptr}};
   if (!outcome.figures) return json;
   const WorkFigures figures = figures_of(outcome, work);
   json["step_s"] = outcome.figures->step.in_base();
   json["time_s"] = figures.time.in_base();
+  json["low_s"] = figures.low.in_base();
+  json["high_s"] = figures.high.in_base();
+  json["evidence"] = study::evidence_json(outcome.figures->unmeasured);
   json["usd"] = internal::known(figures.usd);
   if (figures.energy) json["kwh"] = *figures.energy / 1_kWh;
   return json;
@@ -165,6 +193,7 @@ Json pair_json(const Results& a, const Results& b, const Comparison& comparison,
     terms.push_back({{"part", term.key}, {"a_s", term.a.in_base()}, {"b_s", term.b.in_base()}});
   return {{"axes", std::move(axes)},
           {"effect", internal::or_null(pair.effect)},
+          {"intervals_overlap", may_be_otherwise(one, other, comparison)},
           {"a", point_json(pair.a, one, comparison.work)},
           {"b", point_json(pair.b, other, comparison.work)},
           {"inputs", differences_json(pair.inputs)},
@@ -175,7 +204,9 @@ Json pair_json(const Results& a, const Results& b, const Comparison& comparison,
 
 std::string comparison_text(const Results& a, const Results& b, const Comparison& comparison,
                             std::int64_t top) {
-  std::string text = side_text("A", a) + side_text("B", b);
+  std::string text;
+  for (const std::string& remark : evidence_of(a, b, comparison)) text += "! " + remark + "\n";
+  text += side_text("A", a) + side_text("B", b);
   text += "\nWhat differs in what was asked\n";
   for (const Difference& one : comparison.inputs) text += "  " + difference_text(one) + "\n";
   const bool alike = std::ranges::all_of(comparison.pairs, [](const Pair& pair) {
@@ -193,6 +224,10 @@ std::string comparison_text(const Results& a, const Results& b, const Comparison
   if (shown < comparison.pairs.size())
     text += fmt::format("  ... and {} more (--format json has all)\n",
                         grouped(static_cast<std::int64_t>(comparison.pairs.size() - shown)));
+  if (std::ranges::any_of(comparison.pairs, [&](const Pair& pair) {
+        return may_be_otherwise(*a.outcomes[pair.a], *b.outcomes[pair.b], comparison);
+      }))
+    text += "  ~ their intervals overlap: a machine may order the two otherwise\n";
   if (!comparison.left_out.empty()) {
     text += "\nWithout a counterpart\n";
     for (const std::string& one : comparison.left_out) text += "  " + one + "\n";
@@ -210,6 +245,7 @@ std::string comparison_json(const Results& a, const Results& b, const Comparison
                      {"by", yaml::name_of(comparison.by)},
                      {"axes", comparison.axes},
                      {"inputs", differences_json(comparison.inputs)},
+                     {"evidence", evidence_of(a, b, comparison)},
                      {"pairs", std::move(pairs)},
                      {"left_out", comparison.left_out}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -17,7 +17,10 @@
 #include "sim/report/parts.h"
 #include "sim/search/output.h"
 #include "sim/search/search.h"
+#include "sim/search/space.h"
 #include "sim/simulate/sensitivity.h"
+#include "sim/study/evidence.h"
+#include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
 #include "sim/sweep/grid.h"
 #include "sim/sweep/results.h"
@@ -120,7 +123,7 @@ Outcome named(const study::LoadedStudy& study) {
   Outcome outcome;
   outcome.model = study.model.name;
   outcome.cluster = study.cluster.name;
-  outcome.strategy = describe(study.strategy);
+  outcome.strategy = search::in_words(study.strategy);
   return outcome;
 }
 
@@ -199,6 +202,7 @@ Result<Outcome> simulated(const Setup& setup, const study::LoadedStudy& study) {
   outcome.figures = {.step = prediction.step,
                      .low = prediction.low,
                      .high = prediction.high,
+                     .unmeasured = study::unmeasured_in(prediction),
                      .samples = prediction.samples,
                      .tokens = prediction.tokens,
                      .mfu = prediction.mfu,
@@ -207,10 +211,13 @@ Result<Outcome> simulated(const Setup& setup, const study::LoadedStudy& study) {
                      .idle = prediction.idle,
                      .peak = peak,
                      .capacity = room,
+                     .tight = study::memory_margin_of(study).is_tight(prediction),
                      .usd = prediction.expense.usd(),
                      .energy = prediction.expense.energy,
                      .carbon = prediction.expense.carbon,
                      .without_host_power = prediction.expense.without_host_power,
+                     .without_price = prediction.expense.without_rent,
+                     .without_power = prediction.expense.without_power,
                      .training_steps = prediction.training
                                            ? std::optional(prediction.training->steps)
                                            : std::nullopt,
@@ -228,7 +235,7 @@ Outcome nothing_fits(const search::SearchResult& result, Outcome outcome) {
   outcome.status = PointStatus::kInfeasible;
   if (result.nearest) {
     const search::Estimate& needs = result.nearest->estimate;
-    outcome.strategy = describe(result.nearest->strategy);
+    outcome.strategy = search::in_words(result.nearest->strategy);
     outcome.missing = rounded(needs.peak - needs.memory);
     outcome.why = "no strategy fits; the closest " + too_large(needs.peak, needs.memory);
   } else if (!result.no_route.empty()) {

@@ -45,6 +45,7 @@ Json json_of(const StepFigures& step) {
   return {{"time_s", step.step.in_base()},
           {"low_s", step.low.in_base()},
           {"high_s", step.high.in_base()},
+          {"evidence", study::evidence_json(step.unmeasured)},
           {"samples", step.samples},
           {"tokens", step.tokens},
           {"mfu", step.mfu},
@@ -53,10 +54,13 @@ Json json_of(const StepFigures& step) {
           {"idle_devices", step.idle},
           {"peak_bytes", whole(step.peak)},
           {"room_bytes", whole(step.capacity)},
+          {"tight", step.tight},
           {"usd", known(step.usd)},
           {"joules", known(step.energy)},
           {"co2_kg", known(step.carbon)},
           {"hosts_without_power", step.without_host_power},
+          {"without_price", step.without_price},
+          {"without_power", step.without_power},
           {"training_steps", internal::or_null(step.training_steps)},
           {"breakdown_s", json_of(step.terms)},
           {"sensitivities", json_of(step.worth)}};
@@ -88,6 +92,7 @@ StepFigures figures_in(const Json& json) {
   read(json.at("time_s"), step.step);
   read(json.at("low_s"), step.low);
   read(json.at("high_s"), step.high);
+  step.unmeasured = study::unmeasured_in(json.at("evidence"));
   step.samples = json.at("samples");
   step.tokens = json.at("tokens");
   step.mfu = json.at("mfu");
@@ -96,10 +101,13 @@ StepFigures figures_in(const Json& json) {
   step.idle = integer_in(json.at("idle_devices"));
   step.peak = bytes_in(json.at("peak_bytes"));
   step.capacity = bytes_in(json.at("room_bytes"));
+  step.tight = json.at("tight");
   read(json.at("usd"), step.usd);
   read(json.at("joules"), step.energy);
   read(json.at("co2_kg"), step.carbon);
   step.without_host_power = json.at("hosts_without_power").get<std::vector<std::string>>();
+  step.without_price = json.at("without_price").get<std::vector<std::string>>();
+  step.without_power = json.at("without_power").get<std::vector<std::string>>();
   if (const Json& steps = json.at("training_steps"); !steps.is_null())
     step.training_steps = steps.get<double>();
   for (const auto& [key, time] : json.at("breakdown_s").items())

@@ -13,6 +13,8 @@
 #include "base/units.h"
 #include "base/yaml/names.h"
 
+#include "sim/study/evidence.h"
+
 namespace foreshard::sweep {
 
 enum class PointStatus : std::uint8_t {
@@ -54,19 +56,24 @@ struct StepFigures {
   Seconds step;
   Seconds low;  ///< As of a Prediction.
   Seconds high;
+  study::Unmeasured unmeasured;  ///< What of the step nobody measured.
   double samples = 0;
   double tokens = 0;
   double mfu = 0;
   double tflops_per_device = 0;
   std::int64_t devices = 0;
   std::int64_t idle = 0;
-  Bytes peak;      ///< Of the device with the least room.
-  Bytes capacity;  ///< What it has for tensors.
+  Bytes peak;          ///< Of the device with the least room.
+  Bytes capacity;      ///< What it has for tensors.
+  bool tight = false;  ///< It leaves less than the study's memory margin.
   std::optional<Dollars> usd;
   std::optional<Joules> energy;
   std::optional<Kilograms> carbon;  ///< CO2.
   /// Device types whose nodes say no host_power: `energy` is without these hosts.
   std::vector<std::string> without_host_power;
+  /// Device types without a price, and without power: why `usd`, or `energy`, is not known.
+  std::vector<std::string> without_price;
+  std::vector<std::string> without_power;
   std::optional<double> training_steps;
   std::vector<Term> terms;  ///< Of the device that finishes last; they sum to the step.
   std::optional<std::vector<Worth>> worth;  ///< Most worth first; where the sweep asks for it.
@@ -80,7 +87,8 @@ struct Outcome {
   std::string why;  ///< Where it is not kOk: for people.
   std::string model;
   std::string cluster;
-  std::string strategy;           ///< In words; of kInfeasible, the one that comes closest.
+  std::string strategy;           ///< In words (search::in_words); of kInfeasible, the one that
+                                  ///< comes closest.
   std::vector<Setting> settings;  ///< That make the study's strategy the one found; if searched.
   std::optional<Bytes> missing;   ///< Of memory, where that is why.
   std::optional<StepFigures> figures;  ///< Where kOk.

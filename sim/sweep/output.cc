@@ -10,6 +10,7 @@
 #include "base/text.h"
 
 #include "sim/sweep/crossings.h"
+#include "sim/sweep/internal/doubts.h"
 #include "sim/sweep/internal/json.h"
 #include "sim/sweep/internal/words.h"
 
@@ -39,6 +40,8 @@ Json derived(const StepFigures& step, const WorkFigures& work) {
           {"low_s", work.low.in_base()},
           {"high_s", work.high.in_base()},
           {"usd", known(work.usd)},
+          {"usd_low", work.usd ? Json(interval_of(work, Measure::kUsd).low) : Json(nullptr)},
+          {"usd_high", work.usd ? Json(interval_of(work, Measure::kUsd).high) : Json(nullptr)},
           {"kwh", work.energy ? Json(work.energy->in_base() / kJoulesPerKwh) : Json(nullptr)},
           {"co2_kg", known(work.carbon)}};
 }
@@ -55,6 +58,7 @@ Json point_of(const Results& results, const Ranking& ranking, std::size_t point)
   json.update(json_of(outcome));
   json["whole"] = outcome.figures ? derived(*outcome.figures, figures_of(outcome, ranking.work))
                                   : Json(nullptr);
+  json["command"] = command_of(results.question, point, outcome);
   json["on_front"] = static_cast<bool>(ranking.on_front[point]);
   json["on_room_front"] = static_cast<bool>(ranking.on_room_front[point]);
   return json;
@@ -74,8 +78,20 @@ Json verdict_of(const Ranking& ranking) {
     missed.push_back({{"point", miss.point},
                       {"late_s", miss.late.in_base()},
                       {"over_usd", miss.over.in_base()},
-                      {"unknown", miss.unknown}});
-  return {{"met", ranking.verdict->met}, {"missed", std::move(missed)}};
+                      {"unknown", miss.unknown},
+                      {"may_meet", miss.may_meet}});
+  return {{"met", ranking.verdict->met},
+          {"may_miss", ranking.verdict->may_miss},
+          {"missed", std::move(missed)}};
+}
+
+// Points that the ranking, or the fronts, have no place for.
+Json left_out_json(const Results& results, const Ranking& ranking) {
+  const internal::Missing missing = internal::missing_of(results, ranking);
+  return {{"unknown", ranking.unknown},
+          {"off_front", ranking.off_front},
+          {"devices", missing.devices},
+          {"remedy", missing.message}};
 }
 
 Json crossings_json(const Results& results, const Ranking& ranking) {
@@ -166,6 +182,9 @@ std::string sweep_json(const Results& results, const Ranking& ranking) {
                      {"points", results.outcomes.size()},
                      {"done", results.done()},
                      {"ranked", ranking.ranked},
+                     {"left_out", left_out_json(results, ranking)},
+                     {"overlapping_the_best", ranking.overlapping},
+                     {"evidence", internal::evidence_of(results, ranking)},
                      {"best_with", best_with(results, ranking)},
                      {"break_even", crossings_json(results, ranking)},
                      {"verdict", verdict_of(ranking)},
@@ -179,7 +198,8 @@ std::string sweep_csv(const Results& results, const Ranking& ranking) {
   const std::string columns =
       ",status,model,cluster,strategy,devices,step_s,step_low_s,step_high_s,mfu,tokens_per_s,"
       "samples_per_s,peak_bytes,headroom_bytes,work,time_s,low_s,high_s,usd,kwh,co2_kg,"
-      "hosts_without_power,tokens_per_usd,on_front,on_room_front,missing_bytes,why" +
+      "hosts_without_power,tokens_per_usd,on_front,on_room_front,tight,missing_bytes,why,usd_low,"
+      "usd_high,unmeasured_share,evidence,without_price,command" +
       speed_columns(speeds);
   std::string text = "point";
   for (const AxisNames& axis : results.question.axes) {
@@ -213,7 +233,14 @@ std::string sweep_csv(const Results& results, const Ranking& ranking) {
     const auto& figures = results.outcomes[i]->figures;
     cell(figures ? join(figures->without_host_power, " ") : "");
     cell(of("whole", "tokens_per_usd"));
-    for (const char* key : {"on_front", "on_room_front", "missing_bytes", "why"}) cell(point[key]);
+    for (const char* key : {"on_front", "on_room_front"}) cell(point[key]);
+    cell(of("step", "tight"));
+    for (const char* key : {"missing_bytes", "why"}) cell(point[key]);
+    for (const char* key : {"usd_low", "usd_high"}) cell(of("whole", key));
+    cell(figures ? Json(figures->unmeasured.share) : Json(nullptr));
+    cell(figures ? join(figures->unmeasured.remarks, "; ") : "");
+    cell(figures ? join(figures->without_price, " ") : "");
+    cell(point["command"]);
     text += speed_cells(speeds, *results.outcomes[i]);
     text += '\n';
   }

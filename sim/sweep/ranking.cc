@@ -55,6 +55,31 @@ std::vector<bool> front_of(std::vector<Place> places, bool with_room, std::size_
   return on_front;
 }
 
+// Whether a limit lies within an interval.
+bool is_within(double limit, const MeasureInterval& interval) {
+  return interval.low <= limit && limit < interval.high;
+}
+
+// Whether the goal's limits, each that the point misses or meets, lie within its intervals.
+bool may_be_otherwise(const Goal& goal, const Place& place, bool misses) {
+  bool late = false;
+  bool over = false;
+  bool open = false;
+  if (goal.within) {
+    const double limit = goal.within->in_base();
+    const bool within = is_within(limit, interval_of(place.figures, Measure::kTime));
+    late = place.figures.time > *goal.within && !within;
+    open = open || within;
+  }
+  if (goal.budget && place.figures.usd) {
+    const double limit = goal.budget->in_base();
+    const bool within = is_within(limit, interval_of(place.figures, Measure::kUsd));
+    over = *place.figures.usd > *goal.budget && !within;
+    open = open || within;
+  }
+  return open && !(misses && (late || over));
+}
+
 Miss miss_of(const Goal& goal, const Place& place) {
   Miss miss;
   miss.point = place.point;
@@ -69,6 +94,7 @@ Miss miss_of(const Goal& goal, const Place& place) {
     miss.excess = std::max(miss.excess, miss.over / *goal.budget);
   }
   if (miss.unknown) miss.excess = kUnknown;
+  miss.may_meet = miss.excess > 0 && !miss.unknown && may_be_otherwise(goal, place, true);
   return miss;
 }
 
@@ -76,10 +102,12 @@ Verdict verdict_of(const Goal& goal, const std::vector<Place>& places) {
   Verdict verdict;
   for (const Place& place : places) {
     const Miss miss = miss_of(goal, place);
-    if (miss.excess > 0)
+    if (miss.excess > 0) {
       verdict.missed.push_back(miss);
-    else
-      verdict.met.push_back(place.point);
+      continue;
+    }
+    if (verdict.met.empty()) verdict.may_miss = may_be_otherwise(goal, place, false);
+    verdict.met.push_back(place.point);
   }
   std::ranges::stable_sort(verdict.missed, {}, &Miss::excess);
   return verdict;
@@ -136,6 +164,32 @@ double measure_of(const WorkFigures& figures, Measure by) {
   return kUnknown;
 }
 
+MeasureInterval interval_of(const WorkFigures& figures, Measure by) {
+  const double value = measure_of(figures, by);
+  return {value * (figures.low / figures.time), value * (figures.high / figures.time)};
+}
+
+namespace {
+
+// What is not known of the points, and which of them the first does not beat for certain.
+void add_doubts(const std::vector<Place>& places, const Question& question, Ranking& ranking) {
+  const auto has_price = [](const Place& place) { return place.figures.usd.has_value(); };
+  const bool some_priced = std::ranges::any_of(places, has_price);
+  const bool needs_price = question.goal && question.goal->budget;
+  for (const Place& place : places) {
+    const double measure = measure_of(place.figures, question.rank);
+    if (measure == kUnknown || (needs_price && !has_price(place)))
+      ranking.unknown.push_back(place.point);
+    if (some_priced && !has_price(place)) ranking.off_front.push_back(place.point);
+    if (&place == &places.front() || measure == kUnknown) continue;
+    if (interval_of(place.figures, question.rank).low <=
+        interval_of(places.front().figures, question.rank).high)
+      ++ranking.overlapping;
+  }
+}
+
+}  // namespace
+
 Ranking ranking_of(const Results& results) {
   Ranking ranking;
   ranking.work = work_of(results);
@@ -165,7 +219,13 @@ Ranking ranking_of(const Results& results) {
     }
   }
   if (places.empty()) ranking.closest = closest_of(results);
-  if (results.question.goal) ranking.verdict = verdict_of(*results.question.goal, places);
+  add_doubts(places, results.question, ranking);
+  if (!results.question.goal) return ranking;
+  ranking.verdict = verdict_of(*results.question.goal, places);
+  // The answer keeps the memory margin where any point that meets the goal does.
+  std::stable_partition(
+      ranking.verdict->met.begin(), ranking.verdict->met.end(),
+      [&](std::size_t point) { return !results.outcomes[point]->figures->tight; });
   return ranking;
 }
 

@@ -12,7 +12,11 @@
 ///
 /// A point is on the *front* of time and money if no other point is better in one of them and no
 /// worse in the other; on the front of time, money and room also if it leaves more memory free than
-/// those that are. Points without a price are on neither.
+/// those that are. Points without a price are on neither, come last where money decides, and meet
+/// no goal that asks for it: whoever shows a ranking says so.
+///
+/// The interval of a time is that of its step. Money and energy are as far off as the time that
+/// they follow from.
 ///
 /// All points of the grid are looked at, none is left out by a bound: the goal's answer is that of
 /// an exhaustive enumeration of the grid. Ties go to the earlier point.
@@ -48,18 +52,29 @@ WorkFigures figures_of(const Outcome& outcome, Work work);
 /// Of the figures, what points are ordered by; infinite where it is not known.
 double measure_of(const WorkFigures& figures, Measure by);
 
+/// Within which values 8 of 10 measurements are expected. \pre the measure is known.
+struct MeasureInterval {
+  double low = 0;
+  double high = 0;
+};
+MeasureInterval interval_of(const WorkFigures& figures, Measure by);
+
 /// A point that runs and does not meet the goal.
 struct Miss {
   std::size_t point = 0;
-  Seconds late;          ///< Beyond the goal's time; zero if within.
-  Dollars over;          ///< Beyond its budget.
-  bool unknown = false;  ///< The price or the energy that the goal asks for is not known.
-  double excess = 0;     ///< The larger one as a part of its limit; infinite if unknown.
+  Seconds late;           ///< Beyond the goal's time; zero if within.
+  Dollars over;           ///< Beyond its budget.
+  bool unknown = false;   ///< The price or the energy that the goal asks for is not known.
+  bool may_meet = false;  ///< The goal's limits lie within the point's intervals.
+  double excess = 0;      ///< The larger one as a part of its limit; infinite if unknown.
 };
 
 struct Verdict {
-  std::vector<std::size_t> met;  ///< In the order of `ranked`: the first is the answer.
-  std::vector<Miss> missed;      ///< Least excess first.
+  /// In the order of `ranked`, those that leave less than the memory margin last: the first is the
+  /// answer.
+  std::vector<std::size_t> met;
+  std::vector<Miss> missed;  ///< Least excess first.
+  bool may_miss = false;     ///< A limit of the goal lies within an interval of the first met.
 };
 
 struct Ranking {
@@ -67,6 +82,12 @@ struct Ranking {
   std::vector<std::size_t> ranked;  ///< Points that run, best first; those without a price last.
   std::vector<bool> on_front;       ///< Of time and money, by point.
   std::vector<bool> on_room_front;  ///< Of time, money and room.
+  /// Points that run, but whose price or energy, by which points are ordered or which the goal
+  /// limits, is not known. They are the last ones of `ranked`.
+  std::vector<std::size_t> unknown;
+  /// Points that run and are left out of the fronts, as they have no price while others do.
+  std::vector<std::size_t> off_front;
+  std::int64_t overlapping = 0;  ///< Ranked points whose interval overlaps that of the first.
   /// For each value of each axis, the best point that has it, if one runs.
   std::vector<std::vector<std::optional<std::size_t>>> best_with;
   /// Where nothing runs: the infeasible point that misses least memory, else the first one.

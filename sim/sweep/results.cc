@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/parser_words.h"
+#include "base/shell_words.h"
 #include "base/yaml/describe.h"
 
 #include "sim/sweep/internal/json.h"
@@ -54,6 +55,59 @@ Question question_of(const LoadedSweep& sweep) {
                     .said = said_by(sweep.sweep)};
   if (question.goal) question.rank = question.goal->minimise;
   return question;
+}
+
+namespace {
+
+// The settings of a choice, as said_by() keys them. A name may be the begin of another one.
+std::vector<Setting> settings_of_choice(const Question& question, const AxisNames& axis,
+                                        const std::string& value) {
+  const std::string at = "axes." + axis.name + ".";
+  std::vector<Setting> settings;
+  for (const auto& [key, text] : question.said) {
+    if (!key.starts_with(at)) continue;
+    const std::string* longest = nullptr;
+    for (const std::string& name : axis.values)
+      if (key.starts_with(at + name + ".") && (longest == nullptr || name.size() > longest->size()))
+        longest = &name;
+    if (longest != nullptr && *longest == value)
+      settings.push_back({key.substr(at.size() + value.size() + 1), text});
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::string command_of(const Question& question, std::size_t point, const Outcome& outcome) {
+  std::string command = "foreshard simulate";
+  const auto said = [&](const std::string& key) {
+    const auto found = question.said.find(key);
+    return found == question.said.end() ? nullptr : &found->second;
+  };
+  if (const std::string* study = said("study")) command += " " + shell_word(*study);
+  for (const char* part : {"cluster", "model", "strategy", "communication"})
+    if (const std::string* text = said(part))
+      command += fmt::format(" --{} {}", part, shell_word(seen_from_here({*text}, "")));
+  const auto set = [&](const std::string& key, const std::string& value) {
+    command += " --set " + shell_word(fmt::format("{}={}", key, seen_from_here({value}, "")));
+  };
+  constexpr std::string_view kSet = "set.";
+  for (const auto& [key, text] : question.said)
+    if (key.starts_with(kSet)) set(key.substr(kSet.size()), text);
+  const auto position = position_of(static_cast<std::int64_t>(point), question.axes);
+  for (std::size_t i = 0; i < position.size(); ++i) {
+    const AxisNames& axis = question.axes[i];
+    const std::string& value = axis.values[position[i]];
+    if (const std::string* key = said("axes." + axis.name)) {
+      set(*key, value);
+      continue;
+    }
+    for (const Setting& each : settings_of_choice(question, axis, value))
+      set(each.path, each.value);
+  }
+  if (question.train) set("train", *question.train);
+  for (const Setting& each : outcome.settings) set(each.path, each.value);
+  return command;
 }
 
 std::string text_of(const Question& question) {

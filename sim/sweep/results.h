@@ -3,6 +3,7 @@
 /// holds as much; the writers (output.h) need nothing else.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,6 +33,10 @@ struct Question {
   std::map<std::string, std::string> said;
 };
 Question question_of(const LoadedSweep& sweep);
+
+/// The command that repeats a point, run where the sweep's file is: `foreshard simulate` with all
+/// that the sweep and, if one was made, the search set.
+std::string command_of(const Question& question, std::size_t point, const Outcome& outcome);
 
 /// One line, the same for the same question.
 std::string text_of(const Question& question);

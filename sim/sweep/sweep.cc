@@ -65,9 +65,10 @@ Status fault_in_axes(std::vector<Axis>& axes, const yaml::Loader& loader) {
 // Whether a search writes this key of a strategy whatever it was: its knobs, but for those that it
 // takes over from the study where its space does not name them, and what belongs to a schedule.
 bool is_searched(std::string_view key) {
-  constexpr std::array<std::string_view, 6> kTakenOver{"global_batch",     "rank_order",
-                                                       "token_dispatcher", "overlap_experts",
-                                                       "shard_replicas",   "recompute_layers"};
+  constexpr std::array<std::string_view, 9> kTakenOver{
+      "global_batch",     "rank_order",     "token_dispatcher",
+      "overlap_experts",  "shard_replicas", "recompute_layers",
+      "context_exchange", "context_heads",  "recompute_parts"};
   constexpr std::array<std::string_view, 3> kOfSchedule{"schedule_actions", "schedule_file",
                                                         "pass_times"};
   const auto is_one = [&](const auto& keys) { return std::ranges::find(keys, key) != keys.end(); };

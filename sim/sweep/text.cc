@@ -14,6 +14,7 @@
 
 #include "sim/report/numbers.h"
 #include "sim/sweep/crossings.h"
+#include "sim/sweep/internal/doubts.h"
 #include "sim/sweep/internal/words.h"
 #include "sim/sweep/output.h"
 
@@ -26,8 +27,24 @@ using report::scaled;
 // Bills of a token are written of a million.
 constexpr double kMillion = 1e6;
 
+// The values of a point's axes, and whether it is tight.
 std::string label(const Results& results, std::size_t point) {
-  return label_of(static_cast<std::int64_t>(point), results.question.axes);
+  const auto& outcome = results.outcomes[point];
+  const bool is_tight = outcome && outcome->figures && outcome->figures->tight;
+  return label_of(static_cast<std::int64_t>(point), results.question.axes) +
+         (is_tight ? " (TIGHT)" : "");
+}
+
+// Said first where the answer, or else the best point, leaves less than the memory margin.
+std::string tight_text(const Results& results, const Ranking& ranking) {
+  const bool meets = ranking.verdict && !ranking.verdict->met.empty();
+  if (ranking.ranked.empty()) return "";
+  const std::size_t first = meets ? ranking.verdict->met.front() : ranking.ranked.front();
+  if (!results.outcomes[first]->figures->tight) return "";
+  return fmt::format(
+      "TIGHT: {} leaves less than the memory margin ({} left) and may run out of memory.\n\n",
+      label_of(static_cast<std::int64_t>(first), results.question.axes),
+      format(results.outcomes[first]->figures->headroom()));
 }
 
 bool all_done(const Results& results) {
@@ -62,6 +79,23 @@ std::string energy(const WorkFigures& figures, Work work) {
   return report::watt_hours(*figures.energy * (work == Work::kTraining ? 1 : kMillion));
 }
 
+// "18.9 d to 23.4 d": within which 8 of 10 measurements are expected, of the time that the table
+// has.
+constexpr std::size_t kIntervalColumns = 20;
+std::string interval_text(const StepFigures& step, const WorkFigures& figures, Work work) {
+  return work == Work::kTraining
+             ? fmt::format("{} to {}", format(figures.low), format(figures.high))
+             : fmt::format("{} to {}", format(step.low), format(step.high));
+}
+
+// Behind the name of a point: how much of its step nobody measured.
+std::string unmeasured_text(const StepFigures& step) {
+  constexpr double kLeastShown = 0.005;
+  return step.unmeasured.share < kLeastShown
+             ? ""
+             : fmt::format(" ({:.0f} % unmeasured)", 100 * step.unmeasured.share);
+}
+
 // One line of a point that runs, and another for the strategy that was found.
 std::string row_of(const Results& results, const Ranking& ranking, std::size_t place) {
   const std::size_t point = ranking.ranked[place];
@@ -70,12 +104,14 @@ std::string row_of(const Results& results, const Ranking& ranking, std::size_t p
   const WorkFigures figures = figures_of(outcome, ranking.work);
   const bool training = ranking.work == Work::kTraining;
   const double amount = ranking.work == Work::kSample ? step.samples : step.tokens;
-  std::string text = fmt::format(
-      "{} {:>4} {} {} {} {} {} {} {}  {}\n", ranking.on_front[point] ? "*" : " ", place + 1,
-      right(format(training ? figures.time : step.step), 8), right(money(figures, ranking.work), 8),
-      right(energy(figures, ranking.work), 9), right(scaled(amount / (step.step / 1_s)), 8),
-      right(report::percent(step.mfu), 7), right(format(step.headroom()), 9),
-      right(grouped(step.devices), 7), label(results, point));
+  std::string text =
+      fmt::format("{} {:>4} {} {} {} {} {} {} {} {}  {}{}\n", ranking.on_front[point] ? "*" : " ",
+                  place + 1, right(format(training ? figures.time : step.step), 8),
+                  right(interval_text(step, figures, ranking.work), kIntervalColumns),
+                  right(money(figures, ranking.work), 8), right(energy(figures, ranking.work), 9),
+                  right(scaled(amount / (step.step / 1_s)), 8), right(report::percent(step.mfu), 7),
+                  right(format(step.headroom()), 9), right(grouped(step.devices), 7),
+                  label(results, point), unmeasured_text(step));
   if (results.question.searched) text += fmt::format("{:>7}{}\n", "", outcome.strategy);
   return text;
 }
@@ -86,18 +122,25 @@ std::string table_text(const Results& results, const Ranking& ranking, std::int6
   const bool training = ranking.work == Work::kTraining;
   const std::string each = sample ? "samples" : "tokens";
   std::string text = fmt::format(
-      "\n  {:>4} {} {} {} {} {} {} {}  {}\n", "", right(training ? "time" : "step", 8),
-      right(training ? "USD" : "USD/M", 8), right(training ? "energy" : "Wh/M", 9),
-      right(each + "/s", 8), right("MFU", 7), right("headroom", 9), right("devices", 7), "point");
+      "\n  {:>4} {} {} {} {} {} {} {} {}  {}\n", "", right(training ? "time" : "step", 8),
+      right("8 of 10 within", kIntervalColumns), right(training ? "USD" : "USD/M", 8),
+      right(training ? "energy" : "Wh/M", 9), right(each + "/s", 8), right("MFU", 7),
+      right("headroom", 9), right("devices", 7), "point");
   const auto shown =
       std::min(static_cast<std::size_t>(std::max<std::int64_t>(top, 0)), ranking.ranked.size());
   for (std::size_t i = 0; i < shown; ++i) text += row_of(results, ranking, i);
   if (shown < ranking.ranked.size())
     text += fmt::format("  ... and {} more (--top)\n",
                         grouped(static_cast<std::int64_t>(ranking.ranked.size() - shown)));
-  if (std::ranges::count(ranking.on_front, true) > 0)
-    text += "  * no other point is both faster and cheaper\n";
-  return text;
+  if (std::ranges::count(ranking.on_front, true) > 0) {
+    text += "  * no other point is both faster and cheaper";
+    if (const auto left_out = std::ssize(ranking.off_front); left_out > 0)
+      text +=
+          fmt::format("; {} {} left out", grouped(left_out),
+                      left_out == 1 ? "point without a price is" : "points without a price are");
+    text += "\n";
+  }
+  return text + internal::overlap_text(results, ranking);
 }
 
 // Whether all points that have a value of an axis are done.
@@ -128,9 +171,9 @@ std::string hosts_text(const Results& results, const Ranking& ranking) {
 std::string best_text(const Results& results, const Ranking& ranking, std::int64_t top) {
   if (ranking.ranked.empty() || results.question.axes.size() < 2) return "";
   const bool training = ranking.work == Work::kTraining;
-  std::string text = fmt::format("\n  {:<28} {} {}  {}\n", "Best with each value",
-                                 right(training ? "time" : "step", 8),
-                                 right(training ? "USD" : "USD/M", 8), "point");
+  std::string text = fmt::format(
+      "\n  {:<28} {} {} {}  {}\n", "Best with each value", right(training ? "time" : "step", 8),
+      right("8 of 10 within", kIntervalColumns), right(training ? "USD" : "USD/M", 8), "point");
   std::int64_t left = top;
   std::int64_t more = 0;
   for (std::size_t i = 0; i < ranking.best_with.size(); ++i) {
@@ -149,10 +192,12 @@ std::string best_text(const Results& results, const Ranking& ranking, std::int64
       }
       const Outcome& outcome = *results.outcomes[*best];
       const WorkFigures figures = figures_of(outcome, ranking.work);
-      text += fmt::format("  {:<28} {} {}  {}{}\n", what,
-                          right(format(training ? figures.time : outcome.figures->step), 8),
-                          right(money(figures, ranking.work), 8), label(results, *best),
-                          is_done(results, i, j) ? "" : " (so far)");
+      text += fmt::format(
+          "  {:<28} {} {} {}  {}{}\n", what,
+          right(format(training ? figures.time : outcome.figures->step), 8),
+          right(interval_text(*outcome.figures, figures, ranking.work), kIntervalColumns),
+          right(money(figures, ranking.work), 8), label(results, *best),
+          is_done(results, i, j) ? "" : " (so far)");
     }
   }
   if (more > 0) text += fmt::format("  ... and {} more (--top)\n", grouped(more));
@@ -221,7 +266,8 @@ std::string worth_text(const Results& results, const Ranking& ranking, std::int6
 
 std::string bill(const Results& results, const Ranking& ranking, std::size_t point) {
   const WorkFigures figures = figures_of(*results.outcomes[point], ranking.work);
-  std::string text = format(figures.time);
+  std::string text =
+      fmt::format("{}, {} to {}", format(figures.time), format(figures.low), format(figures.high));
   if (figures.usd) text += fmt::format(", {} USD", scaled(*figures.usd / 1_USD));
   if (figures.energy) text += fmt::format(", {}", report::watt_hours(*figures.energy));
   return text;
@@ -233,7 +279,16 @@ std::string miss_text(const Results& results, const Miss& miss) {
   if (miss.late > Seconds()) add(format(miss.late) + " late");
   if (miss.over > Dollars()) add(scaled(miss.over / 1_USD) + " USD over");
   if (miss.unknown) add("its price or energy is not known");
+  if (miss.may_meet) add("but within its interval");
   return fmt::format("  {:<28} {}\n", label(results, miss.point), text);
+}
+
+// How the first row is typed; --format json and csv say it of each.
+std::string command_text(const Results& results, const Ranking& ranking) {
+  if (ranking.ranked.empty()) return "";
+  const std::size_t first = ranking.ranked.front();
+  return fmt::format("\nThe first again, in full:\n  {}\n",
+                     command_of(results.question, first, *results.outcomes[first]));
 }
 
 std::string verdict_text(const Results& results, const Ranking& ranking) {
@@ -253,6 +308,7 @@ std::string verdict_text(const Results& results, const Ranking& ranking) {
                         whole ? ". The answer" : " so far. The best of those that are done",
                         label(results, verdict.met.front()),
                         bill(results, ranking, verdict.met.front()));
+  if (verdict.may_miss) text += "  Its interval reaches beyond the goal: a machine may miss it.\n";
   constexpr std::size_t kMostMisses = 5;
   if (!verdict.missed.empty()) text += "  Closest of those that miss it\n";
   for (std::size_t i = 0; i < std::min(kMostMisses, verdict.missed.size()); ++i)
@@ -294,15 +350,17 @@ std::string faults_text(const Results& results, const Ranking& ranking) {
 std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top) {
   std::vector<std::string> axes;
   for (const AxisNames& axis : results.question.axes) axes.push_back(axis.name);
-  std::string text = fmt::format("{}: {}\n", results.question.name, join(axes, " x "));
+  std::string text = internal::doubts_text(results, ranking);
+  text += fmt::format("{}: {}\n", results.question.name, join(axes, " x "));
   if (!results.question.description.empty()) text += results.question.description + "\n";
-  text += "\n" + counts_text(results);
+  text += "\n" + tight_text(results, ranking) + counts_text(results);
   text += table_text(results, ranking, top);
   text += hosts_text(results, ranking);
   text += best_text(results, ranking, top);
   text += crossings_text(results, ranking, top);
   text += worth_text(results, ranking, top);
   text += verdict_text(results, ranking);
+  text += command_text(results, ranking);
   return text + faults_text(results, ranking);
 }
 

@@ -16,6 +16,7 @@ namespace foreshard::comm {
 /// What an algorithm puts on the links, whatever the protocol.
 struct Pattern {
   std::vector<LinkLoad> loads;  ///< Ascending LinkId.
+  double detour = 0;            ///< The part of all flows that takes detours (internal::LoadSum).
   double ways = 1;  ///< Rings (trees) that enter a node at different members, sharing the channels.
   internal::Path path;           ///< Hops one after another, from start to end.
   double message = 1;            ///< Of the operation's bytes, what all channels send in one hop.

@@ -45,7 +45,7 @@ Result<Pattern> chain_broadcast(const Participants& group) {
   pattern.fill_chunks = static_cast<double>(group.devices.size()) - 2;
   pattern.ways = static_cast<double>(all.size());
   pattern.sent_per_member = 1;
-  pattern.loads = traffic.take_loads();
+  pattern.loads = traffic.take_loads(pattern.detour);
   return pattern;
 }
 

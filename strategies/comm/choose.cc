@@ -230,6 +230,9 @@ FlatCollective lasting(FlatCollective form, Bytes bytes, Seconds time, const Clu
   form.start.rendezvous = factor * form.start.rendezvous;
   form.rate_cap = form.rate_cap / factor;
   form.bandwidth_fraction /= factor;
+  LinkEfficiency& efficiency = form.efficiency;
+  for (double* part : {&efficiency.nvlink, &efficiency.pcie, &efficiency.network}) *part /= factor;
+  efficiency.through_host = efficiency.through_host / factor;
   form.measured = true;
   return form;
 }

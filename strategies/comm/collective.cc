@@ -13,6 +13,7 @@
 #include "strategies/comm/flat_form.h"
 #include "strategies/comm/host_copy.h"
 #include "strategies/comm/internal/representative.h"
+#include "strategies/comm/internal/traffic.h"
 
 namespace foreshard::comm {
 namespace {
@@ -111,9 +112,11 @@ FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern, con
   flat.latency = numbers.latency;
   flat.loads = pattern.loads;
   flat.bandwidth_fraction = numbers.bandwidth_fraction;
+  flat.efficiency = numbers.efficiency;
   flat.rate_cap = numbers.rate_cap;
   flat.start = numbers.start;
   flat.overlaps_rounds = pattern.overlaps_rounds;
+  flat.detour = pattern.detour;
   flat.sm_share = part_of_multiprocessors(numbers.channels, group);
   const bool networked = pattern.path.network > 0;
   flat.channels = numbers.channels;
@@ -138,17 +141,32 @@ constexpr double kTolerance = 1e-9;  // Rounding must not let another of equals 
 }  // namespace
 
 LinkId FlatCollective::bottleneck(const ClusterView& cluster) const {
-  BytesPerSecond least = rate_cap;
+  BytesPerSecond least = std::min(rate_cap, efficiency.through_host);
   LinkId slowest;
   for (const LinkLoad& load : loads) {
-    const BytesPerSecond rate =
-        cluster.links()[load.link.index()].bandwidth * bandwidth_fraction / load.bytes_per_byte;
+    const Link& link = cluster.links()[load.link.index()];
+    const BytesPerSecond rate = link.bandwidth * efficiency.of(link.kind) / load.bytes_per_byte;
     const bool is_slower = slowest.valid() ? rate < least * (1 - kTolerance) : rate <= least;
     if (!is_slower) continue;
     least = rate;
     slowest = load.link;
   }
   return slowest;
+}
+
+double LinkEfficiency::of(LinkKind kind) const {
+  switch (kind) {
+    case LinkKind::kNvLink:
+      return nvlink;
+    case LinkKind::kPcie:
+    case LinkKind::kSocket:
+      return pcie;
+    case LinkKind::kNetwork:
+      return network;
+    case LinkKind::kMemory:
+      break;
+  }
+  return 1;
 }
 
 Seconds FlatCollective::delay(Bytes bytes, const ClusterView& cluster) const {
@@ -281,6 +299,12 @@ Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveK
   }
   return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": unknown algorithm '" +
                                                std::string(algorithm) + "'; there are " + known};
+}
+
+Result<Route> StepwiseCollective::route_of(const Message& message,
+                                           const Participants& group) const {
+  return between_peers ? internal::peer_route_between(group, message.from, message.to)
+                       : internal::route_between(group, message.from, message.to);
 }
 
 Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& group,

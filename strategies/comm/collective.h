@@ -98,6 +98,17 @@ struct TimeCurve {
 /// \pre !curves.empty()
 std::size_t least_of(const std::vector<TimeCurve>& curves, Bytes bytes);
 
+/// What a protocol can use of each kind of link by itself, and what the root complex lets pass.
+struct LinkEfficiency {
+  double nvlink = 1;
+  double pcie = 1;  ///< Also between sockets.
+  double network = 1;
+  /// Bytes of the operation per second through the root complex.
+  BytesPerSecond through_host = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+
+  double of(LinkKind kind) const;
+};
+
 /// The flat form of one operation on one group: everything but its size.
 struct FlatCollective {
   std::string_view algorithm;  ///< "ring", "tree", ... Static storage.
@@ -107,7 +118,10 @@ struct FlatCollective {
   double channels = 1;     ///< CTAs that carry it; each holds a multiprocessor of every member.
   double connections = 1;  ///< Channels x queue pairs on the most loaded link.
   double sm_share = 0;     ///< Part of each member's SMs that it holds while it runs.
-  double bandwidth_fraction = 1;  ///< Of each link's bandwidth, that the protocol can use.
+  /// Part of each link's bandwidth that the form uses: what makes its rate on idle links that of
+  /// the kind of link that is slowest by its own efficiency.
+  double bandwidth_fraction = 1;
+  LinkEfficiency efficiency{};  ///< From which bandwidth_fraction follows.
   /// Most bytes of the operation per second, whatever the links: what its channels can copy.
   BytesPerSecond rate_cap = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
   StartUp start;
@@ -115,12 +129,14 @@ struct FlatCollective {
   /// It goes in rounds that wait for one another; this form has the bytes of all rounds on the
   /// links at once, so that links which are busy in different rounds do not add up.
   bool overlaps_rounds = false;
+  double detour = 0;  ///< The part of all its flows that takes detours (Route::taken).
 
   /// Bytes per second on idle links: min(rate_cap, min over links of fraction x bandwidth / load).
   BytesPerSecond idle_rate(const ClusterView& cluster) const;
   /// What passes before the bytes flow at the idle rate: latency + start.delay.
   Seconds delay(Bytes bytes, const ClusterView& cluster) const;
-  /// The link that decides the idle rate; the lowest of several; invalid if the channels do.
+  /// The link that decides the idle rate by the efficiency of its kind; the lowest of several;
+  /// invalid if the channels or the root complex do.
   LinkId bottleneck(const ClusterView& cluster) const;
   /// Time on idle links: delay + bytes / idle rate.
   Seconds idle_time(Bytes bytes, const ClusterView& cluster) const;
@@ -147,7 +163,12 @@ struct StepwiseCollective {
   /// A message passes on what those of `after` bring while they bring it, a little at a time: all
   /// of them are under way together. FlatCollective::delay has what it takes to fill the pipeline.
   bool pipelined = false;
+  bool between_peers = false;  ///< Messages are sends: they take ClusterView::peer_route().
   std::vector<Message> messages;
+
+  /// The route of one message.
+  /// \return As ClusterView::route.
+  Result<Route> route_of(const Message& message, const Participants& group) const;
 };
 
 /// All (algorithm, protocol) forms that this operation can take on this group, in the registry's

@@ -36,7 +36,7 @@ Result<Pattern> finished(const internal::NodeMembers& heads, internal::Traffic* 
   pattern.path = internal::network_sum_path(heads, *traffic);
   pattern.ways = static_cast<double>(heads.size());
   pattern.message = part;
-  pattern.loads = traffic->take_loads();
+  pattern.loads = traffic->take_loads(pattern.detour);
   return pattern;
 }
 

@@ -19,23 +19,25 @@ Result<Pattern> direct_shift(const Participants& group) {
   pattern.sent_per_member = 1;
   internal::LoadSum loads;
   for (std::int32_t from = 0; from < count; ++from) {
-    FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, (from + 1) % count));
+    FORESHARD_ASSIGN(const auto route,
+                     internal::peer_route_between(group, from, (from + 1) % count));
     loads.add(route, 1);
     internal::Path hop;
     hop.add(internal::Hop{route.widest_kind, route.latency});
     if (from == 0 || internal::longer(hop, pattern.path)) pattern.path = hop;
   }
-  pattern.loads = loads.take();
+  pattern.loads = loads.take(group, pattern.detour);
   return pattern;
 }
 
 Result<StepwiseCollective> direct_shift_steps(const Participants& group) {
   const auto count = static_cast<std::int32_t>(group.devices.size());
   FORESHARD_TRY(internal::too_many_messages("direct", count));
-  StepwiseCollective result{.algorithm = "direct", .chunks = 1, .messages = {}};
+  StepwiseCollective result{
+      .algorithm = "direct", .chunks = 1, .between_peers = true, .messages = {}};
   for (std::int32_t from = 0; from < count; ++from) {
     const std::int32_t to = (from + 1) % count;
-    FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, to));
+    FORESHARD_ASSIGN(const auto route, internal::peer_route_between(group, from, to));
     result.messages.push_back(
         {.from = from, .to = to, .part = 1, .latency = route.latency, .after = {}});
   }

@@ -150,6 +150,11 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
                                 demand.network / network_efficiency,
                                 demand.through_host / form.host_rate.in_base()});
   numbers.bandwidth_fraction = used > 0 ? slowest(demand) / used : 1;
+  numbers.efficiency.nvlink = form.efficiency.nvlink * busy;
+  numbers.efficiency.pcie = form.efficiency.pcie;
+  numbers.efficiency.network = network_efficiency;
+  if (demand.through_host > 0)
+    numbers.efficiency.through_host = form.host_rate / demand.through_host;
   const BytesPerSecond channel_rate =
       networked ? pattern.channel_part * form.network_channel_rate : form.channel_rate;
   const double moved = pattern.sent_per_member + pattern.kept_per_member;

@@ -43,6 +43,7 @@ bool can_use(const FormParameters& form, CollectiveKind kind, const Pattern& pat
 struct FormNumbers {
   Seconds latency;
   double bandwidth_fraction = 1;  ///< See FlatCollective.
+  LinkEfficiency efficiency{};    ///< Likewise.
   BytesPerSecond rate_cap;        ///< Likewise.
   StartUp start;                  ///< Likewise.
   double channels = 1;

@@ -124,7 +124,7 @@ Result<Pattern> hierarchical_all_to_all(const Participants& group) {
   pattern.sent_per_member = (per_node - 1) / per_node + (count - 1) / count;
   pattern.kept_per_member = 1 / per_node + 1 / count;
   pattern.copies_by_chunk = true;
-  pattern.loads = traffic.take_loads();
+  pattern.loads = traffic.take_loads(pattern.detour);
   return pattern;
 }
 

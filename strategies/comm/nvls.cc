@@ -39,7 +39,7 @@ Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVol
   pattern.in_rounds = true;
   pattern.sent_per_member = each.up;
   pattern.message = 1 / static_cast<double>(group.devices.size());
-  pattern.loads = loads.take();
+  pattern.loads = loads.take(group, pattern.detour);
   return pattern;
 }
 
@@ -57,7 +57,7 @@ Result<Pattern> nvls_all_reduce(const Participants& group) {
 
   Pattern pattern;
   internal::LoadSum loads;
-  loads.add(traffic.take_loads());
+  loads.add(traffic.take_loads(pattern.detour));
   FORESHARD_ASSIGN(const auto hop,
                    internal::add_switch_sums(group, nodes, heads, {1, 1}, {part, part}, &loads));
   pattern.path.add(hop);
@@ -70,7 +70,7 @@ Result<Pattern> nvls_all_reduce(const Participants& group) {
   pattern.sent_per_member = 1 + part;
   pattern.message = part;
   pattern.ways = nodes.size() > 1 ? static_cast<double>(heads.size()) : 1;
-  pattern.loads = loads.take();
+  pattern.loads = loads.take(group, pattern.detour);
   return pattern;
 }
 

@@ -72,7 +72,7 @@ Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
 
   Pattern pattern;
   internal::LoadSum loads;
-  loads.add(traffic.take_loads());
+  loads.add(traffic.take_loads(pattern.detour));
   FORESHARD_ASSIGN(const auto inside,
                    internal::add_switch_sums(group, nodes, heads, {1, 1}, {part, part}, &loads));
   for (const auto& rail : heads) {
@@ -91,7 +91,7 @@ Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
   pattern.ways = static_cast<double>(heads.size());
   pattern.sent_per_member = 1 + part + 2 * part * (count - 1.0) / count;
   pattern.message = part;
-  pattern.loads = loads.take();
+  pattern.loads = loads.take(group, pattern.detour);
   return pattern;
 }
 

@@ -63,7 +63,7 @@ Result<Pattern> once_per_node_exchange(const Participants& group) {
   pattern.sent_per_member = sent / count;
   pattern.kept_per_member = 1 / count;
   pattern.copies_by_chunk = true;
-  pattern.loads = traffic.take_loads();
+  pattern.loads = traffic.take_loads(pattern.detour);
   return pattern;
 }
 

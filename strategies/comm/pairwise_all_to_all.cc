@@ -25,7 +25,7 @@ Result<Pattern> pairwise_all_to_all(const Participants& group) {
     internal::Path starts;
     for (std::int32_t to = 0; to < count; ++to) {
       if (from == to) continue;
-      FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, to));
+      FORESHARD_ASSIGN(const auto route, internal::peer_route_between(group, from, to));
       loads.add(route, 1.0 / count);
       starts.add(internal::Hop{route.widest_kind, 0_s});
       longest_wire = std::max(longest_wire, route.latency);
@@ -37,18 +37,19 @@ Result<Pattern> pairwise_all_to_all(const Participants& group) {
   pattern.sent_per_member = (count - 1.0) / count;
   pattern.kept_per_member = 1.0 / count;
   pattern.copies_by_chunk = true;
-  pattern.loads = loads.take();
+  pattern.loads = loads.take(group, pattern.detour);
   return pattern;
 }
 
 Result<StepwiseCollective> pairwise_all_to_all_steps(const Participants& group) {
   const auto count = static_cast<std::int32_t>(group.devices.size());
   FORESHARD_TRY(internal::too_many_messages("pairwise", static_cast<double>(count) * (count - 1)));
-  StepwiseCollective result{.algorithm = "pairwise", .chunks = count, .messages = {}};
+  StepwiseCollective result{
+      .algorithm = "pairwise", .chunks = count, .between_peers = true, .messages = {}};
   for (std::int32_t round = 1; round < count; ++round) {
     for (std::int32_t from = 0; from < count; ++from) {
       const std::int32_t to = (from + round) % count;
-      FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, to));
+      FORESHARD_ASSIGN(const auto route, internal::peer_route_between(group, from, to));
       result.messages.push_back({.from = from,
                                  .to = to,
                                  .part = 1.0 / count,

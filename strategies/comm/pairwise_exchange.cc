@@ -30,7 +30,8 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
   std::vector<double> sent(group.devices.size(), 0);
   std::vector<double> received(group.devices.size(), 0);
   for (const Transfer& transfer : group.transfers) {
-    FORESHARD_ASSIGN(const auto route, internal::route_between(group, transfer.from, transfer.to));
+    FORESHARD_ASSIGN(const auto route,
+                     internal::peer_route_between(group, transfer.from, transfer.to));
     loads.add(route, transfer.part);
     const internal::Hop hop{route.widest_kind, 0_s};
     sends[static_cast<std::size_t>(transfer.from)].add(hop, transfer.messages);
@@ -49,16 +50,18 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
   pattern.sent_per_member = *std::max_element(sent.begin(), sent.end());
   pattern.share_of_member =
       std::max(pattern.sent_per_member, *std::max_element(received.begin(), received.end()));
-  pattern.loads = loads.take();
+  pattern.loads = loads.take(group, pattern.detour);
   return pattern;
 }
 
 Result<StepwiseCollective> pairwise_exchange_steps(const Participants& group) {
   FORESHARD_TRY(
       internal::too_many_messages("pairwise", static_cast<double>(group.transfers.size())));
-  StepwiseCollective result{.algorithm = "pairwise", .chunks = 1, .messages = {}};
+  StepwiseCollective result{
+      .algorithm = "pairwise", .chunks = 1, .between_peers = true, .messages = {}};
   for (const Transfer& transfer : group.transfers) {
-    FORESHARD_ASSIGN(const auto route, internal::route_between(group, transfer.from, transfer.to));
+    FORESHARD_ASSIGN(const auto route,
+                     internal::peer_route_between(group, transfer.from, transfer.to));
     result.messages.push_back({.from = transfer.from,
                                .to = transfer.to,
                                .part = transfer.part,

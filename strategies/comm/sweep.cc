@@ -85,7 +85,8 @@ Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& gro
     for (const FlatCollective& other : listed) row.all.push_back(seen(other, bytes, cluster));
     for (const FlatCollective& other : repertoire.forms()) {
       const SweepForm candidate = seen(other, bytes, cluster);
-      if (same(candidate, row.taken)) continue;
+      const bool may_be_taken = bytes <= other.start.most_bytes || bytes > form.start.most_bytes;
+      if (same(candidate, row.taken) || !may_be_taken) continue;
       if (!row.runner_up || candidate.time < row.runner_up->time) row.runner_up = candidate;
     }
     if (communicator) {

@@ -31,7 +31,7 @@ struct SweepRow {
   SweepForm taken;
   BytesPerSecond algorithm_rate;  ///< bytes / time. 0 for one member.
   BytesPerSecond bus_rate;        ///< algorithm_rate x bus_factor.
-  /// Of all other forms the fastest.
+  /// The fastest of the other forms that may be taken for so many bytes (StartUp::most_bytes).
   std::optional<SweepForm> runner_up;
   /// What NCCL's tuner would take, and its time; empty where it has no model, or `parameters` no
   /// tables.

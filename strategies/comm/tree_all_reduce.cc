@@ -48,13 +48,13 @@ std::vector<std::int32_t> member_parents(const Nodes& nodes, std::size_t members
   const auto count = static_cast<std::int32_t>(nodes.size());
   for (std::int32_t i = 0; i < count; ++i) {
     const auto& node = nodes[static_cast<std::size_t>(i)];
-    const auto chain = chain_from(node, channel, on_all_links);
+    const auto chain = chain_from(node, channel % node.size(), on_all_links);
     for (std::size_t k = 1; k < chain.size(); ++k)
       parent[static_cast<std::size_t>(chain[k])] = chain[k - 1];
     const std::int32_t above = node_parent(tree, i, count);
     if (above < 0) continue;
     const auto& up = nodes[static_cast<std::size_t>(above)];
-    parent[static_cast<std::size_t>(node[channel])] = up[channel];
+    parent[static_cast<std::size_t>(chain.front())] = up[channel % up.size()];
   }
   return parent;
 }
@@ -82,10 +82,13 @@ std::vector<std::int32_t> leaves_first(const std::vector<std::int32_t>& parent) 
 }
 
 // Parents of each member in every tree: two for each channel.
-std::vector<std::vector<std::int32_t>> trees_of(const Participants& group) {
+Result<std::vector<std::vector<std::int32_t>>> trees_of(const Participants& group) {
   const Nodes nodes = internal::members_by_node(group);
   const bool on_all_links = internal::has_chains_on_all_links(group, nodes);
-  const std::size_t channels = nodes.size() == 1 && !on_all_links ? 1 : internal::rails_of(nodes);
+  std::size_t channels = on_all_links ? internal::rails_of(nodes) : 1;
+  if (nodes.size() > 1) {
+    FORESHARD_ASSIGN(channels, internal::rings_over(group, nodes));
+  }
   std::vector<std::vector<std::int32_t>> trees;
   for (std::size_t channel = 0; channel < channels; ++channel)
     for (std::int32_t tree = 0; tree < kTrees; ++tree)
@@ -113,7 +116,7 @@ internal::Path longest_way(const internal::Traffic& traffic,
 }  // namespace
 
 Result<Pattern> tree_all_reduce(const Participants& group) {
-  const auto trees = trees_of(group);
+  FORESHARD_ASSIGN(const auto trees, trees_of(group));
   internal::Traffic traffic(group);
   for (const auto& parent : trees) {
     for (std::size_t member = 0; member < parent.size(); ++member) {
@@ -134,12 +137,12 @@ Result<Pattern> tree_all_reduce(const Participants& group) {
   pattern.ways = static_cast<double>(trees.size()) / kTrees;
   pattern.sent_per_member = 2 * (static_cast<double>(group.devices.size()) - 1) /
                             static_cast<double>(group.devices.size());
-  pattern.loads = traffic.take_loads();
+  pattern.loads = traffic.take_loads(pattern.detour);
   return pattern;
 }
 
 Result<StepwiseCollective> tree_all_reduce_steps(const Participants& group) {
-  const auto trees = trees_of(group);
+  FORESHARD_ASSIGN(const auto trees, trees_of(group));
   const std::size_t members = group.devices.size();
   const auto chunks = static_cast<std::int32_t>(trees.size());
   FORESHARD_TRY(internal::too_many_messages("tree", 2.0 * chunks * static_cast<double>(members)));

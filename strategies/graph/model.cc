@@ -439,6 +439,15 @@ struct ProductCounts {
   double of_attention;
 };
 
+// Multiplications of one sample by the matrices that read the sample itself (pixels, frames of
+// sound, of which there are twice as many as tokens): no gradient of a sample is computed.
+static double products_of_samples(const Model& model) {
+  std::int64_t products = model.image ? model.image->patches() * model.image->patch_values() : 0;
+  if (const auto& encoder = model.encoder)
+    products += encoder->sequence * Encoder::kWidth * 2 * encoder->mel_bins;
+  return static_cast<double>(products * model.hidden);
+}
+
 static Flops flops_of(const Model& model, double samples, const ProductCounts& products) {
   const auto s = static_cast<double>(model.sequence);
   const std::int64_t experts = std::min(model.experts, model.experts_per_token);
@@ -447,9 +456,11 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
   const bool trains = products.of_attention > 1;
   const bool is_head_frozen = trains && model.frozen && model.frozen->head;
   // Multiplications by matrices of one sample times their products, and scores likewise.
-  double matrices =
-      (is_head_frozen ? 2 : products.of_matrix) *
-      (products_of_ends(model) + s * static_cast<double>(prediction_matrix(model) * predictions));
+  const double of_ends = is_head_frozen ? 2 : products.of_matrix;
+  double matrices = of_ends * (products_of_ends(model) +
+                               s * static_cast<double>(prediction_matrix(model) * predictions));
+  if (trains)  // the samples have no gradient, nor do frozen matrices that read them
+    matrices -= (model.freezes_embedding() ? of_ends - 1 : 1) * products_of_samples(model);
   double scores = 0;
   double scans = 0;
   for (std::int64_t layer = 0; layer < model.layers + predictions; ++layer) {

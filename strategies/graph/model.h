@@ -205,9 +205,10 @@ std::int64_t active_parameter_count(const Model& model);
 /// is the mean width of keys and of values. Of a frozen matrix 4 per parameter: it has no gradient;
 /// 2 in layers that nothing runs back through, whose scores count a third. Layers of an encoder
 /// count by its own sequence, attention to it by both; a scan counts 3 times what its forward pass
-/// takes (scan_flops_per_token). Source: Narayanan et al., "Efficient large-scale language model
-/// training on GPU clusters using Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this
-/// with one more forward pass).
+/// takes (scan_flops_per_token). A matrix that reads pixels or frames of sound counts 4 per
+/// parameter: these have no gradient. Source: Narayanan et al., "Efficient large-scale language
+/// model training on GPU clusters using Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is
+/// this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
 /// The forward pass's part of it: 2 per parameter and a third of attention, each of whose products
 /// has two in the backward pass.

@@ -29,9 +29,7 @@ struct TransformerOptions {
   bool sequence_parallel = false;  ///< Between the tensor-parallel parts: split along the sequence.
   /// By which ranks along "context" see the keys of other tokens.
   ContextExchange context_exchange = ContextExchange::kAllGather;
-  bool experts_over_context = false;  ///< Ranks along "context" hold other experts.
-  bool experts_over_tensor = false;   ///< Experts are whole; else each is split as all else is.
-  double capacity_factor = 1;         ///< Slots of an expert, times its even share of the tokens.
+  double capacity_factor = 1;  ///< Slots of an expert, times its even share of the tokens.
   AttentionImplementation attention = AttentionImplementation::kFused;
   Pointwise pointwise{};
   /// Gate and up projection of a gated feed-forward layer are two products, "mlp_gate" and
@@ -87,26 +85,25 @@ struct TransformerGraphs {
 /// stream. Not modelled: absorbing the projections from latents into attention (as inference does).
 ///
 /// A layer with experts: every rank routes its own tokens (under sequence or context parallelism
-/// its part of a sequence) to slots of the experts. An all-to-all brings the slots to the ranks of
-/// their experts, another one brings the results back. Not modelled: unequal loads of experts (each
-/// has capacity_factor times its even share, rounded up for each sequence or part of one); biases
-/// that balance them; the choice of groups of experts first, and the
-/// passes over a token's few weights that make them add up to 1 or scale them; the gathering of the
-/// counts of tokens over the ranks.
-/// A module that predicts one more token, behind the last layer or the module before: it norms the
-/// stream and the embeddings of the tokens as many places behind, projects the two together to the
-/// width of one, and has a layer like the last one and a norm. Behind it, streams of all
-/// predictions are one tensor, which the output projection and the loss take at once. The first
-/// module has the norm behind the layers. Its projection is split by column, its result gathered,
-/// and under sequence parallelism each rank goes on with its tokens. Not modelled: shifts of the
-/// ids and targets, for which under context parallelism neighbours exchange one id a part (they
-/// come as data); counts of right predictions, for logs; the place of embeddings outside of what
-/// full recomputation computes again. Source: DeepSeek-AI, "DeepSeek-V3 technical report", arXiv
-/// 2412.19437, section 2.2; NVIDIA/Megatron-LM,
+/// its part of a sequence) to slots of the experts. One all-to-all among all ranks that hold other
+/// experts brings the slots there, another one brings the results back. Not modelled: unequal loads
+/// of experts (each has capacity_factor times its even share, rounded up for each sequence or part
+/// of one); biases that balance them; the choice of groups of experts first, and the passes over a
+/// token's few weights that make them add up to 1 or scale them; the gathering of the counts of
+/// tokens over the ranks. A module that predicts one more token, behind the last layer or the
+/// module before: it norms the stream and the embeddings of the tokens as many places behind,
+/// projects the two together to the width of one, and has a layer like the last one and a norm.
+/// Behind it, streams of all predictions are one tensor, which the output projection and the loss
+/// take at once. The first module has the norm behind the layers. Its projection is split by
+/// column, its result gathered, and under sequence parallelism each rank goes on with its tokens.
+/// Not modelled: shifts of the ids and targets, for which under context parallelism neighbours
+/// exchange one id a part (they come as data); counts of right predictions, for logs; the place of
+/// embeddings outside of what full recomputation computes again. Source: DeepSeek-AI, "DeepSeek-V3
+/// technical report", arXiv 2412.19437, section 2.2; NVIDIA/Megatron-LM,
 /// megatron/core/transformer/multi_token_prediction.py.
 ///
-/// \pre `model` is checked; mesh has axes "data" and "tensor". The batch is split over
-/// sample_axes(); sequences over axis "context" if there is one.
+/// \pre `model` is checked; mesh has axes of tensor and data parallelism. The batch is split over
+/// sample_axes(), sequences over context_axes(), experts over expert_axes() (mesh_axes.h).
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);
 
 /// The whole model as one graph: embedding, every layer, head; each tensor but those at the borders

@@ -97,30 +97,44 @@ TensorId BlockBuilder::shared_experts(TensorId x) {
                 .settings = {{"operation", std::string("mul")}}});
 }
 
-// Tokens lie [batch, tokens, width], or in `parts` of a sequence [batch, parts, tokens, width];
-// slots the same behind a dimension of experts.
+std::vector<std::vector<Axis>> BlockBuilder::sequence_runs() const {
+  std::vector<std::vector<Axis>> runs;
+  for (const Axis axis : sequence()) {
+    if (runs.empty() || held_along(runs.back().back()) != held_along(axis)) runs.emplace_back();
+    runs.back().push_back(axis);
+  }
+  return runs;
+}
+
+// Tokens lie [batch, tokens, width], or in parts of a sequence [batch, parts..., tokens, width],
+// with a dimension of parts for each of sequence_runs(); slots the same behind a dimension of
+// experts.
 TensorId BlockBuilder::experts_branch(TensorId x) {
   begin(Part::kRouting);
   const std::int64_t hidden = model_.hidden;
-  const std::int64_t parts = ways(sequence(), options_.mesh);
-  const std::int64_t length = model_.sequence / parts;
+  const auto runs = sequence_runs();
+  const std::int64_t length = model_.sequence / ways(sequence(), options_.mesh);
   const auto slots = static_cast<std::int64_t>(
       std::ceil(options_.capacity_factor * static_cast<double>(length * model_.experts_per_token) /
                 static_cast<double>(model_.experts)));
   const std::int64_t capacity = std::min(length, slots);
-  const TensorId tokens =
-      parts > 1 ? reshaped("tokens", x, {options_.batch, parts, length, hidden}) : x;
+  std::vector<std::int64_t> in_parts{options_.batch};
+  for (const auto& run : runs) in_parts.push_back(ways(run, options_.mesh));
+  in_parts.insert(in_parts.end(), {length, hidden});
+  const TensorId tokens = runs.empty() ? x : reshaped("tokens", x, in_parts);
 
   const auto chosen = routed(tokens);
   capture(Capture::kNone);
 
   // Where slots lie: with the tokens that fill them, and with their experts.
-  const std::vector<Axis> expert_axes = this->expert_axes();
+  const std::vector<Axis>& expert_axes = expert_axes_;
+  const std::vector<Axis>& width_axes = expert_tensor_axes_;
   std::vector<std::vector<Axis>> at_tokens{kWhole, batch()};
-  std::vector<std::vector<Axis>> at_experts{expert_axes, without(batch(), {expert_axes})};
-  if (parts > 1) {
-    at_tokens.push_back(sequence());
-    at_experts.push_back(without(context(), {expert_axes}));
+  std::vector<std::vector<Axis>> at_experts{expert_axes,
+                                            without(batch(), {expert_axes, width_axes})};
+  for (const auto& run : runs) {
+    at_tokens.push_back(run);
+    at_experts.push_back(without(run, {expert_axes, width_axes}));
   }
   for (auto* lies : {&at_tokens, &at_experts}) lies->resize(lies->size() + 2);
 
@@ -156,7 +170,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   // Right behind the tokens: nothing waits for the one and not for the other.
   if (weighs_early) weights.front() = moved("arrived_weights", weights.front(), at_experts);
   const TensorId arrived = sorted("sorted", moved_tokens);
-  const std::string letters = parts > 1 ? "ebpt" : "ebt";
+  const std::string letters = "eb" + std::string("pqr").substr(0, runs.size()) + "t";
   const auto expert_product = [&](const std::string& name, TensorId of, std::int64_t in,
                                   std::int64_t out, std::vector<std::vector<Axis>> dims,
                                   bool biased) {
@@ -170,7 +184,6 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
                     .settings = {{"equation", letters + terms + letters + "o"},
                                  {"apart", options_.experts_apart}}});
   };
-  const std::vector<Axis> width_axes = options_.experts_over_tensor ? kWhole : tensor();
   const std::int64_t width = model_.expert_width();
   begin(Part::kExpertsUp);
   const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
@@ -210,7 +223,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
                           .name = "combine",
                           .inputs = std::move(returned),
                           .settings = {{"eager", eager(options_.pointwise.permutation)}}});
-  if (parts > 1) mixed = reshaped("mixed", mixed, this->tokens(hidden));
+  if (!runs.empty()) mixed = reshaped("mixed", mixed, this->tokens(hidden));
   if (model_.shared_ffn == 0) return mixed;
   const TensorId shared = shared_experts(x);
   begin(Part::kResidual);

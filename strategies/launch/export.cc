@@ -6,6 +6,7 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/leaves.h"
 
+#include "strategies/launch/abilities.h"
 #include "strategies/launch/internal/formats.h"
 
 namespace foreshard::launch {
@@ -82,6 +83,7 @@ Result<Exported> export_launch(std::string_view name, const Strategy& strategy,
     internal::add_leaves(draft, "model.", yaml::echo(*model));
     internal::add_leaves(defaults, "model.", yaml::echo(Model{}));
   }
+  if (has_usual_order(strategy)) draft.drop("strategy.rank_order");
   Exported exported;
   exported.suffix = format.suffix;
   exported.has_model = format.has_model && model != nullptr;

@@ -6,7 +6,9 @@
 
 #include "strategies/graph/capture.h"
 #include "strategies/launch/internal/formats.h"
+#include "strategies/launch/internal/megatron_layout.h"
 #include "strategies/launch/internal/megatron_model.h"
+#include "strategies/launch/internal/megatron_recompute.h"
 
 namespace foreshard::launch::internal {
 namespace {
@@ -16,9 +18,38 @@ namespace {
 
 constexpr const char* kTwoLevels = "all-to-all+ring";  // how the rows read "a2a+p2p"
 
+// Layers of each stage as the layout says them; the chunks of a rank follow from their number.
+Status layout(Draft& draft) {
+  const std::string key = "note.layout";
+  const auto refuse = [&](std::string_view why) {
+    return fault(draft.place(key), draft.from(key), why,
+                 "give the layers of each stage: --set strategy.layers_per_stage=[...]");
+  };
+  const auto read = read_layout(draft.word(key));
+  if (!read) return refuse(read.error().message);
+  const std::int64_t pipeline = draft.count("strategy.pipeline_parallel");
+  const std::int64_t stages = std::ssize(read->layers);
+  if (stages % pipeline != 0)
+    return refuse(fmt::format("{} stages do not divide over {} pipeline ranks", stages, pipeline));
+  const std::int64_t layers = draft.count("model.layers", 0);
+  const std::int64_t sum =
+      std::accumulate(read->layers.begin(), read->layers.end(), std::int64_t{0});
+  if (layers > 0 && sum != layers)
+    return refuse(fmt::format("it has {} layers, the model {}", sum, layers));
+  if (read->predictions_apart)
+    return refuse("predictions on another stage than the last are not modelled");
+  if (stages > pipeline) {
+    draft.set("strategy.virtual_stages", stages / pipeline, draft.from(key));
+    draft.set("strategy.schedule", "interleaved", draft.from(key));
+  }
+  if (stages > 1) draft.set_list("strategy.layers_per_stage", read->layers, draft.from(key));
+  return {};
+}
+
 // Layers of each stage where the first and the last have numbers of their own, or count the
 // embedding and the loss as layers. Chunk by chunk; empty: equal.
 Status stages(Draft& draft) {
+  if (draft.has("note.layout")) return layout(draft);
   const std::int64_t layers = draft.count("model.layers", 0);
   const std::int64_t pipeline = draft.count("strategy.pipeline_parallel");
   const std::int64_t stages = product({pipeline, draft.count("strategy.virtual_stages")});
@@ -90,42 +121,6 @@ Status sharding(Draft& draft) {
                  draft.from("strategy.framework.overlap_parameter_gather"),
                  "without a distributed optimizer no parameters are gathered",
                  "add --use-distributed-optimizer");
-  return {};
-}
-
-Status recomputation(Draft& draft) {
-  const std::string granularity = draft.word("note.granularity");
-  const std::string from = draft.from("note.granularity");
-  const std::string place = draft.place("note.granularity");
-  const auto unsupported = [&](std::string_view key, std::string_view why) {
-    return fault(draft.place(key), draft.from(key), why, "", Error::Code::kUnsupported);
-  };
-  if (granularity.empty() || granularity == "none") return {};
-  if (granularity == "selective") {
-    if (draft.has("note.recompute_modules") &&
-        draft.at("note.recompute_modules").words != std::vector<std::string>{"core_attn"})
-      return unsupported("note.recompute_modules",
-                         "only core attention, or whole layers, are recomputed in the model");
-    draft.set("strategy.recompute", "selective", from);
-    return {};
-  }
-  const std::string method = draft.word("note.method");
-  const std::int64_t number = draft.count("note.recompute_layers");
-  if (method.empty())
-    return fault(place, from, "whole layers are recomputed by a method, which is not given",
-                 "give the method uniform or block");
-  if (method == "uniform" && number != 1)
-    return unsupported("note.recompute_layers",
-                       "units of several layers between kept inputs are not modelled");
-  if (method == "block") {
-    const std::int64_t of_stage =
-        draft.count("model.layers", 0) /
-        std::max<std::int64_t>(1, draft.count("strategy.pipeline_parallel"));
-    if (of_stage < 1 || number < of_stage)
-      return unsupported("note.recompute_layers",
-                         "recomputation of some layers of a stage is not modelled");
-  }
-  draft.set("strategy.recompute", "full", from);
   return {};
 }
 
@@ -321,7 +316,7 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
   FORESHARD_TRY(fault_in_batch(draft, reading));
   FORESHARD_TRY(stages(draft));
   FORESHARD_TRY(sharding(draft));
-  FORESHARD_TRY(recomputation(draft));
+  FORESHARD_TRY(finish_megatron_recomputation(draft));
   FORESHARD_TRY(precision(draft));
   optimizer(draft);
   if (draft.is("note.pipeline_before_data"))
@@ -342,9 +337,24 @@ void note(Draft& draft, std::string_view key, std::string word, std::string ours
   draft.set(key, std::move(word), std::move(ours));
 }
 
-// The first and the last stage may differ, the others not.
-void spread_stages(Draft& draft, const Strategy& strategy) {
+// The first and the last stage may differ; where others do, or stages have chunks, the layout says
+// all of them.
+void spread_stages(Draft& draft, const Writing& writing) {
+  const Strategy& strategy = writing.strategy;
   const auto& split = strategy.layers_per_stage;
+  const bool ends_alone = strategy.virtual_stages == 1 && split.size() > 1 && split.front() > 0 &&
+                          split.back() > 0 &&
+                          std::all_of(split.begin() + 1, split.end() - 1,
+                                      [&](std::int64_t layers) { return layers == split[1]; });
+  if (split.size() > 1 && !ends_alone) {
+    const std::int64_t predictions =
+        writing.model == nullptr ? 0 : writing.model->multi_token_prediction;
+    note(draft, "note.layout", written_layout(split, predictions), "strategy.layers_per_stage");
+    draft.drop("strategy.layers_per_stage");
+    if (strategy.virtual_stages > 1) draft.drop("strategy.virtual_stages");
+    if (strategy.schedule == "interleaved") draft.drop("strategy.schedule");
+    return;
+  }
   if (strategy.virtual_stages > 1) {
     note(draft, "note.virtual_stages", std::to_string(strategy.virtual_stages),
          "strategy.virtual_stages");
@@ -352,10 +362,7 @@ void spread_stages(Draft& draft, const Strategy& strategy) {
     if (strategy.schedule == "interleaved") draft.drop("strategy.schedule");
     return;
   }
-  if (split.size() < 2 || split.front() < 1 || split.back() < 1 ||
-      std::any_of(split.begin() + 1, split.end() - 1,
-                  [&](std::int64_t layers) { return layers != split[1]; }))
-    return;
+  if (!ends_alone) return;
   note(draft, "note.first_layers", std::to_string(split.front()), "strategy.layers_per_stage");
   note(draft, "note.last_layers", std::to_string(split.back()), "strategy.layers_per_stage");
   draft.drop("strategy.layers_per_stage");
@@ -368,20 +375,6 @@ void spread_sharding(Draft& draft, const Strategy& strategy) {
   } else if (strategy.zero_stage > 1) {
     note(draft, "note.megatron_fsdp", "true", ours);
     note(draft, "note.sharding", std::to_string(strategy.zero_stage), ours);
-  }
-  draft.drop(ours);
-}
-
-void spread_recomputation(Draft& draft, const Strategy& strategy) {
-  const std::string ours = "strategy.recompute";
-  if (strategy.recompute == Recompute::kSelective) {
-    note(draft, "note.granularity", "selective", ours);
-  } else if (strategy.recompute == Recompute::kFull) {
-    note(draft, "note.granularity", "full", ours);
-    note(draft, "note.method", "uniform", ours);
-    note(draft, "note.recompute_layers", "1", ours);
-  } else if (strategy.recompute != Recompute::kNone) {
-    return;
   }
   draft.drop(ours);
 }
@@ -468,9 +461,9 @@ void spread_offloading(Draft& draft, const Writing& writing) {
 void spread_megatron(Draft& draft, const Writing& writing) {
   const Strategy& strategy = writing.strategy;
   draft.drop("strategy.data_parallel");
-  spread_stages(draft, strategy);
+  spread_stages(draft, writing);
   spread_sharding(draft, strategy);
-  spread_recomputation(draft, strategy);
+  spread_megatron_recomputation(draft, strategy);
   spread_precision(draft, strategy);
   spread_optimizer(draft, strategy);
   spread_offloading(draft, writing);

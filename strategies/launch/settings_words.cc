@@ -283,17 +283,6 @@ Result<std::vector<Setting>> cut_words(std::string_view text, const std::string&
   return script.settings();
 }
 
-namespace {
-
-// As a shell reads it back.
-std::string as_word(const std::string& text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,+-";
-  return text.find_first_not_of(kPlain) == std::string::npos ? text : "'" + text + "'";
-}
-
-}  // namespace
-
 std::string print_words(const std::vector<Written>& settings) {
   std::string text;
   for (const Written& setting : settings) {
@@ -301,7 +290,7 @@ std::string print_words(const std::vector<Written>& settings) {
     if (!text.empty()) text += " \\\n";
     text += setting.key;
     if (setting.kind == Kind::kSwitch) continue;
-    for (const std::string& word : setting.words) text += " " + as_word(word);
+    for (const std::string& word : setting.words) text += " " + shell_word(word);
   }
   return text.empty() ? text : text + "\n";
 }

@@ -7,6 +7,7 @@
 #include "base/grouped.h"
 #include "base/text.h"
 
+#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/internal/faults.h"
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
@@ -16,7 +17,7 @@ namespace {
 
 // What ranks that take other micro-batches would have to do together in each of them.
 std::string_view meeting_of(const Strategy& strategy) {
-  if (strategy.expert_ways() > 1)
+  if (expert_data_ranks(strategy) > 1)
     return "data-parallel ranks exchange the tokens of each micro-batch with their experts";
   const StateSharding states = state_sharding(strategy);
   if (states.cuts_parameters || states.reduce == StateSharding::Reduce::kEveryMicroBatch)

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/grouped.h"
 
+#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/internal/faults.h"
 #include "strategies/schedule/actions.h"
 
@@ -40,13 +42,6 @@ static void dispatcher_faults(const Strategy& strategy, std::vector<StrategyFaul
   if (strategy.expert_parallel == 1)
     faults.push_back({"token_dispatcher", "without expert_parallel no tokens are exchanged",
                       "leave it out, or set expert_parallel"});
-  else if (strategy.expert_ways() == 1)
-    faults.push_back({"token_dispatcher",
-                      fmt::format("'{}' over tensor- or context-parallel ranks that hold other "
-                                  "experts, and no data-parallel ones, is not modelled",
-                                  name),
-                      "leave it out, or let data-parallel ranks alone, or these too, share the "
-                      "experts"});
   else if (strategy.capacity_factor > 1)
     faults.push_back(
         {"token_dispatcher",
@@ -68,11 +63,6 @@ static void overlap_faults(const Strategy& strategy, std::vector<StrategyFault>&
       known->name != schedule::kCustom || schedule::pairs(strategy.schedule_actions);
   if (strategy.expert_parallel == 1)
     fault("without expert_parallel no tokens are exchanged", "leave it out");
-  else if (strategy.expert_ways() == 1)
-    fault(
-        "an exchange over tensor- or context-parallel ranks that hold other experts, and no "
-        "data-parallel ones, beside other passes, is not modelled",
-        "leave it out, or let data-parallel ranks alone, or these too, share the experts");
   else if (strategy.mode == Mode::kForward)
     fault("needs backward passes, and mode: forward has none", "leave it out");
   else if (strategy.pipeline_parallel > known->pairs_up_to)
@@ -86,6 +76,61 @@ static void overlap_faults(const Strategy& strategy, std::vector<StrategyFault>&
   else if (strategy.zero_stage == 3 && strategy.copies() > 1)
     fault("a layer's parameters that are gathered for one pass while another runs are not modelled",
           "set zero_stage: 2 or lower");
+}
+
+// A group of ranks of the experts, and the first one of all else that it straddles: neither divides
+// the other, so that the group would begin within one of these and end in another.
+struct Straddled {
+  std::int64_t group = 0;
+  std::int64_t axes = 0;
+};
+static std::optional<Straddled> straddled(const Strategy& strategy) {
+  const std::int64_t tensor = strategy.tensor_parallel;
+  for (const std::int64_t group : {expert_tensor_ways(strategy), expert_ranks(strategy)})
+    for (const std::int64_t axes :
+         {tensor, tensor * strategy.context_heads, tensor * strategy.context_parallel})
+      if (group % axes != 0 && axes % group != 0) return Straddled{group, axes};
+  return std::nullopt;
+}
+
+// Experts are divided among the flattened tensor-, context- and data-parallel ranks.
+static void division_faults(const Strategy& strategy, const Model& model,
+                            std::vector<StrategyFault>& faults) {
+  const std::int64_t ep = strategy.expert_parallel;
+  const std::int64_t tp = strategy.tensor_parallel;
+  const std::int64_t etp = expert_tensor_ways(strategy);
+  const std::int64_t group = expert_ranks(strategy);
+  const std::int64_t ranks = tp * strategy.shards();
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  if (etp < tp && !strategy.sequence_parallel)
+    return fault("expert_tensor_parallel",
+                 "tensor-parallel ranks that share no expert route tokens of their own, but "
+                 "without sequence_parallel all have the same",
+                 "set sequence_parallel: true");
+  if (model.experts % ep != 0)
+    return fault("expert_parallel",
+                 fmt::format("{} experts cannot be shared {} ways", model.experts, ep),
+                 fmt::format("use a divisor of {}", model.experts));
+  const std::string of_set = strategy.shard_replicas > 1 ? " of a set of shards" : "";
+  if (ranks % group != 0)
+    return fault(
+        "expert_parallel",
+        fmt::format("tensor {} x context {} x data {} = {} ranks{} do not divide into "
+                    "groups of {}{} that hold all experts",
+                    tp, strategy.context_parallel, strategy.data_parallel / strategy.shard_replicas,
+                    ranks, of_set, etp > 1 ? fmt::format("{} x {} = ", ep, etp) : "", group),
+        fmt::format("set data_parallel so that the ranks are a multiple of {}, or "
+                    "expert_parallel lower",
+                    group));
+  if (const auto found = straddled(strategy))
+    fault(found->group == etp ? "expert_tensor_parallel" : "expert_parallel",
+          fmt::format("groups of {} ranks that {} straddle groups of {} tensor- and "
+                      "context-parallel ranks, which is not modelled",
+                      found->group, found->group == etp ? "share an expert" : "hold all experts",
+                      found->axes),
+          fmt::format("let one of {} and {} divide the other", found->group, found->axes));
 }
 
 void expert_faults(const Strategy& strategy, const Model& model,
@@ -111,56 +156,18 @@ void expert_faults(const Strategy& strategy, const Model& model,
   load_faults(strategy, model, faults);
   dispatcher_faults(strategy, faults);
   overlap_faults(strategy, faults);
-  const std::int64_t data = strategy.data_parallel / strategy.shard_replicas;
-  if (etp > 1 && etp != tp) {
-    fault("expert_tensor_parallel",
-          fmt::format("experts are whole (1) or split as all else is (tensor_parallel {}), not {} "
-                      "ways",
-                      tp, etp),
-          fmt::format("set expert_tensor_parallel: 1 or {}", tp));
-  } else if (strategy.experts_over_tensor() && ep % tp != 0) {
-    fault("expert_parallel",
-          fmt::format("whole experts are shared among tensor-parallel ranks first: {} ways are not "
-                      "a multiple of tensor_parallel {}",
-                      ep, tp),
-          fmt::format("set expert_parallel: {}, or expert_tensor_parallel: {}",
-                      (ep + tp - 1) / tp * tp, tp));
-  } else if (strategy.experts_over_tensor() && !strategy.sequence_parallel) {
-    fault("expert_tensor_parallel",
-          "tensor-parallel ranks that hold other experts route tokens of their own, but without "
-          "sequence_parallel all have the same",
-          "set sequence_parallel: true");
-  } else if (model.experts % ep != 0) {
-    fault("expert_parallel", fmt::format("{} experts cannot be shared {} ways", model.experts, ep),
-          fmt::format("use a divisor of {}", model.experts));
-  } else if (ep % strategy.expert_ways_in_replica() != 0) {
-    fault("expert_parallel",
-          fmt::format("experts are shared among context-parallel ranks before data-parallel ones: "
-                      "{} ways are not a multiple of {}",
-                      ep, strategy.expert_ways_in_replica()),
-          fmt::format(
-              "set expert_parallel: {}, or context_parallel lower",
-              (ep / strategy.expert_ways_in_replica() + 1) * strategy.expert_ways_in_replica()));
-  } else if (data % strategy.expert_ways() != 0) {
-    fault("expert_parallel",
-          fmt::format("{} data-parallel ranks{} do not divide into {} that hold other experts",
-                      data, strategy.shard_replicas > 1 ? " of a set of shards" : "",
-                      strategy.expert_ways()),
-          fmt::format("set data_parallel to a multiple of {}, or expert_parallel lower",
-                      strategy.expert_ways()));
-  }
-  if (etp != 1 && model.expert_width() % tp != 0)
+  division_faults(strategy, model, faults);
+  if (model.expert_width() % expert_tensor_ways(strategy) != 0)
     fault("expert_tensor_parallel",
           fmt::format("an expert's width {} cannot be split {} ways", grouped(model.expert_width()),
-                      tp),
+                      expert_tensor_ways(strategy)),
           "set expert_tensor_parallel: 1");
   if (model.shared_ffn % tp != 0)
     fault("tensor_parallel",
           fmt::format("the width {} of the shared experts cannot be split {} ways",
                       grouped(model.shared_ffn), tp),
           tensor_sizes(strategy, model));
-  if (strategy.zero_stage == 3 && strategy.expert_ways() > 1 &&
-      strategy.framework->shards.gather_each)
+  if (strategy.zero_stage == 3 && ep > 1 && strategy.framework->shards.gather_each)
     fault("expert_parallel",
           fmt::format("experts of their own, beside parameters that are gathered one by one, are "
                       "not modelled (framework '{}': gather_each)",

@@ -32,7 +32,9 @@ const yaml::Names<PipelineTransfers>& yaml_names(const PipelineTransfers*) {
 
 const yaml::Names<Prefetch>& yaml_names(const Prefetch*) {
   static const yaml::Names<Prefetch> names{
-      {"pre", Prefetch::kPre, "Before the pass of the unit before it."},
+      {"pre", Prefetch::kPre,
+       "Before the pass of the unit before it, in the order of the pass through all units, the "
+       "embedding and the head among them."},
       {"post", Prefetch::kPost, "Right behind that pass, before its gradients are reduced."},
       {"none", Prefetch::kNone, "When that pass has ended."},
   };
@@ -101,7 +103,9 @@ const yaml::Names<DType>& yaml_names(const DType*) {
 
 const yaml::Table<Shards>& yaml_table(const Shards*) {
   static const auto table =
-      yaml::Table<Shards>("shards", "Parameters that each rank holds a shard of (ZeRO 3).")
+      yaml::Table<Shards>("shards",
+                          "Parameters that each rank holds a shard of (ZeRO 3). The model's last "
+                          "unit stays whole where its backward pass follows at once.")
           .optional("forward_prefetch", &Shards::forward_prefetch,
                     "When the next unit is asked for, forward.")
           .optional("backward_prefetch", &Shards::backward_prefetch,

@@ -2,23 +2,55 @@
 
 #include <algorithm>
 
+#include "strategies/parallelism/expert_groups.h"
+
 namespace foreshard {
+namespace {
+
+// Names of the pieces of an axis whose ranks hold parts of one expert, other experts, and copies.
+struct PieceNames {
+  const char* parts;
+  const char* experts;
+  const char* copies;
+};
+
+// Appends the axes of `size` ranks, neighbours of which are `stride` apart among the flattened
+// ranks (mesh_axes.h); none where all hold copies and there is one.
+void append_pieces(std::vector<MeshAxis>& mesh, const Strategy& strategy, std::int64_t stride,
+                   std::int64_t size, const PieceNames& names) {
+  const auto within = [&](std::int64_t border) {
+    return std::clamp<std::int64_t>(border / stride, 1, size);
+  };
+  const std::int64_t parts = within(expert_tensor_ways(strategy));
+  const std::int64_t experts = within(expert_ranks(strategy));
+  if (parts > 1) mesh.push_back({names.parts, parts});
+  if (experts > parts) mesh.push_back({names.experts, experts / parts});
+  if (size > experts) mesh.push_back({names.copies, size / experts});
+}
+
+}  // namespace
 
 std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others) {
   std::vector<MeshAxis> mesh;
-  const std::int64_t experts = strategy.expert_ways();
+  const std::int64_t tensor = strategy.tensor_parallel;
+  const std::int64_t heads = strategy.context_heads;
+  const std::int64_t context = strategy.context_parallel;
   for (const std::string& name : strategy.rank_order) {
-    if (name == "data" && strategy.context_parallel > 1 && strategy.context_heads > 1)
-      mesh.push_back({"context_heads", strategy.context_heads});
-    if (name == "data" && strategy.context_parallel > 1)
-      mesh.push_back({"context", strategy.context_parallel / strategy.context_heads});
-    if (name == "data" && experts > 1) mesh.push_back({"expert", experts});
-    mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
-                          : name == "data"
-                              ? strategy.data_parallel / strategy.shard_replicas / experts
-                              : strategy.pipeline_parallel});
-    if (name == "data" && strategy.shard_replicas > 1)
-      mesh.push_back({"replica", strategy.shard_replicas});
+    if (name == "tensor" && tensor > 1) {
+      append_pieces(mesh, strategy, 1, tensor, {"tensor", "tensor_experts", "tensor_copies"});
+    } else if (name == "data") {
+      append_pieces(mesh, strategy, tensor, heads,
+                    {"context_heads_parts", "context_heads_experts", "context_heads"});
+      append_pieces(mesh, strategy, tensor * heads, context / heads,
+                    {"context_parts", "context_experts", "context"});
+      append_pieces(mesh, strategy, tensor * context,
+                    strategy.data_parallel / strategy.shard_replicas,
+                    {"expert_parts", "expert", "data"});
+      if (mesh.empty() || mesh.back().name != name) mesh.push_back({name, 1});
+      if (strategy.shard_replicas > 1) mesh.push_back({"replica", strategy.shard_replicas});
+    } else {
+      mesh.push_back({name, name == "tensor" ? tensor : strategy.pipeline_parallel});
+    }
   }
   mesh.insert(mesh.end(), others.begin(), others.end());
   return mesh;
@@ -41,8 +73,6 @@ TransformerOptions transformer_options(const Strategy& strategy) {
       .batch = strategy.micro_batch * strategy.data_parallel,
       .sequence_parallel = sequence_parallel,
       .context_exchange = strategy.context_exchange,
-      .experts_over_context = strategy.experts_over_context(),
-      .experts_over_tensor = strategy.experts_over_tensor(),
       .capacity_factor = strategy.capacity_factor,
       .attention = framework.attention,
       .pointwise = framework.pointwise,

@@ -14,6 +14,8 @@ namespace foreshard {
 
 /// Axes "tensor", "data" and "pipeline" in the strategy's order, the fastest first, then `others`.
 /// Where shards have replicas, "data" has the ranks of one set of shards, and "replica" follows it.
+/// Axes of context parallelism precede it; those that groups of experts cut are in pieces
+/// (mesh_axes.h).
 std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others = {});
 
 /// The options with which a strategy builds the graphs of a model.

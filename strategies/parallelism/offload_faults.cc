@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/internal/faults.h"
 #include "strategies/parallelism/pipeline.h"
 
@@ -60,8 +61,7 @@ void offload_faults(const Strategy& strategy, std::int64_t layers,
           "modelled",
           "use more data_parallel ranks, or leave it out");
   if (strategy.expert_parallel > 1 &&
-      strategy.copies() == strategy.expert_ways() *
-                               (strategy.experts_over_context() ? strategy.context_parallel : 1))
+      strategy.tensor_parallel * strategy.shards() == expert_ranks(strategy))
     fault("offload_parameters",
           "no rank shares its experts with another, so that nothing gathers them: that they come "
           "to it before each pass is not modelled",

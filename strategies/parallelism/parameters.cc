@@ -44,8 +44,8 @@ ProcessMesh part_of(const std::vector<MeshAxis>& mesh,
 }
 
 // Cut along the first dimension over the data-parallel ranks, below what cuts it already.
-void share(Layout& layout, const Shape& shape) {
-  const std::vector<Axis> shards = without(shard_axes(layout.mesh.axes), layout.attribute.dims);
+void share(Layout& layout, const Shape& shape, Parameters of) {
+  const std::vector<Axis> shards = without(shard_axes(layout.mesh.axes, of), layout.attribute.dims);
   const std::int64_t ranks = ways(shards, layout.mesh.axes);
   if (ranks == 1 || shape.empty()) return;
   auto& dims = layout.attribute.dims;
@@ -96,7 +96,8 @@ class Placer {
   void place(const Graph& graph, const std::string& prefix, const std::vector<std::int64_t>& stages,
              const std::vector<std::int64_t>& table_at) {
     const ProcessMesh mesh = part_of(mesh_, stages);
-    for (const Tensor& tensor : graph.tensors) {
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+      const Tensor& tensor = graph.tensors[i];
       if (tensor.role != TensorRole::kParameter) continue;
       const bool projection = tensor.name == "logits.weight";
       if (projection && model_.ties_head()) continue;  // it is the embedding's table
@@ -117,7 +118,7 @@ class Placer {
       placed.unpadded = placed.shape;
       if (table) placed.unpadded.front() = model_.vocabulary;
       if (projection || tensor.name == "logits.bias") placed.unpadded.back() = model_.vocabulary;
-      add(std::move(placed), !tensor.frozen, is_matrix_of_layer(tensor));
+      add(std::move(placed), tensor, kind_of(graph, TensorId{static_cast<std::int64_t>(i)}));
     }
   }
 
@@ -131,14 +132,14 @@ class Placer {
     dims.insert(dims.end() - 1, std::vector<Axis>{});
   }
 
-  void add(PlacedTensor parameter, bool is_trained, bool is_matrix) {
+  void add(PlacedTensor parameter, const Tensor& tensor, Parameters of) {
     const Layout whole = parameter.layout;
-    if (sharding_.cuts_parameters) share(parameter.layout, parameter.shape);
+    if (sharding_.cuts_parameters) share(parameter.layout, parameter.shape, of);
     tensors_.push_back(parameter);
-    if (strategy_.mode == Mode::kForward || !is_trained) return;
+    if (strategy_.mode == Mode::kForward || tensor.frozen) return;
     const std::string name = parameter.name;
     parameter.layout = whole;
-    if (sharding_.cuts_optimizer) share(parameter.layout, parameter.shape);
+    if (sharding_.cuts_optimizer) share(parameter.layout, parameter.shape, of);
     const Optimizer& optimizer = strategy_.optimizer;
     const auto keep = [&](StateKind kind, DType dtype) {
       parameter.dtype = dtype;
@@ -148,7 +149,7 @@ class Placer {
     };
     if (has_master(optimizer, parameter.dtype))
       keep(StateKind::kMaster, optimizer.remainders ? parameter.dtype : optimizer.master);
-    for (const Moment& moment : rule_of(optimizer).moments(optimizer, is_matrix))
+    for (const Moment& moment : rule_of(optimizer).moments(optimizer, is_matrix_of_layer(tensor)))
       keep(moment.is_second ? StateKind::kSecondMoment : StateKind::kFirstMoment, moment.dtype);
   }
 

@@ -1,12 +1,22 @@
 #include "strategies/parallelism/state_sharding.h"
 
+#include <algorithm>
+
+#include "strategies/parallelism/expert_groups.h"
+
 namespace foreshard {
+
+// The most ranks that hold copies of any parameter of a transformer, where `ranks` hold those of
+// all but the experts: tensor-parallel ranks may hold copies of experts, too.
+static std::int64_t most_copies(const Strategy& strategy, std::int64_t ranks) {
+  return std::max(ranks, strategy.tensor_parallel * ranks / expert_ranks(strategy));
+}
 
 StateSharding state_sharding(const Strategy& strategy, std::int64_t copies) {
   using Gather = StateSharding::Gather;
   using Reduce = StateSharding::Reduce;
   const bool trains = strategy.mode == Mode::kTrain;
-  const bool shared = strategy.shards() > 1;
+  const bool shared = most_copies(strategy, strategy.shards()) > 1;
   StateSharding result{.cuts_parameters = shared && strategy.zero_stage == 3,
                        .cuts_gradients = shared && strategy.zero_stage >= 2,
                        .cuts_optimizer = shared && strategy.zero_stage >= 1};
@@ -25,7 +35,7 @@ StateSharding state_sharding(const Strategy& strategy, std::int64_t copies) {
 }
 
 StateSharding state_sharding(const Strategy& strategy) {
-  return state_sharding(strategy, strategy.copies());
+  return state_sharding(strategy, most_copies(strategy, strategy.copies()));
 }
 
 }  // namespace foreshard

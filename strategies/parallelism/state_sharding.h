@@ -42,7 +42,8 @@ struct StateSharding {
 /// \param copies  ranks that hold a copy of the parameters: the data-parallel ones, and in a
 ///     general graph those along its other axes too.
 StateSharding state_sharding(const Strategy& strategy, std::int64_t copies);
-/// Of a transformer: the data-parallel and context-parallel ranks hold the copies.
+/// Of a transformer: the data-parallel and context-parallel ranks hold the copies, and of experts
+/// tensor-parallel ones, too.
 StateSharding state_sharding(const Strategy& strategy);
 
 }  // namespace foreshard

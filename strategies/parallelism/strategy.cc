@@ -4,6 +4,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "strategies/parallelism/expert_groups.h"
+
 namespace foreshard {
 namespace {
 
@@ -100,12 +102,13 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Transformer Engine's a2a+p2p).",
                     yaml::between(1, kMaxWays))
           .optional("expert_parallel", &Strategy::expert_parallel,
-                    "Ways that the routed experts of a layer are divided among the data-parallel "
-                    "ranks, before them the context-parallel ones and, where "
-                    "expert_tensor_parallel is 1, the tensor-parallel ones.",
+                    "Ways that the routed experts of a layer are divided among the tensor-, "
+                    "context- and data-parallel ranks, flattened in this order: neighbours, or "
+                    "groups of expert_tensor_parallel neighbours, hold other experts.",
                     yaml::between(1, kMaxWays))
           .optional("expert_tensor_parallel", &Strategy::expert_tensor_parallel,
-                    "Ways that each expert's matrices are split: 1, or as tensor_parallel (0).",
+                    "Ways that each expert's matrices are split among neighbours of the same "
+                    "ranks (default, 0: as tensor_parallel).",
                     yaml::between(0, kMaxWays))
           .optional("capacity_factor", &Strategy::capacity_factor,
                     "Slots of each expert, as a multiple of its even share of the tokens: what is "
@@ -307,8 +310,7 @@ std::string describe(const Strategy& strategy) {
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
   if (strategy.shard_replicas > 1) text += fmt::format(" over {}", strategy.shards());
   if (strategy.expert_parallel > 1)
-    text += fmt::format(", experts {}{}", strategy.expert_parallel,
-                        strategy.experts_over_tensor() ? " (each whole)" : "");
+    text += fmt::format(", experts {}{}", strategy.expert_parallel, words_of_experts(strategy));
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(", {}", yaml::name_of(strategy.quantization));
   if (strategy.unquantized_layers.any())

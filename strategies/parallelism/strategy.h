@@ -67,7 +67,7 @@ struct Strategy {
   ContextExchange context_exchange = ContextExchange::kAllGather;
   /// Of these, adjacent ones that exchange tokens for heads first.
   std::int64_t context_heads = 1;
-  std::int64_t expert_parallel = 1;         ///< Ranks that share the routed experts of a layer.
+  std::int64_t expert_parallel = 1;         ///< Ways that the routed experts are divided.
   std::int64_t expert_tensor_parallel = 0;  ///< Ranks that share one expert; 0: tensor_parallel.
   double capacity_factor = 1;  ///< Slots of an expert, as a multiple of its even share of tokens.
   ExpertLoad expert_load{};    ///< Balanced, if capacity_factor is not 1.
@@ -120,17 +120,6 @@ struct Strategy {
   /// Ranks that hold copies of the parameters of one tensor-parallel rank of a stage.
   std::int64_t copies() const { return context_parallel * data_parallel; }
   std::int64_t shards() const { return copies() / shard_replicas; }  ///< Of ZeRO.
-  /// Whether tensor-parallel ranks hold other experts, rather than parts of the same.
-  bool experts_over_tensor() const { return expert_tensor_parallel == 1 && tensor_parallel > 1; }
-  /// Whether ranks that have other parts of a sequence hold other experts.
-  bool experts_over_context() const { return expert_parallel > 1 && context_parallel > 1; }
-  /// Ranks besides the data-parallel ones that hold other experts.
-  std::int64_t expert_ways_in_replica() const {
-    return (experts_over_tensor() ? tensor_parallel : 1) *
-           (experts_over_context() ? context_parallel : 1);
-  }
-  /// Data-parallel ranks that hold other experts: the size of mesh axis "expert".
-  std::int64_t expert_ways() const { return expert_parallel / expert_ways_in_replica(); }
   /// Slots of an expert as a multiple of its even share: as many as the busiest rank's tokens take.
   double expert_slots(const Model& model) const {
     return capacity_factor * mean_load(expert_load, model, expert_parallel);

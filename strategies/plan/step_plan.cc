@@ -56,7 +56,7 @@ std::vector<ParameterGroup> Parts::cut_groups(const std::vector<ParameterGroup>&
 
 std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
                                       const std::vector<MeshAxis>& mesh) {
-  const std::vector<Axis> shards = shard_axes(mesh);
+  const std::vector<Axis> shards = shard_axes(mesh, Parameters::kAny);
   std::map<std::vector<Axis>, ParameterGroup> found;
   for (const ParameterGroup& group : groups) {
     std::vector<Axis> over;

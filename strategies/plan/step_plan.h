@@ -314,8 +314,9 @@ struct Role {
 ///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
 ///     are within the plan.
 ///  4. Parameters that are gathered before use are whole in every pass: the pass waits for the
-///     gather. At most two units of a role are whole at a time: a gather waits for the pass that
-///     gives the last but one back.
+///     gather. At most two units of a role are whole at a time, but for those that a pass does not
+///     give back (they are held for a later one): a gather waits for the pass that gives the last
+///     but one back.
 ///  5. Each bucket, and what a pass reduces itself, is reduced once in a round (a step or a
 ///     micro-batch), and nothing is left out. A reduction waits for the last pass of its units in
 ///     that round that completes gradients (whole, or kWeight), that of a tie for all of its

@@ -232,17 +232,17 @@ class RoleCheck {
     if (plan_.states.gather != StateSharding::Gather::kBeforeUse) return std::nullopt;
     // The gathers of a unit that is whole, by axes.
     std::map<std::int32_t, std::map<std::vector<Axis>, ActionId>> gathered;
-    std::vector<ActionId> given_back;  // the passes that gave units back, in order
-    std::size_t units = 0;
+    // Units that may be whole, but for held ones: by the pass that gives each back; -1: none yet.
+    std::vector<std::pair<std::int32_t, ActionId>> whole;
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
       if (it.kind == ActionKind::kGather) {
-        auto& of_unit = gathered[bucket(it).units.front().first];
-        if (of_unit.empty() || of_unit.contains(bucket(it).over)) ++units;
+        const std::int32_t unit = bucket(it).units.front().first;
+        auto& of_unit = gathered[unit];
+        if (of_unit.empty() || of_unit.contains(bucket(it).over)) whole.emplace_back(unit, -1);
         of_unit[bucket(it).over] = id;
-        if (units > 2 &&
-            (given_back.size() + 2 < units || !order_->waits(id, given_back[units - 3])))
-          return at(4, id, "a third unit is whole");
+        std::erase_if(whole, [&](auto& u) { return u.second >= 0 && order_->waits(id, u.second); });
+        if (whole.size() > 2) return at(4, id, "a third unit is whole");
       }
       if (it.kind != ActionKind::kPass) continue;
       for (std::int32_t i = 0; i < it.units.count; ++i) {
@@ -254,8 +254,11 @@ class RoleCheck {
             return at(4, id, fmt::format("{} is not whole", unit_name(unit)));
         }
         if ((it.gives_back & kWhole) != 0) of_unit.clear();
+        const auto known = std::ranges::find(whole, std::pair(unit, ActionId{-1}));
+        if (known == whole.end()) continue;
+        known->second = id;
+        if ((it.gives_back & kWhole) == 0) whole.erase(known);  // held for a later pass
       }
-      if ((it.gives_back & kWhole) != 0) given_back.push_back(id);
     }
     return std::nullopt;
   }

@@ -157,7 +157,9 @@ Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout
   for (std::size_t i = 0; i < choice.alternatives.size(); ++i) {
     Alternative& alternative = choice.alternatives[i];
     if (alternative.plan.steps == gather.steps) choice.baseline = i;
-    const bool wanted = i < simulated || (simulated > 0 && choice.baseline == i);
+    const bool is_transfer = alternative.plan.steps.size() == 1 &&
+                             alternative.plan.steps.front().primitive == Primitive::kTransfer;
+    const bool wanted = i < simulated || (simulated > 0 && (choice.baseline == i || is_transfer));
     if (!wanted) continue;
     FORESHARD_TRY(simulate(alternative, tensor, cost, placement));
     if (alternative.time() < choice.best().time()) choice.chosen = i;

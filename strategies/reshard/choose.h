@@ -23,7 +23,9 @@ namespace foreshard::reshard {
 
 struct ChooseOptions {
   std::int32_t keep = 12;  ///< Plans considered at most. At least 1.
-  /// Of them simulated, cheapest first; the baseline; and near ties (kNearTie). 0: none at all.
+  /// How many are simulated, cheapest first; beside these the baseline, the direct transfer (its
+  /// closed form already has all that shares links, those of other plans do not) and near ties
+  /// (kNearTie). 0: none at all.
   std::int32_t simulate = 3;
 };
 

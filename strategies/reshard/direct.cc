@@ -1,7 +1,11 @@
 #include "strategies/reshard/direct.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 
@@ -24,14 +28,37 @@ std::optional<Primitive> primitive_for(const AxisState& from, const AxisState& t
   return std::nullopt;
 }
 
-bool shrinks_or_keeps(Primitive primitive) {
-  return primitive == Primitive::kSlice || primitive == Primitive::kReduceScatter ||
-         primitive == Primitive::kAllToAll;
+constexpr std::array kOrder{Primitive::kSlice,     Primitive::kReduceScatter, Primitive::kAllToAll,
+                            Primitive::kAllReduce, Primitive::kAllGather,     Primitive::kPad};
+
+// What an axis does before and after.
+struct Change {
+  Axis axis = 0;
+  AxisState from{};
+  AxisState to{};
+};
+
+// Of changes by one primitive, those that one operation makes together with the first.
+std::vector<Change> together(Primitive primitive, const std::vector<Change>& changes) {
+  const Change& first = changes.front();
+  const auto those = [&](auto alike) {
+    std::vector<Change> found;
+    std::ranges::copy_if(changes, std::back_inserter(found), alike);
+    return found;
+  };
+  if (primitive != Primitive::kAllToAll)
+    return those([&](const Change& change) {
+      return change.from.reduction == first.from.reduction &&
+             change.to.reduction == first.to.reduction;
+    });
+  auto reach = those([&](const Change& change) { return change.to.dim == first.to.dim; });
+  auto leave = those([&](const Change& change) { return change.from.dim == first.from.dim; });
+  return leave.size() > reach.size() ? leave : reach;
 }
 
 }  // namespace
 
-std::vector<AxisStep> direct_steps(const Shape& shape, Bytes element, const Attribute& from,
+std::vector<AxesStep> direct_steps(const Shape& shape, Bytes element, const Attribute& from,
                                    const Attribute& to, const std::vector<MeshAxis>& mesh) {
   FORESHARD_CHECK(from.dims.size() == shape.size() && to.dims.size() == shape.size());
   Bytes whole = element;
@@ -39,29 +66,38 @@ std::vector<AxisStep> direct_steps(const Shape& shape, Bytes element, const Attr
 
   // How many ways the axes that are split right now divide the tensor.
   double divided = 1;
-  const auto axes = static_cast<Axis>(mesh.size());
-  const auto size = [&](Axis axis) {
-    return static_cast<double>(mesh[static_cast<std::size_t>(axis)].size);
-  };
-  for (Axis axis = 0; axis < axes; ++axis) {
-    if (state_of(from, axis).kind == Kind::kSplit) divided *= size(axis);
+  std::map<Primitive, std::vector<Change>> changes;
+  for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis) {
+    const std::int64_t ranks = mesh[static_cast<std::size_t>(axis)].size;
+    if (ranks == 1) continue;
+    const Change change{axis, state_of(from, axis), state_of(to, axis)};
+    if (change.from.kind == Kind::kSplit) divided *= static_cast<double>(ranks);
+    if (const auto primitive = primitive_for(change.from, change.to))
+      changes[*primitive].push_back(change);
   }
 
-  std::vector<AxisStep> steps;
-  for (const bool shrinking : {true, false}) {
-    for (Axis axis = 0; axis < axes; ++axis) {
-      const AxisState before = state_of(from, axis);
-      const AxisState after = state_of(to, axis);
-      const auto primitive = primitive_for(before, after);
-      if (!primitive || shrinks_or_keeps(*primitive) != shrinking) continue;
-      const double p = size(axis);
-      if (before.kind == Kind::kSplit) divided /= p;
-      const Bytes held = whole / divided;
-      if (after.kind == Kind::kSplit) divided *= p;
-      if (p == 1) continue;
-      AxisStep step{.primitive = *primitive, .axis = axis};
-      step.volume = volume_of_group(*primitive, held, p);
-      steps.push_back(step);
+  std::vector<AxesStep> steps;
+  for (const Primitive primitive : kOrder) {
+    std::vector<Change>& left = changes[primitive];
+    while (!left.empty()) {
+      AxesStep step{.primitive = primitive};
+      const std::vector<Change> joint = together(primitive, left);
+      for (const Change& change : joint) step.axes.push_back(change.axis);
+      std::erase_if(left, [&](const Change& change) {
+        return std::ranges::find(step.axes, change.axis) != step.axes.end();
+      });
+      const auto ranks = static_cast<double>(ways(step.axes, mesh));
+      const auto splits = [&](const AxisState Change::*state) {
+        double product = 1;
+        for (const Change& change : joint)
+          if ((change.*state).kind == Kind::kSplit)
+            product *= static_cast<double>(mesh[static_cast<std::size_t>(change.axis)].size);
+        return product;
+      };
+      divided /= splits(&Change::from);
+      step.volume = volume_of_group(primitive, whole / divided, ranks);
+      divided *= splits(&Change::to);
+      steps.push_back(std::move(step));
     }
   }
   return steps;

@@ -1,6 +1,7 @@
 #include "strategies/reshard/within_mesh.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -11,18 +12,17 @@
 namespace foreshard::reshard {
 namespace {
 
-// `axis` does in the result what it does in `to`; the others what they do in `from`.
-Attribute with_axis_of(const Attribute& from, const Attribute& to, Axis axis) {
+// `axes` do in the result what they do in `to`; the others what they do in `from`.
+Attribute with_axes_of(const Attribute& from, const Attribute& to, const std::vector<Axis>& axes) {
+  const auto is_one = [&](Axis axis) { return std::ranges::find(axes, axis) != axes.end(); };
   Attribute next = from;
-  for (auto& axes : next.dims) std::erase(axes, axis);
-  std::erase_if(next.partial, [&](const Partial& partial) { return partial.axis == axis; });
-  const AxisState state = state_of(to, axis);
-  if (state.kind == AxisState::Kind::kPartial) {
-    next.partial.push_back({axis, state.reduction});
-    std::ranges::sort(next.partial);
-  } else if (state.kind == AxisState::Kind::kSplit) {
-    next.dims[static_cast<std::size_t>(state.dim)].push_back(axis);
-  }
+  for (auto& dim : next.dims) std::erase_if(dim, is_one);
+  std::erase_if(next.partial, [&](const Partial& partial) { return is_one(partial.axis); });
+  for (const Partial& partial : to.partial)
+    if (is_one(partial.axis)) next.partial.push_back(partial);
+  std::ranges::sort(next.partial);
+  for (std::size_t d = 0; d < to.dims.size(); ++d)
+    std::ranges::copy_if(to.dims[d], std::back_inserter(next.dims[d]), is_one);
   return next;
 }
 
@@ -45,14 +45,14 @@ std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attr
     return std::nullopt;
   std::vector<MeshStep> steps;
   Attribute lies = from;
-  for (const auto& [primitive, axis, volume] :
+  for (const auto& [primitive, axes, volume] :
        direct_steps(tensor.shape, size_of(tensor.dtype), from, to, mesh)) {
-    for (const auto& axes : splits_of(lies, mesh)) {
-      const auto it = std::ranges::find(axes, axis);
-      if (it != axes.end() && it + 1 != axes.end()) return std::nullopt;
-    }
-    Attribute next = with_axis_of(lies, to, axis);
-    steps.push_back({primitive, {axis}, lies, next, volume});
+    const auto is_one = [&](Axis axis) { return std::ranges::find(axes, axis) != axes.end(); };
+    for (const auto& split : splits_of(lies, mesh))  // only minor axes of a dimension may leave it
+      if (std::find_if_not(std::ranges::find_if(split, is_one), split.end(), is_one) != split.end())
+        return std::nullopt;
+    Attribute next = with_axes_of(lies, to, axes);
+    steps.push_back({primitive, axes, lies, next, volume});
     lies = std::move(next);
   }
   if (splits_of(lies, mesh) != splits_of(to, mesh)) return std::nullopt;

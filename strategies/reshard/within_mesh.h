@@ -23,11 +23,11 @@ struct MeshStep {
   Volume volume{};  ///< Of one group.
 };
 
-/// The direct steps (direct.h) where they can be taken one by one, else the series of primitives
-/// that moves the least bytes over links. Direct steps cannot where slices are of unequal size, or
-/// where a major axis of a dimension would change below a minor one (what lies between is no
-/// slice), or where summands are to be reduced in another way. Node boundaries within an axis are
-/// not regarded.
+/// The direct steps (direct.h) where they can be taken one after another, else the series of
+/// primitives that moves the least bytes over links. Direct steps cannot where slices are of
+/// unequal size, or where a major axis of a dimension would change below a minor one (what lies
+/// between is no slice), or where summands are to be reduced in another way. Node boundaries within
+/// an axis are not regarded.
 /// \pre both attributes fit the tensor's shape and the mesh (layout.h).
 std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
                                    const Attribute& to, const std::vector<MeshAxis>& mesh);

@@ -41,6 +41,15 @@ TEST(ShellWords, HoldArithmeticTogether) {
   EXPECT_THAT(words("$((a b"), ElementsAre("$((a", "b"));
 }
 
+// A word is read back as it was, in quotes only where a shell would change it.
+TEST(ShellWords, AreWrittenAsTheyAreRead) {
+  EXPECT_EQ(shell_word("strategy.micro_batch=2"), "strategy.micro_batch=2");
+  EXPECT_EQ(shell_word("Et*3|tL"), "'Et*3|tL'");
+  for (const std::string& word : {std::string("it's 2 GB/s"), std::string(), std::string("[a, b]"),
+                                  std::string("a\"b$c"), std::string("'")})
+    EXPECT_THAT(words(shell_word(word)), ElementsAre(word)) << shell_word(word);
+}
+
 TEST(ShellWords, NeedTheirQuotesClosed) {
   EXPECT_THAT(words("a 'b"), ElementsAre(HasSubstr("the quote ' is not closed in: a 'b")));
 }

@@ -74,8 +74,8 @@ TEST(BadInput, Experts) {
   expect_refused(model("  experts: 4\n  expert_ffn: 64\n  ffn: 128\n"), "leave out ffn");
   expect_refused(both("  expert_parallel: 4\n"), "6 experts cannot be shared 4 ways",
                  "use a divisor of 6");
-  expect_refused(both("  expert_parallel: 3\n"), "4 data-parallel ranks do not divide into 3",
-                 "set data_parallel to a multiple of 3");
+  expect_refused(both("  expert_parallel: 3\n"), "= 4 ranks do not divide into groups of 3",
+                 "so that the ranks are a multiple of 3");
   expect_refused(both("  capacity_factor: 0.5\n"), "capacity_factor");
   expect_refused(both("  capacity_factor: 2\n  expert_load: {zipf: 0.5}\n"),
                  "all experts have as many slots, whoever chooses them", "leave out one");
@@ -84,8 +84,8 @@ TEST(BadInput, Experts) {
   expect_refused(both("  expert_load: {layers: [[0.5, 0.1, 0.1, 0.1, 0.1, 0.2]]}\n"),
                  "add up to 1, not 1.1");
   expect_refused(both("  expert_load: {draws: 3}\n"), "without zipf nothing is drawn");
-  expect_refused(both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n"),
-                 "1 ways are not a multiple of tensor_parallel 2", "set expert_parallel: 2");
+  expect_refused(both("  tensor_parallel: 2\n  expert_tensor_parallel: 3\n"),
+                 "do not divide into groups of 1 x 3 = 3", "so that the ranks are a multiple of 3");
   expect_refused(both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n  expert_parallel: 2\n"),
                  "without sequence_parallel all have the same", "set sequence_parallel: true");
   expect_refused(strategy("  data_parallel: 4\n  global_batch: 16\n  expert_parallel: 2\n"),
@@ -108,15 +108,6 @@ TEST(BadInput, Experts) {
                          "  expert_parallel: 4\n" +
                              offloaded + "true\n"}}),
                  "no rank shares its experts with another", "use more data_parallel ranks");
-  const std::string over_tensor =
-      "  tensor_parallel: 2\n  sequence_parallel: true\n  expert_tensor_parallel: 1\n"
-      "  expert_parallel: 2\n";
-  expect_refused(both(over_tensor + "  token_dispatcher: deepep\n"),
-                 "over tensor- or context-parallel ranks that hold other experts",
-                 "let data-parallel ranks alone");
-  expect_refused(both(over_tensor + "  overlap_experts: true\n"),
-                 "over tensor- or context-parallel ranks that hold other experts",
-                 "let data-parallel ranks alone");
   expect_refused(model("  experts: 6\n  expert_groups: 4\n"), "6 experts do not form");
   expect_refused(model("  experts: 8\n  experts_per_token: 4\n  expert_groups: 4\n"),
                  "have fewer experts than experts_per_token 4");

@@ -32,10 +32,10 @@ TEST(Compare, KnowsAPredictionByItsSchema) {
 TEST(Compare, SaysWhatAnotherFileIs) {
   const TemporaryFolder folder;
   const std::string file =
-      folder.write("found.json", R"({"schema": "foreshard.search/1"})").string();
+      folder.write("found.json", R"({"schema": "foreshard.catalog/1"})").string();
   const Outcome outcome = foreshard(compare("'" + file + "'"));
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("found.json: its schema is 'foreshard.search/1'"));
+  EXPECT_THAT(outcome.err, HasSubstr("found.json: its schema is 'foreshard.catalog/1'"));
   EXPECT_THAT(outcome.err, HasSubstr("foreshard.prediction/1"));
   EXPECT_THAT(outcome.err, HasSubstr("foreshard.measurement/1"));
 }

@@ -102,7 +102,7 @@ TEST(Import, SaysWhatIsWrong) {
       {"import " + kData + "mixtral.args --devices 128 --part study", "a study has a cluster",
        "give --cluster"},
       {"import " + kData + "mixtral.args --cluster two-dgx-h100 --part study",
-       "do not divide into 4 that hold other experts", "help: "},
+       "do not divide into groups of 8 that hold all experts", "help: "},
       {"import " + kData + "zero3.json --devices 64 --part model", "it describes no model",
        "--part strategy"},
       {"import nowhere.toml", "nowhere.toml", ""},

@@ -102,6 +102,14 @@ class Replan(unittest.TestCase):
         self.assertFalse(fewer["kept"])
         self.assertIn("127 devices", fewer["not_kept"])
 
+    # A value of the strategy afterwards is one that the search keeps.
+    def test_values_of_the_strategy_are_kept(self):
+        for level in "0", "1":
+            done = result("replan", STUDY, "--down", "node3", "--set-after", "strategy.tensor_parallel=4",
+                          "--set-after", "strategy.micro_batch=2", "--level", level, "--simulate", "2", "--certify", "0")
+            after = done["after"]["strategy"]
+            self.assertEqual((after["tensor_parallel"], after["micro_batch"]), (4, 2))
+
     def test_two_studies(self):
         with tempfile.TemporaryDirectory() as folder:
             after = pathlib.Path(folder) / "after.yaml"
@@ -124,8 +132,9 @@ class Replan(unittest.TestCase):
                              "{nodes: 1, node: dgx-h100}], fabric: {kind: single-switch}}", "--model",
                              "llama2-7b", "--strategy", "{tensor_parallel: 8, data_parallel: 2, "
                              "global_batch: 64, framework: megatron-lm}", "--down", "node1", "--level", "0",
-                             "--simulate", "1", "--certify", "0", "--space", space, codes=(3,))
-        self.assertIn("1.63 GiB more than the 78.9 GiB that a device there has for it; 53 more might",
+                             "--simulate", "1", "--certify", "0", "--set", "memory_margin=0", "--space", space,
+                             codes=(3,))
+        self.assertIn("1.63 GiB more than the 78.9 GiB that a device there has for it; 35 more might",
                       done.stderr)
 
     def test_bad_input(self):
@@ -135,6 +144,11 @@ class Replan(unittest.TestCase):
                 ((STUDY, "gpt3-175b-a100-1024"), "the model changes, from Llama 2 70B to GPT-3 175B"),
                 ((STUDY, STUDY, "--down", "node3"), "--down is of the study itself"),
                 ((STUDY, "--down", "node3", "--restart", "5"), "--restart: '5' has no unit"),
+                ((STUDY, "--set-after", "strategy={global_batch: 128}"),
+                 "set the values that it shall have one by one"),
+                ((STUDY, "--set-after", "strategy.recompute_layers=3"),
+                 "--set-after strategy.recompute_layers: a search decides it itself"),
+                ((STUDY, "--set-after", "strategy.micro_batch=2", "--keep"), "--keep keeps the old strategy"),
                 ((STUDY, "--down", "node3", "--storage", "0 GB/s"), "--storage: must be positive"),
                 (("conv-block",), "conv-block")):
             done = foreshard("replan", *arguments, codes=(2,))

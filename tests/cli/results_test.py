@@ -134,9 +134,12 @@ class Results(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             devices_alone = pathlib.Path(folder) / "space.yaml"
             devices_alone.write_text("offload: false\n")
+            sharded = pathlib.Path(folder) / "sharded.yaml"  # which Megatron has no option for
+            sharded.write_text("zero_stage: [3]\npipeline_parallel: [1]\n")
             self.hold("foreshard.search/1", result(*space),
                       result(*space, "--set", "model.layers=960", "--space", devices_alone,
                              codes=(0, 3)),
+                      result(*space, "--space", sharded, "--set", "strategy.framework=megatron-lm"),
                       result(*space, "--set", "strategy.offload_optimizer=cpu"))
 
     def test_explanation(self):
@@ -208,7 +211,9 @@ class Results(unittest.TestCase):
     def test_collectives(self):
         sweep = ("topology", "collectives", "two-dgx-h100", "--op", "all_reduce", "--ranks", "0-15",
                  "--format", "json")
-        self.hold("collectives", result(*sweep), result(*sweep, "--all"))
+        broken = ("topology", "collectives", "two-dgx-h100", "--set", "down=[node1/gpu7]",
+                  "--sizes", "1MiB", "--format", "json")
+        self.hold("collectives", result(*sweep), result(*sweep, "--all"), result(*broken))
 
     def test_reshard(self):
         self.hold("reshard", result(

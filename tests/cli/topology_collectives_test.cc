@@ -206,5 +206,67 @@ TEST(TopologyCollectives, NamesWhatIsDownWhereRanksAreUnreachable) {
   EXPECT_THAT(outcome.err, HasSubstr("node1/nic0"));
 }
 
+// One GPU of 16 is down: 15 remain, and the 16th is named.
+TEST(TopologyCollectives, LeavesOutADeviceThatIsDown) {
+  const std::string cluster = "topology collectives two-dgx-h100 --set 'down=[node1/gpu7]' ";
+  const Outcome text = foreshard(cluster + "--sizes 1GiB");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("all_reduce of 15 ranks on 2 nodes"));
+  EXPECT_THAT(text.out, HasSubstr("left out: node1/gpu7 (down)\n"));
+  const Outcome json = foreshard(cluster + "--sizes 1GiB --format json");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto result = nlohmann::json::parse(json.out);
+  EXPECT_EQ(result.at("ranks"), 15);
+  EXPECT_EQ(result.at("left_out"), nlohmann::json::array({"node1/gpu7 (down)"}));
+  const Outcome asked = foreshard(cluster + "--ranks 0-15");
+  EXPECT_EQ(asked.code, 2);
+  EXPECT_THAT(asked.err, HasSubstr("rank 15 is node1/gpu7, which is down"));
+  EXPECT_THAT(foreshard("topology collectives two-dgx-h100 --sizes 1GiB").out,
+              testing::Not(HasSubstr("left out")));
+}
+
+// What decided is named as the communication file names it, and no form is a runner-up that may not
+// be taken: of least time is the one taken where times decide.
+TEST(TopologyCollectives, WordsAndChoiceAgree) {
+  EXPECT_THAT(foreshard("topology collectives two-dgx-h100 --sizes 8MiB").out,
+              HasSubstr("tuner nccl-between-nodes"));
+  EXPECT_THAT(foreshard("topology collectives two-dgx-h100 --sizes 8MiB --algorithm ring").out,
+              HasSubstr("algorithm ring as given"));
+  for (const std::string operation : {"all_reduce", "all_gather", "all_to_all", "send"}) {
+    const std::string ranks = operation == "send" ? " --ranks 0,8" : "";
+    const Outcome outcome = foreshard(
+        "topology collectives two-dgx-h100 --tuner fastest --sizes 1KiB:1GiB --step 4 "
+        "--format json --op " +
+        operation + ranks);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto result = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(result.at("tuner"), "fastest");
+    for (const auto& row : result.at("rows"))
+      if (!row.at("runner_up").is_null()) {
+        EXPECT_LE(row.at("time_s").get<double>(),
+                  row.at("runner_up").at("time_s").get<double>() * (1 + 1e-9))
+            << operation << " of " << row.at("bytes");
+      }
+  }
+}
+
+// A node is a cluster of one: by its catalogue name, in braces, and for commands about clusters.
+TEST(TopologyCollectives, TakesANodeForAClusterOfOne) {
+  const auto rows = [](const std::string& cluster) {
+    const Outcome outcome =
+        foreshard("topology collectives " + cluster + " --sizes 1GiB --format csv");
+    EXPECT_EQ(outcome.code, 0) << cluster << ": " << outcome.err;
+    return outcome.out;
+  };
+  const std::string whole = rows("'{nodes: 1, node: dgx-h100}'");
+  EXPECT_EQ(rows("dgx-h100"), whole);
+  EXPECT_THAT(rows("gb200-nvl72"), HasSubstr("all_reduce,72,1,"));
+  EXPECT_THAT(rows("dgx-h100 --set nodes=2"), HasSubstr("all_reduce,16,2,"));
+  const Outcome simulated = foreshard(
+      "simulate --cluster dgx-h100 --model llama2-7b --strategy "
+      "'{data_parallel: 8, global_batch: 8, zero_stage: 3}'");
+  EXPECT_EQ(simulated.code, 0) << simulated.err;
+}
+
 }  // namespace
 }  // namespace foreshard::cli

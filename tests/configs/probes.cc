@@ -383,12 +383,19 @@ Probes<study::ParameterErrors> probes_of(const study::ParameterErrors*, const st
     sim::Prediction nothing_used;
     nothing_used.step = 1_s;
     study::set_interval(nothing_used, {}, errors);
-    accuracy::Outcome memory;
-    memory.predicted = 1;
-    set_range(memory, errors.memory);
-    return text + fmt::format("{} {} {} {}", nothing_used.low.in_base(),
-                              nothing_used.high.in_base(), memory.low.value_or(0),
-                              memory.high.value_or(0));
+    text += fmt::format("{} {}", nothing_used.low.in_base(), nothing_used.high.in_base());
+    const auto add = [&](const study::ErrorRange& range) {
+      accuracy::Outcome memory;
+      memory.predicted = 1;
+      set_range(memory, range);
+      text += fmt::format(" {} {}", memory.low.value_or(0), memory.high.value_or(0));
+    };
+    add(errors.memory);
+    for (const auto& [framework, range] : errors.memory_of) {
+      text += " " + framework;
+      add(range);
+    }
+    return text;
   }};
 }
 

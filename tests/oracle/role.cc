@@ -51,7 +51,6 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
                                                     const LayerVariant& variant) {
   auto block = std::make_unique<ShardedBlock>();
   block->forward = std::move(graph);
-  block->recomputed = lower::recomputed_operators(block->forward, variant.recomputation);
   FORESHARD_ASSIGN(auto forward, distribute(block->forward, training.plan.parts.mesh,
                                             Flow::kForward, backward_pass(training.strategy)));
   block->forward_sharded = std::move(forward);
@@ -62,6 +61,8 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
                    distribute(block->backward, training.plan.parts.mesh, Flow::kForward));
   block->backward_sharded = std::move(backward);
   block->weights = weight_gradient_operators(block->backward);
+  block->recomputed =
+      lower::recomputed_operators(block->forward, block->backward, variant.recomputation);
   block->kept = lower::kept_tensors(block->forward, block->backward, variant.recomputation);
   for (std::size_t i = 0; i < block->forward.tensors.size(); ++i) {
     const Tensor& parameter = block->forward.tensors[i];
@@ -73,7 +74,8 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
     FORESHARD_CHECK(gradient.has_value());
     const Attribute& lies = block->backward_sharded.attributes[gradient->index()];
     auto partial = axes_of(lies.partial);
-    const auto copies = without(training.copies, lies.dims);
+    const auto copies =
+        without(copy_axes(training.plan.parts.mesh, kind_of(block->forward, id)), lies.dims);
     const auto is_copy = [&](Axis axis) { return std::ranges::find(copies, axis) != copies.end(); };
     if (lies.dims != parameter.pinned->dims || std::erase_if(partial, is_copy) != copies.size())
       return Error{Error::Code::kInvalidInput,

@@ -84,10 +84,10 @@ std::set<std::size_t> RoleParameters::parameters_in(std::int32_t bucket, bool re
 }
 
 std::vector<Axis> RoleParameters::copies_of(const Parameter& parameter) const {
-  return without(copy_axes(mesh_.axes), parameter.whole.dims);
+  return without(copy_axes(mesh_.axes, parameter.of), parameter.whole.dims);
 }
 std::vector<Axis> RoleParameters::shards_of(const Parameter& parameter) const {
-  return without(shard_axes(mesh_.axes), parameter.whole.dims);
+  return without(shard_axes(mesh_.axes, parameter.of), parameter.whole.dims);
 }
 bool RoleParameters::is_cut(const Parameter& parameter) const {
   const bool cuts = parameter.frozen ? states().cuts_parameters : states().cuts_optimizer;
@@ -112,6 +112,7 @@ void RoleParameters::add(std::int32_t unit, const Graph& graph,
                         .shape = tensor.shape,
                         .whole = *tensor.pinned,
                         .also_partial = also_partial.at(id),
+                        .of = kind_of(graph, id),
                         .frozen = tensor.frozen};
     if (is_projection) {
       parameter.name = "embedding.weight";
@@ -131,9 +132,9 @@ void RoleParameters::add(std::int32_t unit, const Graph& graph,
 }
 
 // Below what cuts the first dimension already, in parts as equal as they can be.
-Attribute RoleParameters::cut(Attribute whole, const Shape& shape) const {
+Attribute RoleParameters::cut(Attribute whole, const Shape& shape, Parameters of) const {
   const std::int64_t blocks = ways(whole.dims[0], mesh_.axes);
-  const std::vector<Axis> shards = without(shard_axes(mesh_.axes), whole.dims);
+  const std::vector<Axis> shards = without(shard_axes(mesh_.axes, of), whole.dims);
   whole.dims[0].insert(whole.dims[0].end(), shards.begin(), shards.end());
   const auto parts = balanced_sizes(shape[0] / blocks, ways(shards, mesh_.axes));
   if (parts.front() == parts.back()) return whole;
@@ -144,7 +145,8 @@ Attribute RoleParameters::cut(Attribute whole, const Shape& shape) const {
 }
 
 void RoleParameters::fill(Parameter& parameter) const {
-  parameter.own = is_cut(parameter) ? cut(parameter.whole, parameter.shape) : parameter.whole;
+  parameter.own =
+      is_cut(parameter) ? cut(parameter.whole, parameter.shape, parameter.of) : parameter.whole;
   const std::uint64_t key = key_of(options_.seed, parameter.name);
   std::array<std::vector<double>, 4> values;  // and moments and gradients
   for (std::int64_t i = 0; i < whole_of(parameter.shape).elements(); ++i) {

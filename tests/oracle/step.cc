@@ -9,7 +9,6 @@
 #include "tests/oracle/internal/role.h"
 #include "tests/oracle/random.h"
 
-#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/plan/walk.h"
 #include "strategies/program/lower/block.h"
@@ -66,10 +65,9 @@ class WholeStep {
   Status prepare() {
     Training& t = training_;
     const auto& mesh = plan().parts.mesh;
-    t.copies = copy_axes(mesh);
     t.pipeline = axis_of(mesh, "pipeline");
     TransformerGraphs graphs = lower::graphs_of(t.model, t.strategy);
-    FORESHARD_TRY(add_block(std::move(graphs.embedding), {}));
+    FORESHARD_TRY(add_block(std::move(graphs.embedding), {.trained_before = false}));
     for (const LayerVariant& variant : layers_of(t.model, t.strategy).variants) {
       FORESHARD_TRY(add_block(graphs.layers[variant.kind], variant));
     }

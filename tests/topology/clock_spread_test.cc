@@ -4,8 +4,9 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-
-#include "topology/cluster_builder.h"
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace foreshard {
 namespace {
@@ -67,17 +68,34 @@ TEST(ClockSpread, SlowsWhatThePowerLimitLeaves) {
   EXPECT_EQ(operands_on(slow, 1_GB_s), 1_GB_s);
 }
 
-// Four devices of one kind and one of another: each kind has a slowest one of its own.
-TEST(ClockSpread, CountsTheDevicesOfEachKind) {
-  ClusterView::Builder builder("mixed");
-  const auto one = builder.add_device_type(spread_type(0.02));
-  const auto other = builder.add_device_type(spread_type(0.02));
-  const auto node = builder.add_node();
-  for (const auto type : {one, one, other, one, one}) builder.add_device(type, "gpu", node);
-  const auto cluster = std::move(builder).build().at_clocks_of_slowest();
-  EXPECT_DOUBLE_EQ(cluster.device_types()[one.index()].efficiency->gemm.sustained,
-                   0.9 * (1 - 0.02 * deviations_of_slowest(4)));
-  EXPECT_EQ(cluster.device_types()[other.index()].efficiency->gemm.sustained, 0.9);
+// Two nodes of four devices of one kind, three nodes of four of another: each kind has a slowest
+// one of its own among those that are used, and those that are not change nothing.
+TEST(ClockSpread, CountsTheUsedDevicesOfEachKind) {
+  const auto group = [](std::string device, std::int64_t nodes) {
+    NodeGroup of_kind;
+    of_kind.nodes = nodes;
+    of_kind.node.value.gpus = 4;
+    of_kind.node.value.device.value = spread_type(0.02);
+    of_kind.node.value.device.value.name = std::move(device);
+    return of_kind;
+  };
+  ClusterConfig cluster;
+  cluster.groups = {group("one", 2), group("other", 3)};
+  const auto sustained = [&](std::vector<std::int32_t> used) {
+    const ClusterConfig slow = at_clocks_of_slowest(cluster, used);
+    std::vector<double> of_groups;
+    for (const NodeGroup& one : slow.groups)
+      of_groups.push_back(one.node->device->efficiency->gemm.sustained);
+    return of_groups;
+  };
+  const auto left = [](std::int64_t devices) {
+    return 0.9 * (1 - 0.02 * deviations_of_slowest(devices));
+  };
+  EXPECT_EQ(sustained({0, 1, 2, 9, 3}), (std::vector{left(4), 0.9}));
+  EXPECT_EQ(sustained({8, 19, 10}), (std::vector{0.9, left(3)}));
+  cluster.groups.push_back(group("one", 1000));
+  cluster.groups.push_back(group("a third", 1000));
+  EXPECT_EQ(sustained({0, 1, 2, 9, 3}), (std::vector{left(4), 0.9, left(4), 0.9}));
 }
 
 }  // namespace

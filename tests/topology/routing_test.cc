@@ -298,5 +298,72 @@ TEST(Pxn, WithoutNvlinkTheFlowGoesAsBefore) {
   EXPECT_LT(difference(by_link(must_route(plain, 0, 3)), must_route(cluster, 0, 3)), 1e-12);
 }
 
+NodeConfig nvidia_node(std::int64_t gpus) {
+  NodeConfig node = small_node(gpus);
+  node.device.value.compute_capability = {90, "test", yaml::Evidence::kUser};
+  return node;
+}
+
+std::map<std::string, double> peer_shares(const ClusterView& cluster, std::int64_t from,
+                                          std::int64_t to) {
+  const auto route = cluster.peer_route(DeviceId(from), DeviceId(to));
+  EXPECT_TRUE(route) << route.error().message;
+  return shares(cluster, *route);
+}
+
+// As NCCL has it (NCCL_P2P_PXN_LEVEL 2): sends go over NVLink to the receiver's rail on any fabric,
+// channels of rings do not. GPU 0 of node 0 to GPU 1 of node 1: by GPU 1 and NIC 1 of node 0.
+TEST(Pxn, IsForSendsOfNvidiasGpusByDefault) {
+  for (const auto* kind : {"single-switch", "fat-tree", "rail-fat-tree", "custom"}) {
+    auto config = small_cluster(2, example_fabric(kind, 2, 4), nvidia_node(2));
+    const auto cluster = must_build(config);
+    EXPECT_FALSE(cluster.pxn()) << kind;
+    EXPECT_TRUE(peer_shares(cluster, 0, 3).contains("node0/nvswitch>node0/gpu1")) << kind;
+    EXPECT_FALSE(peer_shares(cluster, 0, 2).contains("node0/gpu0>node0/nvswitch")) << kind;
+    EXPECT_FALSE(shares(cluster, must_route(cluster, 0, 3)).contains("node0/gpu0>node0/nvswitch"))
+        << kind;
+    config.pxn = false;
+    EXPECT_FALSE(peer_shares(must_build(config), 0, 3).contains("node0/nvswitch>node0/gpu1"));
+    config.pxn.reset();
+    config.node = yaml::Ref<NodeConfig>{small_node(2), ""};  // a device that may not run NCCL
+    EXPECT_FALSE(peer_shares(must_build(config), 0, 3).contains("node0/nvswitch>node0/gpu1"));
+  }
+}
+
+// The cables decide, not the kind's name: two switches that nothing joins are two rails.
+TEST(Pxn, IsHowRailsOfACustomFabricMeet) {
+  FabricConfig fabric{.kind = "custom"};
+  fabric.custom = CustomFabricConfig{.switches = {"a", "b"},
+                                     .cables = {{.a = "node*/nic0", .b = "a", .bandwidth = {}},
+                                                {.a = "node*/nic1", .b = "b", .bandwidth = {}}}};
+  const auto cluster = must_build(small_cluster(2, fabric, small_node(2)));
+  EXPECT_TRUE(cluster.pxn());
+  EXPECT_TRUE(shares(cluster, must_route(cluster, 0, 3)).contains("node0/nvswitch>node0/gpu1"));
+  fabric.custom->cables.push_back({.a = "a", .b = "b", .bandwidth = {}});
+  EXPECT_FALSE(must_build(small_cluster(2, fabric, small_node(2))).pxn());
+}
+
+// --- Adaptive while queues are even -------------------------------------------------------------
+
+TEST(Adaptive, TakesMinimalWaysWhileQueuesAreEven) {
+  const auto spread = must_build(dragonfly(9, Routing::kSpread));
+  const auto adaptive = must_build(dragonfly(9, Routing::kAdaptive));
+  for (const std::int64_t to : {8, 13, 71}) {
+    const auto direct = must_route(spread, 0, to);
+    const auto route = must_route(adaptive, 0, to);
+    EXPECT_EQ(route.minimal, direct.links);
+    EXPECT_EQ(route.minimal_latency, direct.latency);
+    EXPECT_EQ(route.taken(0), direct.links);
+    EXPECT_EQ(route.taken(1), route.links);
+    double half = 0;
+    for (const auto& [link, share] : route.taken(0.5)) half += share;
+    double ends = 0;
+    for (const auto& [link, share] : direct.links) ends += 0.5 * share;
+    for (const auto& [link, share] : route.links) ends += 0.5 * share;
+    EXPECT_NEAR(half, ends, 1e-12);
+  }
+  EXPECT_TRUE(must_route(adaptive, 0, 2).minimal.empty());  // inside a group
+}
+
 }  // namespace routing_test
 }  // namespace foreshard

@@ -16,40 +16,29 @@ constexpr std::array<std::string_view, 1> kDragonflyKeys{"dragonfly"};
 constexpr std::array<std::string_view, 1> kDragonflyPlusKeys{"dragonfly_plus"};
 constexpr std::array<std::string_view, 1> kGridKeys{"grid"};
 
-bool always(const FabricConfig&) {
-  return true;
-}
-bool never(const FabricConfig&) {
-  return false;
-}
-bool unless_by_nics(const FabricConfig& config) {
-  return !config.planes || config.planes->split != PlaneSplit::kNics;
-}
-
 constexpr std::array kFabrics{
-    Fabric{"custom", "Switches and cables one by one, as written.", kCustomKeys, always,
-           fault_in_custom, build_custom},
+    Fabric{"custom", "Switches and cables one by one, as written.", kCustomKeys, fault_in_custom,
+           build_custom},
     Fabric{"dragonfly", "Groups of routers joined each to each; global cables between groups.",
-           kDragonflyKeys, always, fault_in_dragonfly, build_dragonfly},
+           kDragonflyKeys, fault_in_dragonfly, build_dragonfly},
     Fabric{"dragonfly-plus", "Groups of leaves and spines; global cables between their spines.",
-           kDragonflyPlusKeys, always, fault_in_dragonfly_plus, build_dragonfly_plus},
+           kDragonflyPlusKeys, fault_in_dragonfly_plus, build_dragonfly_plus},
     Fabric{"dual-plane", "Two or more equal networks side by side, NICs split over them.",
-           kPlanesKeys, unless_by_nics, fault_in_dual_plane, build_dual_plane},
+           kPlanesKeys, fault_in_dual_plane, build_dual_plane},
     Fabric{"fat-tree", "All NICs of a pod's nodes on one leaf switch; levels of spines above.",
-           kClosKeys, always, fault_in_fat_tree, build_fat_tree},
-    Fabric{"mesh", "A router at each point of a grid, joined to its neighbours.", kGridKeys, always,
+           kClosKeys, fault_in_fat_tree, build_fat_tree},
+    Fabric{"mesh", "A router at each point of a grid, joined to its neighbours.", kGridKeys,
            fault_in_grid, build_mesh},
     Fabric{"rail-fat-tree", "In each pod one leaf switch per NIC index (rail); spines above.",
-           kClosKeys, always, fault_in_fat_tree, build_rail_fat_tree},
+           kClosKeys, fault_in_fat_tree, build_rail_fat_tree},
     Fabric{"rail-only", "One network per NIC index (rail); rails meet only inside of hosts.",
-           kClosKeys, never, fault_in_rail_only, build_rail_only},
+           kClosKeys, fault_in_rail_only, build_rail_only},
     Fabric{"single-switch",
            "All NICs on one non-blocking switch.",
            {},
-           always,
            fault_in_single_switch,
            build_single_switch},
-    Fabric{"torus", "A mesh whose lines are closed to rings.", kGridKeys, always, fault_in_grid,
+    Fabric{"torus", "A mesh whose lines are closed to rings.", kGridKeys, fault_in_grid,
            build_torus},
 };
 static_assert(std::ranges::is_sorted(kFabrics, {}, &Fabric::name));

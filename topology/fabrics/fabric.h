@@ -54,9 +54,6 @@ struct Fabric {
   std::string_view summary;
   /// Of FabricConfig: the keys that it uses besides `kind` and `latency`.
   std::span<const std::string_view> keys;
-  /// Whether NICs of different rails are joined by the network. Where not, traffic between rails
-  /// needs PXN.
-  bool (*rails_meet)(const FabricConfig& config);
   std::optional<FabricFault> (*fault)(const FabricPlan& plan);
   /// \pre !fault(plan)
   void (*build)(ClusterView::Builder& builder, const FabricPlan& plan);

@@ -14,7 +14,8 @@
 #include "topology/internal/hostlist.h"
 #include "topology/internal/words.h"
 
-// Source: SLURM's topology.conf(5), plugins topology/tree and topology/block.
+// Source: SLURM's topology.conf(5), plugins topology/tree and topology/block; what `scontrol show
+// topology` prints: SchedMD/slurm, src/plugins/topology/{tree,block}, _print_topo_record.
 namespace foreshard::internal {
 namespace {
 
@@ -132,9 +133,20 @@ Status SlurmReader::join_blocks() {
   return {};
 }
 
+/// Whether `scontrol show topology` wrote the line, not an administrator: each switch has its
+/// level, a LinkSpeed of 1 where none was given, and all nodes below it; a block has its number.
+bool is_shown(const SlurmLine& line) {
+  const auto words = words_of(line.text);
+  return std::ranges::any_of(words, [](std::string_view word) {
+    const std::string key = lower_case(word.substr(0, word.find('=')));
+    return key == "level" || key == "blockindex";
+  });
+}
+
 Status SlurmReader::read_switch(const SlurmLine& line) {
   Switch at;
   at.line = line.number;
+  const bool shown_one = is_shown(line);
   bool placing = false;  // says how jobs are placed, not what the switches are
   for (const auto word : words_of(line.text)) {
     const std::size_t equals = word.find('=');
@@ -145,6 +157,10 @@ Status SlurmReader::read_switch(const SlurmLine& line) {
     const std::string key = lower_case(word.substr(0, equals));
     const std::string_view value = word.substr(equals + 1);
     if (value.empty()) return import_error(request_, line.number, shown(word) + " has no value");
+    if (shown_one && (key == "level" || key == "blockindex" || key == "blocksize" ||
+                      (key == "linkspeed" && value == "1")))
+      continue;
+    if (key == "aggregatedblock") return {};  // what several blocks are together
     if (key == "blocksizes" || key == "blocklevels" || key.starts_with("topology")) {
       placing = true;
     } else if (key == "switchname" || key == "blockname") {
@@ -159,6 +175,7 @@ Status SlurmReader::read_switch(const SlurmLine& line) {
       return fault;
     }
   }
+  if (shown_one && !at.children.empty()) at.hosts.clear();  // those of its children
   if (at.name.empty() && placing) return {};
   if (at.name.empty())
     return import_error(request_, line.number, "a line without SwitchName= or BlockName=");
@@ -179,8 +196,14 @@ Status SlurmReader::set(Switch& at, const std::string& key, std::string_view val
     if (lower_case(value) == "all")
       return import_error(request_, at.line, shown(key) + "=ALL: write their names");
     auto names = expand_hostlist(value, kMostHosts);
-    if (const auto* why = std::get_if<std::string>(&names))
-      return import_error(request_, at.line, shown(key) + "=: " + *why);
+    if (const auto* why = std::get_if<std::string>(&names)) {
+      const bool cut = value.rfind('[') != std::string_view::npos &&
+                       value.find(']', value.rfind('[')) == std::string_view::npos;
+      return import_error(
+          request_, at.line,
+          shown(key) + "=: " + *why +
+              (cut ? "; where scontrol cut the line off, set SLURM_TOPO_LEN=1000000" : ""));
+    }
     for (const auto& name : std::get<std::vector<std::string>>(names))
       if (!is_host_name(name))
         return import_error(

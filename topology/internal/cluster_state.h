@@ -24,7 +24,7 @@ struct ClusterParts {
   Routing routing = Routing::kSpread;
   std::uint64_t seed = 0;
   bool reduces_in_network = false;
-  bool pxn = false;
+  Pxn pxn = Pxn::kNever;
   bool nvlink_relays = false;
   FabricShape shape;
 };

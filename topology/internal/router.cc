@@ -42,7 +42,7 @@ struct Router::Passage {
 };
 
 Router::Router(std::span<const Vertex> vertices, std::span<const Link> links,
-               std::span<const Device> devices, std::int32_t nodes, Routing routing, bool pxn,
+               std::span<const Device> devices, std::int32_t nodes, Routing routing,
                bool nvlink_relays, const FabricShape& shape)
     : vertices_(vertices),
       links_(links),
@@ -50,7 +50,6 @@ Router::Router(std::span<const Vertex> vertices, std::span<const Link> links,
       fabric_(static_cast<std::size_t>(nodes)),
       devices_of_(fabric_),
       routing_(routing),
-      pxn_(pxn),
       nvlink_relays_(nvlink_relays),
       shape_(&shape) {
   members_.resize(fabric_ + 1);
@@ -138,7 +137,20 @@ const Router::Reach& Router::reach(DeviceId device, bool inbound) {
     slot->rails.push_back(rail_[nic.index()]);
   }
   std::ranges::sort(slot->rails);
+  slot->behind_socket = !inbound && is_behind_socket(device, *slot);
   return *slot;
+}
+
+bool Router::is_behind_socket(DeviceId device, const Reach& reach) {
+  if (reach.ports.empty()) return false;
+  const auto host = domain_of(devices_[device.index()].vertex);
+  std::vector<RoutedLink> way;
+  domain(host).pick(reach.search, false, reach.ports.front().inside, 0, way);
+  return std::ranges::any_of(way, [&](const RoutedLink& part) {
+    const Link& link = links_[part.link.index()];
+    return link.kind == LinkKind::kPcie && link.from != devices_[device.index()].vertex &&
+           vertices_[link.to.index()].kind == VertexKind::kSocket;
+  });
 }
 
 FabricGraph Router::fabric_graph() const {
@@ -161,10 +173,9 @@ FabricGraph Router::fabric_graph() const {
   return graph;
 }
 
-std::unique_ptr<FabricPaths> Router::make_fabric_paths() const {
+std::unique_ptr<FabricPaths> Router::make_fabric_paths(bool adaptive) const {
   const FabricGraph graph = fabric_graph();
   if (routing_ == Routing::kUpDown) return up_down_paths(graph);
-  const bool adaptive = routing_ == Routing::kAdaptive;
   const auto locals = [&](const std::vector<VertexId>& switches) {
     std::vector<std::int32_t> result;
     result.reserve(switches.size());
@@ -184,16 +195,17 @@ std::unique_ptr<FabricPaths> Router::make_fabric_paths() const {
   return searched_paths(graph);
 }
 
-FabricPaths& Router::fabric_paths() {
-  if (!fabric_paths_) fabric_paths_ = make_fabric_paths();
-  return *fabric_paths_;
+FabricPaths& Router::fabric_paths(bool adaptive) {
+  auto& slot = adaptive ? adaptive_paths_ : fabric_paths_;
+  if (!slot) slot = make_fabric_paths(adaptive);
+  return *slot;
 }
 
 std::span<const std::int32_t> Router::rails(DeviceId device, bool inbound) {
   return reach(device, inbound).rails;
 }
 
-std::optional<DeviceId> Router::relay(DeviceId from, DeviceId to) {
+std::optional<DeviceId> Router::relay(DeviceId from, DeviceId to, bool any) {
   const auto wanted = rails(to, true);
   const auto serves = [&](DeviceId device) {
     return std::ranges::any_of(rails(device, false), [&](std::int32_t rail) {
@@ -208,7 +220,7 @@ std::optional<DeviceId> Router::relay(DeviceId from, DeviceId to) {
   std::size_t turn = 0;
   for (const auto device : devices_of_[host]) {
     if (device < from && std::ranges::equal(rails(device, false), own)) ++turn;
-    if (device == from || !serves(device)) continue;
+    if (device == from || !serves(device) || (!any && reach(device, false).behind_socket)) continue;
     const auto place = static_cast<std::size_t>(local_[devices_[device.index()].vertex.index()]);
     if (reach(from, false).search.distance[place] < kLeastBesidesNvlink) relays.push_back(device);
   }
@@ -216,23 +228,43 @@ std::optional<DeviceId> Router::relay(DeviceId from, DeviceId to) {
   return relays[turn % relays.size()];
 }
 
-std::optional<Route> Router::route(DeviceId from, DeviceId to, std::optional<double> choice) {
+std::optional<Route> Router::route(DeviceId from, DeviceId to, std::optional<double> choice,
+                                   bool pxn) {
   if (devices_[from.index()].node == devices_[to.index()].node) {
     auto inside = within(from, to, choice);
     if (nvlink_relays_ && (!inside || inside->widest_kind != LinkKind::kNvLink))
       if (auto relayed_one = relayed(from, to)) return relayed_one;
     if (inside) return inside;
-  } else if (pxn_) {
-    if (const auto device = relay(from, to)) {
-      auto first = within(from, *device, choice);
-      auto second = between(*device, to, choice);
-      if (first && second) {
-        second->links.insert(second->links.end(), first->links.begin(), first->links.end());
-        return finish(std::move(second->links), first->latency + second->latency);
-      }
-    }
   }
-  return between(from, to, choice);
+  const bool adaptive = routing_ == Routing::kAdaptive;
+  auto route = outside(from, to, choice, pxn, adaptive);
+  if (!route || !adaptive) return route;
+  auto minimal = outside(from, to, choice, pxn, false);
+  if (minimal && minimal->links != route->links) {
+    route->minimal = std::move(minimal->links);
+    route->minimal_latency = minimal->latency;
+  }
+  return route;
+}
+
+std::optional<Route> Router::over_relay(DeviceId from, DeviceId to, std::optional<double> choice,
+                                        bool any, bool adaptive) {
+  const auto device = relay(from, to, any);
+  if (!device) return std::nullopt;
+  auto first = within(from, *device, choice);
+  auto second = between(*device, to, choice, adaptive);
+  if (!first || !second) return std::nullopt;
+  second->links.insert(second->links.end(), first->links.begin(), first->links.end());
+  return finish(std::move(second->links), first->latency + second->latency);
+}
+
+std::optional<Route> Router::outside(DeviceId from, DeviceId to, std::optional<double> choice,
+                                     bool pxn, bool adaptive) {
+  const bool from_elsewhere = pxn && devices_[from.index()].node != devices_[to.index()].node;
+  if (from_elsewhere)
+    if (auto route = over_relay(from, to, choice, false, adaptive)) return route;
+  auto direct = between(from, to, choice, adaptive);
+  return direct || !from_elsewhere ? direct : over_relay(from, to, choice, true, adaptive);
 }
 
 std::optional<Route> Router::relayed(DeviceId from, DeviceId to) {
@@ -309,7 +341,8 @@ std::optional<Route> Router::within(DeviceId from, DeviceId to, std::optional<do
   return finish(std::move(links), search.latency[static_cast<std::size_t>(target)]);
 }
 
-std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<double> choice) {
+std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<double> choice,
+                                     bool adaptive) {
   const Reach& source = reach(from, false);
   const Reach& target = reach(to, true);
   if (source.ports.empty() || target.ports.empty()) return std::nullopt;
@@ -330,7 +363,7 @@ std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<d
       } else {
         if (domain_of(in.outside) != fabric_) continue;
         const Crossing across =
-            fabric_paths().measure(local_[out.outside.index()], local_[in.outside.index()]);
+            fabric_paths(adaptive).measure(local_[out.outside.index()], local_[in.outside.index()]);
         if (across.paths == 0) continue;
         metric += across.distance;
         paths *= across.paths;
@@ -363,12 +396,12 @@ std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<d
     if (direct) way -= links_[out->link.index()].latency;
     const auto enter = local_[out->outside.index()];
     const auto exit = local_[in->outside.index()];
-    if (!direct) way += fabric_paths().measure(enter, exit).latency;
+    if (!direct) way += fabric_paths(adaptive).measure(enter, exit).latency;
     latency = std::max(latency, way);
     if (!choice) {
       source_host.spread(source.search, false, out->inside, share, links);
       target_host.spread(target.search, true, in->inside, share, links);
-      if (!direct) fabric_paths().spread(enter, exit, share, links);
+      if (!direct) fabric_paths(adaptive).spread(enter, exit, share, links);
       continue;
     }
     // The index of the path, digit by digit: way out, way in, way across.
@@ -378,7 +411,7 @@ std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<d
     chosen = std::floor(chosen / in->paths);
     source_host.pick(source.search, false, out->inside, way_out, links);
     target_host.pick(target.search, true, in->inside, way_in, links);
-    if (!direct) fabric_paths().pick(enter, exit, chosen, links);
+    if (!direct) fabric_paths(adaptive).pick(enter, exit, chosen, links);
     break;
   }
   return finish(std::move(links), latency);

@@ -31,13 +31,14 @@ class Router {
  public:
   /// The spans and the shape must stay valid.
   Router(std::span<const Vertex> vertices, std::span<const Link> links,
-         std::span<const Device> devices, std::int32_t nodes, Routing routing, bool pxn,
-         bool nvlink_relays, const FabricShape& shape);
+         std::span<const Device> devices, std::int32_t nodes, Routing routing, bool nvlink_relays,
+         const FabricShape& shape);
 
   /// \param choice  where in [0, 1) the one path lies among all; empty: spread over all.
+  /// \param pxn     whether the flow may take it.
   /// \return nothing if no path exists.
   /// \pre from != to
-  std::optional<Route> route(DeviceId from, DeviceId to, std::optional<double> choice);
+  std::optional<Route> route(DeviceId from, DeviceId to, std::optional<double> choice, bool pxn);
   /// Between the device and the memory of the nearest socket.
   /// \return nothing if there is no such way.
   std::optional<Route> host_route(DeviceId device, HostWay way);
@@ -56,6 +57,7 @@ class Router {
     Search search;
     std::vector<Port> ports;          ///< Ascending metric.
     std::vector<std::int32_t> rails;  ///< Of the nearest ports, ascending.
+    bool behind_socket = false;  ///< Outward: a socket lies before the nearest port, over PCIe.
   };
   struct Passage;  ///< One way between two devices: a port out, a port in, the fabric between.
 
@@ -63,17 +65,26 @@ class Router {
   const Domain& domain(std::size_t index);
   const Reach& reach(DeviceId device, bool inbound);
   std::optional<VertexId> nearest_socket(DeviceId device, bool inbound);
-  FabricPaths& fabric_paths();
+  /// \param adaptive  those of kAdaptive while queues are uneven.
+  FabricPaths& fabric_paths(bool adaptive);
   FabricGraph fabric_graph() const;
-  std::unique_ptr<FabricPaths> make_fabric_paths() const;
+  std::unique_ptr<FabricPaths> make_fabric_paths(bool adaptive) const;
+  bool is_behind_socket(DeviceId device, const Reach& reach);
   std::span<const std::int32_t> rails(DeviceId device, bool inbound);
   /// The device that the flow goes through first; nothing if it needs none or there is none.
-  std::optional<DeviceId> relay(DeviceId from, DeviceId to);
+  /// \param any  also one that a socket separates from its NIC.
+  std::optional<DeviceId> relay(DeviceId from, DeviceId to, bool any);
+  std::optional<Route> over_relay(DeviceId from, DeviceId to, std::optional<double> choice,
+                                  bool any, bool adaptive);
+  /// Between two hosts.
+  std::optional<Route> outside(DeviceId from, DeviceId to, std::optional<double> choice, bool pxn,
+                               bool adaptive);
   /// Of two devices of a host that NVLink does not join: by way of the device that has the fastest
   /// links of its own to both; nothing if none has. Ties: the first.
   std::optional<Route> relayed(DeviceId from, DeviceId to);
   std::optional<Route> within(DeviceId from, DeviceId to, std::optional<double> choice);
-  std::optional<Route> between(DeviceId from, DeviceId to, std::optional<double> choice);
+  std::optional<Route> between(DeviceId from, DeviceId to, std::optional<double> choice,
+                               bool adaptive);
   Route finish(std::vector<RoutedLink> links, Seconds latency) const;
 
   std::span<const Vertex> vertices_;
@@ -91,8 +102,8 @@ class Router {
   std::vector<std::optional<Reach>> inward_;
   std::vector<std::vector<DeviceId>> devices_of_;  ///< By host.
   std::unique_ptr<FabricPaths> fabric_paths_;      ///< Made when first needed.
+  std::unique_ptr<FabricPaths> adaptive_paths_;    ///< Likewise.
   Routing routing_ = Routing::kSpread;
-  bool pxn_ = false;
   bool nvlink_relays_ = false;
   const FabricShape* shape_ = nullptr;
 };

@@ -220,18 +220,26 @@ class Mapping {
     if (!model.has_dense_layers()) model.ffn = 0;
   }
 
-  // Where it is not printed, experts are whole if the data-parallel ranks alone are too few to
-  // share them; else they are split as all else is, Megatron-LM's default.
+  // Where it is not printed, in the notes or the name of the run, experts are whole in
+  // Megatron-Bridge, whose recipes all say so, and where ranks that split them as all else is are
+  // too few; else they are split so, Megatron-LM's default.
+  // Source: NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs (expert_tensor_parallel_size
+  // of the bases of Qwen 3, DeepSeek-V3, Kimi K2 and GPT-OSS); NVIDIA/Megatron-LM,
+  // megatron/core/parallel_state.py (initialize_model_parallel).
   void expert_parallel() {
     Strategy& strategy = setting_.strategy;
     if (setting_.model.experts == 0) return;
     strategy.expert_parallel = row_.ep.value_or(1);
     for (const std::string_view word : {"ETP=", "expert TP=", "expert_tensor_parallel="})
       if (const auto ways = number_after(row_.notes, word)) strategy.expert_tensor_parallel = *ways;
+    if (const auto ways = number_after(row_.model_name, "_etp"))
+      strategy.expert_tensor_parallel = *ways;
     const bool is_printed = strategy.expert_tensor_parallel > 0 ||
                             contains(row_.notes, "expert TP=same") || strategy.tensor_parallel == 1;
     if (is_printed) return;
-    if (strategy.copies() % strategy.expert_parallel != 0) strategy.expert_tensor_parallel = 1;
+    if (contains(row_.framework, "Megatron-Bridge") ||
+        strategy.copies() % strategy.expert_parallel != 0)
+      strategy.expert_tensor_parallel = 1;
     assume("expert_tensor_parallel");
   }
 
@@ -248,7 +256,7 @@ class Mapping {
   // HybridEP is taken as DeepEP: on Blackwell the rates are its own.
   void token_exchange() {
     Strategy& strategy = setting_.strategy;
-    if (strategy.expert_ways() == 1) return;
+    if (strategy.expert_parallel == 1) return;
     const std::string notes = lower_case(row_.notes);
     if (contains(notes, "deepep") || contains(notes, "hybridep") || month_of_rack_recipe() > 0)
       strategy.token_dispatcher = TokenDispatcher::kDeepEp;

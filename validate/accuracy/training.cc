@@ -1,8 +1,11 @@
 #include "validate/accuracy/training.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <fmt/format.h>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 
@@ -11,6 +14,7 @@
 #include "sim/study/run.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
+#include "topology/clock_spread.h"
 #include "topology/cluster_config.h"
 #include "validate/accuracy/conversion.h"
 #include "validate/accuracy/parts.h"
@@ -165,8 +169,12 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
 
   auto config = cluster_for(setting->cluster, loader);
   if (!config) return fail(outcome, config.error()), outcome;
-  auto cluster = build_cluster(part && is_short_run(row) ? at_full_clocks(*std::move(config))
-                                                         : *std::move(config));
+  std::vector<std::int32_t> used(
+      static_cast<std::size_t>(std::min(setting->strategy.devices(), config->device_count())));
+  std::iota(used.begin(), used.end(), 0);
+  auto cluster = build_cluster(!part               ? at_clocks_of_slowest(*std::move(config), used)
+                               : is_short_run(row) ? at_full_clocks(*std::move(config))
+                                                   : *std::move(config));
   if (!cluster) return fail(outcome, cluster.error()), outcome;
   if (part) {
     auto prediction = predict_part(row, *part, *setting, *cluster, communication);
@@ -175,7 +183,6 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
     study::set_interval(known, *setting->strategy.framework, errors);
     return set_time(outcome, known), outcome;
   }
-  cluster = (*std::move(cluster)).at_clocks_of_slowest();
   auto predicted = Row(*setting, *cluster, communication, errors).predict();
   if (!predicted) return fail(outcome, predicted.error()), outcome;
   const sim::Prediction* const prediction = &predicted->prediction;

@@ -115,6 +115,17 @@ std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
   return forms;
 }
 
+// The algorithm of each row where not the least time decides: NCCL's tuner (choose.h). Else empty.
+std::vector<std::string_view> decided(const PreparedGroup& group, const comm::Parameters& start) {
+  std::vector<std::string_view> algorithms(group.rows.size());
+  const comm::Parameters allowed = group.measured.allowed(start);
+  const auto repertoire = comm::Repertoire::of(group.measured.kind, group.measured.group, allowed);
+  for (std::size_t i = 0; repertoire && !repertoire->takes_fastest() && i < algorithms.size(); ++i)
+    if (const auto form = repertoire->index_for(*group.rows[i].row.bytes * 1_B))
+      algorithms[i] = repertoire->forms()[*form].algorithm;
+  return algorithms;
+}
+
 // Those of `forms` that the tuner considers for `bytes`, with their times.
 std::vector<Possible> possible_forms(const std::vector<Possible>& forms, const Slots& slots,
                                      const double* logarithms, const TransportNumbers& transport,
@@ -141,14 +152,16 @@ double least(std::vector<Possible>& possible, double sharpness) {
 // log(predicted / measured) / kErrorScale of one row.
 class RowError final : public ceres::CostFunction {
  public:
-  RowError(const PreparedGroup& group, const PreparedGroup::Row& row, const Slots& slots,
-           const double& sharpness)
+  RowError(const PreparedGroup& group, const PreparedGroup::Row& row, std::string_view algorithm,
+           const Slots& slots, const double& sharpness)
       : group_(group),
         row_(row),
         slots_(slots),
         sharpness_(sharpness),
         forms_(forms_of(group, slots)),
         has_transport_(is_fitted(group.transport.numbers)) {
+    if (!algorithm.empty())
+      std::erase_if(forms_, [&](auto& one) { return one.candidate->algorithm->name != algorithm; });
     set_num_residuals(1);
     mutable_parameter_block_sizes()->push_back(static_cast<int>(slots.all().size()));
     if (has_transport_) mutable_parameter_block_sizes()->push_back(kTransportNumbers);
@@ -191,9 +204,8 @@ class RowError final : public ceres::CostFunction {
  private:
   static constexpr double kStep = 1e-5;
 
-  template <typename Slope>
   void add_slopes(const Possible& one, const TransportNumbers& transport, double bytes,
-                  const Slope& slope, std::vector<double>& moved, double* slopes) const {
+                  const auto& slope, std::vector<double>& moved, double* slopes) const {
     std::set<int> seen;
     for (std::size_t f = 0; f < kFields; ++f) {
       const int slot = slots_.index(one.form, static_cast<Field>(f));
@@ -283,14 +295,17 @@ class Problem {
     for (const auto& [machine, rows] : rows_of)
       loss_of[machine] = new ceres::ScaledLoss(
           new ceres::CauchyLoss(1.0), std::sqrt(kRowsOfMachine / rows), ceres::TAKE_OWNERSHIP);
-    for (const auto& group : input_.groups)
-      for (const auto& row : group->rows) {
-        ceres::LossFunction* loss = loss_of.at(group->machine);
+    for (const auto& group : input_.groups) {
+      const auto algorithms = decided(*group, slots_.start());
+      for (std::size_t r = 0; r < group->rows.size(); ++r) {
         std::vector<double*> blocks{of_generation_.at(group->generation).data()};
         if (is_fitted(group->transport.numbers))
           blocks.push_back(of_transport_.at(group->transport.numbers.name).data());
-        problem_.AddResidualBlock(new RowError(*group, row, slots_, sharpness_), loss, blocks);
+        problem_.AddResidualBlock(
+            new RowError(*group, group->rows[r], algorithms[r], slots_, sharpness_),
+            loss_of.at(group->machine), blocks);
       }
+    }
   }
 
   std::vector<Family> families() const {
@@ -556,8 +571,7 @@ Input only(const Input& input, const std::vector<std::string>& machines) {
 
 Result<Fit> fit(const Input& input, const comm::Parameters& start) {
   if (input.rows == 0) return Error{Error::Code::kInvalidInput, "there is no row to fit to"};
-  Fit result = Problem(input, start).solve();
-  return result;
+  return Problem(input, start).solve();
 }
 
 Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
@@ -565,18 +579,16 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
   std::vector<accuracy::Outcome> outcomes;
   for (const auto& group : input.groups) {
     const comm::Parameters allowed = group->measured.allowed(parameters);
-    const auto& members = group->measured.group;
     FORESHARD_ASSIGN(const auto repertoire,
-                     comm::Repertoire::of(group->measured.kind, members, allowed));
+                     comm::Repertoire::of(group->measured.kind, group->measured.group, allowed));
     for (const auto& row : group->rows) {
-      const Bytes bytes = *row.row.bytes * 1_B;
       accuracy::Outcome outcome;
       outcome.id = row.row.id;
       outcome.machine = group->machine;
       outcome.operation = group->operation;
       outcome.size_class = accuracy::size_class(*row.row.bytes);
       outcome.measured = row.measured;
-      FORESHARD_ASSIGN(const auto time, repertoire.time(bytes));
+      FORESHARD_ASSIGN(const auto time, repertoire.time(*row.row.bytes * 1_B));
       outcome.predicted = time.in_base() + row.overhead;
       outcomes.push_back(std::move(outcome));
     }

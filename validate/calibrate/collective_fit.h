@@ -11,15 +11,15 @@
 ///   + sum over numbers of transports (log(number) - log(start))^2
 ///
 /// where w = sqrt(100 / rows of the machine), since measurements of one machine share what is
-/// peculiar to it, `spread` stands in slots.cc, and `predicted`, the least of the forms' times, is
-/// first a smooth least (a power mean), so that forms that are not the fastest at the start count;
-/// with Cauchy's loss. A generation's start-up times of LL inside a node, which are its launch and
-/// its polling and nothing else, differ from the common ones by a factor that they share (0.5) and
-/// by 0.25 each. What a channel of an all-to-all's Simple moves inside a node is what the loads and
-/// stores of one multiprocessor do, so a generation's rate is expected at the common one times its
-/// clock over 2 GHz, which is what GPUs since Hopper run at. Solved by Levenberg and Marquardt's
-/// method (Ceres), on numbers within bounds. Nothing belongs to one machine or row. The same input
-/// gives the same numbers.
+/// peculiar to it, `spread` stands in slots.cc, and `predicted`, the least of the times of those
+/// forms that the start's tuner considers (choose.h), is first a smooth least (a power mean), so
+/// that forms that are not the fastest at the start count; with Cauchy's loss. A generation's
+/// start-up times of LL inside a node, which are its launch and its polling and nothing else,
+/// differ from the common ones by a factor that they share (0.5) and by 0.25 each. What a channel
+/// of an all-to-all's Simple moves inside a node is what the loads and stores of one multiprocessor
+/// do, so a generation's rate is expected at the common one times its clock over 2 GHz, which is
+/// what GPUs since Hopper run at. Solved by Levenberg and Marquardt's method (Ceres), on numbers
+/// within bounds. Nothing belongs to one machine or row. The same input gives the same numbers.
 ///
 /// Source: Agarwal, Mierle et al., Ceres Solver 2.1; Barron, "A general and adaptive robust loss
 /// function", CVPR 2019 (Cauchy's); Gelman and Hill, "Data analysis using regression and

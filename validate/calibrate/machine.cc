@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -117,6 +118,32 @@ std::string efficiency_file(const DeviceType& device) {
   return name + ".yaml";
 }
 
+enum class Maker : std::uint8_t { kUnknown, kNvidia, kAmd, kIntel, kHuawei };
+
+constexpr std::string_view kMakerNames[] = {"", "NVIDIA", "AMD", "Intel", "Huawei"};
+
+// Words of device names, as drivers and tools write them.
+Maker maker_named(const std::string& name) {
+  constexpr std::pair<std::string_view, Maker> kWords[] = {
+      {"nvidia", Maker::kNvidia}, {"geforce", Maker::kNvidia}, {"tesla", Maker::kNvidia},
+      {"quadro", Maker::kNvidia}, {"amd", Maker::kAmd},        {"radeon", Maker::kAmd},
+      {"instinct", Maker::kAmd},  {"gfx9", Maker::kAmd},       {"intel", Maker::kIntel},
+      {"gaudi", Maker::kIntel},   {"habana", Maker::kIntel},   {"ascend", Maker::kHuawei},
+      {"huawei", Maker::kHuawei}};
+  const std::string text = lower_case(name);
+  for (const auto& [word, maker] : kWords)
+    if (text.find(word) != std::string::npos) return maker;
+  const bool instinct = text.size() > 2 && text.starts_with("mi") &&
+                        std::isdigit(static_cast<unsigned char>(text[2]));
+  return instinct ? Maker::kAmd : Maker::kUnknown;
+}
+
+// NVIDIA's devices say their compute capability.
+Maker maker_of(const DeviceType& device) {
+  const bool capable = device.compute_capability.evidence != yaml::Evidence::kTransferred;
+  return capable ? Maker::kNvidia : maker_named(device.name);
+}
+
 // Where a measurement says of itself that it is of other devices than the cluster's: why.
 std::string other_device(const DeviceType& device, const measure::Measurement& measurement) {
   if (measurement.backend == "host" && !device.tensor_peak.empty())
@@ -146,6 +173,13 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
                      fmt::format("the measurement of '{}' from {} is given twice, which would make "
                                  "intervals too narrow; give it once",
                                  runs[i].measurement.program, runs[i].measurement.date)};
+  if (start.cluster.node)
+    for (const MeasuredRun& run : runs)
+      for (const measure::Machine& machine : run.measurement.machines)
+        if (const auto fact = machine.facts.find("device"); fact != machine.facts.end())
+          if (const auto why = other_maker(*start.cluster.node->value.device, fact->second))
+            return Error{Error::Code::kInvalidInput,
+                         fmt::format("the measurement of '{}' {}", run.measurement.program, *why)};
   FORESHARD_ASSIGN(const auto samples, samples_of(runs));
   FORESHARD_ASSIGN(auto machine,
                    calibrate_machine(start, samples,
@@ -210,6 +244,17 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start, const Sa
   machine.outliers.insert(machine.outliers.end(), links.outliers.begin(), links.outliers.end());
   machine.links = std::move(links);
   return machine;
+}
+
+std::optional<std::string> other_maker(const DeviceType& device, const std::string& named) {
+  const Maker own = maker_of(device);
+  const Maker other = maker_named(named);
+  if (own == Maker::kUnknown || other == Maker::kUnknown || own == other) return std::nullopt;
+  return fmt::format(
+      "is of '{}', a device of {}, but the numbers would go into '{}' of {}; give the cluster that "
+      "it ran on with --cluster",
+      named, kMakerNames[static_cast<std::size_t>(other)], device.name,
+      kMakerNames[static_cast<std::size_t>(own)]);
 }
 
 bool is_another(const DeviceType& device, const std::string& named) {

@@ -67,6 +67,10 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start, const Sa
 /// name tells.
 bool is_another(const DeviceType& device, const std::string& named);
 
+/// What is wrong where a tool's name of a device ("AMD Instinct MI300X") is that of another maker
+/// than the device's; nothing where one of the makers is unknown.
+std::optional<std::string> other_maker(const DeviceType& device, const std::string& named);
+
 /// For people: numbers with intervals, which were kept and why, errors on held-out kernels,
 /// outliers.
 std::string to_text(const MachineCalibration& machine);

@@ -9,8 +9,10 @@
 #include <set>
 #include <utility>
 
+#include "base/json_keys.h"
 #include "base/text.h"
 
+#include "validate/calibrate/internal/log_lines.h"
 #include "validate/calibrate/internal/nccl_tests_json.h"
 
 namespace foreshard::calibrate {
@@ -89,7 +91,7 @@ class Reader {
     for (std::size_t begin = 0; begin < text_.size();) {
       const std::size_t end = std::min(text_.find('\n', begin), text_.size());
       ++line_;
-      FORESHARD_TRY(read(text_.substr(begin, end - begin)));
+      FORESHARD_TRY(read(lines_.plain(text_.substr(begin, end - begin))));
       begin = end + 1;
     }
     if (!columns_)
@@ -290,6 +292,7 @@ class Reader {
   std::string_view text_;
   std::string_view name_;
   std::string_view told_;
+  internal::LogLines lines_;
   std::size_t line_ = 0;
   bool done_ = false;
   bool named_ = false;  // by the test itself
@@ -306,16 +309,33 @@ std::int64_t NcclTestsRun::nodes() const {
 }
 
 bool is_nccl_tests(std::string_view text) {
-  const std::string_view head = text.substr(0, 65536);
-  const auto first = head.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && head[first] == '{')
-    return head.find("\"results\"") != std::string_view::npos ||
-           head.find("\"nthreads\"") != std::string_view::npos ||
-           head.find("_perf") != std::string_view::npos;
-  return head.find("nThread ") != std::string_view::npos ||
-         head.find("Using devices") != std::string_view::npos ||
-         head.find("# Collective test starting:") != std::string_view::npos ||
-         head.find("(elements)") != std::string_view::npos;
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return false;
+  if (text[first] == '{') {
+    const auto keys = first_object_keys(text);
+    const auto has = [&](std::string_view key) {
+      return std::ranges::find(keys, key) != keys.end();
+    };
+    return (has("results") || has("config")) && !has("traceEvents");
+  }
+  constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // of what launchers say before
+  text = text.substr(0, kMostBytes);
+  internal::LogLines lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    auto words = words_of(lines.plain(text.substr(begin, end - begin)));
+    begin = end + 1;
+    if (is_header(words)) return true;
+    if (!words.empty() && words[0].text == "#") words.erase(words.begin());
+    const auto is = [&](std::size_t at, std::string_view word) {
+      return at < words.size() && words[at].text == word;
+    };
+    if (is(0, "nThread") || (is(0, "Using") && is(1, "devices")) ||
+        (is(0, "Collective") && is(1, "test") && is(2, "starting:")) ||
+        (is(0, "(B)") && is(1, "(elements)")))
+      return true;
+  }
+  return false;
 }
 
 std::vector<std::string> nccl_tests_operations() {

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/json_keys.h"
+
 #include "validate/profile/internal/json_text.h"
 
 namespace foreshard::profile {
@@ -87,11 +89,9 @@ struct Header {
 }  // namespace
 
 bool is_inspector(std::string_view text) {
-  constexpr std::size_t kHead = 1 << 16;
-  const std::string_view head = text.substr(0, kHead);
-  return head.find("\"header\"") != std::string_view::npos &&
-         (head.find("\"coll_perf\"") != std::string_view::npos ||
-          head.find("\"inspector_output_format_version\"") != std::string_view::npos);
+  const auto keys = first_object_keys(text);
+  const auto has = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
+  return (has("header") || has("coll_perf") || has("p2p_perf")) && !has("traceEvents");
 }
 
 Result<std::vector<InspectedCollective>> read_inspector(std::string_view text,

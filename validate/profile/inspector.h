@@ -35,7 +35,7 @@ struct InspectedCollective {
   Seconds time;  ///< Invariant: > 0.
 };
 
-/// Whether `text` looks like such a dump, by its first bytes.
+/// Whether `text` is such a dump, by the keys of its first record.
 bool is_inspector(std::string_view text);
 
 /// \param name  of the file, for messages.

@@ -123,6 +123,17 @@ double Match::share(const Trace& trace) const {
   return 1 - time_of(trace, MatchedBy::kNothing) / trace.gpu_time();
 }
 
+double Match::shown() const {
+  Seconds all{};
+  Seconds found{};
+  for (const ProfiledTask& task : tasks) {
+    if (!std::holds_alternative<Kernel>(task.task->body)) continue;
+    all += task.expected;
+    if (task.by == MatchedBy::kShape || task.by == MatchedBy::kOrder) found += task.expected;
+  }
+  return all > 0_s ? found / all : 0;
+}
+
 Match match(const program::Program& program, std::int32_t rank, const Trace& trace,
             const KernelNames& names, const TimeOf& expected) {
   const auto role = std::ranges::find_if(program.roles, [&](const program::Role& one) {

@@ -57,6 +57,9 @@ struct Match {
   Seconds time_of(const Trace& trace, MatchedBy by) const;
   /// Part of the trace's GPU time that belongs to tasks.
   double share(const Trace& trace) const;
+  /// Part of the time that the Program's kernels take by the model, of those that the trace shows
+  /// by their shape or their order. Little of it: the trace is of another program.
+  double shown() const;
 };
 
 /// Names, numbers and times of what could not be matched, most time first.

@@ -59,6 +59,8 @@ void match_by_place(StepMatch& step) {
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       if (const std::size_t task = task_of(kernels[i]); task != kNone) last = task;
       if (!is_open(step, kernels[i])) continue;
+      // Beside nothing, and of no phase, it has no place.
+      if (!phase && last == kNone && behind[i] == kNone) continue;
       std::size_t low = last == kNone ? step.tasks.front() : last;
       std::size_t high = behind[i] == kNone ? step.tasks.back() : behind[i];
       if (low > high) std::swap(low, high);

@@ -68,6 +68,26 @@ std::string solver_of(const GraphCandidate& one) {
   return text;
 }
 
+std::vector<const study::Unmeasured*> unmeasured_of(std::span<const GraphCandidate> best) {
+  std::vector<const study::Unmeasured*> all;
+  for (const GraphCandidate& one : best) all.push_back(&one.unmeasured);
+  return all;
+}
+
+// That the first is no faster than others for certain.
+std::string overlap_text(const GraphSearchResult& result) {
+  const GraphCandidate& first = result.simulated.front();
+  const auto overlapping = std::ranges::count_if(result.simulated, [&](const GraphCandidate& one) {
+    return &one != &first && one.fits && one.low <= first.high;
+  });
+  if (overlapping == 0) return "";
+  return fmt::format(
+      "\nThe intervals of {} other {} overlap that of the first, {} to {}: a machine may order "
+      "them "
+      "otherwise.\n",
+      grouped(overlapping), plural(overlapping, "plan"), format(first.low), format(first.high));
+}
+
 std::string idle_of(const GraphCandidate& one) {
   return one.idle == 0 ? ""
                        : fmt::format("; {} {} idle", grouped(one.idle), plural(one.idle, "device"));
@@ -144,16 +164,19 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
   text += counts_text(result);
   const auto best = top_of(result, top);
   if (best.empty()) return text + "\nNothing can run.\n";
-  text += fmt::format("\n  {:>2}  {:>9} {:>9} {:>6} {:>9}  {}\n", "", "step", "estimate", "ratio",
-                      "headroom", "devices; how");
+  const std::string evidence = study::evidence_text(unmeasured_of(best), "plan");
+  if (!evidence.empty()) text += "\n" + evidence;
+  text += fmt::format("\n  {:>2}  {:>9} {:>20} {:>9} {:>6} {:>9}  {}\n", "", "step",
+                      "8 of 10 within", "estimate", "ratio", "headroom", "devices; how");
   for (std::size_t i = 0; i < best.size(); ++i) {
     const GraphCandidate& one = best[i];
     const auto ratio = ratio_of(one);
-    text += fmt::format("  {:>2}  {:>9} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1, format(one.step),
-                        one.estimate ? format(*one.estimate) : "-",
-                        ratio ? fmt::format("{:.2f}", *ratio) : "-", format(one.headroom()),
-                        sizes_of(one) + use_of(one), solver_of(one), idle_of(one),
-                        one.fits ? "" : "; DOES NOT FIT");
+    text += fmt::format(
+        "  {:>2}  {:>9} {:>20} {:>9} {:>6} {:>9}  {}; {}{}{}\n", i + 1, format(one.step),
+        fmt::format("{} to {}", format(one.low), format(one.high)),
+        one.estimate ? format(*one.estimate) : "-", ratio ? fmt::format("{:.2f}", *ratio) : "-",
+        format(one.headroom()), sizes_of(one) + use_of(one), solver_of(one), idle_of(one),
+        one.fits ? "" : "; DOES NOT FIT");
   }
   text += ratios_text(result);
   if (!best.front().fits) {
@@ -164,6 +187,7 @@ std::string graph_search_text(const study::LoadedStudy& study, const GraphSearch
                       "than there is for it.\n",
                       format(nearest->peak), format(nearest->peak - nearest->capacity));
   }
+  text += overlap_text(result);
   return text + "\nOf the first one, for the study:\n\n" +
          study_keys_of(best.front(), study.graph->graph);
 }
@@ -205,6 +229,7 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
          {"time_s", one.step.in_base()},
          {"low_s", one.low.in_base()},
          {"high_s", one.high.in_base()},
+         {"evidence", study::evidence_json(one.unmeasured)},
          {"estimate_s", one.estimate ? Json(one.estimate->in_base()) : Json(nullptr)},
          {"estimate_over_simulated", ratio ? Json(*ratio) : Json(nullptr)},
          {"gap", one.gap},
@@ -227,17 +252,17 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
 std::string graph_search_csv(const GraphSearchResult& result, std::int64_t top) {
   std::string text =
       "rank,by,time_s,low_s,high_s,estimate_s,gap,peak_bytes,headroom_bytes,fits,mesh,idle_"
-      "devices\n";
+      "devices,unmeasured_share,evidence\n";
   std::int64_t rank = 0;
   for (const GraphCandidate& one : top_of(result, top)) {
     std::string mesh;
     for (const MeshAxis& axis : one.grouping.mesh())
       mesh += fmt::format("{}{}={}", mesh.empty() ? "" : " ", axis.name, axis.size);
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", ++rank, csv_field(one.by),
-                    one.step.in_base(), one.low.in_base(), one.high.in_base(),
-                    one.estimate ? fmt::format("{}", one.estimate->in_base()) : "", one.gap,
-                    whole(one.peak), whole(one.headroom()), one.fits, csv_field(mesh), one.idle);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", ++rank, csv_field(one.by),
+                        one.step.in_base(), one.low.in_base(), one.high.in_base(),
+                        one.estimate ? fmt::format("{}", one.estimate->in_base()) : "", one.gap,
+                        whole(one.peak), whole(one.headroom()), one.fits, csv_field(mesh), one.idle,
+                        one.unmeasured.share, csv_field(join(one.unmeasured.remarks, "; ")));
   }
   return text;
 }

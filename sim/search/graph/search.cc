@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -42,7 +43,7 @@ void in_parallel(const study::LoadedStudy& study, std::int64_t threads, std::siz
                  Work work) {
   std::atomic<std::size_t> next{0};
   const auto run = [&] {
-    const auto cluster = cluster_of(study);
+    const auto cluster = cluster_of(study, study.pool.devices);
     if (!cluster) return;  // it could be built before
     for (std::size_t i = next++; i < count; i = next++) work(*cluster, i);
   };
@@ -234,15 +235,19 @@ Status simulate(const study::LoadedStudy& study, const ClusterView& cluster,
                 GraphCandidate& candidate) {
   const Strategy& strategy = candidate.grouping.strategy;
   FORESHARD_ASSIGN(const auto program, program_of(study, cluster, candidate));
-  FORESHARD_ASSIGN(sim::Prediction prediction,
-                   sim::simulate(cluster, program, study.communication,
-                                 {.critical_path = false,
-                                  .reserve = reserve_of(strategy),
-                                  .links = study::links_of(study.cluster)}));
-  set_interval(prediction, *strategy.framework, study.errors);
+  const std::span<const std::int32_t> used = std::span(candidate.grouping.place.pool.devices)
+                                                 .first(static_cast<std::size_t>(program.ranks()));
+  FORESHARD_ASSIGN(
+      sim::Prediction prediction,
+      sim::simulate(cluster, program, study.communication,
+                    {.critical_path = false,
+                     .reserve = reserve_of(strategy),
+                     .links = study::links_of(study::groups_with(study.cluster, used))}));
+  study::set_evidence(prediction, study);
   candidate.step = prediction.step;
   candidate.low = prediction.low;
   candidate.high = prediction.high;
+  candidate.unmeasured = study::unmeasured_in(prediction);
   candidate.peak =
       prediction.classes[static_cast<std::size_t>(prediction.worst_memory)].memory.peak;
   candidate.capacity = prediction.memory_capacity - prediction.memory_reserve;
@@ -327,7 +332,7 @@ Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
                                        const GraphSearchOptions& options) {
   if (const auto without_bodies = flat(study.graph->graph); !without_bodies)
     return study.loader.error_at("graph", without_bodies.error().message);
-  FORESHARD_ASSIGN(const auto whole, cluster_of(study));
+  FORESHARD_ASSIGN(const auto whole, cluster_of(study, study.pool.devices));
   FORESHARD_ASSIGN(const auto places, places_of(study, whole));
   Groupings groupings = groupings_of(study, places, options.level == 3);
   if (options.level > 1) add_granularities(study, whole, groupings.all);

@@ -27,6 +27,7 @@
 #include "sim/search/graph/problem.h"
 #include "sim/search/graph/rules.h"
 #include "sim/simulate/prediction.h"
+#include "sim/study/evidence.h"
 #include "sim/study/study.h"
 
 namespace foreshard::search {
@@ -58,6 +59,7 @@ struct GraphCandidate {
   Seconds step{};
   Seconds low{};
   Seconds high{};
+  study::Unmeasured unmeasured{};
   Bytes peak{};
   Bytes capacity{};
   bool fits = true;

@@ -241,8 +241,7 @@ Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
 
 Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t micro_batches,
                        PlanForms& forms) const {
-  Strategy shorter = strategy;
-  shorter.global_batch = micro_batches * strategy.data_parallel * strategy.micro_batch;
+  const Strategy shorter = with_equal_shares(strategy, micro_batches);
   const lower::LoweredModel& blocks = layout.blocks();
   plan::Parts parts = lower::parts_of(model_, shorter, blocks);
   forget_recomputation(parts, layers_of(model_, strategy).variants);
@@ -253,9 +252,8 @@ Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t mi
                 .passes = std::vector<StagePasses>(classes.all.size())};
   for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
     const auto of_class = static_cast<std::size_t>(classes.of_stage[stage]);
-    form.passes[of_class].add(form.passes_of_stages.emplace_back(
-        passes_of(plan, plan.roles[stage], classes.all[of_class].first_like,
-                  framework.blocking_launches, !blocks.predictions.empty())));
+    form.passes[of_class].add(form.passes_of_stages.emplace_back(passes_of(
+        plan, plan.roles[stage], classes.all[of_class].first_like, framework.blocking_launches)));
   }
   forms.forms.push_back(std::move(form));
   forms.classes = std::move(classes);

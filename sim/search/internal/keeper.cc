@@ -16,7 +16,7 @@ constexpr std::size_t kTimesKept = 8;
 }  // namespace
 
 Keeper::Keeper(std::optional<Seconds> best, std::size_t most, const Model& model, bool all_fit)
-    : limit_(best ? kMargin * *best : kNever), most_(most), model_(model), all_fit_(all_fit) {}
+    : limit_(best.value_or(kNever)), most_(most), model_(model), all_fit_(all_fit) {}
 
 void Keeper::begin(const Family& family, std::int64_t order) {
   family_ = &family;

@@ -2,9 +2,10 @@
 /// What a search keeps of the families that it goes through: the members that it may simulate, by
 /// estimate and by lower bound, and counts of all others.
 ///
-/// The limit is somewhat more than the best step known. What takes no less for certain is counted
-/// as far; of what is nearer and not kept, the bound is remembered. So it can be told in the end,
-/// of every member, whether it is slower for certain than the best that was simulated.
+/// The limit is the best simulated step, or somewhat more than the best estimate. What takes no
+/// less for certain is counted as far; of what is nearer and not kept, the bound is remembered. So
+/// it can be told in the end, of every member, whether it is slower for certain than the best that
+/// was simulated.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class Keeper : public FamilyVisitor {
     std::int64_t order = 0;
   };
 
-  /// \param best  a step that is known; nothing: none is.
+  /// \param best  the best simulated step; nothing: there is none.
   /// \param most  that is kept, by estimate and by bound each.
   /// \param model  must outlive it.
   Keeper(std::optional<Seconds> best, std::size_t most, const Model& model, bool all_fit);

@@ -338,7 +338,8 @@ Result<Seconds> Layout::copy(program::CollectiveKind kind, Bytes bytes) {
 std::int64_t Layout::reduced_elements(std::int64_t count, const std::vector<Axis>& over) const {
   if (!states_.cuts_optimizer) return count;
   plan::ParameterGroup group{};
-  std::ranges::set_intersection(shard_axes(mesh_), over, std::back_inserter(group.over));
+  std::ranges::set_intersection(shard_axes(mesh_, Parameters::kAny), over,
+                                std::back_inserter(group.over));
   return shard_of(count, group);
 }
 

@@ -35,28 +35,8 @@ void forget_known(Enumeration& listed, const std::vector<Place>& places, const T
 
 Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
                    const SearchSpace& space, const std::function<bool()>& stop) {
-  const auto parts = parts_of(place, cluster);
-  const auto of = [&](const SearchSpace& one, const std::function<bool()>& until) {
-    return enumerate(one, study.strategy, study.model, place.pool.size(), parts, until);
-  };
-  Enumeration found = of(space, stop);
-  if (found.is_whole || space.level == 0) return found;
-  SearchSpace little = space;
-  little.level = 0;
-  Enumeration few = of(little, {});
-  found.most_devices = std::max(found.most_devices, few.most_devices);
-  for (Strategy& one : few.candidates) {
-    const auto is_same = [&](const Strategy& other) {
-      return other.tensor_parallel == one.tensor_parallel &&
-             other.pipeline_parallel == one.pipeline_parallel &&
-             other.data_parallel == one.data_parallel && other.micro_batch == one.micro_batch &&
-             knobs_of(other) == knobs_of(one);
-    };
-    if (std::ranges::any_of(found.candidates, is_same)) continue;
-    ++found.considered;
-    found.candidates.push_back(std::move(one));
-  }
-  return found;
+  return enumerate(space, study.strategy, study.model, place.pool.size(), parts_of(place, cluster),
+                   stop);
 }
 
 }  // namespace foreshard::search

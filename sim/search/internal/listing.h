@@ -24,8 +24,7 @@ using Tried = std::vector<std::set<std::string>>;
 /// place behind these does.
 void forget_known(Enumeration& listed, const std::vector<Place>& places, const Tried& tried);
 
-/// All strategies of a place or, where it is to `stop` before, those found by then and the few that
-/// the lowest level has.
+/// All strategies of a place or, where it is to `stop` before, those found by then.
 Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
                    const SearchSpace& space, const std::function<bool()>& stop);
 

@@ -52,12 +52,14 @@ void each_number(S& one, const Visit& visit) {
   visit(one.peak);
   visit(one.capacity);
   visit(one.fits);
+  visit(one.tight);
   visit(one.mfu);
   visit(one.tflops_per_device);
   for (const internal::Part& part : internal::kParts) visit(one.breakdown.*part.time);
   visit(one.usd);
   visit(one.energy);
   visit(one.rent_of_used);
+  visit(one.unmeasured.share);
 }
 
 }  // namespace
@@ -102,6 +104,9 @@ team::Words answer_of(const Result<Simulated>& found) {
     const auto base = base_of(value);
     words.push_back(base ? fmt::format("{}", *base) : "");
   });
+  words.push_back(found->unmeasured.on);
+  words.push_back(std::to_string(found->unmeasured.remarks.size()));
+  words.insert(words.end(), found->unmeasured.remarks.begin(), found->unmeasured.remarks.end());
   return words;
 }
 
@@ -121,7 +126,14 @@ std::optional<Result<Simulated>> simulated_in(const team::Words& answer,
     sound = sound && (!is_there || read_number(word, base));
     if (is_there) set_base(value, base);
   });
-  if (!sound || next + 1 != answer.size()) return std::nullopt;
+  // Behind the numbers: the devices, how many remarks there are, and these.
+  std::size_t remarks = 0;
+  if (!sound || next + 2 >= answer.size() || !read_number(answer[next + 2], remarks) ||
+      answer.size() != next + 3 + remarks)
+    return std::nullopt;
+  one.unmeasured.on = answer[next + 1];
+  one.unmeasured.remarks.assign(answer.begin() + static_cast<std::ptrdiff_t>(next) + 3,
+                                answer.end());
   return Result<Simulated>(std::move(one));
 }
 

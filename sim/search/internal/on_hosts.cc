@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/search/internal/candidates.h"
 #include "sim/search/internal/listing.h"
 #include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/ranking.h"
@@ -33,7 +34,8 @@ std::vector<Candidate> with_least_offloads(const study::LoadedStudy& study,
     Enumeration found =
         listed(study, cluster, place, space, [&] { return deadline.is_over_for_estimates(); });
     forget_known(found, places, tried);
-    Ranking ranking(study, cluster, place, forms);
+    Ranking ranking(study, cluster, place, forms, margin_of(study, options));
+    ranking.offer_only(space);
     ranking.add_least_offloads(found.candidates, deadline, left);
     add_counts(ranking.counts(), counts);
     std::ranges::move(ranking.candidates(), std::back_inserter(all));
@@ -51,8 +53,8 @@ std::vector<Candidate> with_least_offloads(const study::LoadedStudy& study,
   return all;
 }
 
-bool is_misjudged(const Simulated& one) {
-  return !one.fits && one.estimate.peak <= one.estimate.memory;
+bool is_misjudged(const Simulated& one, const SearchOptions& options) {
+  return !may_be_first(one, options) && one.estimate.peak <= one.estimate.memory;
 }
 
 }  // namespace
@@ -63,17 +65,14 @@ void race_on_hosts(const study::LoadedStudy& study, const ClusterView& cluster,
                    SearchResult& result) {
   Unlisted others = unlisted;
   std::optional<double> tried;
-  while (!result.has_answer() && !result.partial) {
-    const double left = std::ranges::any_of(result.simulated, is_misjudged) ? kMemoryError : 0;
+  const auto is_wrong = [&](const Simulated& one) { return is_misjudged(one, options); };
+  while (!best_step(result, options) && !result.partial) {
+    const double left = std::ranges::any_of(result.simulated, is_wrong) ? kMemoryError : 0;
     if (tried == left) return;
     tried = left;
     result.tried_hosts = true;
     const auto candidates =
         with_least_offloads(study, cluster, places, options, left, deadline, result);
-    // All that was not simulated is counted anew.
-    result.slower = 0;
-    result.provably_slower = 0;
-    result.best_bound.reset();
     others.add(
         {.near = race(study, cluster, options, candidates, others, deadline, simulations, result)});
   }

@@ -98,13 +98,8 @@ class Live {
 class Passes {
  public:
   Passes(const plan::StepPlan& plan, const plan::Role& role,
-         const std::vector<std::int32_t>& first_like, bool blocking_launches,
-         bool waits_for_conversions)
-      : plan_(plan),
-        role_(role),
-        first_like_(first_like),
-        blocking_launches_(blocking_launches),
-        waits_for_conversions_(waits_for_conversions) {
+         const std::vector<std::int32_t>& first_like, bool blocking_launches)
+      : plan_(plan), role_(role), first_like_(first_like), blocking_launches_(blocking_launches) {
     constexpr int kOfBuckets = plan::kGradient | plan::kWhole;
     bool has_buckets = false;
     for (const Action& action : role.actions) {
@@ -121,6 +116,9 @@ class Passes {
       const Action& it = action(id);
       if (it.kind == ActionKind::kPass) {
         add(id);
+        if ((it.gives_back & plan::kWhole) != 0) whole_.erase(it.units.first);
+      } else if (it.kind == ActionKind::kGather && (it.takes & plan::kWhole) != 0) {
+        whole_.insert(bucket(it).units.front().first);
       } else if (it.kind == ActionKind::kReduce && (it.gives_back & plan::kGradient) != 0) {
         reduced_[it.what] = id;
       } else if (it.kind == ActionKind::kOffload) {
@@ -171,10 +169,12 @@ class Passes {
   // or behind this one without waiting for it.
   std::vector<ActionId> gathers_beside(ActionId id) const {
     std::vector<ActionId> gathers;
-    if ((action(id).gives_back & plan::kWhole) == 0) return gathers;
+    if (!order_) return gathers;
     const auto consider = [&](ActionId gather) {
       const Action& it = action(gather);
-      if (it.kind != ActionKind::kGather || (gather > id && order_->waits(gather, id))) return;
+      if (it.kind != ActionKind::kGather || (it.takes & plan::kWhole) == 0 ||
+          (gather > id && order_->waits(gather, id)))
+        return;
       if (bucket(it).units.front().first != action(id).units.first) gathers.push_back(gather);
     };
     const auto is_pass = [&](ActionId of) { return action(of).kind == ActionKind::kPass; };
@@ -197,7 +197,7 @@ class Passes {
   std::vector<PassForm::Beside> beside(ActionId id) const {
     PassForm::Beside before;
     for (const auto& [what, times] : open_) add_gradient(before, what, times);
-    if ((action(id).gives_back & plan::kWhole) != 0)
+    if (whole_.contains(action(id).units.first))
       before.whole.push_back(like(action(id).units.first));
     const std::vector<ActionId> gathers = gathers_beside(id);
     if (gathers.empty()) return {before};
@@ -212,7 +212,7 @@ class Passes {
 
   // Whether the pass waits for the conversion that ends the one before it.
   bool follows_on(const Action& pass) const {
-    if (!waits_for_conversions_ || pass_before_id_ < 0) return false;
+    if (pass_before_id_ < 0) return false;
     const Action& earlier = action(pass_before_id_);
     return earlier.chunk == pass.chunk && earlier.micro_batch == pass.micro_batch;
   }
@@ -258,12 +258,12 @@ class Passes {
   const plan::Role& role_;
   const std::vector<std::int32_t>& first_like_;
   bool blocking_launches_;
-  bool waits_for_conversions_;
   std::optional<plan::Order> order_;  // where buffers come and go on other lanes
   std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // buckets by unit
   std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
   std::map<std::int32_t, ActionId> reduced_;                  // their reductions, perhaps not done
   std::vector<ActionId> offloads_;                            // perhaps not done
+  std::set<std::int32_t> whole_;  // gathered units that are not given back
   Live kept_;
   Live held_;
   UnitPass pass_before_{};
@@ -317,7 +317,7 @@ class Loads {
       if ((pass.takes & plan::kHeld) != 0) ++load.held[block];
       if ((pass.gives_back & plan::kHeld) != 0) --load.held[block];
       load.before = load.pass;
-      load.trails = !passes_.waits_inside;
+      load.trails = false;  // a unit waits for what ends the one before it
     }
   }
 
@@ -363,15 +363,12 @@ Labels labels_of(const plan::Parts& parts) {
 }
 
 void StagePasses::add(const StagePasses& others) {
-  waits_inside = others.waits_inside;
   for (const PassForm& pass : others.all) keep_largest(all, pass);
 }
 
 StagePasses passes_of(const plan::StepPlan& plan, const plan::Role& role,
-                      const std::vector<std::int32_t>& first_like, bool blocking_launches,
-                      bool waits_for_conversions) {
-  return {.all = Passes(plan, role, first_like, blocking_launches, waits_for_conversions).all(),
-          .waits_inside = blocking_launches || waits_for_conversions};
+                      const std::vector<std::int32_t>& first_like, bool blocking_launches) {
+  return {.all = Passes(plan, role, first_like, blocking_launches).all()};
 }
 
 std::vector<Load> loads_of(const StagePasses& passes, const Labels& labels) {

@@ -108,8 +108,6 @@ struct PassForm {
 /// The passes of stages that hold like units.
 struct StagePasses {
   std::vector<PassForm> all{};  ///< Distinct; none of which another has as much of everything.
-  /// A unit waits for what the one before it, of the same pass, does off the compute stream.
-  bool waits_inside = false;
 
   void add(const StagePasses& others);
 };
@@ -118,11 +116,8 @@ struct StagePasses {
 /// Not modelled: room that the optimizer's exchanges take behind all passes.
 /// \param first_like  of each chunk the first unit of one that holds like units: its units stand for
 ///     those of the chunk.
-/// \param waits_for_conversions  units wait for the conversion that ends the unit before, of the same
-///     chunk and micro-batch (lower::PlannedBlocks).
 StagePasses passes_of(const plan::StepPlan& plan, const plan::Role& role,
-                      const std::vector<std::int32_t>& first_like, bool blocking_launches,
-                      bool waits_for_conversions = false);
+                      const std::vector<std::int32_t>& first_like, bool blocking_launches);
 
 /// The loads of such stages of which no other has more of everything.
 std::vector<Load> loads_of(const StagePasses& passes, const Labels& labels);

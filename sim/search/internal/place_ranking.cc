@@ -2,25 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <thread>
 #include <utility>
 
 #include "sim/study/run.h"
 
 namespace foreshard::search {
-namespace {
-
-// A step that visits each of `count` once, and after a few of them has been everywhere: what time
-// allows of a space is a sample of all of it. 0 where there is none.
-std::int64_t stride_through(std::int64_t count) {
-  constexpr double kGolden = 0.6180339887;  // its multiples are spread evenly
-  auto stride = static_cast<std::int64_t>(static_cast<double>(count) * kGolden);
-  while (std::gcd(stride, count) > 1) ++stride;
-  return stride;
-}
-
-}  // namespace
 
 void add_counts(const SearchResult& part, SearchResult& result) {
   result.considered += part.considered;
@@ -37,13 +24,13 @@ Status PlaceRanking::run(std::int64_t threads) {
   const std::int64_t parts = std::clamp<std::int64_t>(count / kLeast, 1, kParts);
   for (std::int64_t i = 0; i < parts; ++i) {
     // Routes are remembered by the cluster that finds them: each part has its own.
-    FORESHARD_ASSIGN(auto cluster, cluster_of(study_));
+    FORESHARD_ASSIGN(auto cluster, cluster_of(study_, study_.pool.devices));
     Part& part = parts_.emplace_back(std::move(cluster));
     part.begin = i * count / parts;
     part.count = (i + 1) * count / parts - part.begin;
-    part.stride = stride_through(part.count);
-    part.ranking.emplace(study_, part.cluster, place_, forms_);
+    part.ranking.emplace(study_, part.cluster, place_, forms_, margin_);
     if (!cuts_slow_) part.ranking->cut_the_fast_alone();
+    if (space_ != nullptr) part.ranking->offer_only(*space_);
     if (families_.ways != nullptr)
       part.ranking->seek_families(*families_.ways, families_.best, families_.most);
   }
@@ -95,18 +82,22 @@ void PlaceRanking::give_back(Part& part, bool is_over) {
   part.is_over = is_over;
 }
 
-// The sooner a good one is met, the fewer families are looked at.
+// By lower bounds: the sooner a good one is met, the fewer families and cuts are looked at, and the
+// better is what the time allows. What is over time before keeps its order, behind the others.
 void PlaceRanking::sort(Part& part) const {
   std::vector<std::pair<Seconds, std::int64_t>> all;
-  for (std::int64_t order = part.begin; order < part.begin + part.count; ++order)
-    all.emplace_back(part.ranking->least_step(strategies_[static_cast<std::size_t>(order)]), order);
+  for (std::int64_t order = part.begin; order < part.begin + part.count; ++order) {
+    const auto i = static_cast<std::size_t>(order);
+    const bool is_over = deadline_.is_over_for_estimates();
+    all.emplace_back(is_over ? kNever : part.ranking->least_step(strategies_[i]), order);
+  }
   std::ranges::sort(all);
   for (const auto& [least, order] : all) part.sequence.push_back(order);
 }
 
 void PlaceRanking::work() {
   while (Part* const part = take()) {
-    if (families_.ways != nullptr && part->sequence.empty()) sort(*part);
+    if (part->sequence.empty()) sort(*part);
     const std::int64_t end = std::min(part->done + kTurn, part->count);
     bool is_over = false;
     while (part->done < end && !is_over) {

@@ -22,14 +22,15 @@ void add_counts(const SearchResult& part, SearchResult& result);
 
 class PlaceRanking {
  public:
-  /// All must outlive it. `forms`: Estimator's `shared`.
+  /// All must outlive it. `forms`, `margin`: as of Estimator.
   PlaceRanking(const study::LoadedStudy& study, const Place& place,
                std::shared_ptr<SharedForms> forms, const std::vector<Strategy>& strategies,
-               bool uneven, const Deadline& deadline)
+               double margin, bool uneven, const Deadline& deadline)
       : study_(study),
         place_(place),
         forms_(std::move(forms)),
         strategies_(strategies),
+        margin_(margin),
         uneven_(uneven),
         deadline_(deadline) {}
 
@@ -37,6 +38,9 @@ class PlaceRanking {
   void seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
     families_ = {&ways, best, most};
   }
+
+  /// Ranking::offer_only.
+  void offer_only(const SearchSpace& space) { space_ = &space; }
 
   /// Ranking::cut_the_fast_alone.
   void cut_the_fast_alone() { cuts_slow_ = false; }
@@ -58,8 +62,7 @@ class PlaceRanking {
     std::optional<Ranking> ranking;
     std::int64_t begin = 0;
     std::int64_t count = 0;
-    std::int64_t stride = 0;
-    std::vector<std::int64_t> sequence{};  // of families: by their bounds
+    std::vector<std::int64_t> sequence{};  // by lower bounds
     std::int64_t done = 0;
     bool is_taken = false;
     bool is_over = false;
@@ -77,7 +80,7 @@ class PlaceRanking {
   void sort(Part& part) const;
   // Of the place-th that a part looks at.
   static std::int64_t order_of(const Part& part, std::int64_t place) {
-    return part.sequence.empty() ? part.begin + place * part.stride % part.count
+    return part.sequence.empty() ? part.begin + place
                                  : part.sequence[static_cast<std::size_t>(place)];
   }
 
@@ -85,12 +88,14 @@ class PlaceRanking {
   const Place& place_;
   std::shared_ptr<SharedForms> forms_;
   const std::vector<Strategy>& strategies_;
+  double margin_;
   bool uneven_;
   const Deadline& deadline_;
   std::deque<Part> parts_;
   std::mutex mutex_;
   Families families_;
   bool cuts_slow_ = true;
+  const SearchSpace* space_ = nullptr;
 };
 
 }  // namespace foreshard::search

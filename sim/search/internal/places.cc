@@ -9,7 +9,7 @@
 
 namespace foreshard::search {
 
-Places::Places(const ClusterView& cluster, std::vector<std::int32_t> devices)
+Places::Places(const ClusterView& cluster, std::vector<std::int32_t> devices, double margin)
     : cluster_(cluster), devices_(std::move(devices)) {
   std::map<std::tuple<std::int64_t, double, Seconds, double>, std::int32_t> known;
   for (const std::int32_t id : devices_) {
@@ -19,10 +19,11 @@ Places::Places(const ClusterView& cluster, std::vector<std::int32_t> devices)
         known.try_emplace({device.type.value(), device.speed, host.launch_time, host.speed},
                           static_cast<std::int32_t>(kinds_.size()));
     if (added)
-      kinds_.push_back({.type = device.type,
-                        .speed = device.speed,
-                        .memory = cluster.device_types()[device.type.index()].memory.value,
-                        .host = host});
+      kinds_.push_back(
+          {.type = device.type,
+           .speed = device.speed,
+           .memory = (1 - margin) * cluster.device_types()[device.type.index()].memory.value,
+           .host = host});
     kind_of_rank_.push_back(kind->second);
   }
 }

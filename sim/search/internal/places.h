@@ -27,7 +27,8 @@ using Kinds = std::vector<std::int32_t>;
 class Places {
  public:
   /// Rank r runs on device `devices`[r] of `cluster`, which must outlive it.
-  Places(const ClusterView& cluster, std::vector<std::int32_t> devices);
+  /// \param margin  the part of each device's memory that counts as not there.
+  Places(const ClusterView& cluster, std::vector<std::int32_t> devices, double margin = 0);
 
   DeviceId device(std::int64_t rank) const {
     return DeviceId{devices_[static_cast<std::size_t>(rank)]};

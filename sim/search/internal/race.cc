@@ -4,10 +4,16 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
+
+#include "sim/search/internal/candidates.h"
+#include "sim/search/internal/listing.h"
 #include "sim/search/internal/simulations.h"
 #include "strategies/parallelism/state_sharding.h"
 
@@ -40,7 +46,7 @@ class Race {
  public:
   Race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
        const std::vector<Candidate>& candidates, const Unlisted& unlisted, const Deadline& deadline,
-       Simulations& simulations, SearchResult& result)
+       Simulations& simulations, SearchResult& result, bool is_last)
       : study_(study),
         cluster_(cluster),
         options_(options),
@@ -49,8 +55,10 @@ class Race {
         deadline_(deadline),
         simulations_(simulations),
         result_(result),
+        is_last_(is_last),
         waiting_(candidates.size()) {
     std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
+    begin_with_known();
   }
 
   void run() {
@@ -63,9 +71,10 @@ class Race {
         all -= static_cast<std::int64_t>(done);
       }
     };
+    // What cannot win waits until all that may have been simulated.
     const auto by_expectation = [&](std::size_t most) {
       expected_to_front(most);
-      return simulate(most);
+      return simulate(may_win_of(most));
     };
     constexpr std::int64_t kRound = 4;
     const std::int64_t first = std::max<std::int64_t>(options_.simulate, 1);
@@ -83,7 +92,13 @@ class Race {
     if (!result_.partial) rounds(options_.certify, kRound, certify);
     if (!result_.partial && options_.certify > 0 && can_certify_all())
       rounds(std::ssize(candidates_), kRoundOfMany, certify);
-    if (best_ && !result_.partial) simulate_front();
+    if (is_last_ && best_ && !result_.partial) {
+      rounds(first - std::ssize(result_.simulated), kRound, [&](std::size_t most) {
+        expected_to_front(most);
+        return simulate(most);
+      });
+      simulate_front();
+    }
     judge();
   }
 
@@ -109,6 +124,29 @@ class Race {
     const auto first = std::span(waiting_).first(std::min(most, waiting_.size()));
     return static_cast<std::size_t>(
         std::ranges::find_if(first, [&](std::size_t i) { return !may_win(i); }) - first.begin());
+  }
+
+  // What was simulated before does not wait.
+  void begin_with_known() {
+    result_.slower = 0;
+    result_.provably_slower = 0;
+    result_.best_bound.reset();
+    best_ = best_step(result_, options_);
+    using Sizes = std::array<std::int64_t, 4>;
+    const auto sizes_of = [](const Strategy& one) {
+      return Sizes{one.tensor_parallel, one.pipeline_parallel, one.data_parallel, one.micro_batch};
+    };
+    std::map<Sizes, std::set<std::string>> known;
+    const auto key_with = [](const std::vector<std::string>& use, const Strategy& one) {
+      return join(use) + key_of(one);
+    };
+    for (const Simulated& one : result_.simulated)
+      known[sizes_of(one.strategy)].insert(key_with(one.use, one.strategy));
+    std::erase_if(waiting_, [&](std::size_t i) {
+      const Candidate& one = candidates_[i];
+      const auto like = known.find(sizes_of(one.strategy));
+      return like != known.end() && like->second.contains(key_with(one.place->use, one.strategy));
+    });
   }
 
   // Strategies that divide their devices alike lose what an estimate does not know to the same
@@ -208,8 +246,11 @@ class Race {
   // Out of time, but the best estimate shall not go without a simulation.
   void simulate_one() {
     result_.partial = true;
-    if (!waiting_.empty()) take(simulated(study_, cluster_, options_, candidates_[0]));
-    if (!waiting_.empty()) waiting_.erase(waiting_.begin());
+    if (!best_ && !waiting_.empty()) {
+      const std::size_t first = waiting_.front();
+      waiting_.erase(waiting_.begin());
+      take(simulated(study_, cluster_, options_, candidates_[first]));
+    }
     judge();
   }
   bool may_win(std::size_t i) const { return !best_ || candidates_[i].estimate.bound < *best_; }
@@ -270,7 +311,7 @@ class Race {
 
   void take(Result<Simulated> found) {
     if (found) {
-      if (found->fits && (!best_ || found->step < *best_)) best_ = found->step;
+      if (may_be_first(*found, options_) && (!best_ || found->step < *best_)) best_ = found->step;
       result_.simulated.push_back(*std::move(found));
     } else if (result_.unroutable++ == 0) {
       result_.no_route = found.error().message;
@@ -285,7 +326,8 @@ class Race {
       result_.highest_ratio = first ? ratio : std::max(result_.highest_ratio, ratio);
     }
     std::ranges::stable_sort(result_.simulated, [](const Simulated& a, const Simulated& b) {
-      return a.fits != b.fits ? a.fits : a.step < b.step;
+      if (a.fits != b.fits) return a.fits;
+      return a.tight != b.tight ? b.tight : a.step < b.step;
     });
     mark_front();
     for (const std::size_t i : waiting_) count_slower(1, candidates_[i].estimate.bound);
@@ -314,9 +356,14 @@ class Race {
     if (best_ && bound >= *best_) result_.provably_slower += count;
   }
 
+  // Rent and the time of devices are no measure of each other: where a device has no price, the
+  // time of all counts.
   void mark_front() {
-    const auto merits = [](const Simulated& one) {
-      return Merits{one.step.in_base(), one.peak.in_base(), one.money()};
+    result_.is_priced = std::ranges::all_of(
+        result_.simulated, [](const Simulated& one) { return one.rent_of_used.has_value(); });
+    const auto merits = [&](const Simulated& one) {
+      return Merits{one.step.in_base(), one.peak.in_base(),
+                    result_.is_priced ? one.rent_of_used->in_base() : one.device_time().in_base()};
     };
     for (Simulated& one : result_.simulated)
       one.on_front =
@@ -333,6 +380,7 @@ class Race {
   const Deadline& deadline_;
   Simulations& simulations_;
   SearchResult& result_;
+  bool is_last_;
   std::vector<std::size_t> waiting_;
   std::map<Kind, Found> found_;  // of those simulated
   std::optional<Seconds> best_;
@@ -357,8 +405,8 @@ bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest) 
 std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cluster,
                           const SearchOptions& options, const std::vector<Candidate>& candidates,
                           const Unlisted& unlisted, const Deadline& deadline,
-                          Simulations& simulations, SearchResult& result) {
-  Race race(study, cluster, options, candidates, unlisted, deadline, simulations, result);
+                          Simulations& simulations, SearchResult& result, bool is_last) {
+  Race race(study, cluster, options, candidates, unlisted, deadline, simulations, result, is_last);
   race.run();
   return race.bounds_of_waiting();
 }

@@ -6,8 +6,8 @@
 /// winner is certain, those whose lower bound is below its time, the lowest bounds first, in rounds
 /// of a fixed size: what is simulated does not depend on the number of threads. Where strategies
 /// may win that are not listed, one round; where everything is searched and all that may win are
-/// quick to simulate, all of them. Then some of the Pareto front of time, memory and money that the
-/// estimates make.
+/// quick to simulate, all of them. Then those that cannot win, as many as are to be listed, and
+/// some of the Pareto front of time, memory and money that the estimates make.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,6 @@ class Deadline {
 
   bool is_over() const { return passed(1); }
   bool is_over_for_estimates() const { return passed(kShareOfEstimates); }
-  bool is_over_for_listing() const { return passed(kShareOfListing); }
   /// What is left of the time limit; nothing where there is none.
   std::optional<std::chrono::duration<double>> left() const {
     if (!options_.time_limit) return std::nullopt;
@@ -44,7 +43,6 @@ class Deadline {
 
  private:
   static constexpr double kShareOfEstimates = 2.0 / 3;
-  static constexpr double kShareOfListing = 1.0 / 4;
 
   bool passed(double share) const {
     if (options_.stop && options_.stop()) return true;
@@ -72,11 +70,12 @@ struct Unlisted {
 class Simulations;
 
 /// Simulates some of `candidates`, which are in the order of their estimates, and says so in
-/// `result`.
+/// `result`, which may have simulated some before.
+/// \param is_last  whether also candidates that cannot win are simulated, for the list and the front.
 /// \return the lower bounds of those that were not simulated.
 std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cluster,
                           const SearchOptions& options, const std::vector<Candidate>& candidates,
                           const Unlisted& unlisted, const Deadline& deadline,
-                          Simulations& simulations, SearchResult& result);
+                          Simulations& simulations, SearchResult& result, bool is_last = true);
 
 }  // namespace foreshard::search

@@ -1,6 +1,7 @@
 #include "sim/search/internal/ranking.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "sim/search/offload.h"
@@ -17,12 +18,12 @@ double least_need(const Estimate& estimate, const Strategy& strategy, const Mode
 }
 
 Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-                 std::shared_ptr<SharedForms> forms, bool all_fit)
+                 std::shared_ptr<SharedForms> forms, double margin, bool all_fit)
     : model_(study.model),
       place_(place),
       all_fit_(all_fit),
       cost_(cluster, study.communication, lower::routing_of(study.model)),
-      estimator_(study.model, cluster, place.pool.devices, cost_, std::move(forms)),
+      estimator_(study.model, cluster, place.pool.devices, cost_, std::move(forms), margin),
       cutter_(study.model, estimator_) {}
 
 void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
@@ -55,6 +56,7 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   }
   --counts_.considered;
   for (const Strategy& cut : uneven ? cuts_of_family(base) : std::vector{base}) {
+    if (!is_offered(cut)) continue;
     const Family family(cut, model_, *ways_);
     keeper_->begin(family, order_);
     counts_.considered += family.size();
@@ -143,7 +145,14 @@ void Ranking::refine() {
     if (const auto walked = estimator_.estimate(one->strategy)) one->estimate = *walked;
 }
 
+bool Ranking::is_offered(const Strategy& strategy) {
+  if (space_ == nullptr || !inability_in(strategy, model_, *space_)) return true;
+  ++counts_.misfits[std::string(kFrameworkMisfit)];
+  return false;
+}
+
 void Ranking::add_one(const Strategy& strategy) {
+  if (!is_offered(strategy)) return;
   const auto memory = estimator_.memory(strategy);
   if (!memory) {
     ++counts_.misfits["sharding"];

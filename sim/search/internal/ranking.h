@@ -32,21 +32,24 @@ double least_need(const Estimate& estimate, const Strategy& strategy, const Mode
 /// as the nearest to fitting could run but for its memory. One object for each thread.
 class Ranking {
  public:
-  /// All must outlive it. `forms`: Estimator's `shared`. `all_fit`: memory does not matter.
+  /// All must outlive it. `forms`, `margin`: as of Estimator. `all_fit`: memory does not matter.
   Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-          std::shared_ptr<SharedForms> forms, bool all_fit = false);
+          std::shared_ptr<SharedForms> forms, double margin, bool all_fit = false);
 
   std::vector<Candidate>& candidates() { return candidates_; }
   const SearchResult& counts() const { return counts_; }
 
   /// From now on, strategies that are added stand for their families. Of these, `most` by estimate
   /// and by bound may become candidates; the others are counted (keeper.h).
-  /// \param best  the step of a strategy that fits, if one is known.
+  /// \param best  the best simulated step of a strategy that fits, if there is one.
   void seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most);
   const Unlisted& unlisted() const { return unlisted_; }
 
   /// From now on, strategies that are too slow for families to be looked at are not cut otherwise.
   void cut_the_fast_alone() { cuts_slow_ = false; }
+  /// From now on, what the framework cannot run and the space does not name is a misfit.
+  /// \param space  must outlive it.
+  void offer_only(const SearchSpace& space) { space_ = &space; }
   /// A lower bound of a strategy's family (Estimator::least_step); kNever where there is none.
   Seconds least_step(const Strategy& base);
 
@@ -64,6 +67,7 @@ class Ranking {
   void refine();
 
  private:
+  bool is_offered(const Strategy& strategy);
   void add_one(const Strategy& strategy);
   void add_families(const Strategy& base, bool uneven);
   std::vector<Strategy> cuts_of_family(const Strategy& base);
@@ -81,7 +85,8 @@ class Ranking {
   const Ways* ways_ = nullptr;
   std::optional<Keeper> keeper_;
   bool cuts_slow_ = true;
-  Seconds limit_ = kNever;  // of a Keeper, where there is none
+  const SearchSpace* space_ = nullptr;  // null: all that is added is offered
+  Seconds limit_ = kNever;              // of a Keeper, where there is none
   Unlisted unlisted_;
 };
 

@@ -5,11 +5,14 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "sim/search/internal/messages.h"
 #include "sim/search/team.h"
 #include "sim/simulate/simulate.h"
+#include "sim/study/evidence.h"
 #include "sim/study/expense.h"
+#include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
@@ -28,17 +31,31 @@ std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const C
   return sum;
 }
 
-Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
-                            const SearchOptions& options, const Candidate& candidate) {
+namespace {
+
+// Of each type of device, how many there are.
+std::vector<std::int64_t> by_type(const ClusterView& cluster,
+                                  std::span<const std::int32_t> devices) {
+  std::vector<std::int64_t> counts(cluster.device_types().size(), 0);
+  for (const std::int32_t device : devices)
+    ++counts[cluster.devices()[DeviceId{device}.index()].type.index()];
+  return counts;
+}
+
+// On a cluster at the clocks of `used`, the devices of the candidate's ranks.
+Result<Simulated> simulated_on(const study::LoadedStudy& study, const ClusterView& cluster,
+                               std::span<const std::int32_t> used, const SearchOptions& options,
+                               const Candidate& candidate) {
   FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
   const auto program =
       study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
-  FORESHARD_ASSIGN(sim::Prediction prediction,
-                   sim::simulate(cluster, program, study.communication,
-                                 {.critical_path = false,
-                                  .reserve = reserve_of(candidate.strategy),
-                                  .links = study::links_of(study.cluster)}));
-  set_interval(prediction, *study.strategy.framework, study.errors);
+  FORESHARD_ASSIGN(
+      sim::Prediction prediction,
+      sim::simulate(cluster, program, study.communication,
+                    {.critical_path = false,
+                     .reserve = reserve_of(candidate.strategy),
+                     .links = study::links_of(study::groups_with(study.cluster, used))}));
+  study::set_evidence(prediction, study);
   const auto worst = static_cast<std::size_t>(prediction.worst_memory);
   const auto expense = study::expense_of(prediction, cluster, study.cluster);
   Simulated one = not_yet_simulated(candidate);
@@ -50,13 +67,27 @@ Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& 
   one.peak = prediction.classes[worst].memory.peak;
   one.capacity = prediction.memory_capacity - prediction.memory_reserve;
   one.fits = prediction.fits || options.all_fit;
+  one.tight = !options.all_fit && study::memory_margin_of(study).is_tight(prediction);
   one.mfu = prediction.mfu;
   one.tflops_per_device = prediction.model_tflops_per_device;
   one.breakdown = prediction.breakdown;
+  one.unmeasured = study::unmeasured_in(prediction);
   one.usd = expense.usd();
   one.energy = expense.energy;
   if (rent) one.rent_of_used = *rent * prediction.step;
   return one;
+}
+
+}  // namespace
+
+Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
+                            const SearchOptions& options, const Candidate& candidate) {
+  const auto used = std::span(std::as_const(candidate.place->pool.devices))
+                        .first(static_cast<std::size_t>(candidate.strategy.devices()));
+  if (by_type(cluster, used) == by_type(cluster, study.pool.devices))
+    return simulated_on(study, cluster, used, options, candidate);
+  FORESHARD_ASSIGN(const auto own, cluster_of(study, used));
+  return simulated_on(study, own, used, options, candidate);
 }
 
 Simulations::Simulations(const study::LoadedStudy& study, const SearchOptions& options,
@@ -97,7 +128,7 @@ Simulations::Results Simulations::run(const std::vector<const Candidate*>& round
 
 // Routes are remembered by the cluster that finds them, so each thread has its own.
 void Simulations::work() {
-  const auto cluster = cluster_of(study_);
+  const auto cluster = cluster_of(study_, study_.pool.devices);
   if (!cluster) return;  // it could be built before
   while (const auto task = queue_.take()) {
     const auto i = static_cast<std::size_t>(*task);

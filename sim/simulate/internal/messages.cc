@@ -78,7 +78,6 @@ Result<MessageWriter::Script> MessageWriter::script_of(const Operation& operatio
 Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operation) {
   FORESHARD_ASSIGN(const auto form,
                    comm::stepwise_form(operation.form.algorithm, operation.kind, operation.group));
-  const ClusterView& cluster = *operation.group.cluster;
   const Bytes work = operation.bytes / operation.form.bandwidth_fraction;
   const Limits limits(workload_, operation);
   const bool is_paced = operation.kind == program::CollectiveKind::kExchange;
@@ -96,12 +95,10 @@ Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operat
   for (const comm::Message& message : form.messages) {
     const auto [known, is_new] = ways.try_emplace({message.from, message.to});
     if (is_new) {
-      const auto route =
-          cluster.route(operation.group.devices[at(message.from)],
-                        operation.group.devices[at(message.to)], operation.group.flow);
+      const auto route = form.route_of(message, operation.group);
       if (!route) return route.error();
       auto& [path, widest] = known->second;
-      for (const RoutedLink& routed : route->links) {
+      for (const RoutedLink& routed : route->taken(operation.form.detour)) {
         path.emplace_back(links_[routed.link.index()], routed.share);
         widest = std::max(widest, routed.share);
       }

@@ -35,8 +35,8 @@ class Messages {
       const bool is_near = i < near.size();
       const std::int32_t other = is_near ? near[i] : far[(i - near.size()) * far.size() / listed];
       const double messages = is_near ? 1 : stands_for;
-      const auto route =
-          sends ? route_between(group_, member, other) : route_between(group_, other, member);
+      const auto route = sends ? peer_route_between(group_, member, other)
+                               : peer_route_between(group_, other, member);
       if (!route) return route.error();
       loads_.add(*route, messages / count);
       starts.add(Hop{route->widest_kind, 0_s}, messages);
@@ -48,7 +48,7 @@ class Messages {
 
   void finish() {
     pattern_.path.wire = longest_wire_;
-    pattern_.loads = loads_.take();
+    pattern_.loads = loads_.take(group_, pattern_.detour);
   }
 
  private:

@@ -50,7 +50,7 @@ Result<Pattern> ring_pattern(const Participants& group, int rounds) {
   pattern.ways = static_cast<double>(all.size());
   pattern.message = 1 / members;
   pattern.sent_per_member = rounds * (members - 1) / members;
-  pattern.loads = traffic.take_loads();
+  pattern.loads = traffic.take_loads(pattern.detour);
   return pattern;
 }
 

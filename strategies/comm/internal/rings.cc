@@ -216,8 +216,8 @@ Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::s
   Ring ring;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::size_t first = ring.size();
-    visit(nodes[i], entrance(i, nodes.size(), rails, number),
-          entrance(i + 1, nodes.size(), rails, number), &ring);
+    visit(nodes[i], entrance(i, nodes.size(), rails, number) % nodes[i].size(),
+          entrance(i + 1, nodes.size(), rails, number) % nodes[i].size(), &ring);
     if (nodes.size() > 1) orders.improve(std::span(ring).subspan(first));
   }
   return ring;
@@ -259,6 +259,60 @@ std::vector<Ring> rings_on_all_links(const Participants& group,
     return false;
   };
   return extend(extend, 1, Links{}) ? chosen : std::vector<Ring>{};
+}
+
+// Nominal, for each member, of the adapters by which members leave for the next node, or of the
+// PCIe links to them where these are slower.
+Result<BytesPerSecond> adapter_rate(const Participants& group,
+                                    const std::vector<std::int32_t>& members,
+                                    const std::vector<std::int32_t>& next) {
+  const ClusterView& cluster = *group.cluster;
+  std::map<LinkId, BytesPerSecond> adapters;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    FORESHARD_ASSIGN(const auto route, route_between(group, members[i], next[i % next.size()]));
+    const std::int32_t node =
+        cluster.devices()[group.devices[static_cast<std::size_t>(members[i])].index()].node;
+    BytesPerSecond inside = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+    std::vector<LinkId> used;
+    for (const RoutedLink& routed : route.links) {
+      const Link& link = cluster.links()[routed.link.index()];
+      const Vertex& from = cluster.vertices()[link.from.index()];
+      if (link.kind == LinkKind::kPcie && from.node == node)
+        inside = std::min(inside, link.nominal());
+      if (link.kind == LinkKind::kNetwork && from.kind == VertexKind::kNic)
+        used.push_back(routed.link);
+    }
+    for (const LinkId adapter : used)
+      adapters[adapter] = std::min(inside, cluster.links()[adapter.index()].nominal());
+  }
+  BytesPerSecond total;
+  for (const auto& [unused, rate] : adapters) total += rate;
+  return total / static_cast<double>(members.size());
+}
+
+// NVIDIA/nccl v2.28, src/graph/search.cc: the fastest of speedArrayInter, and ncclTopoDupChannels.
+constexpr double kFastestChannel = 48;           // GB/s
+constexpr double kFastestChannelBlackwell = 96;  // GB/s
+constexpr double kChannelPart = 0.96;            // a channel's speed: of 50 GB/s 48, of 25 24
+constexpr double kCopiedFrom = 50;               // GB/s
+constexpr double kFewCopiedFrom = 25;            // GB/s, also many channels up to Ampere
+constexpr std::size_t kFew = 4;
+constexpr std::int64_t kAmpere = 80;
+constexpr std::int64_t kBlackwell = 100;
+
+std::size_t rings_offered(const Participants& group, const std::vector<std::int32_t>& members,
+                          BytesPerSecond rate) {
+  const auto& type =
+      group.cluster->type_of(group.devices[static_cast<std::size_t>(members.front())]);
+  const std::int64_t capability = *type.compute_capability;
+  const double fastest = capability >= kBlackwell ? kFastestChannelBlackwell : kFastestChannel;
+  const double speed = kChannelPart * (rate / 1_GB_s);
+  const std::size_t each = std::max<std::size_t>(1, static_cast<std::size_t>(speed / fastest));
+  const std::size_t channels = each * members.size();
+  const double of_one = speed / static_cast<double>(each);
+  const bool copied = of_one >= kCopiedFrom ||
+                      (of_one >= kFewCopiedFrom && (channels <= kFew || capability <= kAmpere));
+  return copied ? 2 * channels : channels;
 }
 
 // Of the orders whose hops are of the best kind (NCCL takes a slower kind of path only where it
@@ -357,6 +411,32 @@ std::vector<std::int32_t> chain_on_all_links(const std::vector<std::int32_t>& no
   return chain;
 }
 
+Result<std::size_t> rings_over(const Participants& group,
+                               const std::vector<std::vector<std::int32_t>>& nodes) {
+  const std::size_t least = rails_of(nodes);
+  const auto has_more = [&](const auto& node) { return node.size() > least; };
+  if (nodes.size() == 1 || std::ranges::none_of(nodes, has_more)) return least;
+  std::vector<double> rates;  // by node, of adapters for each member
+  std::size_t offered = std::numeric_limits<std::size_t>::max();
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    FORESHARD_ASSIGN(const BytesPerSecond rate,
+                     adapter_rate(group, nodes[n], nodes[(n + 1) % nodes.size()]));
+    rates.push_back(rate.in_base());
+    offered = std::min(offered, rings_offered(group, nodes[n], rate));
+  }
+  const auto time_of = [&](std::size_t count) {
+    double slowest = 0;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      const std::size_t rings_of_one = (count + nodes[n].size() - 1) / nodes[n].size();
+      slowest = std::max(slowest,
+                         static_cast<double>(rings_of_one) / static_cast<double>(count) / rates[n]);
+    }
+    return slowest;
+  };
+  constexpr double kRounding = 1 - 1e-9;
+  return time_of(offered) < time_of(least) * kRounding ? offered : least;
+}
+
 Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) {
   const auto nodes = members_by_node(group);
   if (nodes.size() == 1) {
@@ -365,7 +445,7 @@ Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) 
       return search_rings(group);
     return std::vector<Ring>{nodes.front()};
   }
-  const std::size_t count = rails_of(nodes);
+  FORESHARD_ASSIGN(const std::size_t count, rings_over(group, nodes));
   std::vector<Ring> all;
   all.reserve(count);
   if (count == nodes.front().size() && has_chains_on_all_links(group, nodes)) {

@@ -17,12 +17,21 @@ namespace foreshard::comm::internal {
 /// Indices into Participants::devices.
 std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group);
 
-/// How many rings, or trees, can each have a member of its own on every node by which to enter and
-/// to leave it: as many as the smallest node has members, at most 32. NCCL takes the fewest
-/// channels that its search finds on any node, for all of them (NVIDIA/nccl, src/init.cc, v2.28:
-/// the ranks exchange what they found), so that no adapter of a small node carries two rings.
+/// How many members of equal place every node has: as many as the smallest node has members, at
+/// most 32, half of NCCL's MAXCHANNELS (the other half is for copies).
 /// \pre !nodes.empty()
 std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
+
+/// How many rings, or trees, enter each node: the fewest that any node offers, since NCCL's ranks
+/// exchange what each found (NVIDIA/nccl, src/init.cc, v2.28). A node offers one for each member;
+/// as many more as its adapters are faster than a channel can be; twice as many where
+/// ncclTopoDupChannels (src/graph/search.cc) copies its channels, because each is fast. So a small
+/// node of fast adapters meets a large one of slow adapters with one ring for each of these. Copies
+/// that would make some adapter carry more than without are left out.
+/// Not modelled: speeds of channels below a list's next step.
+/// \return kInfeasible where there is no route.
+Result<std::size_t> rings_over(const Participants& group,
+                               const std::vector<std::vector<std::int32_t>>& nodes);
 
 /// Whether every node joins the same even number of members, 4 or more, by a link of its own
 /// between any two, all alike (MI300X). Then chains of all its members from each of them can use
@@ -38,9 +47,10 @@ std::vector<std::int32_t> chain_on_all_links(const std::vector<std::int32_t>& no
 
 /// The rings that carry an operation in equal parts; each visits every member once.
 ///
-/// On several nodes there are k = rails_of(nodes) rings. Ring c enters the first node at its member
-/// c and leaves every node at a member whose index equals that at which it enters the next one (the
-/// same rail); all k together use the first k members' NICs of every node equally. With k = 1, or
+/// On several nodes there are k = rings_over(nodes) rings. Ring c enters the first node at its
+/// member c and leaves every node at a member whose index equals that at which it enters the next
+/// one (the same rail), modulo the members; all k together use the first k members' NICs of every
+/// node equally, those of fewer members several times. With k = 1, or
 /// an odd number of nodes and k = 2, the rails cannot match all the way round, and a ring changes
 /// rail where it leaves a node of more members. Between where it enters and leaves a node it
 /// follows the order of the members; where these have unequal links of their own (a hybrid cube

@@ -56,7 +56,7 @@ Result<Pattern> pattern_of(const Participants& group, const Rounds& rounds) {
   }
   pattern.sent_per_member = sent / static_cast<double>(group.devices.size());
   pattern.message = longest_rounds / static_cast<double>(rounds.rounds.size());
-  pattern.loads = traffic.take_loads();
+  pattern.loads = traffic.take_loads(pattern.detour);
   return pattern;
 }
 

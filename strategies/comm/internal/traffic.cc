@@ -1,9 +1,12 @@
 #include "strategies/comm/internal/traffic.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
+#include "base/index.h"
 
 namespace foreshard::comm::internal {
 namespace {
@@ -45,11 +48,18 @@ bool longer(const Path& a, const Path& b) {
 }
 
 void LoadSum::add(const Route& route, double bytes_per_byte) {
-  for (const RoutedLink& routed : route.links)
+  for (const RoutedLink& routed : route.minimal.empty() ? route.links : route.minimal)
     loads_.push_back({routed.link, routed.share * bytes_per_byte});
-  if (loads_.size() >= merge_at_) {
-    merge();
-    merge_at_ = std::max(merge_at_, 2 * loads_.size());
+  if (!route.minimal.empty()) {
+    for (const RoutedLink& routed : route.minimal)
+      changes_.push_back({routed.link, -routed.share * bytes_per_byte});
+    for (const RoutedLink& routed : route.links)
+      changes_.push_back({routed.link, routed.share * bytes_per_byte});
+  }
+  if (loads_.size() + changes_.size() >= merge_at_) {
+    merge(loads_);
+    merge(changes_);
+    merge_at_ = std::max(merge_at_, 2 * (loads_.size() + changes_.size()));
   }
 }
 
@@ -57,22 +67,85 @@ void LoadSum::add(const std::vector<LinkLoad>& loads) {
   loads_.insert(loads_.end(), loads.begin(), loads.end());
 }
 
-void LoadSum::merge() {
-  std::stable_sort(loads_.begin(), loads_.end(),
+void LoadSum::merge(std::vector<LinkLoad>& loads) {
+  std::stable_sort(loads.begin(), loads.end(),
                    [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });
   std::size_t kept = 0;
-  for (std::size_t i = 0; i < loads_.size(); ++i) {
-    if (kept > 0 && loads_[kept - 1].link == loads_[i].link)
-      loads_[kept - 1].bytes_per_byte += loads_[i].bytes_per_byte;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    if (kept > 0 && loads[kept - 1].link == loads[i].link)
+      loads[kept - 1].bytes_per_byte += loads[i].bytes_per_byte;
     else
-      loads_[kept++] = loads_[i];
+      loads[kept++] = loads[i];
   }
-  loads_.resize(kept);
+  loads.resize(kept);
 }
 
+namespace {
+
+/// Time per byte of one link, as a function of the part that takes detours.
+struct LinkTime {
+  double minimal = 0;
+  double slope = 0;
+  double at(double detour) const { return minimal + slope * detour; }
+};
+
+/// The least detour in [0, 1] for which the largest of `times` is least: the walk along the upper
+/// envelope of straight lines, which is convex.
+double best_detour(const std::vector<LinkTime>& times) {
+  constexpr double kTolerance = 1e-9;
+  double detour = 0;
+  while (true) {
+    const LinkTime* top = nullptr;
+    for (const LinkTime& time : times) {
+      const double more = top == nullptr ? 1 : time.at(detour) - top->at(detour);
+      const double rounding = top == nullptr ? 0 : kTolerance * top->at(detour);
+      if (more > rounding || (more >= -rounding && time.slope > top->slope)) top = &time;
+    }
+    if (top == nullptr || top->slope >= 0) return detour;
+    double next = 1;
+    for (const LinkTime& time : times)
+      if (time.slope > top->slope)
+        next = std::min(next, (top->minimal - time.minimal) / (time.slope - top->slope));
+    if (next >= 1) return 1;
+    if (next <= detour + kTolerance) return detour;
+    detour = next;
+  }
+}
+
+}  // namespace
+
 std::vector<LinkLoad> LoadSum::take() {
-  merge();
+  merge(loads_);
   return std::move(loads_);
+}
+
+std::vector<LinkLoad> LoadSum::take(const Participants& group, double& detour) {
+  merge(loads_);
+  merge(changes_);
+  detour = 0;
+  if (changes_.empty()) return std::move(loads_);
+
+  const ClusterView& cluster = *group.cluster;
+  const double groups =
+      static_cast<double>(cluster.devices().size()) / static_cast<double>(group.devices.size());
+  const auto between_switches = [&](const Link& link) {
+    return cluster.vertices()[link.from.index()].node < 0 &&
+           cluster.vertices()[link.to.index()].node < 0;
+  };
+  std::map<LinkId, LinkTime> times;
+  for (const LinkLoad& load : loads_) times[load.link].minimal = load.bytes_per_byte;
+  for (const LinkLoad& change : changes_) times[change.link].slope = change.bytes_per_byte;
+  std::vector<LinkTime> scaled;
+  for (const auto& [id, time] : times) {
+    const Link& link = cluster.links()[id.index()];
+    const double scale = (between_switches(link) ? groups : 1) / link.bandwidth.in_base();
+    scaled.push_back({scale * time.minimal, scale * time.slope});
+  }
+  detour = best_detour(scaled);
+  std::vector<LinkLoad> taken;
+  for (const auto& [id, time] : times)
+    if (time.at(detour) > 0) taken.push_back({id, time.at(detour)});
+  return taken;
 }
 
 void Traffic::add(std::int32_t from, std::int32_t to, double bytes_per_byte) {
@@ -98,11 +171,26 @@ const Hop& Traffic::hop(std::int32_t from, std::int32_t to) const {
   return pairs_[place->second].hop;
 }
 
+namespace {
+
+// With the latency of minimal ways.
+Result<Route> while_queues_are_even(Result<Route> route) {
+  if (!route || route->minimal.empty()) return route;
+  Route minimal = *std::move(route);
+  minimal.latency = minimal.minimal_latency;
+  return minimal;
+}
+
+}  // namespace
+
 Result<Route> route_between(const Participants& group, std::int32_t from, std::int32_t to) {
-  const auto device = [&](std::int32_t member) {
-    return group.devices[static_cast<std::size_t>(member)];
-  };
-  return group.cluster->route(device(from), device(to), group.flow);
+  return while_queues_are_even(
+      group.cluster->route(group.devices[at(from)], group.devices[at(to)], group.flow));
+}
+
+Result<Route> peer_route_between(const Participants& group, std::int32_t from, std::int32_t to) {
+  return while_queues_are_even(
+      group.cluster->peer_route(group.devices[at(from)], group.devices[at(to)], group.flow));
 }
 
 }  // namespace foreshard::comm::internal

@@ -34,16 +34,27 @@ struct Path {
 bool longer(const Path& a, const Path& b);
 
 /// Sums loads per link.
+///
+/// Under adaptive routing all flows of an operation take detours for the same part of their bytes:
+/// the least part with which the slowest link is as fast as can be. So flows stay on minimal ways
+/// while queues are even. Other groups like this one are taken to fill the rest of the cluster at
+/// the same time: links between switches count as often as the cluster has devices for each member.
+/// Not modelled: flows that take different parts, groups that are not alike, queues that change
+/// within an operation, the longer wires of detours.
 class LoadSum {
  public:
   void add(const Route& route, double bytes_per_byte);
   void add(const std::vector<LinkLoad>& loads);
-  /// Ascending LinkId, each link once.
+  /// Without detours. Ascending LinkId, each link once.
   std::vector<LinkLoad> take();
+  /// \param detour  set to the part of the flows that takes detours (Route::taken).
+  /// \return likewise.
+  std::vector<LinkLoad> take(const Participants& group, double& detour);
 
  private:
-  void merge();
+  static void merge(std::vector<LinkLoad>& loads);
   std::vector<LinkLoad> loads_;
+  std::vector<LinkLoad> changes_;  ///< What detours add to the links, less what they take off.
   std::size_t merge_at_ = 1 << 16;
 };
 
@@ -58,8 +69,9 @@ class Traffic {
   Status route();
   /// \pre the pair was added, then route() succeeded.
   const Hop& hop(std::int32_t from, std::int32_t to) const;
+  /// As LoadSum::take.
   /// \pre route() succeeded.
-  std::vector<LinkLoad> take_loads() { return loads_.take(); }
+  std::vector<LinkLoad> take_loads(double& detour) { return loads_.take(*group_, detour); }
 
  private:
   struct Pair {
@@ -76,5 +88,7 @@ class Traffic {
 
 /// The route between two members.
 Result<Route> route_between(const Participants& group, std::int32_t from, std::int32_t to);
+/// The route of a send to its receive.
+Result<Route> peer_route_between(const Participants& group, std::int32_t from, std::int32_t to);
 
 }  // namespace foreshard::comm::internal

@@ -117,7 +117,7 @@ class Reader {
     for (const VertexId end : {link.from, link.to})
       if (kind_of(end) == VertexKind::kDevice)
         return *cluster_.type_of(vertex(end).device).compute_capability;
-    return *cluster_.device_types().front().compute_capability;
+    return *cluster_.type_of(group_.devices.front()).compute_capability;
   }
 
   const ClusterView& cluster_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <string>
@@ -42,18 +43,19 @@ class BlockBuilder {
       : model_(model),
         options_(options),
         kind_(kind),
-        tensor_axis_(axis_of(options.mesh, "tensor")),
+        tensor_axes_(tensor_axes(options.mesh)),
+        expert_axes_(expert_axes(options.mesh)),
+        expert_tensor_axes_(expert_tensor_axes(options.mesh)),
         batch_axes_(sample_axes(options.mesh)),
         context_axes_(context_axes(options.mesh)) {
     // The last cuts finest: what goes to the ranks of other experts is a part of the rank's own.
-    std::stable_partition(batch_axes_.begin(), batch_axes_.end(),
-                          [&](Axis axis) { return !divides_experts(axis); });
+    std::ranges::stable_sort(batch_axes_, {}, [&](Axis axis) { return held_along(axis); });
     graph_.name = std::move(name);
     graph_.gradients_apart = true;
   }
 
   const std::vector<Axis> kWhole{};
-  std::vector<Axis> tensor() const { return {tensor_axis_}; }
+  const std::vector<Axis>& tensor() const { return tensor_axes_; }
   const std::vector<Axis>& batch() const { return batch_axes_; }
   /// Over which sequences are cut everywhere.
   const std::vector<Axis>& context() const { return context_axes_; }
@@ -62,14 +64,15 @@ class BlockBuilder {
     std::vector<Axis> axes = context();
     if (options_.context_exchange != ContextExchange::kAllToAll)
       std::erase_if(axes, [&](Axis axis) {
-        return options_.mesh[static_cast<std::size_t>(axis)].name != "context_heads";
+        return !exchanges_heads(options_.mesh[static_cast<std::size_t>(axis)]);
       });
     return axes;
   }
   /// Over which they are cut between the tensor-parallel parts.
   std::vector<Axis> sequence() const {
     std::vector<Axis> axes = context();
-    if (options_.sequence_parallel) axes.push_back(tensor_axis_);
+    if (options_.sequence_parallel)
+      axes.insert(axes.end(), tensor_axes_.begin(), tensor_axes_.end());
     return axes;
   }
 
@@ -381,15 +384,9 @@ class BlockBuilder {
   /// where that is apart.
   /// \param weighted  the last of `up` is a factor for each row of the result.
   TensorId activated(const std::string& name, std::vector<TensorId> up, bool weighted = false);
-  /// Over which the experts of a layer are divided.
-  std::vector<Axis> expert_axes() const {
-    std::vector<Axis> axes;
-    if (options_.experts_over_tensor) axes.push_back(tensor_axis_);
-    if (options_.experts_over_context) axes.insert(axes.end(), context().begin(), context().end());
-    std::ranges::copy_if(batch_axes_, std::back_inserter(axes),
-                         [&](Axis axis) { return divides_experts(axis); });
-    return axes;
-  }
+  /// Axes that cut a sequence, in runs of neighbours whose ranks hold copies of the experts, parts
+  /// of the same, or others: tokens stay along the first and move along the others.
+  std::vector<std::vector<Axis>> sequence_runs() const;
 
   const Model& model() const { return model_; }
   const TransformerOptions& options() const { return options_; }
@@ -414,14 +411,23 @@ class BlockBuilder {
   std::int64_t qkv_width() const { return (model_.heads + 2 * model_.kv()) * model_.head_size(); }
 
  private:
-  bool divides_experts(Axis axis) const {
-    return options_.mesh[static_cast<std::size_t>(axis)].name == "expert";
+  // What ranks along an axis hold of the experts.
+  enum class Held : std::uint8_t { kCopies, kPartsOfOne, kOthers };
+  Held held_along(Axis axis) const {
+    const auto contains = [&](const std::vector<Axis>& axes) {
+      return std::ranges::find(axes, axis) != axes.end();
+    };
+    return contains(expert_axes_)          ? Held::kOthers
+           : contains(expert_tensor_axes_) ? Held::kPartsOfOne
+                                           : Held::kCopies;
   }
 
   const Model& model_;
   const TransformerOptions& options_;
   LayerKind kind_;
-  Axis tensor_axis_;
+  std::vector<Axis> tensor_axes_;
+  std::vector<Axis> expert_axes_;         // over which the experts of a layer are divided
+  std::vector<Axis> expert_tensor_axes_;  // over which each is split
   std::vector<Axis> batch_axes_;
   std::vector<Axis> context_axes_;
   Graph graph_;

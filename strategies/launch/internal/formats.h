@@ -30,10 +30,10 @@ std::string print_words(const std::vector<Written>& settings);
 
 /// megatron_family.cc: Megatron-LM by its command line and by the YAML of NeMo and Megatron-Bridge
 /// is the same program; the notes that their rows make are these:
-///     devices; first_layers, last_layers, embedding_is_layer, loss_is_layer; virtual_stages,
-///     layers_per_chunk; distributed_optimizer, fsdp2, fsdp2_keeps, megatron_fsdp, sharding;
-///     granularity, method, recompute_layers, recompute_modules; fp16, bf16, accumulate_fp32, fp8,
-///     fp8_recipe; precision_aware, main_gradients; context_sizes;
+///     devices; layout; first_layers, last_layers, embedding_is_layer, loss_is_layer;
+///     virtual_stages, layers_per_chunk; distributed_optimizer, fsdp2, fsdp2_keeps, megatron_fsdp,
+///     sharding; granularity, method, recompute_layers, recompute_modules; fp16, bf16,
+///     accumulate_fp32, fp8, fp8_recipe; precision_aware, main_gradients; context_sizes;
 ///     pipeline_before_data; blocking_transfers; attention_dropout, hidden_dropout; grouped_query,
 ///     query_groups, groups_alone; moe_frequency; positions.
 Status finish_megatron(Draft& draft, const Reading& reading);

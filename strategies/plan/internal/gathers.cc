@@ -53,8 +53,9 @@ class BeforeUse {
   BeforeUse(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}
 
   void add() {
+    for (Section& section : role_.slots) role_.split_passes(section);
+    find_held();
     for (Section& section : role_.slots) {
-      role_.split_passes(section);
       const std::vector<ActionRef> actions = std::exchange(section.actions, {});
       for (auto it = actions.begin(); it != actions.end(); ++it) {
         if (!role_.is_pass(*it)) {
@@ -69,35 +70,49 @@ class BeforeUse {
   }
 
  private:
+  // Forward passes of the model's last unit that the backward pass of the same unit and micro-batch
+  // follows at once: it stays whole between the two.
+  void find_held() {
+    const auto last = static_cast<std::int32_t>(draft_.plan.parts.units.size()) - 1;
+    ActionRef before = kNone;
+    for (const Section& section : role_.slots) {
+      for (const ActionRef ref : section.actions) {
+        if (!role_.is_pass(ref)) continue;
+        const Action& pass = role_[ref];
+        if (before != kNone && pass.units.first == last && role_[before].units.first == last &&
+            pass.direction == Direction::kBackward &&
+            role_[before].direction == Direction::kForward &&
+            pass.micro_batch == role_[before].micro_batch)
+          held_.insert(before);
+        before = ref;
+      }
+    }
+  }
+
   // The pass, with its own gather unless the pass before asked for it, and with that of the next.
   void add_pass(Section& section, ActionRef pass, ActionRef next) {
-    if (cut_groups(pass).empty()) {
-      section.actions.push_back(pass);
-      pass_before_ = pass;
-      return;
-    }
-    if (gathered_ == kNone) gathered_ = gather(section, pass);
+    if (gathered_ == kNone && !cut_groups(pass).empty()) gathered_ = gather(section, pass);
     const Prefetch when = prefetch(pass);
-    const bool fetches = next != kNone && are_alike(pass, next) && when != Prefetch::kNone;
+    const bool fetches = next != kNone && !cut_groups(next).empty() && when != Prefetch::kNone;
     ActionRef next_gathered = kNone;
     if (fetches && when == Prefetch::kPre) next_gathered = gather(section, next);
     section.actions.push_back(pass);
-    role_.wait(pass, gathered_);
-    role_[pass].gives_back |= kWhole;
+    const bool holds = gathered_ != kNone && held_.contains(pass);
+    if (gathered_ != kNone) {
+      role_.wait(pass, gathered_);
+      if (holds)
+        next_gathered = gathered_;
+      else
+        role_[pass].gives_back |= kWhole;
+    }
     if (fetches && when == Prefetch::kPost) next_gathered = gather(section, next);
     gathered_ = next_gathered;
-    pass_before_ = pass;
+    if (!holds) pass_before_ = pass;
   }
 
   std::vector<ParameterGroup> cut_groups(ActionRef pass) const {
     const Parts& parts = draft_.plan.parts;
     return parts.cut_groups(parts.block_of(role_[pass].units.first).groups);
-  }
-
-  // Not modelled: prefetch between units that have other parameters.
-  bool are_alike(ActionRef a, ActionRef b) const {
-    return draft_.plan.parts.block_of(role_[a].units.first).groups ==
-           draft_.plan.parts.block_of(role_[b].units.first).groups;
   }
 
   Prefetch prefetch(ActionRef pass) const {
@@ -130,8 +145,9 @@ class BeforeUse {
   Draft& draft_;
   DraftRole& role_;
   std::map<std::int32_t, std::vector<std::int32_t>> buckets_of_;  // by unit
-  ActionRef pass_before_ = kNone;
-  ActionRef gathered_ = kNone;  // the gather of the pass to come, if it is issued
+  ActionRef pass_before_ = kNone;  // the last one behind which nothing is held
+  ActionRef gathered_ = kNone;     // the gather of the pass to come, if it is issued
+  std::set<ActionRef> held_;       // forward passes whose unit stays whole behind them
 };
 
 void gather_at_end(Draft& draft, DraftRole& role) {

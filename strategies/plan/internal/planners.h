@@ -31,8 +31,15 @@ Status plan_step_end(Draft& draft);
 /// Gathers of parameters that ranks hold shards of: at the start of the step, each unit's first
 /// pass waiting for its own; behind the optimizer; or before each pass, given up after it. Then no
 /// more than two units are whole at a time: a gather waits for the pass before the one that runs
-/// while it proceeds, and the framework says where the host issues it (Prefetch). Needs reductions
-/// (a gather may be issued before one) and the step end.
+/// while it proceeds, and the framework says where the host issues it (Prefetch). Units are asked
+/// for in the order of the passes, embedding and head among them, up to the end of a pass through
+/// all. The model's last unit stays whole where its backward pass follows its forward pass at once.
+/// (PyTorch: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _backward_prefetch, which
+/// goes through post_forward_order backwards; pytorch/torchtitan, apply_fsdp, which does not
+/// reshard the last unit after its forward pass by default; DeepSpeed: stage3_max_reuse_distance.)
+/// Needs reductions (a gather may be issued before one) and the step end.
+/// Not modelled: units that stay whole from micro-batch to micro-batch of a pipeline, as
+/// torchtitan's do by default; that FSDP2 does not copy out again what stays whole.
 Status plan_gathers(Draft& draft);
 
 /// What moves between the device and the memory of its host.

@@ -234,8 +234,8 @@ struct Stream {
 
 /// What the step achieves, for throughput figures.
 struct Totals {
-  double samples = 0;   ///< Sequences, images ... per step.
-  double tokens = 0;    ///< Tokens per step; 0 where samples do not consist of tokens.
+  double samples = 0;   ///< Sequences, images ... per step; of packed samples those in them.
+  double tokens = 0;    ///< Of samples, per step; 0 where these do not consist of tokens.
   Flops model_flops{};  ///< Forward and backward once, without recomputation, all ranks.
   std::string peak_dtype = "bf16";  ///< The dtype whose peak MFU refers to.
   bool operator==(const Totals&) const = default;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
@@ -440,6 +443,82 @@ Status calls_fault(const Program& program) {
   return {};
 }
 
+// Tasks of a block that bring tensors which ranks of one replica exchange, beside the first stream,
+// and that no task of the block waits for; ascending.
+std::vector<std::int32_t> open_conversions(const Block& block) {
+  std::set<std::int32_t> awaited;
+  for (const Task& task : block.tasks)
+    if (!std::holds_alternative<Free>(task.body))
+      awaited.insert(task.after.begin(), task.after.end());
+  std::vector<std::int32_t> open;
+  for (std::size_t t = 0; t < block.tasks.size(); ++t) {
+    const auto* one = std::get_if<Communication>(&block.tasks[t].body);
+    const bool converts =
+        one != nullptr && (one->purpose == Purpose::kTensor || one->purpose == Purpose::kContext ||
+                           one->purpose == Purpose::kExpert);
+    const auto index = static_cast<std::int32_t>(t);
+    if (converts && block.tasks[t].stream.value() != 0 && !awaited.contains(index))
+      open.push_back(index);
+  }
+  return open;
+}
+
+bool computes(const Block& block) {
+  return std::ranges::any_of(block.tasks, [](const Task& task) {
+    return std::holds_alternative<Kernel>(task.body) && !task.optimizer && task.stream.value() == 0;
+  });
+}
+
+// Whether `call` waits for the task of an earlier one, or for a later one on the same stream.
+bool waits_for(const Call& call, std::int32_t earlier, const Block& block, std::int32_t task) {
+  return std::ranges::any_of(call.after, [&](const CallDependency& one) {
+    if (one.call != earlier) return false;
+    return one.task < 0 ||
+           (one.task >= task && block.tasks[static_cast<std::size_t>(one.task)].stream ==
+                                    block.tasks[static_cast<std::size_t>(task)].stream);
+  });
+}
+
+Status conversions_fault(const Program& program) {
+  std::vector<std::vector<std::int32_t>> open;
+  std::vector<bool> computing;
+  for (const Block& block : program.blocks) {
+    open.push_back(open_conversions(block));
+    computing.push_back(computes(block));
+  }
+  for (const Role& role : program.roles) {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> unread;  // calls
+    for (std::size_t c = 0; c < role.calls.size(); ++c) {
+      const Call& call = role.calls[c];
+      const auto fault = [&](std::int32_t of, std::int32_t task, const std::string& why) {
+        const auto index = static_cast<std::size_t>(of);
+        return violation(23,
+                         place_of(role, index) + " " +
+                             place_of(program.blocks[role.calls[index].block.index()],
+                                      static_cast<std::size_t>(task)),
+                         why);
+      };
+      const std::size_t own = call.block.index();
+      auto& calls = unread[{call.chunk, call.micro_batch}];
+      if (computing[own]) {
+        for (const std::int32_t earlier : std::exchange(calls, {})) {
+          const std::size_t before = role.calls[static_cast<std::size_t>(earlier)].block.index();
+          for (const std::int32_t task : open[before])
+            if (!waits_for(call, earlier, program.blocks[before], task))
+              return fault(earlier, task,
+                           "call " + text(static_cast<std::int64_t>(c)) + " does not wait for it");
+        }
+      }
+      if (open[own].empty() || !computing[own]) continue;
+      if (call.repeat > 1)
+        return fault(static_cast<std::int32_t>(c), open[own].front(),
+                     "the next iteration does not wait for it");
+      calls.push_back(static_cast<std::int32_t>(c));
+    }
+  }
+  return {};
+}
+
 std::string text_of(const Program& program, const Role& role, const MemoryEvent& event) {
   const Call& call = role.calls[static_cast<std::size_t>(event.call)];
   const Block& block = program.blocks[call.block.index()];
@@ -489,7 +568,7 @@ Status execution_fault(const Program& program) {
 
 Status verify(const Program& program) {
   for (const auto check : {mesh_fault, device_fault, table_fault, rank_fault, block_fault,
-                           calls_fault, execution_fault})
+                           calls_fault, conversions_fault, execution_fault})
     FORESHARD_TRY(check(program));
   return {};
 }

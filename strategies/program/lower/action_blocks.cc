@@ -232,7 +232,8 @@ class Maker {
   std::int64_t reduced_elements(const plan::Bucket& bucket) const {
     if (!states_.cuts_optimizer) return bucket.elements;
     std::vector<Axis> over;
-    std::ranges::set_intersection(shards_, bucket.over, std::back_inserter(over));
+    std::ranges::set_intersection(shard_axes(mesh_, Parameters::kAny), bucket.over,
+                                  std::back_inserter(over));
     return plan::shard_of(bucket.elements, {.over = std::move(over)}, mesh_);
   }
 

@@ -18,6 +18,7 @@
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/exchanges.h"
 #include "strategies/program/lower/liveness.h"
+#include "strategies/program/lower/purpose.h"
 #include "strategies/program/lower/quantized_weights.h"
 #include "strategies/program/lower/recompute.h"
 
@@ -58,13 +59,13 @@ template <class AlsoPartial>
 std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoPartial also_partial,
                                           const Optimizer& optimizer) {
   const bool whole_tensors = rule_of(optimizer).whole_tensors;
-  const std::vector<Axis> copies = copy_axes(forward.mesh);
   const std::set<TensorId> quantized = quantized_weights(*forward.graph);
   std::map<std::pair<std::vector<Axis>, std::vector<Axis>>, plan::ParameterGroup> groups;
   for (std::size_t i = 0; i < forward.graph->tensors.size(); ++i) {
     const Tensor& tensor = forward.graph->tensors[i];
     if (tensor.role != TensorRole::kParameter) continue;
-    auto over = without(copies, tensor.pinned->dims);
+    const Parameters kind = kind_of(*forward.graph, TensorId{static_cast<std::int64_t>(i)});
+    auto over = without(copy_axes(forward.mesh, kind), tensor.pinned->dims);
     auto partial = also_partial(tensor);
     const std::int64_t count = local_elements(tensor, *tensor.pinned, forward.mesh);
     plan::ParameterGroup& group = groups[{partial, over}];
@@ -89,12 +90,12 @@ std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
                                                    const ShardedGraph& backward,
                                                    const Optimizer& optimizer) {
   // A gradient is named after its parameter; the axes it is partial over decide.
-  const std::vector<Axis> copies = copy_axes(forward.mesh);
   std::map<std::string, std::vector<Axis>> partial;
   for (std::size_t i = 0; i < backward.graph->tensors.size(); ++i) {
     const Tensor& tensor = backward.graph->tensors[i];
-    if (tensor.role != TensorRole::kParameterGradient) continue;
+    if (tensor.role != TensorRole::kParameterGradient || !tensor.gradient_of.valid()) continue;
     auto axes = axes_of(backward.attributes[i].partial);
+    const auto copies = copy_axes(forward.mesh, kind_of(*forward.graph, tensor.gradient_of));
     std::erase_if(axes, [&](Axis axis) {
       return std::ranges::find(copies, axis) != copies.end() ||
              backward.mesh[static_cast<std::size_t>(axis)].size == 1;
@@ -157,7 +158,8 @@ SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& ba
   const auto part = [&](std::string_view suffix, bool of_weights) {
     Block block{.name = name + std::string(suffix)};
     Emitter tasks(block, overlap, launching);
-    if (!of_weights) tasks.emit(forward, recomputed_operators(*forward.graph, how.recomputation));
+    if (!of_weights)
+      tasks.emit(forward, recomputed_operators(*forward.graph, *backward.graph, how.recomputation));
     std::vector<std::size_t> selected;
     for (std::size_t i = 0; i < weights.size(); ++i)
       if (weights[i] == of_weights) selected.push_back(i);
@@ -181,10 +183,47 @@ struct BothWays {
   ShardedGraph backward;  // of `gradients`
 };
 
+// Tensors that are left as summands and that all their readers want added up alike are added up
+// behind their producers, where that makes them no larger: what is kept of them is the sum.
+void add_up_at_once(ShardedGraph& sharded) {
+  const Graph& graph = *sharded.graph;
+  for (std::size_t c = 0; c < sharded.conversions.size(); ++c) {
+    const Conversion& sum = sharded.conversions[c];
+    const auto index = static_cast<std::int32_t>(c);
+    const auto converts = [&](std::int32_t other) {
+      return sharded.conversions[static_cast<std::size_t>(other)].tensor == sum.tensor;
+    };
+    const Tensor& tensor = graph[sum.tensor];
+    if (ways(axes_of(sum.from.partial), sharded.mesh) == 1 || !sum.to.partial.empty() ||
+        tensor.pinned || std::ranges::find(graph.outputs, sum.tensor) != graph.outputs.end() ||
+        local_bytes(tensor, sum.to, sharded.mesh) > local_bytes(tensor, sum.from, sharded.mesh))
+      continue;
+    std::vector<std::size_t> readers;
+    std::optional<std::size_t> producer;
+    bool alike = true;
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+      const Operator& op = graph.operators[i];
+      const auto is_it = [&](TensorId id) { return id == sum.tensor; };
+      if (std::ranges::any_of(op.outputs, is_it)) producer = i;
+      if (std::ranges::none_of(op.inputs, is_it)) continue;
+      const auto& needs = sharded.operators[i].conversions;
+      alike = alike && std::ranges::count_if(needs, converts) == 1 &&
+              std::ranges::find(needs, index) != needs.end();
+      readers.push_back(i);
+    }
+    if (!alike || !producer || std::ranges::any_of(sharded.after_operator[*producer], converts))
+      continue;
+    for (const std::size_t i : readers) std::erase(sharded.operators[i].conversions, index);
+    sharded.after_operator[*producer].push_back(index);
+    sharded.attributes[sum.tensor.index()] = sum.to;
+  }
+}
+
 // What does not depend on what is computed again.
 Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
                        const Strategy& strategy, bool trained_before, BothWays& result) {
   FORESHARD_ASSIGN(result.forward, distribute(graph, mesh, Flow::kForward, BackwardPass::kFollows));
+  add_up_at_once(result.forward);
   BackwardOptions options = backward_options(strategy);
   options.trained_before = trained_before;
   result.gradients = backward_graph(result.forward, options);
@@ -208,7 +247,7 @@ LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
   const Overlap overlap{.conversions = framework.overlap_tensor_gradients,
                         .products = framework.overlap_tensor_products};
   Emitter backward_tasks(behind, overlap, launching_of(strategy));
-  backward_tasks.emit(forward, recomputed_operators(graph, recomputation));
+  backward_tasks.emit(forward, recomputed_operators(graph, back, recomputation));
   backward_tasks.emit(backward);
   lowered.backward = {{.block = std::move(behind)}};
 
@@ -276,8 +315,6 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
       launch_experts(tasks, framework.expert_product_time.value_or(0_s),
                      framework.expert_pass_time);
     });
-    if (strategy.expert_ways() > 1 && strategy.expert_ways_in_replica() > 1)
-      visit_blocks(*pass, [&](Block& tasks) { join_exchanges(tasks, mesh); });
     if (strategy.token_dispatcher == TokenDispatcher::kDeepEp)
       visit_blocks(*pass,
                    [&](Block& tasks) { exchange_once_per_node(tasks, routing_of(model), mesh); });
@@ -309,14 +346,6 @@ std::vector<program::Stream> streams() {
           {"on_host"}};
 }
 
-program::Purpose purpose_of(const MeshAxis& axis) {
-  if (axis.name == "tensor") return program::Purpose::kTensor;
-  if (axis.name.starts_with("context")) return program::Purpose::kContext;
-  if (axis.name == "expert") return program::Purpose::kExpert;
-  if (axis.name == "pipeline") return program::Purpose::kPipeline;
-  return program::Purpose::kData;
-}
-
 std::string tag_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
   std::string names;
   for (const Axis axis : axes)
@@ -342,13 +371,10 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
     const auto kind = reshard::collective_of(step.primitive);
     if (!kind) continue;
     const auto ranks = static_cast<double>(ways(step.axes, mesh));
-    // Booked under its outermost axis; ranks of other experts or tokens are data-parallel ones to
-    // gradients and parameters.
-    const MeshAxis& axis = mesh[static_cast<std::size_t>(step.axes.back())];
-    program::Purpose purpose = purpose_of(axis);
-    const bool is_of_tokens =
-        purpose == program::Purpose::kExpert || purpose == program::Purpose::kContext;
-    if (is_of_tokens && where == stream(kDataStream)) purpose = program::Purpose::kData;
+    const program::Purpose purpose = where == stream(kDataStream)
+                                         ? purpose_of_states(step.axes, mesh)
+                                     : exchanges_tokens(step, mesh) ? program::Purpose::kExpert
+                                                                    : purpose_of(step.axes, mesh);
     Task task{.name = std::string(reshard::name_of(step.primitive)) + "." + name,
               .stream = where,
               .after = std::exchange(after, {})};
@@ -382,7 +408,8 @@ void append_reduction(Block& block, const std::string& name, std::int64_t count,
   from.partial = sums_over(axes);
   Attribute to = replicated(1);
   if (state_sharding(strategy).cuts_optimizer)
-    std::ranges::set_intersection(shard_axes(mesh), axes, std::back_inserter(to.dims[0]));
+    std::ranges::set_intersection(shard_axes(mesh, Parameters::kAny), axes,
+                                  std::back_inserter(to.dims[0]));
   append_reshard(block, name, {padded(count, to.dims[0], mesh)},
                  strategy.framework->gradients_of(strategy.precision), from, to, mesh,
                  stream(kDataStream), std::move(after));
@@ -391,12 +418,12 @@ void append_reduction(Block& block, const std::string& name, std::int64_t count,
 Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
                   const std::vector<MeshAxis>& mesh) {
   Attribute sent = *boundary.pinned;
-  const Axis tensor = axis_of(mesh, "tensor");
-  const bool whole = state_of(sent, tensor).kind == AxisState::Kind::kReplicated;
-  const std::int64_t ways = mesh[static_cast<std::size_t>(tensor)].size;
+  const std::vector<Axis> tensor = tensor_axes(mesh);
+  const bool whole = state_of(sent, tensor.front()).kind == AxisState::Kind::kReplicated;
+  const std::int64_t ways = foreshard::ways(tensor, mesh);
   if (strategy.framework->pipeline_scatter_gather && whole && ways > 1 &&
       boundary.shape[1] % (ways * foreshard::ways(sent.dims[1], mesh)) == 0)
-    sent.dims[1].push_back(tensor);
+    sent.dims[1].insert(sent.dims[1].end(), tensor.begin(), tensor.end());
   return sent;
 }
 
@@ -411,7 +438,8 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
     finish(into, model, strategy, lowered.mesh);
     return {};
   };
-  FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, {}));
+  // What comes before the embedding (tokens, pixels, frames of sound) has no gradient.
+  FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, {.trained_before = false}));
   for (const LayerVariant& variant : layers_of(model, strategy).variants) {
     Graph layer = graphs.layers[variant.kind];
     layer.name = name_of(variant, model, strategy);

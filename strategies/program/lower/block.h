@@ -158,9 +158,6 @@ void append_reduction(program::Block& block, const std::string& name, std::int64
                       const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh,
                       const Strategy& strategy, std::vector<std::int32_t> after);
 
-/// What communication along a mesh axis is booked under.
-program::Purpose purpose_of(const MeshAxis& axis);
-
 /// The tag of communication along them: "tensor" or "tensor+data".
 std::string tag_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh);
 

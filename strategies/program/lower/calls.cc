@@ -1,6 +1,7 @@
 #include "strategies/program/lower/calls.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 #include <optional>
 #include <utility>
@@ -256,17 +257,21 @@ class Writer {
 
   // The conversion with which the call before it ends: no lane orders the two.
   void wait_for_conversion(std::int32_t before, Call& call) const {
-    if (!blocks_.waits_for_conversions || before < 0) return;
+    if (before < 0) return;
     const Call& earlier = to_->calls[static_cast<std::size_t>(before)];
     const std::int32_t conversion = open_conversion(program_.blocks[earlier.block.index()]);
     if (conversion >= 0) call.after.push_back({.call = before, .task = conversion});
   }
 
+  // The block of that name, or a new one. Passes of one unit may differ in what they give back (the
+  // last unit stays whole where its backward pass follows): further ones have a number.
   BlockId add(Block wanted) {
-    const auto it = std::ranges::find(program_.blocks, wanted.name, &Block::name);
-    if (it != program_.blocks.end()) {
-      FORESHARD_CHECK(*it == wanted);
-      return BlockId{it - program_.blocks.begin()};
+    const std::string name = wanted.name;
+    for (int variant = 2;; ++variant) {
+      const auto it = std::ranges::find(program_.blocks, wanted.name, &Block::name);
+      if (it == program_.blocks.end()) break;
+      if (*it == wanted) return BlockId{it - program_.blocks.begin()};
+      wanted.name = fmt::format("{}.{}", name, variant);
     }
     program_.blocks.push_back(std::move(wanted));
     return BlockId{static_cast<std::int64_t>(program_.blocks.size()) - 1};

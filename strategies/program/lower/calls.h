@@ -28,14 +28,12 @@ struct PlannedBlocks {
   std::vector<std::vector<Boundary>> boundaries{};
   std::set<Axis> split_over{};  ///< Axes over which parameters are split.
   std::uint64_t seed = 1;       ///< Of the branches that conditions draw.
-  /// A call waits for the conversion at the end of the call before it. Not modelled for
-  /// transformers that predict one token: there it is the sum of embeddings and that of the loss.
-  bool waits_for_conversions = false;
 };
 
 /// The Program of `plan`, without totals and without what a role holds during the whole step.
 /// Consecutive units that a pass takes become one call that repeats their block, where they have
-/// the same one and the passes through it are no more than that (Pieces).
+/// the same one and the passes through it are no more than that (Pieces). A call waits for the
+/// conversion with which the call before it, of the same chunk and micro-batch, ends.
 /// \param launch_time  as in LowerOptions.
 program::Program program_of(const plan::StepPlan& plan, const Strategy& strategy,
                             const PlannedBlocks& blocks, Seconds launch_time);

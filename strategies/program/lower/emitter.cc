@@ -57,7 +57,12 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
                    std::set<std::int32_t>& done) {
   const Graph& graph = *sharded.graph;
   converted_.clear();
-  producer_.clear();
+  // Tensors of a forward graph keep their ids in its backward graph: what was converted as it was
+  // computed again is awaited there, too.
+  std::erase_if(producer_, [&](const auto& one) {
+    return !std::holds_alternative<Communication>(
+        block_.tasks[static_cast<std::size_t>(one.second)].body);
+  });
   for (const std::int32_t c : done) converted_[c] = std::nullopt;
   // A ring carries its conversions itself, unless they were made earlier.
   rings_.clear();

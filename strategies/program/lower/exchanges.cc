@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <utility>
 #include <variant>
 
 #include "strategies/program/lower/block.h"
@@ -18,44 +17,7 @@ bool exchanges_tokens(const Task& task) {
   return communication != nullptr && communication->purpose == program::Purpose::kExpert;
 }
 
-const Communication* all_to_all(const Task& task) {
-  const auto* communication = std::get_if<Communication>(&task.body);
-  const bool is_one =
-      communication != nullptr && communication->kind == program::CollectiveKind::kAllToAll;
-  return is_one ? communication : nullptr;
-}
-
-// `next` sends on what `task`, at `index`, brought.
-bool goes_on(const Task& task, std::int32_t index, const Task& next) {
-  return all_to_all(task) != nullptr && all_to_all(next) != nullptr && task.name == next.name &&
-         next.after == std::vector{index} && (exchanges_tokens(task) || exchanges_tokens(next));
-}
-
 }  // namespace
-
-void join_exchanges(program::Block& block, const std::vector<MeshAxis>& mesh) {
-  std::vector<Task> tasks;
-  std::vector<std::int32_t> place;  // of each task of the block
-  for (Task& task : block.tasks) {
-    for (std::int32_t& earlier : task.after) earlier = place[static_cast<std::size_t>(earlier)];
-    const auto last = static_cast<std::int32_t>(tasks.size()) - 1;
-    if (last < 0 || !goes_on(tasks.back(), last, task)) {
-      place.push_back(last + 1);
-      tasks.push_back(std::move(task));
-      continue;
-    }
-    place.push_back(last);
-    auto& joined = std::get<Communication>(tasks.back().body);
-    const Communication& more = *all_to_all(task);
-    auto& axes = std::get<program::AxisGroup>(joined.group).axes;
-    const auto& others = std::get<program::AxisGroup>(more.group).axes;
-    axes.insert(axes.end(), others.begin(), others.end());
-    std::ranges::sort(axes);
-    joined.purpose = program::Purpose::kExpert;
-    joined.tag = tag_of({axes.begin(), axes.end()}, mesh);
-  }
-  block.tasks = std::move(tasks);
-}
 
 void exchange_once_per_node(program::Block& block, const program::TokenRouting& routing,
                             const std::vector<MeshAxis>& mesh) {

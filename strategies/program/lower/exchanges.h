@@ -20,11 +20,6 @@
 
 namespace foreshard::lower {
 
-/// Two all-to-alls of the same tokens in a row, one over ranks of a replica and one over replicas
-/// that hold other experts, become one among all of them, as frameworks have a group of ranks for
-/// the experts alone.
-void join_exchanges(program::Block& block, const std::vector<MeshAxis>& mesh);
-
 /// All-to-alls of tokens become token_exchanges.
 void exchange_once_per_node(program::Block& block, const program::TokenRouting& routing,
                             const std::vector<MeshAxis>& mesh);

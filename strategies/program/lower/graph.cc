@@ -294,11 +294,8 @@ static Flops flops_of_step(const Graph& graph, const std::vector<TensorId>& inpu
   return sum;
 }
 
-// Three times the forward pass, as is the convention, where nothing is frozen.
 static Flops model_flops(const Graph& graph, Mode mode) {
-  const Flops forward = product_flops(graph);
-  if (mode == Mode::kForward) return forward;
-  return freezes(graph) ? flops_of_step(graph, {}) : 3 * forward;
+  return mode == Mode::kForward ? product_flops(graph) : flops_of_step(graph, {});
 }
 
 // A tensor without elements: no kernel works on it.
@@ -355,7 +352,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
     FORESHARD_TRY(
         without_operators(blocks.back(), parameters[u], units.units[u].graph.name, strategy));
   }
-  PlannedBlocks planned{.seed = options.seed, .waits_for_conversions = true};
+  PlannedBlocks planned{.seed = options.seed};
   plan::Parts parts = parts_of(units, taken, blocks, planned);
   parts.name = name_of(graph, strategy);
   parts.pieces = pieces;

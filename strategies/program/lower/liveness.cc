@@ -198,7 +198,7 @@ class Sweep {
 std::vector<std::vector<std::size_t>> recomputed_before(const Graph& forward, const Graph& backward,
                                                         const std::set<TensorId>& kept,
                                                         const Recomputation& recomputation) {
-  const std::vector<std::size_t> again = recomputed_operators(forward, recomputation);
+  const std::vector<std::size_t> again = recomputed_operators(forward, backward, recomputation);
   const std::size_t end = backward.operators.size();
   std::map<TensorId, std::size_t> first_read;
   std::map<Part, std::size_t> first_of_part;

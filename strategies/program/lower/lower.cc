@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -26,10 +27,13 @@ plan::Block planned(std::string name, const LoweredBlock& block) {
 
 program::Totals totals_of(const Model& model, const Strategy& strategy) {
   const bool trains = strategy.mode == Mode::kTrain;
-  const auto samples = static_cast<double>(strategy.global_batch);
-  return {.samples = samples,
-          .tokens = samples * static_cast<double>(model.sequence),
-          .model_flops = trains ? model_flops(model, samples) : forward_flops(model, samples),
+  const auto sequences = static_cast<double>(strategy.global_batch);
+  const std::optional<Samples>& samples = model.samples;
+  const double useful = samples ? samples->useful_share(model.sequence) : 1;
+  const double tokens = sequences * static_cast<double>(model.sequence) * useful;
+  return {.samples = samples && samples->are_packed() ? tokens / samples->mean_length() : sequences,
+          .tokens = tokens,
+          .model_flops = trains ? model_flops(model, sequences) : forward_flops(model, sequences),
           .peak_dtype = std::string(name_of(strategy.quantization == Quantization::kNone
                                                 ? strategy.precision
                                                 : dtype_of(strategy.quantization)))};
@@ -124,9 +128,7 @@ PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strateg
                            .dtype = strategy.precision,
                            .lies = blocks.boundary,
                            .sent = blocks.boundary_sent}}},
-          .split_over = {split_over.begin(), split_over.end()},
-          // The head then has no norm that waits for the gradient of the streams.
-          .waits_for_conversions = !blocks.predictions.empty()};
+          .split_over = {split_over.begin(), split_over.end()}};
 }
 
 Result<program::Program> lower(const Model& model, const Strategy& strategy,

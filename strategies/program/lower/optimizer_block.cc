@@ -8,24 +8,16 @@
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/host_blocks.h"
 #include "strategies/program/lower/lower.h"
+#include "strategies/program/lower/purpose.h"
 #include "strategies/program/lower/quantized_weights.h"
 
 namespace foreshard::lower {
 namespace {
 
 using program::Communication;
-using program::Purpose;
 using program::Task;
 
 constexpr std::string_view kSquares = "gradient_norm";
-
-// Booked under the outermost axis that it crosses.
-Purpose purpose_of_norm(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
-  Purpose outermost = Purpose::kTensor;
-  for (const Axis axis : axes)
-    outermost = std::max(outermost, purpose_of(mesh[static_cast<std::size_t>(axis)]));
-  return outermost;
-}
 
 // The sum of the ranks' squares, for the host.
 void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh,
@@ -38,7 +30,7 @@ void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh,
                                                     .group = program::AxisGroup{.axes = spread},
                                                     .bytes = size_of(DType::kFp32),
                                                     .dtype = DType::kFp32,
-                                                    .purpose = purpose_of_norm(spread, mesh),
+                                                    .purpose = purpose_of_states(spread, mesh),
                                                     .tag = "gradient_norm"},
                               .stream = stream(kTensorStream),
                               .after = {squares}});

@@ -31,7 +31,10 @@ class Lister {
       const Pieces& pieces = pieces_of(*blocks_.blocks[at(unit.block)]);
       std::int32_t alike = 1;
       if (is_one_block(pieces)) {
-        while (i + alike < units.count && parts_.units[at(nth(i + alike))].block == unit.block)
+        // Iterations of one call do not wait for each other's conversions.
+        const bool has_open_conversion = open_conversion(pieces.front().block) >= 0;
+        while (!has_open_conversion && i + alike < units.count &&
+               parts_.units[at(nth(i + alike))].block == unit.block)
           ++alike;
         calls_.push_back({.of = unit.block,
                           .tasks = &pieces.front().block,
@@ -84,7 +87,6 @@ class Lister {
   void add_loop(const Piece& loop, std::int64_t layer, const std::string& path) {
     const Pieces& body = loop.bodies[0];
     const std::int64_t first = layer * loop.count + (is_forward_ ? 0 : loop.count - 1);
-    // Iterations of one call do not wait for each other's conversions.
     if (loop.count > 0 && is_one_block(body) && open_conversion(body.front().block) < 0) {
       calls_.push_back({.of = parts_.units[at(unit_)].block,
                         .tasks = &body.front().block,

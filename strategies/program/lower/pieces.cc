@@ -48,12 +48,16 @@ std::vector<std::int32_t> last_uses(const Block& block) {
 }
 
 std::int32_t open_conversion(const Block& block) {
-  const std::int32_t last = last_on(block, kTensorStream);
-  const bool is_awaited = std::ranges::any_of(block.tasks, [&](const Task& task) {
-    return std::holds_alternative<Kernel>(task.body) &&
-           std::ranges::find(task.after, last) != task.after.end();
-  });
-  return is_awaited ? -1 : last;
+  std::vector<bool> is_awaited(block.tasks.size(), false);
+  for (const Task& task : block.tasks)
+    if (!std::holds_alternative<program::Free>(task.body))
+      for (const std::int32_t earlier : task.after)
+        is_awaited[static_cast<std::size_t>(earlier)] = true;
+  for (std::size_t t = block.tasks.size(); t-- > 0;)
+    if (std::holds_alternative<Communication>(block.tasks[t].body) &&
+        block.tasks[t].stream == stream(kTensorStream) && !is_awaited[t])
+      return static_cast<std::int32_t>(t);
+  return -1;
 }
 
 }  // namespace foreshard::lower

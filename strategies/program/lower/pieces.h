@@ -64,7 +64,7 @@ void put_before(program::Block& block, std::vector<program::Task> tasks);
 /// The last task of each stream that reads or writes activations. Gradients are sent on another.
 std::vector<std::int32_t> last_uses(const program::Block& block);
 
-/// The conversion at the end of the block that no kernel in it waits for; -1: none.
+/// The last conversion of the block that no task in it waits for; -1: none.
 std::int32_t open_conversion(const program::Block& block);
 
 }  // namespace foreshard::lower

@@ -6,6 +6,7 @@
 
 #include "strategies/graph/layout.h"
 #include "strategies/program/lower/block.h"
+#include "strategies/program/lower/purpose.h"
 #include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::lower {
@@ -109,8 +110,7 @@ std::int32_t append_ring(program::Block& block, const ShardedGraph& sharded, std
                                       .group = program::AxisGroup{.axes = ring.axes},
                                       .bytes = bytes,
                                       .dtype = keys.dtype,
-                                      .purpose = purpose_of(
-                                          sharded.mesh[static_cast<std::size_t>(ring.axes.back())]),
+                                      .purpose = purpose_of(ring.axes, sharded.mesh),
                                       .tag = tag_of(ring.axes, sharded.mesh)},
                 .stream = stream(after.empty() ? kComputeStream : kTensorStream),
                 .after = after});

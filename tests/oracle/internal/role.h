@@ -30,7 +30,7 @@ struct ShardedBlock {
   std::map<TensorId, TensorId> gradient_of;  ///< Of each parameter that is trained.
   std::vector<bool> weights{};               ///< weight_gradient_operators() of the backward graph.
   std::map<TensorId, std::vector<Axis>>
-      also_partial{};  ///< Per parameter: besides those of `copies`.
+      also_partial{};  ///< Per parameter: besides those whose ranks hold copies.
 
   ShardedBlock() = default;
   ShardedBlock(const ShardedBlock&) = delete;
@@ -43,7 +43,6 @@ struct Training {
   const Strategy& strategy;
   const plan::StepPlan& plan;
   const StepOptions& options;
-  std::vector<Axis> copies{};  ///< copy_axes() of the mesh.
   Axis pipeline = 0;
   std::vector<std::unique_ptr<ShardedBlock>> blocks{};  ///< By index of the plan's.
   Attribute sent{};                                     ///< How the boundary lies while it is.

@@ -18,6 +18,8 @@
 #include "tests/oracle/graph.h"
 #include "tests/oracle/step.h"
 
+#include "strategies/graph/mesh_axes.h"
+
 namespace foreshard::execute {
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
@@ -32,6 +34,7 @@ struct Parameter {
   Attribute whole{};  ///< As passes read it.
   Attribute own{};    ///< As ranks keep it: cut over the data-parallel ranks, or not.
   std::vector<Axis> also_partial{};  ///< Its gradient is partial over these, besides copy_axes().
+  Parameters of = Parameters::kAllElse;
   bool tied = false;
   bool frozen = false;
   Arrays kept{};  ///< As `own`; so are the next three.
@@ -89,7 +92,7 @@ class RoleParameters {
   const StateSharding& states() const { return plan_.states; }
   std::vector<std::int32_t> units_of(std::int32_t bucket) const;
   std::set<std::size_t> parameters_in(std::int32_t bucket, bool reduced) const;
-  Attribute cut(Attribute whole, const Shape& shape) const;
+  Attribute cut(Attribute whole, const Shape& shape, Parameters of) const;
   // Axes over which ranks hold copies of the parameter, and those over which ZeRO cuts it.
   std::vector<Axis> copies_of(const Parameter& parameter) const;
   std::vector<Axis> shards_of(const Parameter& parameter) const;

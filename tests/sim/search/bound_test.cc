@@ -105,7 +105,7 @@ struct Found {
 // What a search works with, of one cluster; one for each thread.
 struct Ground {
   explicit Ground(const std::string& name)
-      : study(study_of(name)), cluster(*study::cluster_of(study)) {}
+      : study(study_of(name)), cluster(*study::cluster_of(study, study.pool.devices)) {}
 
   static study::LoadedStudy study_of(const std::string& name) {
     auto study =

@@ -137,7 +137,7 @@ class FamilyEstimates : public testing::TestWithParam<Case> {};
 TEST_P(FamilyEstimates, AreThoseOfTheirMembers) {
   const Case& of = GetParam();
   const auto study = study_of(of.cluster, of.model, of.strategy);
-  const auto cluster = cluster_of(study);
+  const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost);
@@ -224,7 +224,7 @@ TEST(LeastStep, IsNoMoreThanThatOfAnyCut) {
                               "sequence: 1024}",
                               "{pipeline_parallel: 2, micro_batch: 1, global_batch: 4, framework: "
                               "megatron-lm}");
-  const auto cluster = cluster_of(study);
+  const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost);
@@ -248,7 +248,7 @@ TEST(SharedForms, ChangeNoEstimate) {
   const auto study = study_of("two-dgx-a100", kSmall,
                               "{tensor_parallel: 2, pipeline_parallel: 4, data_parallel: 2, "
                               "global_batch: 16, framework: megatron-lm}");
-  const auto cluster = cluster_of(study);
+  const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
   const auto estimator = [&](std::shared_ptr<SharedForms> forms) {
@@ -312,7 +312,7 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
         "{pipeline_parallel: 2, schedule: gpipe, global_batch: 16, framework: megatron-lm}"}) {
     SCOPED_TRACE(strategy);
     const auto study = study_of("two-dgx-a100", model, strategy);
-    const auto cluster = cluster_of(study);
+    const auto cluster = cluster_of(study, study.pool.devices);
     ASSERT_TRUE(cluster) << cluster.error().message;
     const sim::SimulatedCost cost(*cluster, study.communication);
     Estimator estimator(study.model, *cluster, study.pool.devices, cost);
@@ -345,7 +345,7 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
 // Whatever is pruned, each member is counted once.
 TEST(Keeper, CountsEachMemberOnce) {
   const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 16, framework: megatron-lm}");
-  const auto cluster = cluster_of(study);
+  const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost);
@@ -387,13 +387,14 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
                           .pipeline_parallel = {1},
                           .micro_batch = {16},
                           .zero_stage = {0},
-                          .sequence_parallel = true};
+                          .sequence_parallel = true,
+                          .any_framework = true};
   const auto found =
       run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2});
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_FALSE(found->simulated.empty());
 
-  const auto cluster = cluster_of(study);
+  const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const auto ways = ways_to_recompute(study.model, study.strategy);
   std::optional<Seconds> best;

@@ -142,11 +142,25 @@ TEST(Peak, IsThatOfTheFirstBackwardPass) {
   bytes[1] = {.kept = 10_B, .work = {5_B, 7_B}};
   EXPECT_EQ(largest(loads, bytes).most, 37_B);
   EXPECT_EQ(largest(loads, bytes).least, 37_B);
-  // With its last task off the compute stream, the work and what was kept outlive the pass, unless
-  // the host launches the next one too late.
+  // With its last task off the compute stream, too: a unit waits for what ends the one before it.
   bytes[1].trails = {false, true};
-  EXPECT_EQ(largest(loads, bytes).most, 20_B + 7_B + 17_B);
+  EXPECT_EQ(largest(loads, bytes).most, 37_B);
   EXPECT_EQ(largest(loads, bytes).least, 37_B);
+}
+
+// The first stage of two, four micro-batches: behind the backward pass of the first one's embedding
+// comes the forward pass of the third, which does not wait for what ends it. Its work and what was
+// kept outlive it, unless the host launches the next one too late.
+TEST(Peak, HasWhatOutlivesThePassOfAnotherMicroBatch) {
+  const Strategy strategy = plan::tiny_strategy(2, 4);
+  const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 2), strategy);
+  const auto loads = loads_of(plan, plan.roles.front());
+  std::array<BlockBytes, kBlocks> bytes{};
+  bytes[0] = {.kept = 10_B, .work = {5_B, 7_B}};
+  EXPECT_EQ(largest(loads, bytes).most, 20_B + 7_B);
+  bytes[0].trails = {false, true};
+  EXPECT_EQ(largest(loads, bytes).most, 20_B + 5_B + 17_B);
+  EXPECT_EQ(largest(loads, bytes).least, 20_B + 7_B);
 }
 
 // Of gathered parameters, those of the pass itself; of gradients, none.

@@ -172,9 +172,9 @@ TEST(BatchShares, OfManySpeedsAreFoundAtOnce) {
 // A device of half the speed slows the one data-parallel rank that it is of.
 TEST(BatchShares, GoByTheSlowestDeviceOfARank) {
   const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 8, data_parallel: 2}");
-  const auto cluster = cluster_of(study);
+  const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto of_devices = rates_of({study.pool, {}}, *cluster, DType::kBf16);
+  const auto of_devices = rates_of(study, *cluster, {study.pool, {}});
   ASSERT_EQ(of_devices.size(), 16U);
   EXPECT_EQ(of_devices[0], of_devices[7]);
   EXPECT_GT(of_devices[8], of_devices[7]);
@@ -188,7 +188,7 @@ TEST(BatchShares, GoByTheSlowestDeviceOfARank) {
 TEST(BatchShares, TakeAsLongAsTheLargest) {
   const auto study = study_of("{extends: two-dgx-h100, name: two}", "llama2-13b",
                               "{global_batch: 64, framework: megatron-lm}");
-  const auto cluster = cluster_of(study);
+  const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = 4;

@@ -119,7 +119,7 @@ TEST(Enumerate, EightDevicesHaveTenFactorisations) {
 }
 
 // Four experts over 2 tensor x 4 data ranks: each split as all else is, shared by 1, 2 or 4 data
-// ranks; or whole, shared by the tensor ranks and 1 or 2 data ranks.
+// ranks; or whole, copied on all, or shared by the tensor ranks and 1 or 2 data ranks.
 TEST(Enumerate, SharesExpertsAmongRanks) {
   Model model = small_model();
   model.experts = 4;
@@ -133,7 +133,7 @@ TEST(Enumerate, SharesExpertsAmongRanks) {
     ways.emplace(one.expert_parallel, one.expert_tensor_parallel);
   }
   EXPECT_EQ(ways, (std::set<std::tuple<std::int64_t, std::int64_t>>{
-                      {1, 0}, {2, 0}, {4, 0}, {2, 1}, {4, 1}}));
+                      {1, 0}, {2, 0}, {4, 0}, {1, 1}, {2, 1}, {4, 1}}));
 }
 
 // Sequences are split where each rank keeps 8,192 tokens, or as the space says.

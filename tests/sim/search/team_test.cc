@@ -53,7 +53,7 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
         study_of("two-dgx-h100", "llama2-13b",
                  "{global_batch: 32, framework: deepspeed-zero3, offload_optimizer: cpu}"),
         study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{global_batch: 16}")}) {
-    const auto cluster = cluster_of(study);
+    const auto cluster = cluster_of(study, study.pool.devices);
     ASSERT_TRUE(cluster);
     const auto places = places_of(study, *cluster);
     ASSERT_TRUE(places);
@@ -111,6 +111,7 @@ TEST(SearchTeam, SendsEveryNumberExactly) {
   one.breakdown.bubble = -1_s / 7;
   one.breakdown.compute = 1e22 * 1_s;
   one.energy = 1_J / 3;
+  one.unmeasured = {.share = 1.0 / 3, .on = "X (from data sheets)", .remarks = {"a b", "", "c"}};
   const auto read = simulated_in(answer_of(one), candidate);
   ASSERT_TRUE(read && *read);
   const Simulated& back = **read;
@@ -126,6 +127,7 @@ TEST(SearchTeam, SendsEveryNumberExactly) {
   EXPECT_EQ(back.breakdown.bubble, one.breakdown.bubble);
   EXPECT_EQ(back.breakdown.compute, one.breakdown.compute);
   EXPECT_EQ(back.energy, one.energy);
+  EXPECT_EQ(back.unmeasured, one.unmeasured);
   EXPECT_FALSE(back.usd || back.rent_of_used);
   EXPECT_EQ(back.use, std::vector<std::string>{"node0"});
   EXPECT_EQ(back.order, 7);

@@ -129,7 +129,7 @@ TEST(DeepSeekV3, HasItsPublishedLayoutInTheSpace) {
 TEST(UnevenStages, AreNotBeatenByAnyOtherCut) {
   const study::LoadedStudy study =
       study_of(kMixed, "llama2-13b", "{global_batch: 32, framework: megatron-lm}");
-  const auto cluster = cluster_of(study);
+  const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost);

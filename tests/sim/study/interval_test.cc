@@ -32,7 +32,8 @@ ParameterErrors errors() {
           .passes = all,
           .communication = all,
           .repetition = range(0.97, 1.03),
-          .memory = range(0.99, 1.02)};
+          .memory = range(0.99, 1.02),
+          .memory_of = {}};
 }
 
 Framework framework(double low, double high) {

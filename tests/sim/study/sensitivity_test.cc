@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <optional>
 #include <random>
+#include <tuple>
 
 #include "tests/sim/simulate/random_cluster.h"
 #include "tests/strategies/lower/random_strategy.h"
@@ -175,6 +176,50 @@ TEST(Sensitivity, FollowsWhatDecides) {
   };
   EXPECT_NEAR(network_worth("4000 Gbit/s"), 0, 0.02);
   EXPECT_LT(network_worth("10 Gbit/s"), -0.8);
+}
+
+// Two nodes whose adapters lie behind PCIe 5.0, of which protocols use less than of the network: it
+// decides from 400 Gbit/s on. What 1 % of either is worth is what a study with 1 % more or less of
+// it takes.
+TEST(Sensitivity, IsWhatSettingTheValueShows) {
+  constexpr double kPcieEfficiency = 0.88;
+  const auto loaded = [](double adapters, double pcie) {
+    auto study = study::load_study(
+        {.cluster = "{nodes: 2, node: dgx-h100, fabric: {kind: single-switch}}",
+         .model = "{name: l, layers: 4, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, "
+                  "vocabulary: 32000, sequence: 4096, norm: rms-norm, activation: swiglu, "
+                  "positions: rotary, bias: false, tied_embeddings: false, dropout: false}",
+         .strategy = "{tensor_parallel: 2, data_parallel: 8, zero_stage: 3, global_batch: 16, "
+                     "micro_batch: 2, framework: megatron-lm}"},
+        {.catalogue = {kConfigs},
+         .overrides = {{"cluster.node.nics.bandwidth", std::to_string(adapters) + " Gbit/s"},
+                       {"cluster.node.pcie.efficiency", std::to_string(pcie * kPcieEfficiency)}}});
+    EXPECT_TRUE(study) << study.error().message;
+    return *std::move(study);
+  };
+  const auto step = [&](double adapters, double pcie) {
+    const auto run = study::run_study(loaded(adapters, pcie), {});
+    EXPECT_TRUE(run) << run.error().message;
+    return run->prediction.step.in_base();
+  };
+  for (const auto& [adapters, decides] :
+       {std::pair{360.0, SpeedKind::kNetwork}, std::pair{440.0, SpeedKind::kPcie}}) {
+    const auto study = loaded(adapters, 1);
+    const auto cluster = study::cluster_of(study, study.pool.devices);
+    const auto program = study::program_of(study, *cluster);
+    const auto worth = sensitivities_of(*cluster, *program, study.communication, {});
+    ASSERT_TRUE(worth) << worth.error().message;
+    for (const SpeedKind kind : {SpeedKind::kNetwork, SpeedKind::kPcie}) {
+      const bool network = kind == SpeedKind::kNetwork;
+      const double ratio = step(adapters * (network ? 1.01 : 1), network ? 1 : 1.01) /
+                           step(adapters * (network ? 0.99 : 1), network ? 1 : 0.99);
+      const double shown = std::log(ratio) / std::log(1.01 / 0.99);
+      const auto one = std::ranges::find(worth->of, kind,
+                                         [](const Sensitivity& each) { return each.speed.kind; });
+      EXPECT_NEAR(one == worth->of.end() ? 0 : one->elasticity, shown, 0.005) << adapters;
+      EXPECT_EQ(std::abs(shown) > 0.02, kind == decides) << adapters << " " << shown;
+    }
+  }
 }
 
 TEST(Sensitivity, IsRefusedMessageByMessage) {

@@ -11,6 +11,7 @@ namespace foreshard::sweep {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 // A training of 1,000 steps.
 Outcome runs(double step_s, double usd, double headroom_gib) {
@@ -68,6 +69,51 @@ TEST(Ranking, WithoutAPriceThereIsNoFront) {
   const Ranking ranking = ranking_of(results);
   EXPECT_THAT(ranking.ranked, ElementsAre(1, 0));
   EXPECT_THAT(ranking.on_front, ElementsAre(false, true));
+}
+
+// 10 % around 2 s and 1 s: [1.8, 2.2] and [0.9, 1.1] are apart, [0.9, 1.1] and 1.15 s' are not.
+Outcome uncertain(double step_s, double usd) {
+  Outcome outcome = runs(step_s, usd, 1);
+  outcome.figures->low = 0.9 * outcome.figures->step;
+  outcome.figures->high = 1.1 * outcome.figures->step;
+  return outcome;
+}
+
+TEST(Ranking, CountsWhatAMachineMayOrderOtherwise) {
+  Results results = results_of({uncertain(1, 100), uncertain(1.15, 300), uncertain(2, 105)});
+  EXPECT_EQ(ranking_of(results).overlapping, 1);
+  // Money is as far off as time: [90, 110], [94.5, 115.5] and [270, 330].
+  results.question.rank = Measure::kUsd;
+  EXPECT_EQ(ranking_of(results).overlapping, 1);
+  const auto interval =
+      interval_of(figures_of(*results.outcomes[2], Work::kTraining), Measure::kUsd);
+  EXPECT_NEAR(interval.low, 94.5, 1e-9);
+  EXPECT_NEAR(interval.high, 115.5, 1e-9);
+}
+
+TEST(Ranking, NamesOptionsWithoutAPrice) {
+  Outcome free = runs(1, 1, 1);
+  free.figures->usd.reset();
+  Results results = results_of({free, runs(2, 5, 1)});
+  EXPECT_THAT(ranking_of(results).unknown, IsEmpty());
+  EXPECT_THAT(ranking_of(results).off_front, ElementsAre(0));
+  results.question.rank = Measure::kUsd;
+  EXPECT_THAT(ranking_of(results).unknown, ElementsAre(0));
+  // Where nothing has a price there is no front that could leave it out.
+  EXPECT_THAT(ranking_of(results_of({free})).off_front, IsEmpty());
+}
+
+// 1,000 steps of 1 s [0.9, 1.1]: a goal of 950 s is missed, but may be met; one of 1,050 s is met,
+// but may be missed; one of 1,200 s is met for certain.
+TEST(Goal, SaysWhereItsLimitIsWithinAnInterval) {
+  const auto verdict = [](double within) {
+    const Goal goal{.train = {}, .within = within * 1_s, .budget = {}, .minimise = Measure::kUsd};
+    return *ranking_of(results_of({uncertain(1, 100)}, goal)).verdict;
+  };
+  EXPECT_TRUE(verdict(950).missed.at(0).may_meet);
+  EXPECT_FALSE(verdict(850).missed.at(0).may_meet);
+  EXPECT_TRUE(verdict(1050).may_miss);
+  EXPECT_FALSE(verdict(1200).may_miss);
 }
 
 TEST(Ranking, NamesTheClosestWhereNothingRuns) {

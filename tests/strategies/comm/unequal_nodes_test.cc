@@ -174,5 +174,33 @@ TEST(UnequalNodes, AreRankedWithTheirSmallestNode) {
   EXPECT_EQ(*ranked->time(1_GiB), *exact->time(1_GiB));
 }
 
+// Eight GPUs with adapters of 200 Gbit/s, and four with adapters of 400: NCCL finds 8 channels of
+// 24 GB/s on the one and 4 of 48 on the other, which it copies, since they are few and above 25
+// GB/s (src/graph/search.cc, ncclTopoDupChannels). By hand: 8 rings over p = 12 members, each with
+// an adapter of the large node to itself, 0.978 x 25 GB/s, two to an adapter of the small one.
+TEST(UnequalNodes, MeetWithCopiesWhereAdaptersOfTheSmallNodeAreFast) {
+  const auto pair_of = [](const std::string& large, int gpus, const std::string& small) {
+    return built("groups:\n  - {nodes: 1, node: {extends: dgx-h100, nics: {bandwidth: " + large +
+                 "}}}\n  - {nodes: 1, node: {extends: dgx-h100, gpus: " + std::to_string(gpus) +
+                 ", nics: {count: " + std::to_string(gpus) + ", bandwidth: " + small +
+                 "}}}\nfabric: {kind: single-switch}\n");
+  };
+  const auto rate_of = [](const ClusterView& cluster, CollectiveKind kind,
+                          std::string_view algorithm) {
+    return form_of(algorithm, kind, everyone(cluster), ideal_parameters()).idle_rate(cluster);
+  };
+  const double nic = 0.978 * 25;
+  const auto fast = pair_of("200 Gbit/s", 4, "400 Gbit/s");
+  EXPECT_NEAR(rate_of(fast, kAllReduce, "ring") / 1_GB_s, 8 * nic / (2 * 11.0 / 12), 1e-6);
+  EXPECT_NEAR(rate_of(fast, kAllGather, "ring") / 1_GB_s, 8 * nic / (11.0 / 12), 1e-6);
+  EXPECT_NEAR(rate_of(fast, kBroadcast, "chain") / 1_GB_s, 8 * nic, 1e-6);
+  // Copied once: two members offer four.
+  const auto two = pair_of("200 Gbit/s", 2, "400 Gbit/s");
+  EXPECT_NEAR(rate_of(two, kAllReduce, "ring") / 1_GB_s, 4 * nic / (2 * 9.0 / 10), 1e-6);
+  // The other way round the small node's adapters are slow, and are not copied.
+  const auto slow = pair_of("400 Gbit/s", 4, "200 Gbit/s");
+  EXPECT_NEAR(rate_of(slow, kAllReduce, "ring") / 1_GB_s, 4 * nic / (2 * 11.0 / 12), 1e-6);
+}
+
 }  // namespace unequal_nodes_test
 }  // namespace foreshard::comm

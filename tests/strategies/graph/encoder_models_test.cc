@@ -99,6 +99,21 @@ TEST(EncoderFlops, OfATinyViTByHand) {
   EXPECT_EQ(forward_flops(tiny_vit(), 1), 2 * (9.0 * 12 * 16 + layers + 16 * 5) * 1_FLOP);
 }
 
+// No gradient of the pixels is computed: of the embedding's product the backward pass has the
+// gradient of its weights alone, and a step counts it twice, all others three times.
+TEST(EncoderFlops, OfATinyViTLeaveOutTheGradientOfPixels) {
+  const Flops pixels = 2 * 9.0 * 12 * 16 * 1_FLOP;
+  EXPECT_EQ(model_flops(tiny_vit(), 1), 3 * forward_flops(tiny_vit(), 1) - pixels);
+  const auto blocks = lower::lower_blocks(tiny_vit(), tiny_strategy(1, 1, 1));
+  ASSERT_TRUE(blocks) << blocks.error().message;
+  Flops products;
+  for (const program::Task& task : lower::only_block(blocks->embedding.backward).tasks)
+    if (const auto* kernel = std::get_if<Kernel>(&task.body);
+        kernel != nullptr && std::holds_alternative<Gemm>(*kernel))
+      products += flops_of(*kernel);
+  EXPECT_EQ(products, pixels);
+}
+
 // h = 16, 4 heads of 3: projections are h x 12. Two layers of the encoder over 8 tokens, three of
 // the decoder over 4, which make keys and values of the encoder's 8: 2 x 8 x h x 12 of them, and
 // 2 x 4 x h x 12 for queries and results.

@@ -126,8 +126,13 @@ TEST(BadLaunchFile, HasWhatIsNotModelled) {
             "--seq-length 1024 --window-size 127,0 --window-attn-skip-freq 2",
             "run: error: --window-attn-skip-freq 2: layers of full attention"},
         {"--micro-batch-size 1 --optimizer lion", "--optimizer: 'lion' is not understood"},
-        {"--micro-batch-size 1 --recompute-granularity selective --recompute-modules mlp core_attn",
-         "only core attention, or whole layers"},
+        {"--micro-batch-size 1 --recompute-granularity selective --recompute-modules mla_up_proj",
+         "only core_attn, layernorm, mlp, moe, moe_act, shared_experts are modelled"},
+        {"--micro-batch-size 1 --pipeline-model-parallel-size 2 --num-layers 4 "
+         "--pipeline-model-parallel-layout Ett|t*3L",
+         "it has 5 layers, the model 4"},
+        {"--micro-batch-size 1 --pipeline-model-parallel-layout Ett|(tL",
+         "a bracket is not closed"},
         {R"({"train_batch_size": 4, "zero_optimization": {"stage": 2, "offload_optimizer":
              {"device": "nvme"}}})",
          "zero_optimization.offload_optimizer.device"},

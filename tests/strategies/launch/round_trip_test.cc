@@ -6,6 +6,8 @@
 #include "base/yaml/describe.h"
 #include "tests/strategies/launch/launches.h"
 
+#include "strategies/launch/abilities.h"
+
 namespace foreshard::launch {
 namespace {
 
@@ -82,6 +84,12 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
   }
   if (s.pipeline_parallel == 4 && s.virtual_stages == 1 && choose.rarely())
     s.layers_per_stage = choose.of<std::vector<std::int64_t>>({{5, 7, 7, 5}, {4, 6, 8, 6}});
+  if (s.pipeline_parallel == 2 && s.virtual_stages == 2 && choose.rarely())
+    s.layers_per_stage = {5, 7, 6, 6};
+  if (s.recompute == Recompute::kFull && choose.rarely()) s.recompute_layers = 1;
+  if (s.recompute == Recompute::kSelective && choose.rarely())
+    s.recompute_parts = choose.of<std::vector<Part>>(
+        {{Part::kNorm}, {Part::kNorm, Part::kCoreAttention}, {Part::kActivation}});
   if (choose.rarely()) s.rank_order = {"tensor", "pipeline", "data"};
   if (has_experts) {
     s.expert_parallel = choose.of<std::int64_t>({1, 2, 4, 8});
@@ -128,6 +136,7 @@ std::string model_text(Model model) {
 
 std::string strategy_text(Strategy strategy) {
   strategy.framework = {};
+  if (has_usual_order(strategy)) strategy.rank_order = Strategy{}.rank_order;
   return yaml::echo(strategy);
 }
 

@@ -60,34 +60,6 @@ TEST(Exchanges, CutABlockWhereItWaits) {
   EXPECT_EQ(cut_at_exchanges(alone)[0].block, alone);
 }
 
-// To replicas of other experts, on to the ranks of each, and back in the other order; what waits
-// for either waits for the one that is left. A gather over the same ranks stays apart.
-TEST(Exchanges, ThatFollowEachOtherAreOne) {
-  const std::vector<MeshAxis> mesh{{"tensor", 2}, {"expert", 4}};
-  const auto over = [](std::int32_t axis, program::Purpose purpose,
-                       std::vector<std::int32_t> after) {
-    Task task = exchange(std::move(after));
-    auto& communication = std::get<Communication>(task.body);
-    communication.group = program::AxisGroup{.axes = {axis}};
-    communication.purpose = purpose;
-    return task;
-  };
-  Task gather = over(0, program::Purpose::kTensor, {2});
-  std::get<Communication>(gather.body).kind = program::CollectiveKind::kAllGather;
-  Block block{.name = "layer",
-              .tasks = {kernel(), over(1, program::Purpose::kExpert, {0}),
-                        over(0, program::Purpose::kTensor, {1}), gather, kernel({2, 3})}};
-  join_exchanges(block, mesh);
-  ASSERT_EQ(block.tasks.size(), 4u);
-  const auto& joined = std::get<Communication>(block.tasks[1].body);
-  EXPECT_EQ(std::get<program::AxisGroup>(joined.group).axes, (std::vector<std::int32_t>{0, 1}));
-  EXPECT_EQ(joined.purpose, program::Purpose::kExpert);
-  EXPECT_EQ(joined.tag, "tensor+expert");
-  EXPECT_THAT(block.tasks[1].after, ElementsAre(0));
-  EXPECT_THAT(block.tasks[2].after, ElementsAre(1));
-  EXPECT_THAT(block.tasks[3].after, ElementsAre(1, 2));
-}
-
 Model model() {
   return {.name = "tiny mixture",
           .layers = 2,

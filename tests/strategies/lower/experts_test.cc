@@ -287,12 +287,12 @@ TEST(ExpertParallel, ExchangesAmongAllRanksOfItsExpertsAtOnce) {
   Strategy folded = strategy(2, 2, 4, 1);
   const double token = 2.0 * kBatch * kSequence / 2 * kHidden;
   EXPECT_THAT(traffic(lowered(folded), Purpose::kExpert),
-              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "tensor+expert"),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "tensor_experts+expert"),
                                Traffic{4 * kLayers, 4 * kLayers * token * kChosen})));
   folded.token_dispatcher = TokenDispatcher::kDeepEp;
   const auto found = traffic(lowered(folded), Purpose::kExpert);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found.begin()->first, Key(CollectiveKind::kTokenExchange, "tensor+expert"));
+  EXPECT_EQ(found.begin()->first, Key(CollectiveKind::kTokenExchange, "tensor_experts+expert"));
   EXPECT_EQ(found.begin()->second.operations, 4 * kLayers);
   EXPECT_NEAR(found.begin()->second.bytes, 4 * kLayers * token * 13 / 7, 1e-6);
 }
@@ -404,15 +404,92 @@ TEST(ExpertParallel, SplitsExpertsAsAllElse) {
 TEST(ExpertParallel, SharesWholeExpertsAmongTensorRanks) {
   const Program program = lowered(strategy(2, 4, 8, 1));
   const double sent = 1.0 * kBatch * kSequence * kChosen * kHidden;
-  double exchanged = 0;
-  for (const Purpose purpose : {Purpose::kExpert, Purpose::kTensor})
-    for (const auto& [key, sum] : traffic(program, purpose))
-      if (key.first == CollectiveKind::kAllToAll) exchanged += sum.bytes;
-  EXPECT_GE(exchanged, 4 * kLayers * sent);
+  EXPECT_THAT(traffic(program, Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "tensor_experts+expert"),
+                               Traffic{4 * kLayers, 4 * kLayers * sent})));
   const std::int64_t rows = 4 * kBatch * kSequence * kChosen / kExperts;
   EXPECT_THAT(products(program, "expert_layer.forward", "experts_up"),
               ElementsAre(Gemm{
                   .batch = 1, .m = rows, .n = 2 * kWidth, .k = kHidden, .dtype = DType::kBf16}));
+}
+
+// Experts over four context-parallel ranks, split as all else is: each of two tensor-parallel ranks
+// sends its own half of a context rank's tokens, and what they gather is the other's.
+TEST(ExpertParallel, SendsTheTokensOfEachTensorRankOnce) {
+  Strategy s = strategy(2, 1, 4);
+  s.context_parallel = 4;
+  Model longer = model();  // each expert has a token of each sample
+  longer.sequence = 4 * kSequence;
+  const Program program = lowered(s, longer);
+  const double sent = 2.0 * kBatch * kSequence / 2 * kChosen * kHidden;
+  EXPECT_THAT(traffic(program, Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "context_experts"),
+                               Traffic{4 * kLayers, 4 * kLayers * sent})));
+  for (const auto& [key, sum] : traffic(program, Purpose::kContext))
+    EXPECT_NE(key.first, CollectiveKind::kAllToAll);
+}
+
+// Whole experts over both tensor-parallel ranks and half of the context-parallel ones, twice: one
+// exchange among four, and copies on the other two context-parallel ranks of each.
+TEST(ExpertParallel, ReachesOverAPartOfTheContext) {
+  Strategy s = strategy(2, 1, 4, 1);
+  s.context_parallel = 4;
+  Model longer = model();  // each expert has a token of each sample
+  longer.sequence = 4 * kSequence;
+  const Program program = lowered(s, longer);
+  const double sent = 2.0 * kBatch * kSequence / 2 * kChosen * kHidden;
+  EXPECT_THAT(traffic(program, Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "tensor_experts+context_experts"),
+                               Traffic{4 * kLayers, 4 * kLayers * sent})));
+  const double own = 4.0 * kLayers * kExperts / 4 * 3 * kHidden * kWidth;
+  const auto sums = traffic(program, Purpose::kData);
+  EXPECT_EQ(sums.at({CollectiveKind::kAllReduce, "context"}).bytes, own);
+  EXPECT_TRUE(sums.contains({CollectiveKind::kAllReduce, "context_experts+context"}));
+}
+
+// Where a group ends within an axis, it divides the axis; and it never straddles one.
+TEST(ExpertParallel, NamesDivisionsThatItCannotMake) {
+  const auto only = [](const Strategy& of) {
+    const auto faults = faults_in(of, model(), of.devices());
+    EXPECT_EQ(faults.size(), 1u);
+    return faults.empty() ? "" : faults[0].key + ": " + faults[0].message + " | " + faults[0].help;
+  };
+  Strategy s = strategy(1, 2, 4);
+  EXPECT_EQ(only(s),
+            "expert_parallel: tensor 1 x context 1 x data 2 = 2 ranks do not divide into groups of "
+            "4 that hold all experts | set data_parallel so that the ranks are a multiple of 4, or "
+            "expert_parallel lower");
+  s = strategy(4, 1, 1, 1);
+  s.sequence_parallel = false;
+  EXPECT_EQ(only(s),
+            "expert_tensor_parallel: tensor-parallel ranks that share no expert route tokens of "
+            "their own, but without sequence_parallel all have the same | set sequence_parallel: "
+            "true");
+  EXPECT_EQ(only(strategy(4, 3, 1, 6)),
+            "expert_tensor_parallel: groups of 6 ranks that share an expert straddle groups of 4 "
+            "tensor- and context-parallel ranks, which is not modelled | let one of 6 and 4 divide "
+            "the other");
+  Model of_six = model();
+  of_six.experts = 6;
+  s = strategy(4, 3, 6, 1);
+  const auto faults = faults_in(s, of_six, s.devices());
+  ASSERT_EQ(faults.size(), 1u);
+  EXPECT_EQ(faults[0].message,
+            "groups of 6 ranks that hold all experts straddle groups of 4 tensor- and "
+            "context-parallel ranks, which is not modelled");
+}
+
+// The norm of gradients that one data-parallel rank shares with context-parallel ones.
+TEST(ExpertParallel, BooksTheNormAsDataParallel) {
+  Strategy s = strategy(2, 1, 4);
+  s.context_parallel = 4;
+  s.zero_stage = 1;
+  for (const program::Block& block : lowered(s).blocks)
+    for (const program::Task& task : block.tasks)
+      if (const auto* what = std::get_if<program::Communication>(&task.body);
+          what != nullptr && what->tag == "gradient_norm") {
+        EXPECT_EQ(what->purpose, Purpose::kData);
+      }
 }
 
 // ZeRO 1 over four data-parallel ranks of which pairs hold other experts: gradients and parameters
@@ -431,9 +508,8 @@ TEST(ExpertParallel, ReducesExpertsAmongTheirCopiesAlone) {
   };
   EXPECT_EQ(bytes(CollectiveKind::kAllGather, "data"), 2 * own);
   EXPECT_EQ(bytes(CollectiveKind::kAllGather, "expert+data"), 2 * (total - routed));
-  // Of all else to the two first, then what is left of it among the other two.
-  EXPECT_EQ(bytes(CollectiveKind::kReduceScatter, "expert"), 4 * (total - routed));
-  EXPECT_EQ(bytes(CollectiveKind::kReduceScatter, "data"), 4 * own + 4 * (total - routed) / 2);
+  EXPECT_EQ(bytes(CollectiveKind::kReduceScatter, "data"), 4 * own);
+  EXPECT_EQ(bytes(CollectiveKind::kReduceScatter, "expert+data"), 4 * (total - routed));
   // fp32 copy and two moments of a half of the own experts, and of a quarter of all else.
   double optimizer = 0;
   for (const program::StaticMemory& memory : program.roles[0].memory)

@@ -183,7 +183,8 @@ double peak_of(const Strategy& strategy) {
 
 // All is fullest in the head's backward pass: what both layers keep, the token ids (int64) of the
 // embedding, what the head keeps and its work. From ZeRO 2 on also the head's whole gradient in
-// fp32, of which the rank's share of all gradients has no part; at ZeRO 3 its whole parameters.
+// fp32, of which the rank's share of all gradients has no part; at ZeRO 3 its whole parameters,
+// and those of the last layer, which are gathered beside it.
 TEST(Zero, HoldsTheWholeGradientOfTheUnitThatIsReduced) {
   const double activations = kLayers * (kSavedOfLayer + kStatistics) + 8 * kS + 4 * kS * kH +
                              4 * kS * kV + 16 * kS + 2 * kS * kV;
@@ -194,7 +195,8 @@ TEST(Zero, HoldsTheWholeGradientOfTheUnitThatIsReduced) {
   s.zero_stage = 2;
   EXPECT_EQ(peak_of(s), (2 + (4 + 12) / 4.0) * kElements + activations + 4 * kHeadElements);
   s.zero_stage = 3;
-  EXPECT_EQ(peak_of(s), (2 + 4 + 12) / 4.0 * kElements + activations + (4 + 2) * kHeadElements);
+  EXPECT_EQ(peak_of(s), (2 + 4 + 12) / 4.0 * kElements + activations + (4 + 2) * kHeadElements +
+                            2 * kLayerElements);
 }
 
 // The first layer's backward pass waits until the head's gradient is reduced: it comes third.

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 
+#include "strategies/parallelism/expert_groups.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard {
@@ -215,8 +216,8 @@ void give_experts(Training& training, unsigned i) {
       static_cast<double>(model.experts) / static_cast<double>(model.experts_per_token);
   const Strategy plain = strategy;
   for (int attempt = 0; attempt < 8; ++attempt) {
-    strategy.expert_parallel = draw.from({2, 4, 8});
-    strategy.expert_tensor_parallel = draw.from({0, 1});
+    strategy.expert_parallel = draw.from({1, 2, 4, 8});
+    strategy.expert_tensor_parallel = draw.from({0, 1, 2});
     if (faults_in(strategy, model, strategy.devices()).empty()) return;
   }
   strategy = plain;
@@ -390,7 +391,7 @@ void give_routers(Training& training, unsigned i) {
   if (model.experts == 0 || i % 2 == 0) return;
   // Only biases of whole experts are weighted (Megatron refuses the others): a run on one device is
   // to compute what the sharded one does.
-  if (training.strategy.tensor_parallel > 1 && !training.strategy.experts_over_tensor())
+  if (expert_tensor_ways(training.strategy) > 1)
     training.strategy.framework.value.pointwise.expert_bias = OtherKernels::kFused;
   model.router = i % 4 == 1 ? Router::kSigmoid : Router::kSoftmax;
   model.router_bias = i % 8 < 4;

@@ -88,22 +88,47 @@ TEST(RecomputedParts, AreMadeWhenTheyAreRead) {
   EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(), work);
 }
 
-// torchtitan keeps every second product: of the feed-forward layer the gate's and the last one's,
-// not that of the up projection. The last one is kept for the residual sum, which is made again.
+// torchtitan keeps every second product: of the feed-forward layer the gate's, not that of the up
+// projection. The last sum is read by no gradient: it is not made again, and nothing is kept for
+// it.
 TEST(RecomputedParts, OfAGateApart) {
   Strategy s = recomputing({Part::kNorm, Part::kRope, Part::kMlpUp, Part::kActivation,
                             Part::kResidual, Part::kAttentionOut});
   s.framework.value.gate_apart = true;
   const LoweredBlock layer = blocks_of(s).layers.front();
-  // Its input, queries, keys and values as projected, attention's result and statistics, the gate,
-  // the last product's result.
-  EXPECT_EQ(layer.saved.in_base(), 2 * kS * (kH + kQkv + kH + kF + kH) + 4 * kS * kA);
+  // Its input, queries, keys and values as projected, attention's result and statistics, the gate.
+  EXPECT_EQ(layer.saved.in_base(), 2 * kS * (kH + kQkv + kH + kF) + 4 * kS * kA);
   EXPECT_THAT(again(layer),
               ElementsAre("attention_norm", "rope", "attention_out", "attention_residual",
-                          "mlp_norm", "mlp_up", "mlp_activation", "mlp_residual"));
+                          "mlp_norm", "mlp_up", "mlp_activation"));
   s.framework.value.gate_apart = false;
   s.recompute_parts = {Part::kMlpGate};
   EXPECT_THAT(faults_in(s, model(), 1), testing::SizeIs(1));
+}
+
+// With two tensor-parallel ranks and sequences cut between them, what attention's product adds up
+// is kept as the residual sum reads it: reduced and scattered, half the sequence; it is not reduced
+// again. Naming the sum gives up what it makes and keeps what it reads: nothing changes.
+TEST(RecomputedParts, KeepWhatWasReducedAndScattered) {
+  Strategy s = recomputing({Part::kNorm, Part::kRope, Part::kActivation});
+  s.tensor_parallel = 2;
+  s.sequence_parallel = true;
+  const LoweredBlock plain = blocks_of(s).layers.front();
+  s.recompute_parts.push_back(Part::kResidual);
+  const LoweredBlock layer = blocks_of(s).layers.front();
+  // Its input and attention's reduced result, each half a sequence; of half the heads and widths
+  // queries, keys and values as projected, attention's result and statistics, what goes into
+  // SwiGLU.
+  EXPECT_EQ(layer.saved.in_base(),
+            2 * kS * (2 * kH / 2 + kQkv / 2 + kH / 2 + 2 * kF / 2) + 4 * kS * kA / 2);
+  EXPECT_EQ(layer.saved, plain.saved);
+  const auto sums = [](const LoweredBlock& block) {
+    std::vector<std::string> names;
+    for (const program::Task& task : only_block(block.backward).tasks)
+      if (task.name.starts_with("reduce_scatter.")) names.push_back(task.name);
+    return names;
+  };
+  EXPECT_EQ(sums(layer), sums(plain));
 }
 
 // Of 4 layers on 2 stages the first of each: blocks of their own, which keep their input alone.

@@ -1,9 +1,13 @@
 // Whatever the strategy, the Program is sound and holds the whole model.
 #include <gtest/gtest.h>
+#include <map>
 #include <random>
+#include <string>
 
+#include "tests/strategies/lower/models.h"
 #include "tests/strategies/lower/random_strategy.h"
 
+#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
@@ -59,8 +63,7 @@ double elements_expected(const Model& model, const Strategy& strategy) {
       mixtures * model.experts * matrices * model.hidden * model.expert_width();
   const std::int64_t divided = (all - copies - routed) / tp;
   const bool shards = strategy.zero_stage == 3 && strategy.shards() > 1;
-  const std::int64_t context = strategy.experts_over_context() ? strategy.context_parallel : 1;
-  const std::int64_t own = routed / tp / (shards ? 1 : context * strategy.expert_ways());
+  const std::int64_t own = routed / (shards ? tp : expert_ranks(strategy));
   return static_cast<double>(divided + copies + own);
 }
 
@@ -94,6 +97,32 @@ TEST(Lower, IsSoundForRandomStrategies) {
                        elements_expected(training.model, training.strategy));
     }
   }
+}
+
+// With two tensor-parallel ranks the first layer reads the sum of their parts of the embedding, and
+// the gradient of the loss begins with the sums over the vocabulary: both wait for them.
+TEST(Programs, LetReadersInTheNextCallWaitForSums) {
+  Strategy s;
+  s.tensor_parallel = 2;
+  s.global_batch = 2;
+  s.framework.value.vocabulary_multiple = 1;
+  const auto lowered = lower(small_llama(4), s, {});
+  ASSERT_TRUE(lowered) << lowered.error().message;
+  const program::Program& program = *lowered;
+  const program::Role& role = program.roles[0];
+  std::map<std::string, std::int32_t> waits;  // by block and the task that it waits for
+  for (const program::Call& call : role.calls) {
+    for (const program::CallDependency& one : call.after) {
+      const program::Call& earlier = role.calls[static_cast<std::size_t>(one.call)];
+      const program::Block& block = program.blocks[earlier.block.index()];
+      if (one.task >= 0)
+        ++waits[program.blocks[call.block.index()].name + " < " +
+                block.tasks[static_cast<std::size_t>(one.task)].name];
+    }
+  }
+  EXPECT_EQ(waits["layer.forward < all_reduce.embedded"], 2);
+  EXPECT_EQ(waits["head.backward < all_reduce.loss.partial"], 2);
+  EXPECT_EQ(waits.size(), 2U);
 }
 
 }  // namespace

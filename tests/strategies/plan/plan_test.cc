@@ -149,8 +149,8 @@ TEST(StepPlan, OfAVSendsNothingWhereItTurns) {
   EXPECT_EQ(sends, 3 * 2 * 2);
 }
 
-// Two layers are whole at a time: layer 1 is gathered beside layer 0, and layer 2 when layer 0 has
-// ended.
+// Two units are whole at a time: layer 0 is gathered beside the embedding, and layer 1 when the
+// embedding has ended.
 TEST(StepPlan, OfFullyShardedParametersGathersOneLayerAhead) {
   Strategy strategy = tiny_strategy(1, 1);
   set_data(strategy, 2, 3);
@@ -161,15 +161,52 @@ TEST(StepPlan, OfFullyShardedParametersGathersOneLayerAhead) {
             "stage 0: embedding, layers 0..2, head\n"
             " F0\n"
             "   0 gather embedding +whole\n"
-            "   1 forward embedding < 0 -whole\n"
-            "   2 gather layer 0 < 1 +whole\n"
-            "   3 gather layer 1 < 1 +whole\n"
-            "   4 forward layer 0 < 2 -whole\n"
+            "   1 gather layer 0 +whole\n"
+            "   2 forward embedding < 0 -whole\n"
+            "   3 gather layer 1 < 2 +whole\n"
+            "   4 forward layer 0 < 1 -whole\n"
             "   5 gather layer 2 < 4 +whole\n"
             "   6 forward layer 1 < 3 -whole\n"
-            "   7 forward layer 2 < 5 -whole\n"
-            "   8 gather head < 7 +whole\n"
-            "   9 forward head < 8 -whole\n");
+            "   7 gather head < 6 +whole\n"
+            "   8 forward layer 2 < 5 -whole\n"
+            "   9 forward head < 7 -whole\n");
+}
+
+// As FSDP2 runs a step: forward the next unit is asked for behind the pass of the one before, and
+// backward ahead of it, in the order of the passes. The head stays whole for its backward pass,
+// ahead of which the last layer is asked for: no gather waits for the head's reduction.
+TEST(StepPlan, OfFullyShardedParametersGoesThroughAllUnits) {
+  Strategy strategy = tiny_strategy(1, 1);
+  set_data(strategy, 2, 3);
+  strategy.framework.value.shards.forward_prefetch = Prefetch::kPost;
+  EXPECT_EQ(to_text(planned(tiny_parts(strategy, 2), strategy)),
+            "tiny\n"
+            "states over data(2): cut parameters, gradients, optimizer; gather before use; reduce "
+            "every micro-batch\n"
+            "stage 0: embedding, layers 0..1, head\n"
+            " F0\n"
+            "   0 gather embedding +whole\n"
+            "   1 forward embedding < 0 +kept -whole\n"
+            "   2 gather layer 0 +whole\n"
+            "   3 forward layer 0 < 2 +kept -whole\n"
+            "   4 gather layer 1 < 1 +whole\n"
+            "   5 forward layer 1 < 4 +kept -whole\n"
+            "   6 gather head < 3 +whole\n"
+            "   7 forward head < 6 +kept\n"
+            " B0\n"
+            "   8 gather layer 1 < 5 +whole\n"
+            "   9 backward head < 6 7 +gradient -kept -whole\n"
+            "  10 reduce head < 9 -gradient\n"
+            "  11 gather layer 0 < 9 +whole\n"
+            "  12 backward layer 1 < 8 9 +gradient -kept -whole\n"
+            "  13 reduce layer 1 < 12 -gradient\n"
+            "  14 gather embedding < 12 +whole\n"
+            "  15 backward layer 0 < 10 11 12 +gradient -kept -whole\n"
+            "  16 reduce layer 0 < 15 -gradient\n"
+            "  17 backward embedding < 13 14 15 +gradient -kept -whole\n"
+            "  18 reduce embedding < 17 -gradient\n"
+            " end\n"
+            "  19 optimizer < 17 18\n");
 }
 
 TEST(StepPlan, SaysWhereTheHostAsksForParameters) {

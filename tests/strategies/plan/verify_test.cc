@@ -109,7 +109,7 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
        [](StepPlan& p) { find(p, 0, ActionKind::kSend).what = 1; }},
       {"invariant 3", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kSend).after = {99}; }},
-      {"invariant 4: stage 0, action 1: embedding is not whole", two_stages(3),
+      {"invariant 4: stage 0, action 2: embedding is not whole", two_stages(3),
        [](StepPlan& p) { find(p, 0, ActionKind::kPass).after.clear(); }},
       {"a third unit is whole", two_stages(3),
        [](StepPlan& p) { find(p, 0, ActionKind::kGather, 3).after.clear(); }},

@@ -115,6 +115,42 @@ TEST(Verify, NamesAFaultyTask) {
               HasSubstr("(invariant 14)"));
 }
 
+// Blocks 'forward' and 'backward' add up a product over the tensor ranks and wait for it.
+TEST(Verify, WantsReadersToWaitForConversions) {
+  const auto forgets = [](Program& p) { p.blocks[0].tasks[3].after = {}; };  // the sum's reader
+  // Two layers in one call.
+  EXPECT_THAT(fault_after(forgets),
+              AllOf(HasSubstr("block 'forward' task 2 'reduce': the next iteration does not wait "
+                              "for it (invariant 23)")));
+  const auto one_layer = [&](const std::function<void(Program&)>& change) {
+    Program program = pipeline_program(1, 2, 1);
+    forgets(program);
+    for (const std::int32_t backward : {1, 3})
+      program.roles[0].calls[static_cast<std::size_t>(backward)].after = {{backward - 1, -1}};
+    change(program);
+    return fault(program);
+  };
+  // Of one layer the next pass of the micro-batch computes behind it: call 1, the backward pass.
+  EXPECT_EQ(one_layer([](Program&) {}), "accepted");  // it waits for all of call 0
+  EXPECT_EQ(one_layer([](Program& p) { p.roles[0].calls[1].after = {{0, 2}}; }), "accepted");
+  for (const std::vector<CallDependency>& after :
+       {std::vector<CallDependency>{}, std::vector<CallDependency>{{0, 1}}})
+    EXPECT_THAT(one_layer([&](Program& p) { p.roles[0].calls[1].after = after; }),
+                HasSubstr("role 'stage 0' call 0 block 'forward' task 2 'reduce': call 1 does not "
+                          "wait for it (invariant 23)"));
+  // On the first stream it is before the next kernel anyway, and gradients have readers elsewhere.
+  EXPECT_EQ(one_layer([](Program& p) {
+              p.roles[0].calls[1].after = {};
+              p.blocks[0].tasks[2].stream = StreamId(0);
+            }),
+            "accepted");
+  EXPECT_EQ(one_layer([](Program& p) {
+              p.roles[0].calls[1].after = {};
+              communication(p, 0, 2).purpose = Purpose::kData;
+            }),
+            "accepted");
+}
+
 // Block 'forward' task 2 of both roles, over pairs (0 1), (2 3), (4 5), (6 7).
 TEST(Verify, HoldsAnExchangeToItsTransfers) {
   const auto with = [](std::vector<Transfer> transfers, Bytes bytes) {

@@ -17,7 +17,7 @@ Attribute split(std::vector<std::vector<Axis>> dims, const std::vector<Axis>& pa
 
 // A tensor of 8 x 16 elements of 2 bytes: T = 256 bytes.
 constexpr double kTensorBytes = 256;
-std::vector<AxisStep> plan_of(const Attribute& from, const Attribute& to) {
+std::vector<AxesStep> plan_of(const Attribute& from, const Attribute& to) {
   return direct_steps({8, 16}, 2_B, from, to, kMesh);
 }
 
@@ -51,7 +51,7 @@ TEST(Reshard, IsWhatTheTableSays) {
     ASSERT_EQ(steps.size(), 1u);
     EXPECT_EQ(name_of(steps[0].primitive), row.name);
     EXPECT_EQ(steps[0].primitive, row.primitive);
-    EXPECT_EQ(steps[0].axis, kTensor);
+    EXPECT_EQ(steps[0].axes, std::vector{kTensor});
     EXPECT_EQ(steps[0].volume.logical.in_base(), kTensorBytes);
     EXPECT_EQ(steps[0].volume.patent_total.in_base(), row.patent * kTensorBytes);
     EXPECT_EQ(steps[0].volume.exact_total.in_base(), row.exact * kTensorBytes);
@@ -75,10 +75,10 @@ TEST(Reshard, ShrinksBeforeItGrows) {
   const auto steps = plan_of(split({{kData}, {}}, {kTensor}), split({{}, {kTensor}}));
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].primitive, Primitive::kReduceScatter);
-  EXPECT_EQ(steps[0].axis, kTensor);
+  EXPECT_EQ(steps[0].axes, std::vector{kTensor});
   EXPECT_EQ(steps[0].volume.logical.in_base(), kTensorBytes / 2);
   EXPECT_EQ(steps[1].primitive, Primitive::kAllGather);
-  EXPECT_EQ(steps[1].axis, kData);
+  EXPECT_EQ(steps[1].axes, std::vector{kData});
   EXPECT_EQ(steps[1].volume.logical.in_base(), kTensorBytes / 4);
 }
 
@@ -87,7 +87,7 @@ TEST(Reshard, SlicesFirst) {
   const auto steps = plan_of(split({{kTensor}, {}}), split({{}, {kData}}));
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].primitive, Primitive::kSlice);
-  EXPECT_EQ(steps[0].axis, kData);
+  EXPECT_EQ(steps[0].axes, std::vector{kData});
   EXPECT_EQ(steps[1].primitive, Primitive::kAllGather);
   EXPECT_EQ(steps[1].volume.logical.in_base(), kTensorBytes / 2);
 }
@@ -97,26 +97,78 @@ TEST(Reshard, OverOneRankIsNothing) {
   EXPECT_TRUE(direct_steps({8}, 2_B, split({{}}, {0}), split({{}}), single).empty());
 }
 
-// What the primitive makes of the axis; the dimension that it splits comes from the target.
-void apply(const AxisStep& step, const Attribute& target, Attribute& attribute) {
-  for (auto& dim : attribute.dims) std::erase(dim, step.axis);
-  std::erase(attribute.partial, Partial{step.axis});
-  const AxisState to = state_of(target, step.axis);
-  switch (step.primitive) {
-    case Primitive::kAllReduce:
-    case Primitive::kAllGather:
-      return;
-    case Primitive::kReduceScatter:
-    case Primitive::kAllToAll:
-    case Primitive::kSlice:
-      attribute.dims[static_cast<std::size_t>(to.dim)].push_back(step.axis);
-      return;
-    case Primitive::kPad:
-      attribute.partial.push_back({step.axis});
-      return;
-    case Primitive::kBroadcast:
-    case Primitive::kTransfer:
-      FAIL() << "on one mesh no axis asks for it";
+// Summands over both axes: all 8 ranks reduce at once, 2 (8 - 1) T and (8 - 1) T over links. Axis
+// by axis, whole buffers would take 2 x 2 (4 - 1) + 4 x 2 (2 - 1) = 20 T.
+TEST(Reshard, ReducesOverAllAxesAtOnce) {
+  const Attribute summand = split({{}, {}}, {kTensor, kData});
+  const auto all = plan_of(summand, split({{}, {}}));
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].primitive, Primitive::kAllReduce);
+  EXPECT_EQ(all[0].axes, (std::vector{kTensor, kData}));
+  EXPECT_EQ(all[0].volume.exact_total.in_base(), 14 * kTensorBytes);
+  for (const auto& dims : {std::vector<std::vector<Axis>>{{kData, kTensor}, {}},
+                           std::vector<std::vector<Axis>>{{kTensor}, {kData}}}) {
+    const auto cut = plan_of(summand, split(dims));
+    ASSERT_EQ(cut.size(), 1u);
+    EXPECT_EQ(cut[0].primitive, Primitive::kReduceScatter);
+    EXPECT_EQ(cut[0].volume.exact_total.in_base(), 7 * kTensorBytes);
+    const auto back = plan_of(split(dims), split({{}, {}}));
+    ASSERT_EQ(back.size(), 1u);
+    EXPECT_EQ(back[0].primitive, Primitive::kAllGather);
+    EXPECT_EQ(back[0].volume.exact_total.in_base(), 7 * kTensorBytes);
+  }
+}
+
+// What is cut over one axis and whole along the other takes a step each: hybrid sharding.
+TEST(Reshard, ReducesWhatIsLeftAmongReplicas) {
+  const auto steps = plan_of(split({{}, {}}, {kTensor, kData}), split({{kTensor}, {}}));
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].primitive, Primitive::kReduceScatter);
+  EXPECT_EQ(steps[0].axes, std::vector{kTensor});
+  EXPECT_EQ(steps[0].volume.logical.in_base(), kTensorBytes);
+  EXPECT_EQ(steps[1].primitive, Primitive::kAllReduce);
+  EXPECT_EQ(steps[1].axes, std::vector{kData});
+  EXPECT_EQ(steps[1].volume.logical.in_base(), kTensorBytes / 4);
+}
+
+// Two dimensions to a third, and back: one exchange, of which each of 8 ranks keeps an eighth. A
+// transposition is none: the ranks on its diagonal would have nothing to send.
+TEST(Reshard, ExchangesToOneDimensionAtOnce) {
+  const Attribute apart = split({{kData}, {kTensor}, {}});
+  const Attribute third = split({{}, {}, {kData, kTensor}});
+  for (const auto& [from, to] : {std::pair{apart, third}, std::pair{third, apart}}) {
+    const auto steps = direct_steps({8, 16, 8}, 2_B, from, to, kMesh);
+    ASSERT_EQ(steps.size(), 1u);
+    EXPECT_EQ(steps[0].primitive, Primitive::kAllToAll);
+    EXPECT_EQ(steps[0].axes, (std::vector{kTensor, kData}));
+    EXPECT_EQ(steps[0].volume.logical.in_base(), 8 * 16 * 8 * 2);
+    EXPECT_EQ(steps[0].volume.exact_total.in_base(), 8 * 16 * 8 * 2 * 7 / 8);
+  }
+  EXPECT_EQ(plan_of(split({{kData}, {kTensor}}), split({{kTensor}, {kData}})).size(), 2u);
+}
+
+// What the primitive makes of the axes; the dimensions that they split come from the target.
+void apply(const AxesStep& step, const Attribute& target, Attribute& attribute) {
+  for (const Axis axis : step.axes) {
+    for (auto& dim : attribute.dims) std::erase(dim, axis);
+    std::erase(attribute.partial, Partial{axis});
+    const AxisState to = state_of(target, axis);
+    switch (step.primitive) {
+      case Primitive::kAllReduce:
+      case Primitive::kAllGather:
+        break;
+      case Primitive::kReduceScatter:
+      case Primitive::kAllToAll:
+      case Primitive::kSlice:
+        attribute.dims[static_cast<std::size_t>(to.dim)].push_back(axis);
+        break;
+      case Primitive::kPad:
+        attribute.partial.push_back({axis});
+        break;
+      case Primitive::kBroadcast:
+      case Primitive::kTransfer:
+        FAIL() << "on one mesh no axis asks for it";
+    }
   }
 }
 
@@ -147,11 +199,12 @@ TEST(Reshard, LeadsFromAnyAttributeToAnyOther) {
     SCOPED_TRACE(describe(from, mesh) + " -> " + describe(to, mesh));
     Attribute at = from;
     bool grown = false;
-    for (const AxisStep& step : direct_steps({24, 48, 24}, 1_B, from, to, mesh)) {
+    for (const AxesStep& step : direct_steps({24, 48, 24}, 1_B, from, to, mesh)) {
       // Of the whole tensor, what all other axes that split it now leave to the group.
       double held = 24. * 48 * 24;
       for (Axis other = 0; other < 3; ++other) {
-        if (other != step.axis && state_of(at, other).kind == AxisState::Kind::kSplit)
+        const bool is_other = std::ranges::find(step.axes, other) == step.axes.end();
+        if (is_other && state_of(at, other).kind == AxisState::Kind::kSplit)
           held /= static_cast<double>(mesh[static_cast<std::size_t>(other)].size);
       }
       EXPECT_DOUBLE_EQ(step.volume.logical.in_base(), held);

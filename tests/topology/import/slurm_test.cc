@@ -216,5 +216,30 @@ TEST(Slurm, RefusesWithTheLine) {
   EXPECT_THAT(nameless.error().message, HasSubstr("--node dgx-h100"));
 }
 
+// What scontrol prints of kConf: levels, a LinkSpeed of 1 where none was given, and of the upper
+// switch all hosts below it.
+TEST(Slurm, ReadsWhatScontrolShows) {
+  const auto imported = import_conf(
+      "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=tux[0-1]\n"
+      "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=login1,tux[2-3]\n"
+      "SwitchName=top Level=1 LinkSpeed=1 Nodes=login1,tux[0-3] Switches=s[0-1]\n");
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto config = read_back<ClusterConfig>(*imported);
+  EXPECT_EQ(config.nodes, 5);
+  const auto cluster = build_cluster(config);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto found = rates(*cluster);
+  EXPECT_DOUBLE_EQ(found.at("node0/nic7>s0"), 48.9);  // not 1 Gbit/s
+  EXPECT_NEAR(found.at("s0>top"), 2 * 8 * 48.9, 1e-9);
+  const auto blocks = import_conf(
+      "BlockName=b1 BlockIndex=0 Nodes=tux[0-1] BlockSize=2\n"
+      "BlockName=b2 BlockIndex=1 Nodes=tux[2-3] BlockSize=2\n"
+      "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=tux[0-3] BlockSize=4\n");
+  ASSERT_TRUE(blocks) << blocks.error().message;
+  EXPECT_EQ(read_back<ClusterConfig>(*blocks).nodes, 4);
+  EXPECT_THAT(fault("SwitchName=s0 Level=0 LinkSpeed=1 Nodes=tux[0-"),
+              HasSubstr("set SLURM_TOPO_LEN"));
+}
+
 }  // namespace slurm_test
 }  // namespace foreshard

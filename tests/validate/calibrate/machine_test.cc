@@ -325,5 +325,23 @@ TEST(Machine, NamesWhatDoesNotFit) {
   EXPECT_THAT(fault(mixed, {run}), HasSubstr("several kinds"));
 }
 
+// Makers by what drivers call their devices; where one is unknown, nothing is said.
+TEST(Machine, KnowsAnotherMakersDevice) {
+  yaml::Loader loader({.catalogue = {kConfigs}});
+  const auto a100 = loader.read_ref<DeviceType>("A100-SXM-80GB");
+  const auto mi300x = loader.read_ref<DeviceType>("MI300X");
+  const auto core = loader.read_ref<DeviceType>("host-core");
+  ASSERT_TRUE(a100 && mi300x && core);
+  for (const std::string amd : {"AMD Radeon Graphics", "AMD Instinct MI300X", "MI250X"}) {
+    EXPECT_TRUE(other_maker(*a100, amd)) << amd;
+    EXPECT_FALSE(other_maker(*mi300x, amd)) << amd;
+  }
+  EXPECT_THAT(other_maker(*mi300x, "NVIDIA H100 80GB HBM3").value_or(""),
+              HasSubstr("a device of NVIDIA, but the numbers would go into 'MI300X' of AMD"));
+  EXPECT_FALSE(other_maker(*a100, "NVIDIA H800"));
+  EXPECT_FALSE(other_maker(*a100, ""));
+  EXPECT_FALSE(other_maker(*core, "AMD EPYC"));
+}
+
 }  // namespace machine_test
 }  // namespace foreshard::calibrate

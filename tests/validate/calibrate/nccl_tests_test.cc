@@ -202,5 +202,51 @@ TEST(NcclTests, DamagedFilesAreReadOrRefused) {
   }
 }
 
+// What launchers put in front of each line; the rows are those of the plain text.
+TEST(NcclTests, ReadsWhatLaunchersTagged) {
+  const std::string text = golden("all_reduce.txt");
+  const auto plain = read_nccl_tests(text, "out.txt");
+  ASSERT_TRUE(plain);
+  const auto tagged = [&](const std::string& tag) {
+    std::string result;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      result += tag + text.substr(begin, end - begin) + "\n";
+      begin = end + 1;
+    }
+    return result;
+  };
+  for (const std::string tag :
+       {"[1,0]<stdout>:", "[1,0]<stdout>: ", "[prterun-a-1@1,0]<stdout>:", "0: ", " 0: ", "[0] ",
+        "[default0]:", "Nov 28 21:33:25 ", "Sat Nov 28 21:33:25 2026", "2026-11-28T21:33:25.123Z ",
+        "[2026-11-28 21:33:25] ", "2026/11/28 21:33:25 ", "21:33:25.5 ", "1764365605.123456 ",
+        "2026-11-28T21:33:25.123456789Z stdout F ", "Sat Nov 28 21:33:25 2026[1,0]<stdout>:",
+        "node-a: ", "worker-0  | ", "2026-11-28T21:33:25+01:00 [1,0]<stdout>:"}) {
+    SCOPED_TRACE(tag);
+    const std::string log = tagged(tag);
+    EXPECT_TRUE(is_nccl_tests(log));
+    const auto run = read_nccl_tests(log, "out.txt");
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->operation, plain->operation);
+    EXPECT_EQ(run->ranks.size(), plain->ranks.size());
+    ASSERT_EQ(run->rows.size(), plain->rows.size());
+    for (std::size_t i = 0; i < run->rows.size(); ++i) {
+      EXPECT_EQ(run->rows[i].size, plain->rows[i].size);
+      EXPECT_EQ(run->rows[i].in_place->time, plain->rows[i].in_place->time);
+    }
+  }
+}
+
+// By their structure, not by a word that stands in them.
+TEST(NcclTests, AreToldFromOtherFormats) {
+  EXPECT_FALSE(is_nccl_tests(
+      R"({"header": {"n_ranks": 8}, "coll_perf": {"coll": "AllReduce", "results": 1}})"));
+  EXPECT_FALSE(is_nccl_tests(
+      R"({"schemaVersion": 1, "traceEvents": [{"name": "arch_perfmon", "results": 1}]})"));
+  EXPECT_FALSE(is_nccl_tests("id,source,notes\n1,a,all_reduce_perf prints nThread 1 (elements)\n"));
+  EXPECT_FALSE(is_nccl_tests(""));
+  EXPECT_TRUE(is_nccl_tests(std::string(100'000, '\n') + golden("all_reduce.txt")));
+}
+
 }  // namespace nccl_tests_test
 }  // namespace foreshard::calibrate

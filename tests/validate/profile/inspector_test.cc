@@ -71,5 +71,12 @@ TEST(Inspector, NamesTheFaultAndItsLine) {
               HasSubstr("coll_msg_size_bytes: is no size"));
 }
 
+TEST(Inspector, IsToldFromOtherFormats) {
+  EXPECT_TRUE(is_inspector(R"({"header": {"id": "0x1", "n_ranks": 8}, "metadata": {}})"));
+  EXPECT_FALSE(is_inspector(
+      R"({"traceEvents": [{"name": "header", "args": {"header": 1, "coll_perf": 2}}]})"));
+  EXPECT_FALSE(is_inspector(R"({"version": 1, "config": {"header": "coll_perf"}, "results": []})"));
+}
+
 }  // namespace
 }  // namespace foreshard::profile

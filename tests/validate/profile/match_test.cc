@@ -256,5 +256,29 @@ TEST(KernelNames, RefuseWhatIsNoTask) {
   EXPECT_THAT(names.error().message, HasSubstr("'fp7' is no type"));
 }
 
+// A kernel that may be any pass, beside nothing that tells where it ran: it stands for no task, and
+// the trace shows nothing of the Program.
+TEST(Match, OfALoneKernelIsNothing) {
+  const auto program = small_program();
+  const auto names = shipped_names();
+  const auto trace = read_trace(
+      R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],
+          "traceEvents": [
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+             "ts": 10, "dur": 5, "args": {"correlation": 7}},
+            {"ph": "X", "cat": "kernel", "name": "triton_poi_fused_add_0", "pid": 0, "tid": 7,
+             "ts": 20, "dur": 2, "args": {"correlation": 7, "device": 0, "stream": 7}}]})",
+      "t.json");
+  ASSERT_TRUE(trace) << trace.error().message;
+  const Match found = match(program, 0, *trace, names, [](const program::Task&) { return 10_us; });
+  EXPECT_EQ(found.share(*trace), 0);
+  EXPECT_EQ(found.shown(), 0);
+  // Of the small trace: the products, two of four kernels of 10 us each.
+  const auto whole = read_trace(kSmallTrace, "t.json");
+  ASSERT_TRUE(whole);
+  EXPECT_NEAR(match(program, 0, *whole, names, [](const program::Task&) { return 10_us; }).shown(),
+              0.5, 1e-12);
+}
+
 }  // namespace
 }  // namespace foreshard::profile

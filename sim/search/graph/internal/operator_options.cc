@@ -82,7 +82,9 @@ OperatorOptions::OperatorOptions(const Ground& ground, ConversionTimes& conversi
   for (Tensor& tensor : unannotated.tensors) tensor.pinned.reset();
   const auto whole = distribute(unannotated, {{"none", 1}});
   FORESHARD_CHECK(whole);
-  const Graph backward = backward_graph(*whole, backward_options(ground.strategy));
+  BackwardOptions options = backward_options(ground.strategy);
+  options.trained_before = false;
+  const Graph backward = backward_graph(*whole, options);
   for (const TensorId id : saved_tensors(graph, backward)) saved_.insert(id);
 }
 

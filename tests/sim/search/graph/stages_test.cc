@@ -35,7 +35,7 @@ struct Place {
       "mlp", "{data_parallel: 2, micro_batch: 2048, global_batch: 32768}",
       "{name: mixed, groups: [{nodes: 4, node: host-2-sockets}, {nodes: 1, node: dgx-h100}], "
       "fabric: {kind: single-switch}}");
-  ClusterView cluster = *cluster_of(study);
+  ClusterView cluster = *cluster_of(study, study.pool.devices);
   sim::SimulatedCost cost{cluster, study.communication};
 
   Strategy strategy(std::int64_t stages, std::int64_t micro_batches) const {
@@ -367,8 +367,8 @@ TEST(GranularityOfKinds, IsReadWithMicroBatchesOfAnySize) {
   EXPECT_EQ(run->prediction.samples, 65536);
 }
 
-// Two boxes, of which one has lost a GPU: eight of the other do better than eight over both, and
-// the plan says whose. Of two kinds of nodes, the faster kind alone is tried too.
+// Two boxes, of which one has lost a GPU: the whole one comes first, so that eight ranks lie on it
+// alone. Of two kinds of nodes each alone is tried too.
 TEST(PlacesOfGraphs, LeaveDamagedNodesAndSlowKindsOut) {
   const auto placed = [](const std::string& cluster) {
     const auto study = graph_study("wide-mlp", "{global_batch: 4096}", cluster);
@@ -384,7 +384,13 @@ TEST(PlacesOfGraphs, LeaveDamagedNodesAndSlowKindsOut) {
       return one.grouping.place.use == nodes;
     });
   };
-  EXPECT_TRUE(uses(damaged, {"node1"}));
+  const bool on_the_whole_one =
+      std::ranges::any_of(damaged.simulated, [](const GraphCandidate& one) {
+        std::int64_t ranks = 1;
+        for (const MeshAxis& axis : one.grouping.mesh()) ranks *= axis.size;
+        return ranks == 8 && one.grouping.place.use.front() == "node1";
+      });
+  EXPECT_TRUE(on_the_whole_one);
   const auto mixed = placed(
       "{name: mixed, groups: [{nodes: 1, node: dgx-a100-80gb}, {nodes: 1, node: dgx-h100}], "
       "fabric: {kind: single-switch}}");

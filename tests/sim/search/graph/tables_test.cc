@@ -25,7 +25,7 @@ constexpr const char* kStrategy = "{data_parallel: 2, micro_batch: 2048, global_
 // A cluster with its cost model, and a strategy.
 struct Place {
   study::LoadedStudy study = graph_study("mlp", kStrategy);
-  ClusterView cluster = *cluster_of(study);
+  ClusterView cluster = *cluster_of(study, study.pool.devices);
   sim::SimulatedCost cost{cluster, study.communication};
 
   Tables tables(const Graph& graph, const std::vector<MeshAxis>& mesh) const {

@@ -1,0 +1,249 @@
+#include "sim/search/internal/candidates.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "sim/search/family.h"
+#include "sim/search/internal/listing.h"
+#include "sim/search/internal/place_ranking.h"
+#include "sim/search/internal/ranking.h"
+#include "sim/search/internal/shared_forms.h"
+#include "sim/search/internal/unequal_shares.h"
+#include "sim/study/memory_margin.h"
+#include "strategies/parallelism/layers.h"
+#include "strategies/parallelism/state_sharding.h"
+
+namespace foreshard::search {
+namespace {
+
+// The level from which on strategies stand for families.
+constexpr std::int64_t kFamilies = 2;
+
+// The fastest candidates with that recomputation.
+std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candidates) {
+  constexpr std::size_t kMost = 24;
+  std::vector<const Candidate*> found;
+  for (const Candidate& one : candidates)
+    if (one.strategy.recompute == how) found.push_back(&one);
+  std::ranges::stable_sort(found, {}, [](const Candidate* one) { return one->estimate.step; });
+  if (found.size() > kMost) found.resize(kMost);
+  std::vector<Strategy> strategies;
+  strategies.reserve(found.size());
+  for (const Candidate* one : found) strategies.push_back(one->strategy);
+  return strategies;
+}
+
+// Whether the recomputation is free, so that families have more than one member.
+bool varies_recomputation(const study::LoadedStudy& study, const SearchSpace& space) {
+  return space.recompute.empty() && !space.offload.value_or(false) &&
+         study.strategy.offload_activation_layers == 0;
+}
+
+// What the ranking of one place needs.
+struct PlaceSearch {
+  const study::LoadedStudy& study;
+  const ClusterView& cluster;
+  const Place& place;
+  const std::shared_ptr<SharedForms>& forms;
+  const SearchOptions& options;
+  const Deadline& deadline;
+};
+
+double margin_of(const PlaceSearch& work) {
+  return margin_of(work.study, work.options);
+}
+
+// The strategies listed for a place that may fit, and what is made of the best of them.
+Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<Strategy>& listed,
+                                     SearchResult& result) {
+  const SearchSpace& space = work.options.space;
+  PlaceRanking ranking(work.study, work.place, work.forms, listed, margin_of(work),
+                       is_uneven(space), work.deadline);
+  ranking.offer_only(space);
+  if (varies_recomputation(work.study, space)) ranking.cut_the_fast_alone();
+  FORESHARD_TRY(ranking.run(work.options.threads));
+  std::vector<Candidate> own = ranking.candidates(result);
+  // Where some layers are recomputed, each kind of layer is two.
+  const std::int64_t kinds = kinds_of_units(work.study.model, work.study.strategy);
+  if (space.level >= kFamilies && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
+    Ranking fewest(work.study, work.cluster, work.place, work.forms, margin_of(work));
+    fewest.offer_only(space);
+    for (const Strategy& full : best_of(Recompute::kFull, own)) {
+      if (work.deadline.is_over_for_estimates()) {
+        result.partial = true;
+        break;
+      }
+      fewest.add_least_recomputation(full);
+    }
+    add_counts(fewest.counts(), result);
+    std::ranges::move(fewest.candidates(), std::back_inserter(own));
+  }
+  if (!work.study.strategy.offloads() && space.offload.value_or(false)) {
+    Ranking offloaded(work.study, work.cluster, work.place, work.forms, margin_of(work));
+    offloaded.offer_only(space);
+    offloaded.add_least_offloads(listed, work.deadline);
+    add_counts(offloaded.counts(), result);
+    std::ranges::move(offloaded.candidates(), std::back_inserter(own));
+  }
+  return own;
+}
+
+// The families of a place that may win, and what the level below has listed: also what cannot win,
+// for less memory or money. What is not listed is counted in `unlisted`.
+Result<std::vector<Candidate>> families(const PlaceSearch& work, const std::vector<Strategy>& bases,
+                                        const std::vector<Candidate>& before, Unlisted& unlisted,
+                                        SearchResult& result) {
+  constexpr std::int64_t kLeastKept = 1024;
+  const SearchOptions& options = work.options;
+  const std::int64_t most =
+      std::max(kLeastKept, options.simulate + options.certify + options.front);
+  const auto ways =
+      ways_to_recompute(work.study.model, work.study.strategy, options.space.any_framework);
+  PlaceRanking ranking(work.study, work.place, work.forms, bases, margin_of(work),
+                       is_uneven(options.space), work.deadline);
+  ranking.offer_only(options.space);
+  ranking.seek_families(ways, best_step(result, options), static_cast<std::size_t>(most));
+  FORESHARD_TRY(ranking.run(options.threads));
+  std::vector<Candidate> own = ranking.candidates(result);
+  Unlisted others = ranking.unlisted();
+  std::set<std::string> kept;
+  for (const Candidate& one : own) kept.insert(key_of(one.strategy));
+  for (const Candidate& one : before) {
+    if (one.place != &work.place) continue;
+    const bool is_far = others.limit && one.estimate.bound >= *others.limit;
+    if ((!is_far && !result.partial) || kept.contains(key_of(one.strategy))) continue;
+    if (is_far && others.far > 0) --others.far;
+    own.push_back(one);
+  }
+  unlisted.add(others);
+  return own;
+}
+
+// The strategies that unequal shares may be good for, with equal ones, on a place with devices of
+// several speeds.
+Result<std::vector<Candidate>> bases_of_shares(const PlaceSearch& work) {
+  std::vector<Strategy> bases =
+      listed(work.study, work.cluster, work.place, work.options.space, [&] {
+        return work.deadline.is_over_for_estimates();
+      }).candidates;
+  std::erase_if(bases, [](const Strategy& one) {
+    return one.data_parallel == 1 || state_sharding(one).cuts_gradients || one.expert_parallel > 1;
+  });
+  SearchResult counts;  // which those of the families include
+  return plain(work, bases, counts);
+}
+
+bool has_shares(const Strategy& one) {
+  return !one.batch_shares.empty();
+}
+
+// The candidates of a place among those found at the level of the options.
+Result<std::vector<Candidate>> of_place(const PlaceSearch& work, std::vector<Strategy> found,
+                                        const std::vector<Candidate>& before, Unlisted& unlisted,
+                                        SearchResult& result) {
+  const SearchSpace& space = work.options.space;
+  const bool is_unequal = space.uneven && has_several_rates(work.study, work.cluster, work.place);
+  const auto divide = [&](const std::vector<Candidate>& bases) {
+    simulate_unequal_shares(work.study, work.cluster, work.place, work.options, work.deadline,
+                            bases, result);
+  };
+  if (space.level < kFamilies || !varies_recomputation(work.study, space)) {
+    FORESHARD_ASSIGN(auto own, plain(work, found, result));
+    if (!is_unequal) return own;
+    divide(own);
+    // Ranks of several speeds do not share a batch evenly.
+    std::erase_if(own, [](const Candidate& one) { return has_shares(one.strategy); });
+    return own;
+  }
+  if (is_unequal) std::erase_if(found, has_shares);
+  FORESHARD_ASSIGN(auto own, families(work, found, before, unlisted, result));
+  if (!is_unequal) return own;
+  if (space.level == kEverything) {
+    divide(own);
+    return own;
+  }
+  FORESHARD_ASSIGN(const auto bases, bases_of_shares(work));
+  divide(bases);
+  return own;
+}
+
+}  // namespace
+
+Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
+                      const std::vector<Place>& places, const SearchOptions& options,
+                      const std::vector<Candidate>& before, const Deadline& deadline,
+                      SearchResult& result) {
+  SearchSpace space = options.space;
+  if (space.level >= kFamilies && varies_recomputation(study, space))
+    space.recompute = {Recompute::kNone};
+  const auto forms = std::make_shared<SharedForms>();
+  Ranked all;
+  Tried tried;
+  for (const Place& place : places) {
+    if (!tried.empty() && deadline.is_over_for_estimates()) {
+      result.whole_space = false;
+      result.partial = true;
+      break;
+    }
+    auto found = listed(study, cluster, place, space,
+                        [&] { return space.level > 0 && deadline.is_over_for_estimates(); });
+    if (!found.is_whole) {
+      result.whole_space = false;
+      result.partial = true;
+    }
+    if (tried.empty()) {
+      result.misfits = std::move(found.misfits);
+      result.considered = found.considered;
+    } else {
+      forget_known(found, places, tried);
+      result.considered += std::ssize(found.candidates);
+    }
+    result.most_devices = std::max(result.most_devices, found.most_devices);
+    auto& known = tried.emplace_back();
+    for (const Strategy& one : found.candidates)
+      if (places.size() > 1) known.insert(key_of(one));
+    const PlaceSearch work{.study = study,
+                           .cluster = cluster,
+                           .place = place,
+                           .forms = forms,
+                           .options = options,
+                           .deadline = deadline};
+    FORESHARD_ASSIGN(auto own,
+                     of_place(work, std::move(found.candidates), before, all.unlisted, result));
+    std::ranges::move(own, std::back_inserter(all.candidates));
+  }
+  std::ranges::stable_sort(all.candidates, {},
+                           [](const Candidate& candidate) { return candidate.estimate.step; });
+  return all;
+}
+
+std::int64_t kinds_of_units(const Model& model, const Strategy& strategy) {
+  Strategy whole = strategy;
+  whole.pipeline_parallel = 1;
+  whole.virtual_stages = 1;
+  whole.layers_per_stage.clear();
+  whole.recompute_layers = 0;
+  return std::ssize(layers_of(model, whole).variants) + model.multi_token_prediction + 2;
+}
+
+double margin_of(const study::LoadedStudy& study, const SearchOptions& options) {
+  return options.keep_margin ? study::memory_margin_of(study).part : 0;
+}
+
+bool may_be_first(const Simulated& one, const SearchOptions& options) {
+  return one.fits && !(one.tight && options.keep_margin);
+}
+
+std::optional<Seconds> best_step(const SearchResult& result, const SearchOptions& options) {
+  std::optional<Seconds> best;
+  for (const Simulated& one : result.simulated)
+    if (may_be_first(one, options) && (!best || one.step < *best)) best = one.step;
+  return best;
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,44 @@
+/// \file
+/// The candidates of one level of a search: the strategies of all places that may fit, by estimate.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+
+#include "sim/search/internal/race.h"
+#include "sim/search/place.h"
+#include "sim/search/search.h"
+#include "sim/study/study.h"
+#include "topology/cluster_view.h"
+
+namespace foreshard::search {
+
+struct Ranked {
+  std::vector<Candidate> candidates{};  ///< The least estimates first.
+  Unlisted unlisted{};
+};
+
+/// Lists and estimates the strategies of the space at `options.space.level`. From level 2 on,
+/// strategies stand for families (family.h), of which only those are kept that may beat what
+/// `result` has simulated; they are counted in `unlisted`. The best strategies with unequal shares
+/// of the batch are simulated into `result` (unequal_shares.h).
+/// \param before  the candidates of the level below, which stay candidates for less memory or money.
+/// \param result  has what the levels below have simulated; counts are added to it.
+Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
+                      const std::vector<Place>& places, const SearchOptions& options,
+                      const std::vector<Candidate>& before, const Deadline& deadline,
+                      SearchResult& result);
+
+/// Kinds of units that a plan tells apart, where stages are cut anywhere.
+std::int64_t kinds_of_units(const Model& model, const Strategy& strategy);
+
+/// The part of each device's memory that strategies have to leave.
+double margin_of(const study::LoadedStudy& study, const SearchOptions& options);
+/// Whether what was simulated fits, and keeps the margin where that matters.
+bool may_be_first(const Simulated& one, const SearchOptions& options);
+/// The step of the fastest such strategy; nothing where there is none.
+std::optional<Seconds> best_step(const SearchResult& result, const SearchOptions& options);
+
+}  // namespace foreshard::search

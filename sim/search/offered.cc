@@ -1,0 +1,31 @@
+// Which strategies of a space are offered: what the framework can run, and what the space names.
+#include "sim/search/space.h"
+#include "strategies/launch/inabilities.h"
+
+namespace foreshard::search {
+
+std::optional<launch::Inability> inability_in(const Strategy& strategy, const Model& model,
+                                              const SearchSpace& space) {
+  if (space.any_framework) return std::nullopt;
+  const auto is_named = [&](std::string_view key) {
+    if (key == "zero_stage") return !space.zero_stage.empty();
+    if (key == "shard_replicas") return !space.shard_replicas.empty();
+    if (key == "pipeline_parallel") return !space.pipeline_parallel.empty();
+    if (key == "virtual_stages") return !space.virtual_stages.empty();
+    if (key == "expert_parallel") return !space.expert_parallel.empty();
+    if (key == "expert_tensor_parallel") return !space.expert_tensor_parallel.empty();
+    if (key == "schedule") return !space.schedule.empty();
+    if (key == "layers_per_stage") return !space.layers_per_stage.empty();
+    if (key == "sequence_parallel") return space.sequence_parallel.has_value();
+    if (key == "rank_order") return !space.rank_order.empty();
+    if (key == "recompute_parts") return !space.recompute.empty();
+    // The study's own, or few that are tried where devices are unequal or nothing fits without: the
+    // answer says so.
+    return key == "batch_shares" || key == "context_exchange" || key.starts_with("offload_");
+  };
+  for (const launch::Inability& one : launch::inabilities_in(strategy, model))
+    if (!is_named(one.key)) return one;
+  return std::nullopt;
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,238 @@
+#include "strategies/launch/abilities.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "strategies/launch/inabilities.h"
+#include "strategies/launch/recompute_modules.h"
+
+namespace foreshard::launch {
+namespace {
+
+// What the options of a family of frameworks can say of a strategy.
+struct Abilities {
+  std::string_view name;    // Of a framework, or the begin of the names of several.
+  std::string_view format;  // That `export --as` takes.
+  std::int64_t lowest_zero = 0;
+  std::int64_t highest_zero = 3;
+  bool zero_1 = true;  // Shards of optimizer states alone.
+  bool pipelines = true;
+  bool interleaves_more = true;  // More than two chunks a rank.
+  bool uneven_stages = true;
+  bool parts = true;             // Of layers, by the modules that it names.
+  bool recomputes_some = true;   // The first so many layers of a stage, whole.
+  bool other_rank_order = true;  // Tensor, pipeline, data; all have tensor, data, pipeline.
+  bool sequence_apart = true;    // Tensor ranks that do not split the sequence.
+  bool sequence_parallel = true;
+  bool experts = true;  // Shared among ranks.
+};
+
+// Sources: NVIDIA/Megatron-LM 002526d81, megatron/core/transformer/transformer_config.py
+// (recompute_method block, recompute_modules, pipeline_model_parallel_layout) and
+// megatron/training/arguments.py; its own data parallelism shards optimizer states alone: what
+// shards more is Megatron-FSDP, another one, whose steps are not these. Before the layout there was
+// one cut, of equal stages. Those of the other formats: their files in this folder.
+constexpr auto kFamilies = std::to_array<Abilities>({
+    {.name = "megatron-lm-sc21",
+     .format = "megatron",
+     .highest_zero = 0,
+     .uneven_stages = false,
+     .parts = false},
+    {.name = "megatron-lm-2022", .format = "megatron", .highest_zero = 1, .uneven_stages = false},
+    {.name = "megatron-lm", .format = "megatron", .highest_zero = 1},
+    {.name = "megatron-core", .format = "megatron", .highest_zero = 1},
+    {.name = "megatron-bridge", .format = "megatron-bridge", .highest_zero = 1},
+    {.name = "nemo", .format = "megatron", .highest_zero = 1},
+    {.name = "torchtitan",
+     .format = "torchtitan",
+     .zero_1 = false,
+     .interleaves_more = false,
+     .uneven_stages = false,
+     .parts = false,
+     .recomputes_some = false,
+     .other_rank_order = false,
+     .sequence_apart = false},
+    {.name = "deepspeed",
+     .format = "deepspeed",
+     .pipelines = false,
+     .parts = false,
+     .recomputes_some = false,
+     .other_rank_order = false,
+     .sequence_parallel = false,
+     .experts = false},
+    {.name = "pytorch-fsdp",
+     .format = "accelerate",
+     .lowest_zero = 2,
+     .zero_1 = false,
+     .pipelines = false,
+     .parts = false,
+     .recomputes_some = false,
+     .other_rank_order = false,
+     .sequence_parallel = false,
+     .experts = false},
+});
+
+const Abilities* abilities_of(const Framework& framework) {
+  const auto found = std::ranges::find_if(
+      kFamilies, [&](const Abilities& one) { return framework.name.starts_with(one.name); });
+  return found == kFamilies.end() ? nullptr : &*found;
+}
+
+// The axes of several ranks, the one whose ranks are nearest to each other first.
+std::vector<std::string_view> axes_that_matter(const Strategy& strategy,
+                                               const std::vector<std::string>& order) {
+  std::vector<std::string_view> axes;
+  for (const std::string& axis : order) {
+    const std::int64_t size = axis == "tensor"     ? strategy.tensor_parallel
+                              : axis == "pipeline" ? strategy.pipeline_parallel
+                                                   : strategy.copies();
+    if (size > 1) axes.push_back(axis);
+  }
+  return axes;
+}
+
+}  // namespace
+
+bool has_usual_order(const Strategy& strategy) {
+  return axes_that_matter(strategy, strategy.rank_order) ==
+         axes_that_matter(strategy, Strategy{}.rank_order);
+}
+
+namespace {
+
+bool can_order(const Abilities& can, const Strategy& strategy) {
+  static const std::vector<std::string> other{"tensor", "pipeline", "data"};
+  return has_usual_order(strategy) ||
+         (can.other_rank_order &&
+          axes_that_matter(strategy, strategy.rank_order) == axes_that_matter(strategy, other));
+}
+
+bool can_recompute(const Abilities& can, const Recomputation& how, bool some_layers) {
+  if (how.how == Recompute::kNone) return true;
+  if (how.how == Recompute::kFull) return !some_layers || can.recomputes_some;
+  return !some_layers && can.parts && modules_of_parts(how.parts).has_value();
+}
+
+std::optional<Inability> inability_to_offload(const Abilities& can, const Strategy& strategy,
+                                              const Model& model) {
+  if (!strategy.offloads()) return std::nullopt;
+  const bool cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
+  if (can.format == "torchtitan" || can.format == "accelerate") {
+    const bool all = strategy.zero_stage == 3 && strategy.offload_parameters && cpu &&
+                     strategy.offload_activation_layers == 0;
+    if (all) return std::nullopt;
+    return Inability{"offload_optimizer",
+                     "it offloads parameters, gradients and optimizer states together"};
+  }
+  if (strategy.offload_optimizer == OptimizerOffload::kFetch)
+    return Inability{"offload_optimizer", "the step of offloaded states is the CPU's"};
+  if (can.format == "deepspeed") {
+    if (strategy.offload_activation_layers == 0) return std::nullopt;
+    return Inability{"offload_activation_layers", "the program does it, or does not"};
+  }
+  if (strategy.offload_parameters)
+    return Inability{"offload_parameters", "it has no option for it"};
+  if (strategy.offload_activation_layers == 0) return std::nullopt;
+  if (strategy.pipeline_parallel > 1 || strategy.recompute != Recompute::kNone ||
+      strategy.offload_activation_layers >= model.layers)
+    return Inability{"offload_activation_layers",
+                     "it is for one pipeline stage, without recomputation, and leaves one layer"};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view format_of(const Framework& framework) {
+  const Abilities* can = abilities_of(framework);
+  return can == nullptr ? std::string_view() : can->format;
+}
+
+bool can_recompute(const Framework& framework, const Recomputation& how, bool some_layers) {
+  const Abilities* can = abilities_of(framework);
+  return can == nullptr || can_recompute(*can, how, some_layers);
+}
+
+std::optional<std::vector<std::vector<Part>>> recompute_sets(const Framework& framework) {
+  const Abilities* can = abilities_of(framework);
+  if (can == nullptr) return std::nullopt;
+  std::vector<std::vector<Part>> sets;
+  if (!can->parts) return sets;
+  const auto modules = recompute_modules();
+  for (std::size_t set = 1; set < std::size_t{1} << modules.size(); ++set) {
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < modules.size(); ++i)
+      if ((set >> i & 1) != 0)
+        parts.insert(parts.end(), modules[i].parts.begin(), modules[i].parts.end());
+    std::ranges::sort(parts);
+    parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+    if (std::ranges::find(sets, parts) == sets.end()) sets.push_back(std::move(parts));
+  }
+  return sets;
+}
+
+std::vector<Inability> inabilities_in(const Strategy& strategy, const Model& model) {
+  std::vector<Inability> all;
+  const Abilities* can = abilities_of(*strategy.framework);
+  if (can == nullptr) return all;
+  if (strategy.zero_stage > can->highest_zero)
+    all.push_back({"zero_stage", can->highest_zero == 0
+                                     ? "its data parallelism shards nothing"
+                                     : "its data parallelism shards optimizer states alone"});
+  if (strategy.zero_stage < can->lowest_zero)
+    all.push_back({"zero_stage", "it shards gradients at least (FSDP)"});
+  if (strategy.zero_stage == 1 && !can->zero_1)
+    all.push_back({"zero_stage", "it shards parameters and gradients, or nothing"});
+  if (strategy.zero_stage < 2 && strategy.context_parallel > 1 && !can->zero_1)
+    all.push_back({"zero_stage", "it shards over the ranks of a sequence"});
+  if (strategy.zero_stage > 1 && !can->zero_1 && strategy.shards() == 1)
+    all.push_back({"shard_replicas", "no shards are left"});
+  if (strategy.pipeline_parallel > 1 && !can->pipelines)
+    all.push_back({"pipeline_parallel", "its file has no pipelines"});
+  constexpr std::int64_t kTwoChunks = 2;
+  if (strategy.virtual_stages > kTwoChunks && !can->interleaves_more)
+    all.push_back({"virtual_stages", "its file says two stages on each rank at most"});
+  const bool usual = strategy.schedule == "1f1b" || strategy.schedule == "interleaved";
+  if (!usual && strategy.pipeline_parallel > 1 &&
+      !(can->format == "torchtitan" && strategy.schedule == "gpipe"))
+    all.push_back({"schedule", "it has no option for it"});
+  if (!strategy.layers_per_stage.empty() && strategy.stages() > 1 && !can->uneven_stages)
+    all.push_back({"layers_per_stage", "its stages have equal numbers of layers"});
+  if (strategy.tensor_parallel > 1) {
+    if (strategy.sequence_parallel && !can->sequence_parallel)
+      all.push_back({"sequence_parallel", "its tensor ranks do not split sequences"});
+    if (!strategy.sequence_parallel && !can->sequence_apart)
+      all.push_back({"sequence_parallel", "its tensor ranks always split sequences"});
+  }
+  if (strategy.context_parallel > 1 && can->format == "deepspeed" &&
+      strategy.context_exchange != ContextExchange::kAllToAll)
+    all.push_back({"context_exchange", "its ranks exchange tokens for heads (all-to-all)"});
+  if (strategy.context_parallel > 1 &&
+      (can->format == "torchtitan" || can->format == "accelerate") &&
+      strategy.context_exchange != ContextExchange::kOverlappedAllGather &&
+      strategy.context_exchange != ContextExchange::kRing)
+    all.push_back({"context_exchange",
+                   "keys are gathered beside attention (overlapped-all-gather), or go round"});
+  if (!can->experts && (strategy.expert_parallel > 1 || strategy.expert_tensor_parallel > 0))
+    all.push_back({"expert_parallel", "its file shares no experts"});
+  if (can->format == "torchtitan" && strategy.expert_parallel == 1 &&
+      strategy.expert_tensor_parallel > 0)
+    all.push_back({"expert_tensor_parallel", "whole experts are for ranks that share them"});
+  if (!can_order(*can, strategy))
+    all.push_back({"rank_order", "its ranks lie by tensor, data, pipeline"});
+  if (!can_recompute(*can, strategy.recomputation(), strategy.recompute_layers > 0))
+    all.push_back({strategy.recompute_layers > 0 ? "recompute_layers" : "recompute_parts",
+                   "it recomputes other modules, or whole layers"});
+  if (!strategy.batch_shares.empty())
+    all.push_back({"batch_shares", "its data-parallel ranks take as many micro-batches each"});
+  if (const auto offload = inability_to_offload(*can, strategy, model)) all.push_back(*offload);
+  return all;
+}
+
+std::optional<Inability> inability_in(const Strategy& strategy, const Model& model) {
+  const auto all = inabilities_in(strategy, model);
+  return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
+}  // namespace foreshard::launch

@@ -1,0 +1,29 @@
+/// \file
+/// The lines of a program's output without what a launcher put in front of each:
+///
+///     [1,0]<stdout>:# nThread 1 ...         mpirun --tag-output
+///     0: # nThread 1 ...                    srun -l
+///     [0] # nThread 1 ...                   mpiexec -l (Intel MPI, Hydra)
+///     [default0]:# nThread 1 ...            torchrun
+///     Nov 28 21:33:25 # nThread 1 ...       ts, and other dates and times of day
+///     node-a: # nThread 1 ...               pdsh, clush: a text that was seen before a "#"
+///
+/// Source: manual pages of Open MPI's mpirun, SLURM's srun, Intel MPI's mpiexec and moreutils' ts.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace foreshard::calibrate::internal {
+
+class LogLines {
+ public:
+  /// The line as the program wrote it; empty for what a launcher tags as stderr.
+  std::string_view plain(std::string_view line);
+
+ private:
+  std::set<std::string, std::less<>> seen_;  ///< Texts before a "#".
+};
+
+}  // namespace foreshard::calibrate::internal
