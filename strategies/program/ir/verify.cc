@@ -463,8 +463,11 @@ std::vector<std::int32_t> open_conversions(const Block& block) {
   return open;
 }
 
-bool computes(const Block& block) {
+// Whether the block computes with tensors of its call's micro-batch, or sends them on.
+bool reads_tensors(const Block& block) {
   return std::ranges::any_of(block.tasks, [](const Task& task) {
+    const auto* one = std::get_if<Communication>(&task.body);
+    if (one != nullptr) return one->kind == CollectiveKind::kSend;
     return std::holds_alternative<Kernel>(task.body) && !task.optimizer && task.stream.value() == 0;
   });
 }
@@ -481,10 +484,10 @@ bool waits_for(const Call& call, std::int32_t earlier, const Block& block, std::
 
 Status conversions_fault(const Program& program) {
   std::vector<std::vector<std::int32_t>> open;
-  std::vector<bool> computing;
+  std::vector<bool> reading;
   for (const Block& block : program.blocks) {
     open.push_back(open_conversions(block));
-    computing.push_back(computes(block));
+    reading.push_back(reads_tensors(block));
   }
   for (const Role& role : program.roles) {
     std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> unread;  // calls
@@ -500,7 +503,7 @@ Status conversions_fault(const Program& program) {
       };
       const std::size_t own = call.block.index();
       auto& calls = unread[{call.chunk, call.micro_batch}];
-      if (computing[own]) {
+      if (reading[own]) {
         for (const std::int32_t earlier : std::exchange(calls, {})) {
           const std::size_t before = role.calls[static_cast<std::size_t>(earlier)].block.index();
           for (const std::int32_t task : open[before])
@@ -509,7 +512,7 @@ Status conversions_fault(const Program& program) {
                            "call " + text(static_cast<std::int64_t>(c)) + " does not wait for it");
         }
       }
-      if (open[own].empty() || !computing[own]) continue;
+      if (open[own].empty() || !reading[own]) continue;
       if (call.repeat > 1)
         return fault(static_cast<std::int32_t>(c), open[own].front(),
                      "the next iteration does not wait for it");

@@ -46,11 +46,11 @@
 /// 22. An operation with the host (to_host, from_host, on_host), and nothing else, is of an
 ///     AxisGroup without axes.
 /// 23. Every reader waits for its conversion. What communication of purpose tensor, context or
-/// expert
-///     brings beside the first stream, in a block that runs kernels other than the optimizer's on
-///     the first stream, is awaited by a later task of the block that is no Free; else, where its
-///     call is not repeated, by the next call of the role with the same chunk and micro-batch that
-///     runs such a kernel, if there is one.
+///     expert brings beside the first stream, in a block that reads tensors, is awaited by a later
+///     task of the block that is no Free; else, where its call is not repeated, by the next call of
+///     the role with the same chunk and micro-batch whose block reads tensors, if there is one. A
+///     block reads tensors if it sends, or runs a kernel other than the optimizer's on the first
+///     stream.
 ///
 /// Cost of 15 to 18: they run on classes of ranks that behave alike (roles, split where members of
 /// a group differ), so O(ranks x groups) to find the classes, O(instances of the classes) to run.
