@@ -109,10 +109,20 @@ class Writer {
     for (Turns turns{.next = begin, .end = end}; turns.next < turns.end;) take_turn(turns, false);
   }
 
-  // The actions of two slots that run side by side, in turns: each until it waits for tokens.
+  // The actions of two slots that run side by side, in turns: each until it waits for tokens. The
+  // second slot's receives are asked for ahead of both, unless they wait for the first one: a host
+  // that waits for the first one's tokens would hold up the stage that sends to the second.
   void write_both(ActionId begin, ActionId middle, ActionId end) {
     Turns one{.next = begin, .end = middle};
     Turns other{.next = middle, .end = end};
+    const auto receives = [&](ActionId id) {
+      const Action& action = from_->actions[static_cast<std::size_t>(id)];
+      return (action.kind == ActionKind::kReceive &&
+              std::ranges::all_of(action.after, [&](ActionId it) { return it < begin; })) ||
+             is_sync_of_receive(static_cast<std::size_t>(id));
+    };
+    for (; other.next < other.end && receives(other.next); ++other.next)
+      write_other(static_cast<std::size_t>(other.next));
     while (one.next < one.end || other.next < other.end) {
       take_turn(one, true);
       take_turn(other, true);
