@@ -49,7 +49,8 @@ class BesidePasses {
   // Whose gradients are reduced.
   const Tie* tie() const {
     const auto& tie = draft_.plan.parts.tie;
-    return tie && !tie->is_frozen ? &*tie : nullptr;
+    const bool is_reduced = tie && !tie->is_frozen && ways(tie->over, draft_.plan.parts.mesh) > 1;
+    return is_reduced ? &*tie : nullptr;
   }
   static bool is_read_by(const Tie& tie, std::int32_t unit) {
     return unit == tie.first_unit || tie.others.contains(unit);
