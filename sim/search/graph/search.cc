@@ -305,13 +305,20 @@ bool are_alike(const GraphCandidate& a, const GraphCandidate& b) {
          batch_for(a.grouping) == batch_for(b.grouping);
 }
 
-// Those that are like an earlier one go behind the others: simulations tell them apart last.
+std::int64_t several_ranks(const Grouping& grouping) {
+  return std::ranges::count_if(grouping.mesh(), [](const MeshAxis& axis) { return axis.size > 1; });
+}
+
+// Of those that are alike, one with the fewest axes stays, and the others go behind all:
+// simulations tell them apart last.
 // \pre they are ranked.
 void put_repetitions_last(std::vector<GraphCandidate>& candidates) {
   std::vector<GraphCandidate> first;
   std::vector<GraphCandidate> repetitions;
   for (GraphCandidate& one : candidates) {
     const bool is_known = !first.empty() && are_alike(first.back(), one);
+    if (is_known && several_ranks(one.grouping) < several_ranks(first.back().grouping))
+      std::swap(one, first.back());
     (is_known ? repetitions : first).push_back(std::move(one));
   }
   std::ranges::move(repetitions, std::back_inserter(first));

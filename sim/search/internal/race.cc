@@ -99,6 +99,7 @@ class Race {
       });
       simulate_front();
     }
+    if (is_out_of_time_ && result_.simulated.empty()) return simulate_one();
     judge();
   }
 
