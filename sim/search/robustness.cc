@@ -141,36 +141,45 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
                                  const std::vector<Contender>& contenders, std::int64_t threads) {
   Robustness result;
   if (contenders.size() < 2) return result;
-  const auto routing = lower::routing_of(study.model);
-  const sim::SimulatedCost cost(cluster, study.communication, routing);
-  const auto forms = std::make_shared<SharedForms>();
-  const auto usual = estimates_of(study, cluster, cost, contenders, forms);
-  result.draws = kDraws;
-  result.firsts.assign(contenders.size(), 0);
-  std::vector<std::int64_t> first_of(kDraws);
-  std::atomic<std::size_t> next = 0;
-  // Routes are remembered by the cluster that finds them, so each thread has its own.
-  const auto draw_all = [&] {
-    const auto own = cluster_of(study, study.pool.devices);
-    FORESHARD_CHECK(own.has_value());  // it could be built before
-    const sim::SimulatedCost undrawn(*own, study.communication, routing);
-    for (std::size_t draw = next++; draw < first_of.size(); draw = next++) {
-      const DrawnCost drawn(undrawn, *own, study.errors, static_cast<std::int64_t>(draw));
-      first_of[draw] =
-          fastest(contenders, usual, estimates_of(study, *own, drawn, contenders, forms));
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(draw_all);
-    draw_all();
-  }
-  for (const std::int64_t first : first_of) ++result.firsts[static_cast<std::size_t>(first)];
   FORESHARD_ASSIGN(const auto slowed,
                    with_slow_device(study, cluster, contenders.front().devices.front()));
-  const sim::SimulatedCost slow_cost(slowed, study.communication, routing);
-  result.beside_slow =
-      fastest(contenders, usual, estimates_of(study, slowed, slow_cost, contenders, forms));
+  const auto routing = lower::routing_of(study.model);
+  const auto forms = std::make_shared<SharedForms>();
+  std::vector<Seconds> usual;
+  std::vector<Seconds> slow;
+  std::vector<std::vector<Seconds>> drawn(kDraws);
+  std::atomic<std::size_t> next = 0;
+  const auto draw_all = [&](const ClusterView& own, const sim::SimulatedCost& undrawn) {
+    for (std::size_t draw = next++; draw < drawn.size(); draw = next++) {
+      const DrawnCost cost(undrawn, own, study.errors, static_cast<std::int64_t>(draw));
+      drawn[draw] = estimates_of(study, own, cost, contenders, forms);
+    }
+  };
+  const auto slow_down = [&] {
+    const sim::SimulatedCost cost(slowed, study.communication, routing);
+    slow = estimates_of(study, slowed, cost, contenders, forms);
+  };
+  {
+    // Routes are remembered by the cluster that finds them, so each thread has its own.
+    std::vector<std::jthread> others;
+    for (std::int64_t i = 1; i < threads; ++i)
+      others.emplace_back([&, i] {
+        if (i == 1) slow_down();
+        if (next >= drawn.size()) return;
+        const auto own = cluster_of(study, study.pool.devices);
+        FORESHARD_CHECK(own.has_value());  // it could be built before
+        draw_all(*own, sim::SimulatedCost(*own, study.communication, routing));
+      });
+    const sim::SimulatedCost cost(cluster, study.communication, routing);
+    usual = estimates_of(study, cluster, cost, contenders, forms);
+    draw_all(cluster, cost);
+    if (others.empty()) slow_down();
+  }
+  result.draws = kDraws;
+  result.firsts.assign(contenders.size(), 0);
+  for (const auto& estimates : drawn)
+    ++result.firsts[static_cast<std::size_t>(fastest(contenders, usual, estimates))];
+  result.beside_slow = fastest(contenders, usual, slow);
   return result;
 }
 

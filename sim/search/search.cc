@@ -19,6 +19,7 @@
 #include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
+#include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
@@ -189,7 +190,8 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
     cuts.space = asked;
     cuts.space.layers_per_stage = options.space.layers_per_stage;
     SearchResult counts;
-    FORESHARD_ASSIGN(found, ranked(study, cluster, places, cuts, {}, deadline, counts));
+    FORESHARD_ASSIGN(found, ranked(study, cluster, places, cuts, std::make_shared<SharedForms>(),
+                                   {}, deadline, counts));
   }
   SearchResult known = whole;
   known.whole_space = true;  // the time that was over is another search's
@@ -224,11 +226,12 @@ static void forget_counts(SearchResult& result) {
 static Result<Ranked> search_levels(const Ground& ground, const SearchOptions& options,
                                     SearchResult& result) {
   Ranked found;
+  const auto forms = std::make_shared<SharedForms>();
   SearchOptions of_level = options;
   for (std::int64_t level = 0; level <= options.space.level && !result.partial; ++level) {
     of_level.space.level = level;
     forget_counts(result);
-    FORESHARD_ASSIGN(found, ranked(ground.study, ground.cluster, ground.places, of_level,
+    FORESHARD_ASSIGN(found, ranked(ground.study, ground.cluster, ground.places, of_level, forms,
                                    found.candidates, ground.deadline, result));
     if (result.most_devices == 0) continue;
     const auto left =

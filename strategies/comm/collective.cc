@@ -57,9 +57,11 @@ Status fault_in(CollectiveKind kind, const Participants& group) {
 
 bool suits(const FormParameters& form, const Participants& group) {
   if (form.architectures.empty()) return true;
+  const DeviceType* known = nullptr;  // Neighbours are mostly alike.
   return std::all_of(group.devices.begin(), group.devices.end(), [&](DeviceId device) {
-    const std::string name = generation_of(group.cluster->type_of(device));
-    return std::find(form.architectures.begin(), form.architectures.end(), name) !=
+    const DeviceType& type = group.cluster->type_of(device);
+    if (std::exchange(known, &type) == &type) return true;
+    return std::find(form.architectures.begin(), form.architectures.end(), generation_of(type)) !=
            form.architectures.end();
   });
 }
@@ -82,9 +84,9 @@ std::vector<const FormParameters*> suitable_forms(CollectiveKind kind, const Par
   std::vector<const FormParameters*> suitable;
   std::set<std::pair<std::string_view, Protocol>> seen;
   for (const FormParameters& form : parameters.forms)
-    if (!seen.contains({form.algorithm, form.protocol}) && suits(form, group) &&
-        is_for(form, kind) &&
-        (!form.on_request || is_requested(form.algorithm, kind, parameters))) {
+    if (!seen.contains({form.algorithm, form.protocol}) && is_for(form, kind) &&
+        (!form.on_request || is_requested(form.algorithm, kind, parameters)) &&
+        suits(form, group)) {
       seen.insert({form.algorithm, form.protocol});
       suitable.push_back(&form);
     }

@@ -176,12 +176,12 @@ Result<std::vector<Candidate>> of_place(const PlaceSearch& work, std::vector<Str
 
 Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
                       const std::vector<Place>& places, const SearchOptions& options,
+                      const std::shared_ptr<SharedForms>& forms,
                       const std::vector<Candidate>& before, const Deadline& deadline,
                       SearchResult& result) {
   SearchSpace space = options.space;
   if (space.level >= kFamilies && varies_recomputation(study, space))
     space.recompute = {Recompute::kNone};
-  const auto forms = std::make_shared<SharedForms>();
   Ranked all;
   Tried tried;
   for (const Place& place : places) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
 
 #include "sim/search/internal/race.h"
+#include "sim/search/internal/shared_forms.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"
 #include "sim/study/study.h"
@@ -24,10 +26,12 @@ struct Ranked {
 /// strategies stand for families (family.h), of which only those are kept that may beat what
 /// `result` has simulated; they are counted in `unlisted`. The best strategies with unequal shares
 /// of the batch are simulated into `result` (unequal_shares.h).
+/// \param forms  shared with other levels of the search.
 /// \param before  the candidates of the level below, which stay candidates for less memory or money.
 /// \param result  has what the levels below have simulated; counts are added to it.
 Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
                       const std::vector<Place>& places, const SearchOptions& options,
+                      const std::shared_ptr<SharedForms>& forms,
                       const std::vector<Candidate>& before, const Deadline& deadline,
                       SearchResult& result);
 

@@ -126,15 +126,30 @@ Simulations::Results Simulations::run(const std::vector<const Candidate*>& round
   return std::move(results_);
 }
 
-// Routes are remembered by the cluster that finds them, so each thread has its own.
+// One that no thread has, or a new one.
+std::unique_ptr<ClusterView> Simulations::cluster() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!clusters_.empty()) {
+      auto last = std::move(clusters_.back());
+      clusters_.pop_back();
+      return last;
+    }
+  }
+  auto made = cluster_of(study_, study_.pool.devices);
+  FORESHARD_CHECK(made.has_value());  // it could be built before
+  return std::make_unique<ClusterView>(*std::move(made));
+}
+
 void Simulations::work() {
-  const auto cluster = cluster_of(study_, study_.pool.devices);
-  if (!cluster) return;  // it could be built before
+  auto cluster = this->cluster();
   while (const auto task = queue_.take()) {
     const auto i = static_cast<std::size_t>(*task);
     keep(i, simulated(study_, *cluster, options_, *round_[i]));
     queue_.done();
   }
+  const std::lock_guard lock(mutex_);
+  clusters_.push_back(std::move(cluster));
 }
 
 // As team::Desk::SeeDone.

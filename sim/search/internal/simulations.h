@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -50,6 +51,7 @@ class Simulations {
 
  private:
   void work();
+  std::unique_ptr<ClusterView> cluster();
   bool see_done(int socket, std::size_t i, const std::vector<Place>& places);
   void keep(std::size_t i, Result<Simulated> found);
 
@@ -60,6 +62,10 @@ class Simulations {
   std::atomic<std::int64_t> done_{0};
   team::Queue queue_;
   std::unique_ptr<team::Desk> desk_;
+  // Routes are remembered by the cluster that finds them: each thread takes one of its own, and
+  // later rounds have its routes.
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ClusterView>> clusters_;
 };
 
 }  // namespace foreshard::search
