@@ -79,6 +79,18 @@ function(foreshard_discover name pattern)
     PROPERTIES ${ARGN})
 endfunction()
 
+# foreshard_shards(<test binary> <GoogleTest pattern> <property> <value>...): all tests that the pattern
+# matches in a few ctests, since a process for each of some thousand short ones takes minutes to start.
+function(foreshard_shards name pattern)
+  set(shards 4)
+  foreach(shard RANGE 1 ${shards})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}.${shard}of${shards} COMMAND ${name} --gtest_brief=1 "--gtest_filter=${pattern}")
+    set_tests_properties(${name}.${shard}of${shards} PROPERTIES
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}" ${ARGN})
+  endforeach()
+endfunction()
+
 # foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW <pattern>...] [SERIAL <pattern>...]
 # [SLOW_SERIAL <pattern>...] [GPU]): one binary. Each test is matched by one pattern at most. Slow ones have
 # the label `slow`: `./test --quick` leaves them out. Serial ones are of processes and wall-clock time,
@@ -100,7 +112,7 @@ function(foreshard_test name)
     return()
   endif()
   string(JOIN ":" others ${arg_SLOW} ${arg_SERIAL} ${arg_SLOW_SERIAL})
-  foreshard_discover(${name} "-${others}" LABELS quick)
+  foreshard_shards(${name} "-${others}" LABELS quick COST 100)
   # COST: ctest begins with slow ones, also where it has not yet seen how long they take.
   set(properties_SLOW LABELS slow COST 1000)
   set(properties_SERIAL LABELS quick RUN_SERIAL TRUE)
