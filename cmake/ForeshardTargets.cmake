@@ -92,11 +92,12 @@ function(foreshard_shards name pattern)
 endfunction()
 
 # foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW <pattern>...] [SERIAL <pattern>...]
-# [SLOW_SERIAL <pattern>...] [GPU]): one binary. Each test is matched by one pattern at most. Slow ones have
-# the label `slow`: `./test --quick` leaves them out. Serial ones are of processes and wall-clock time,
-# which others beside them would disturb.
+# [SLOW_SERIAL <pattern>...] [GPU] [APART]): one binary. Each test is matched by one pattern at most. Slow
+# ones have the label `slow`: `./test --quick` leaves them out. Serial ones are of processes and
+# wall-clock time, which others beside them would disturb. APART: each test has a process of its own, as
+# kernels of hosts change how the floating-point unit rounds.
 function(foreshard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "" "SOURCES;DEPS;SLOW;SERIAL;SLOW_SERIAL")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU;APART" "" "SOURCES;DEPS;SLOW;SERIAL;SLOW_SERIAL")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
@@ -112,7 +113,11 @@ function(foreshard_test name)
     return()
   endif()
   string(JOIN ":" others ${arg_SLOW} ${arg_SERIAL} ${arg_SLOW_SERIAL})
-  foreshard_shards(${name} "-${others}" LABELS quick COST 100)
+  if(arg_APART)
+    foreshard_discover(${name} "-${others}" LABELS quick)
+  else()
+    foreshard_shards(${name} "-${others}" LABELS quick COST 100)
+  endif()
   # COST: ctest begins with slow ones, also where it has not yet seen how long they take.
   set(properties_SLOW LABELS slow COST 1000)
   set(properties_SERIAL LABELS quick RUN_SERIAL TRUE)

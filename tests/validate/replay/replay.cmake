@@ -13,7 +13,7 @@ else()
   string(APPEND files "|/replay/host/|/replay/mpirun_test")
 endif()
 layer_test(replay_test
-  FOLDERS validate/replay WITHOUT "${files}" PROGRAM DEPS foreshard_test_support ${layers}
+  FOLDERS validate/replay WITHOUT "${files}" PROGRAM APART DEPS foreshard_test_support ${layers}
   SLOW Bundle.* Ptx.*
   SERIAL Addresses.* *AnyStore* Frames.* LoneStore.* MeetingInAFolder.* TcpStore.*
   SLOW_SERIAL ForeshardReplay.* *HostReplay* OneRank.* Replays.* *UnderMpirun*)
