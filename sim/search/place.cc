@@ -154,6 +154,7 @@ class Order {
       std::iota(places.begin(), places.end(), std::size_t{0});
       std::ranges::stable_sort(places, std::greater(), [&](std::size_t i) { return least[i]; });
       std::vector<std::int32_t> sorted;
+      sorted.reserve(places.size());
       for (const std::size_t i : places) sorted.push_back(devices[i]);
       devices = std::move(sorted);
     }

@@ -45,6 +45,7 @@ Unmeasured unmeasured_in(const sim::Prediction& prediction) {
     shares[{use.device, words_of(use.evidence)}] += share;
   }
   std::vector<std::pair<double, std::string>> named;
+  named.reserve(shares.size());
   for (const auto& [key, share] : shares)
     named.emplace_back(share, fmt::format("{} ({})", key.first, key.second));
   std::ranges::stable_sort(named, std::greater{}, [](const auto& one) { return one.first; });
