@@ -514,7 +514,8 @@ class Estimator::Tables {
                     .cuts_gradients = states.cuts_gradients,
                     .cuts_optimizer = states.cuts_optimizer,
                     .reduces = states.reduce != StateSharding::Reduce::kNever,
-                    .devices = layout.devices_of_stages()};
+                    .devices = layout.devices_of_stages(),
+                    .copies_ahead = layout.copies_ahead()};
     for (const MeshAxis& axis : layout.mesh()) pattern.mesh.emplace_back(axis.name, axis.size > 1);
     const auto blocks = layout.blocks().all();
     for (std::size_t block = 0; block < blocks.size(); ++block) {

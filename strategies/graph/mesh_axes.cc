@@ -86,14 +86,8 @@ bool exchanges_heads(const MeshAxis& axis) {
   return std::ranges::find(kHeadsAxes, axis.name) != kHeadsAxes.end();
 }
 
-std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh, Parameters of) {
-  std::vector<Axis> axes = shard_axes(mesh, of);
-  std::ranges::copy(axes_named(mesh, "replica"), std::back_inserter(axes));
-  std::ranges::sort(axes);
-  return axes;
-}
-
-std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh, Parameters of) {
+// Over one set of shards.
+static std::vector<Axis> copies_in_set(const std::vector<MeshAxis>& mesh, Parameters of) {
   std::vector<Axis> axes = context_axes(mesh);
   std::ranges::copy(axes_named(mesh, kDataAxes), std::back_inserter(axes));
   if (of == Parameters::kExperts) axes = without(std::move(axes), {expert_tensor_axes(mesh)});
@@ -101,6 +95,29 @@ std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh, Parameters of) {
     std::ranges::copy(axes_named(mesh, "tensor_copies"), std::back_inserter(axes));
   std::ranges::sort(axes);
   return axes;
+}
+
+std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh, Parameters of) {
+  std::vector<Axis> axes = copies_in_set(mesh, of);
+  std::ranges::copy(axes_named(mesh, "replica"), std::back_inserter(axes));
+  if (of != Parameters::kAllElse)
+    std::ranges::copy(axes_named(mesh, kWholeExperts), std::back_inserter(axes));
+  std::ranges::sort(axes);
+  return axes;
+}
+
+std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh, Parameters of) {
+  if (of == Parameters::kExperts && !axes_named(mesh, kWholeExperts).empty()) return {};
+  return copies_in_set(mesh, of);
+}
+
+std::vector<Axis> cut_axes(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& copies) {
+  const auto whole = axes_named(mesh, kWholeExperts);
+  if (!whole.empty() && std::ranges::find(copies, whole.front()) != copies.end()) return {};
+  std::vector<Axis> cut;
+  std::ranges::set_intersection(copies, shard_axes(mesh, Parameters::kAny),
+                                std::back_inserter(cut));
+  return cut;
 }
 
 std::vector<Axis> split_axes(const std::vector<MeshAxis>& mesh) {

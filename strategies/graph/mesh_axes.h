@@ -8,6 +8,7 @@
 ///     data           hold copies of the parameters, see other samples   yes
 ///     replica        likewise; each group of "data" holds all shards    no
 ///     pipeline       hold other layers                                  no
+///     whole_experts  is one: ZeRO cuts no experts where it is there     no
 ///
 /// "data" and "replica" together are data parallelism; "context" cuts the sequences of their
 /// samples. Shards over "data" with copies over "replica" are hybrid sharding (HSDP).
@@ -26,7 +27,8 @@
 ///     data            expert_parts           expert                  data
 ///
 /// and to all other parameters each is what the axis is. Copies of a parameter that is itself split
-/// over an axis lie along the others alone.
+/// over an axis lie along the others alone. "whole_experts" is an axis along which copies of
+/// experts lie and of nothing else: axes of copies thereby say of which parameters they are.
 /// Source: Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2 (hybrid sharding); Liu et al.,
 /// "MoE Parallel Folding", arXiv 2504.14960; NVIDIA/Megatron-LM, megatron/core/parallel_state.py
 /// (RankGenerator, of which one is made for all else and one with expert_tensor_parallel_size and
@@ -41,6 +43,8 @@
 #include "strategies/graph/graph.h"
 
 namespace foreshard {
+
+inline constexpr std::string_view kWholeExperts = "whole_experts";
 
 /// Of which parameters: ranks hold copies of experts along other axes than of all else.
 enum class Parameters : std::uint8_t { kAllElse, kExperts, kAny };
@@ -73,6 +77,9 @@ bool exchanges_heads(const MeshAxis& axis);
 /// Those of copy_axes() over which ZeRO cuts parameters, gradients and the optimizer's states.
 std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh,
                              Parameters of = Parameters::kAllElse);
+
+/// Of the axes over which copies of a parameter lie, those over which ZeRO cuts it. Both ascending.
+std::vector<Axis> cut_axes(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& copies);
 
 /// Axes over which parameters can be split: those of tensors and experts, and "pipeline".
 /// Ascending.

@@ -117,6 +117,9 @@ const yaml::Table<Shards>& yaml_table(const Shards*) {
               "copied_out", &Shards::copied_out,
               "Gathered parameters are copied to where they are read, as ranks hold a part of "
               "each (FSDP2).")
+          .optional("experts", &Shards::experts,
+                    "Experts that have ranks of their own are cut over the ranks that hold copies "
+                    "of them. false: those ranks hold them whole.")
           .optional("gather_each", &Shards::gather_each,
                     "Parameters of more elements than this are gathered each by itself, the host "
                     "waiting for each; smaller ones are never given up.",

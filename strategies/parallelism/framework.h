@@ -54,6 +54,10 @@ struct Shards {
   /// for which the pass that accumulates them stands; the same where one rank holds everything; and
   /// general graphs.
   bool copied_out = false;
+  /// Experts that have ranks of their own (expert_parallel) are cut over the ranks that hold copies
+  /// of them, as all else is. Otherwise each of these ranks holds them whole, with their gradients
+  /// and the optimizer's states.
+  bool experts = true;
   /// Parameters of more elements than this are gathered each by itself, and the host waits for
   /// each; smaller ones are never given up. Nothing: a unit's are gathered together.
   std::optional<std::int64_t> gather_each{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/expert_groups.h"
 
 namespace foreshard {
@@ -30,6 +31,12 @@ void append_pieces(std::vector<MeshAxis>& mesh, const Strategy& strategy, std::i
 
 }  // namespace
 
+// Whether ZeRO leaves experts uncut that have ranks of their own.
+static bool keeps_experts_whole(const Strategy& strategy) {
+  return strategy.zero_stage == 3 && expert_ranks(strategy) > 1 &&
+         !strategy.framework->shards.experts;
+}
+
 std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others) {
   std::vector<MeshAxis> mesh;
   const std::int64_t tensor = strategy.tensor_parallel;
@@ -48,6 +55,7 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
                     {"expert_parts", "expert", "data"});
       if (mesh.empty() || mesh.back().name != name) mesh.push_back({name, 1});
       if (strategy.shard_replicas > 1) mesh.push_back({"replica", strategy.shard_replicas});
+      if (keeps_experts_whole(strategy)) mesh.push_back({std::string(kWholeExperts), 1});
     } else {
       mesh.push_back({name, name == "tensor" ? tensor : strategy.pipeline_parallel});
     }

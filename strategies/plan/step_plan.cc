@@ -56,11 +56,9 @@ std::vector<ParameterGroup> Parts::cut_groups(const std::vector<ParameterGroup>&
 
 std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
                                       const std::vector<MeshAxis>& mesh) {
-  const std::vector<Axis> shards = shard_axes(mesh, Parameters::kAny);
   std::map<std::vector<Axis>, ParameterGroup> found;
   for (const ParameterGroup& group : groups) {
-    std::vector<Axis> over;
-    std::ranges::set_intersection(group.over, shards, std::back_inserter(over));
+    std::vector<Axis> over = cut_axes(mesh, group.over);
     if (ways(over, mesh) == 1) over.clear();
     ParameterGroup& sum = found[over];
     sum.over = std::move(over);

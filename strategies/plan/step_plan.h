@@ -65,8 +65,8 @@ struct ParameterGroup {
 /// quantized.
 std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups);
 
-/// The groups told apart by the axes alone over which ZeRO may cut them: `over` has those of
-/// shard_axes(), or none where they hold one rank. Ascending by `over`.
+/// The groups told apart by the axes alone over which ZeRO may cut them: `over` has cut_axes(), or
+/// none where they hold one rank. Ascending by `over`.
 std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
                                       const std::vector<MeshAxis>& mesh);
 /// Elements of a group of by_shards() that one rank holds where they are cut: the last shard is
@@ -242,7 +242,7 @@ struct Bucket {
   std::int64_t elements = 0;   ///< On one rank, not cut.
   std::int64_t quantized = 0;  ///< As in ParameterGroup.
   /// The unit whose backward pass is the first to add to its gradients: of a tie its last one on
-  /// the role.
+  /// the role. None (-1): they stay for the whole step.
   std::int32_t opened_by = 0;
 };
 

@@ -328,7 +328,9 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
     probes.push_back([recipe](const Framework& framework) {
       Strategy strategy;
       strategy.framework = {framework, ""};
-      strategy.data_parallel = strategy.global_batch = 2;
+      strategy.data_parallel = strategy.global_batch = 4;
+      strategy.expert_parallel = 2;
+      strategy.zero_stage = recipe == Quantization::kNone ? 3 : 0;
       strategy.quantization = recipe;
       Model model = small_model();
       model.experts = 4;

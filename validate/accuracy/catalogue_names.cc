@@ -89,6 +89,7 @@ constexpr std::array kFrameworks{
     FrameworkLine{"torchtitan", "", {"torchtitan-eager", 3, false}, "eager"},
     FrameworkLine{"torchtitan", "", {"torchtitan", 3, false}},
     FrameworkLine{"AutoModel", "", {"automodel", 3, false}, "TE + "},
+    FrameworkLine{"Halo", "", {"halo", 3, false}},
     FrameworkLine{"FSDP", "", {"pytorch-fsdp", 3, false}},
     FrameworkLine{"InternEvo", "", {"internevo", 1, false}},
     FrameworkLine{"nanotron", "", {"nanotron", 1, false, {}, layers_by_cost}},

@@ -355,6 +355,10 @@ class Mapping {
     setting_.strategy.framework =
         yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
     if (contains(notes, "+lamb")) setting_.strategy.optimizer.rule = "lamb";
+    if (contains(notes, "adamw in bf16")) {
+      const DType bf16 = DType::kBf16;
+      setting_.strategy.optimizer = {.first_moment = bf16, .second_moment = bf16, .master = bf16};
+    }
     context_exchange();
     micro_batch();
     return {};

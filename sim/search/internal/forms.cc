@@ -248,7 +248,11 @@ Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t mi
   FORESHARD_ASSIGN(const auto plan, plan::make_plan(std::move(parts), shorter));
   const Framework& framework = *strategy.framework;
   StageClasses classes = classes_of(plan, layout.devices_of_stages());
-  PlanForm form{.shape = {plan, classes, framework.blocking_launches, framework.gradient_clipping},
+  PlanForm form{.shape = {plan,
+                          classes,
+                          {.blocking_launches = framework.blocking_launches,
+                           .norm = framework.gradient_clipping,
+                           .copies_ahead = layout.copies_ahead()}},
                 .passes = std::vector<StagePasses>(classes.all.size())};
   for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
     const auto of_class = static_cast<std::size_t>(classes.of_stage[stage]);

@@ -134,6 +134,7 @@ struct Pattern {
   /// also partial.
   std::vector<std::vector<std::pair<std::vector<Axis>, std::vector<Axis>>>> groups{};
   std::vector<std::int32_t> devices{};  ///< Of stages.
+  bool copies_ahead = false;            ///< Layout::copies_ahead.
   auto operator<=>(const Pattern&) const = default;
 };
 /// Values, each with a number of its own.

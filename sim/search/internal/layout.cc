@@ -34,7 +34,8 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
     const auto over = reduced_over(of.parameters);
     for (const plan::ParameterGroup& group : of.parameters) {
       const auto place = std::ranges::find(over, group.over) - over.begin();
-      if (states.cuts_parameters)
+      const bool is_cut = ways(cut_axes(blocks.mesh, group.over), blocks.mesh) > 1;
+      if (states.cuts_parameters && is_cut)
         bytes.whole += lower::whole_parameters(strategy, group.elements, group.quantized);
       if (states.cuts_gradients)
         bytes.gradient.at(static_cast<std::size_t>(place)) +=
@@ -108,6 +109,7 @@ Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Place
     launch_ = std::max(launch_, launching(devices));
   find_like_blocks();
   tell_stages_apart();
+  copies_ahead_ = strategy.offload_parameters && !gathers_use_host_links();
 }
 
 // Layers that differ in their recomputation alone.
@@ -262,6 +264,8 @@ Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
       FORESHARD_CHECK(false && "pass_time_of");
     case Kind::kGather:
       return gathering(symbol);
+    case Kind::kFromHost:
+      return shards_from_host(symbol);
     case Kind::kReduce:
     case Kind::kReduceAll:
       return chain_time(reduction(symbol, stage), mesh_, times_);
@@ -330,66 +334,10 @@ Layout::Reduced Layout::reduced(const Symbol& symbol, const Stage* stage) {
   return reduced(own_groups(symbol.block), parameters, symbol.other);
 }
 
-Result<Seconds> Layout::copy(program::CollectiveKind kind, Bytes bytes) {
-  return times_.slower_end(kind, bytes, search::Groups(mesh_, {}), strategy_.devices());
-}
-
 // What a reduction leaves to one rank.
 std::int64_t Layout::reduced_elements(std::int64_t count, const std::vector<Axis>& over) const {
   if (!states_.cuts_optimizer) return count;
-  plan::ParameterGroup group{};
-  std::ranges::set_intersection(shard_axes(mesh_, Parameters::kAny), over,
-                                std::back_inserter(group.over));
-  return shard_of(count, group);
-}
-
-Result<Seconds> Layout::gradient_copy(std::int64_t count, const std::vector<Axis>& over) {
-  return copy(program::CollectiveKind::kToHost,
-              size_of(DType::kFp32) * static_cast<double>(reduced_elements(count, over)));
-}
-
-Block Layout::gathering(const plan::ParameterGroup& group) const {
-  Attribute from = replicated(1);
-  from.dims[0] = group.over;
-  const std::int64_t count = lower::gathered_elements(strategy_, group.elements, group.quantized);
-  return conversion(lower::padded(count, group.over, mesh_), strategy_.precision, from,
-                    replicated(1));
-}
-
-// One after another on the slowest kind of device of any stage.
-Seconds Layout::slowest(const std::vector<Pass>& passes) {
-  Seconds slowest;
-  for (const std::int32_t devices :
-       std::set(devices_of_stages_.begin(), devices_of_stages_.end())) {
-    Seconds time;
-    for (const Pass& pass : passes) time += times_.kernel(pass, places_.set(devices)).slowest;
-    slowest = std::max(slowest, time);
-  }
-  return slowest;
-}
-
-// Of a shard of so many parameters, where it lies in fp32.
-Seconds Layout::cast_time(std::int64_t shard) {
-  if (!states_.cuts_parameters ||
-      lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
-    return {};
-  return slowest({{.kind = PassKind::kCast, .rows = shard, .dtype = strategy_.precision}});
-}
-
-// A unit's parameters, each by itself.
-Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
-                                       const std::vector<Axis>& over) {
-  Seconds sum;
-  for (const std::int64_t count : block.parameter_sizes) {
-    if (count <= *strategy_.framework->shards.gather_each) continue;
-    const std::int64_t quantized = block.quantized_in(count);
-    FORESHARD_ASSIGN(
-        const auto time,
-        chain_time(gathering({.over = over, .elements = count, .quantized = quantized}), mesh_,
-                   times_));
-    sum += time + launch_;
-  }
-  return sum;
+  return shard_of(count, {.over = cut_axes(mesh_, over)});
 }
 
 // A table that a block shares with one before it on its stage counts there.
@@ -435,14 +383,8 @@ Result<Seconds> Layout::gathering(const Symbol& symbol) {
   const std::int64_t plain =
       group.elements - (strategy_.quantized_parameters ? group.quantized : 0);
   Seconds from_host;
-  if (strategy_.offload_parameters) {
-    const Bytes element = lower::element_bytes(strategy_).parameter;
-    const std::int64_t held =
-        element == size_of(strategy_.precision)
-            ? lower::gathered_elements(strategy_, group.elements, group.quantized)
-            : group.elements;
-    FORESHARD_ASSIGN(from_host, copy(program::CollectiveKind::kFromHost,
-                                     element * static_cast<double>(shard_of(held, group))));
+  if (strategy_.offload_parameters && !copies_ahead_) {
+    FORESHARD_ASSIGN(from_host, shards_from_host(symbol));
   }
   return from_host + (twice ? 2.0 : 1.0) * time + cast_time(shard_of(plain, group)) +
          slowest(lower::weight_casts(

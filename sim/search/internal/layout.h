@@ -58,6 +58,9 @@ class Layout {
   /// Of transfers between stages that take the same time: numbered in the order in which they were
   /// first asked for, so that layouts whose transfers differ in the same places have like kinds.
   std::int32_t transfer_kind(std::int32_t from, std::int32_t to);
+  /// Whether parameters come from the host beside the gathers of others: these use other links.
+  /// Where they use the same, both take what they take one behind the other.
+  bool copies_ahead() const { return copies_ahead_; }
   /// Of a unit of each block.
   const std::array<BlockBytes, kBlocks>& bytes() const { return bytes_; }
   /// The first layer's block that has the same parameters as this one: itself, or one that is
@@ -122,6 +125,7 @@ class Layout {
 
   Bytes memory_of(std::int32_t devices, const Strategy& strategy) const;
   void find_like_blocks();
+  bool gathers_use_host_links();
   Result<Seconds> found(const Symbol& symbol, Stage* stage);
   program::Block conversion(std::int64_t count, DType dtype, const Attribute& from,
                             const Attribute& to) const;
@@ -140,6 +144,7 @@ class Layout {
   std::int64_t updated_elements(const Stage& stage) const;
   program::Block gathering(const plan::ParameterGroup& group) const;
   Result<Seconds> gathering(const Symbol& symbol);
+  Result<Seconds> shards_from_host(const Symbol& symbol);
   Result<Seconds> gathering_each(const lower::LoweredBlock& block, const std::vector<Axis>& over);
   Bytes bytes_sent();
   Result<Seconds> transfer_time(std::int32_t kind);
@@ -169,6 +174,7 @@ class Layout {
   StateSharding states_;
   std::vector<std::int32_t> devices_of_stages_;
   bool stages_differ_ = false;  // in what they communicate over
+  bool copies_ahead_ = false;
   std::array<BlockBytes, kBlocks> bytes_;
   std::array<std::size_t, kBlocks> first_like_{};     // the first block with the same parameters
   std::map<std::int32_t, const ModelTimes*> passes_;  // by set of devices

@@ -22,11 +22,10 @@ using Kind = Symbol::Kind;
 // Nodes as they are found, role by role; later put in an order in which they can be walked.
 class Compiler {
  public:
-  Compiler(const StepPlan& plan, const StageClasses& classes, bool blocking_launches, bool norm)
+  Compiler(const StepPlan& plan, const StageClasses& classes, OutsideThePlan outside)
       : plan_(plan),
         classes_(classes),
-        blocking_launches_(blocking_launches),
-        norm_(norm),
+        outside_(outside),
         of_bucket_(plan.buckets.size() * kForms, -1),
         of_copies_(plan.copies.size(), -1),
         of_crossing_(plan.crossings.size() * kDirections, -1) {
@@ -37,7 +36,7 @@ class Compiler {
   }
 
   void run() {
-    if (norm_) {
+    if (outside_.norm) {
       bool trains = false;
       for (const plan::Role& role : plan_.roles)
         trains = trains || std::ranges::any_of(role.actions, is_optimizer);
@@ -250,6 +249,12 @@ class Compiler {
     last.fill(-1);
     host.fill(-1);
     std::int32_t synced = -1;  // the latest sync
+    const auto put = [&](std::int32_t node, std::size_t lane, const Action& action) {
+      wait(node, last[lane]);
+      if (std::exchange(host[lane], synced) != synced) wait(node, synced);
+      for (const ActionId earlier : action.after) wait(node, node_of_[index(earlier)]);
+      last[lane] = node;
+    };
     node_of_.assign(role.actions.size(), -1);
     const Action* pass_before = nullptr;
     for (std::size_t id = 0; id < role.actions.size(); ++id) {
@@ -267,29 +272,33 @@ class Compiler {
       const std::int32_t own = node_of_[id] = node_of(
           action,
           work_of(action, role_number, behind, action.kind == ActionKind::kPass && beside[id]));
-      const std::size_t lane = lane_index(action);
-      wait(own, last[lane]);
-      if (std::exchange(host[lane], synced) != synced) wait(own, synced);
-      for (const ActionId earlier : action.after) wait(own, node_of_[index(earlier)]);
+      if (outside_.copies_ahead && action.kind == ActionKind::kGather &&
+          (action.takes & plan::kWhole) != 0) {
+        Work copy = works_[index(nodes_[index(own)].work)];
+        copy.kind = Kind::kFromHost;
+        const std::int32_t copied = add(number_of(copy));
+        put(copied, static_cast<std::size_t>(plan::Lane::kFromHost), action);
+        wait(own, copied);
+      }
+      const auto before = last;
+      put(own, lane_index(action), action);
       if (action.kind == ActionKind::kSync) {
         if (action.after.empty())
-          for (const std::int32_t earlier : last) wait(own, earlier);
+          for (const std::int32_t earlier : before) wait(own, earlier);
         synced = own;
       }
-      if (blocking_launches_ && !is_transfer(action)) synced = own;
+      if (outside_.blocking_launches && !is_transfer(action)) synced = own;
       if (is_optimizer(action) && norm_node_ >= 0) {
         for_each_before(index(own), [&](std::int32_t earlier) { wait(norm_node_, earlier); });
         nodes_[index(own)].edge = -1;
         wait(own, norm_node_);
       }
-      last[lane] = own;
     }
   }
 
   const StepPlan& plan_;
   const StageClasses& classes_;
-  bool blocking_launches_;
-  bool norm_;
+  OutsideThePlan outside_;
   std::size_t micro_batches_ = 1;
   std::int32_t norm_node_ = -1;
   std::vector<Node> nodes_;
@@ -384,9 +393,8 @@ Symbol symbol_of(const Work& work, const Labels& labels, const TransferKinds& tr
   return symbol;
 }
 
-PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes, bool blocking_launches,
-                     bool norm) {
-  Compiler compiler(plan, classes, blocking_launches, norm);
+PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes, OutsideThePlan outside) {
+  Compiler compiler(plan, classes, outside);
   compiler.run();
   const std::size_t count = compiler.nodes();
   Graph graph;

@@ -58,6 +58,7 @@ struct Symbol {
     kPass,       ///< Of `units`, on the stages of class `role`.
     kGather,     ///< The parameters of a unit of block `block`, for a pass in `direction`: the
                  ///< `other`-th of the groups that can be cut (Parts::cut_groups).
+    kFromHost,   ///< What a rank holds of these parameters, ahead of the gather.
     kReduce,     ///< The gradients of a unit of block `block`: the `other`-th of reduced_over().
     kGatherAll,  ///< Those of all units of class `role`, likewise.
     kReduceAll,
@@ -104,13 +105,17 @@ struct Work {
 using TransferKinds = std::vector<std::int32_t>;
 Symbol symbol_of(const Work& work, const Labels& labels, const TransferKinds& transfers);
 
+/// What a strategy has that its plan does not tell.
+struct OutsideThePlan {
+  bool blocking_launches = false;  ///< The host waits for all but transfers as it issues them.
+  bool norm = false;               ///< The roles meet before the optimizer.
+  bool copies_ahead = false;       ///< Layout::copies_ahead.
+};
+
 /// Copies share what was compiled. Each remembers the paths of its own walks.
 class PlanShape {
  public:
-  /// `blocking_launches`: the host waits for all but transfers as it issues them.
-  /// `norm`: the roles meet before the optimizer.
-  PlanShape(const plan::StepPlan& plan, const StageClasses& classes, bool blocking_launches,
-            bool norm);
+  PlanShape(const plan::StepPlan& plan, const StageClasses& classes, OutsideThePlan outside);
 
   std::span<const Work> works() const { return graph_->works; }
   std::size_t nodes() const { return graph_->work_of.size(); }

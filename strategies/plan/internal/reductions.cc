@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/plan/internal/planners.h"
 
 namespace foreshard::plan {
@@ -118,7 +119,9 @@ class BesidePasses {
         reduction.reduces = false;
         reduction.what = bucket;
         reduction.takes = 0;
-        reduction.gives_back = states().cuts_gradients ? kGradient : 0;
+        const bool was_opened =
+            draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by >= 0;
+        reduction.gives_back = states().cuts_gradients && was_opened ? kGradient : 0;
         reduction.after = {ref};
         last = role_.make(std::move(reduction));
         actions.push_back(last);
@@ -139,14 +142,18 @@ class BesidePasses {
   const std::vector<std::int32_t>& buckets_of(std::int32_t unit) {
     const auto [it, is_new] = buckets_of_.try_emplace(unit);
     if (!is_new) return it->second;
+    const std::vector<MeshAxis>& mesh = draft_.plan.parts.mesh;
     for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
       const std::int64_t elements = group.trained() - group.reduced_inside;
       if (elements == 0 || !draft_.plan.parts.is_copied(group)) continue;
       const bool is_tied = holder(unit) == unit && tie()->over == group.over;
+      const bool is_cut = ways(cut_axes(mesh, group.over), mesh) > 1;
       it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
                                              .over = std::move(group.over),
                                              .elements = elements,
-                                             .opened_by = is_tied ? opener(unit) : unit}));
+                                             .opened_by = !is_cut   ? -1
+                                                          : is_tied ? opener(unit)
+                                                                    : unit}));
     }
     return it->second;
   }

@@ -231,10 +231,7 @@ class Maker {
   // Of a bucket, what is left to one rank by its reduction.
   std::int64_t reduced_elements(const plan::Bucket& bucket) const {
     if (!states_.cuts_optimizer) return bucket.elements;
-    std::vector<Axis> over;
-    std::ranges::set_intersection(shard_axes(mesh_, Parameters::kAny), bucket.over,
-                                  std::back_inserter(over));
-    return plan::shard_of(bucket.elements, {.over = std::move(over)}, mesh_);
+    return plan::shard_of(bucket.elements, {.over = cut_axes(mesh_, bucket.over)}, mesh_);
   }
 
   Block copied_gradients(const Action& action, std::int32_t of) const {

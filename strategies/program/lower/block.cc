@@ -407,9 +407,7 @@ void append_reduction(Block& block, const std::string& name, std::int64_t count,
   Attribute from = replicated(1);
   from.partial = sums_over(axes);
   Attribute to = replicated(1);
-  if (state_sharding(strategy).cuts_optimizer)
-    std::ranges::set_intersection(shard_axes(mesh, Parameters::kAny), axes,
-                                  std::back_inserter(to.dims[0]));
+  if (state_sharding(strategy).cuts_optimizer) to.dims[0] = cut_axes(mesh, axes);
   append_reshard(block, name, {padded(count, to.dims[0], mesh)},
                  strategy.framework->gradients_of(strategy.precision), from, to, mesh,
                  stream(kDataStream), std::move(after));

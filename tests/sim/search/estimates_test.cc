@@ -61,7 +61,6 @@ struct Case {
   std::vector<TokenDispatcher> token_dispatcher = {};
   bool offloads = false;
   double highest = 1.25;  ///< Estimate over simulation.
-  double lowest = 0.80;
 };
 
 // Of every third pipeline, a schedule that the search does not try.
@@ -116,13 +115,10 @@ class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 // simulation; the estimate is within the interval below of it (it knows nothing of SMs that
 // communication takes and of links that groups share), memory within 1 %. Where devices wait for
 // their host, gathered parameters are freed before the next are asked for; the estimate counts
-// both, and is up to 2 % high. So it is where experts are gathered behind all else of a layer (1.2
-// %, and 2.1 % where tokens travel by DeepEP). Copies to and from hosts take turns on PCIe with
-// gathers over the network, which the estimate does not know: up to 22 % low. Of two modules that
-// predict more tokens it is 1.4 % low for one strategy of 200. Where parameters come from the host,
-// whole gradients wait behind them: memory is up to 7 % low. Hosts launch ahead in the bubbles of a
-// pipeline, where the estimate lets each pass wait for its own launches: it is up to 40 % high here
-// of small models whose hosts bind.
+// both, and is up to 2 % high. Of two modules that predict more tokens it is 1.4 % low for one
+// strategy of 200. Where parameters come from the host, whole gradients wait behind them: memory is
+// up to 7 % low. Hosts launch ahead in the bubbles of a pipeline, where the estimate lets each pass
+// wait for its own launches: it is up to 40 % high here of small models whose hosts bind.
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   const study::LoadedStudy study =
       small_study(GetParam().cluster, GetParam().framework, GetParam().model);
@@ -176,7 +172,7 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   }
   RecordProperty("lowest_ratio", std::to_string(lowest));
   RecordProperty("highest_ratio", std::to_string(highest));
-  EXPECT_GE(lowest, GetParam().lowest);
+  EXPECT_GE(lowest, 0.80);
   EXPECT_LE(highest, GetParam().highest);
 }
 
@@ -267,7 +263,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"a_node_megatron_sc21", kOneDgx, "megatron-lm-sc21"},
         Case{"two_nodes_megatron", kTwo, kMegatron}, Case{"two_nodes_fsdp", kTwo, "pytorch-fsdp"},
         Case{"two_nodes_megatron_experts", kTwo, kMegatron, 0.02, kExperts},
-        Case{"two_nodes_fsdp_experts", kTwo, "pytorch-fsdp", 0.015, kExperts},
+        Case{"two_nodes_fsdp_experts", kTwo, "pytorch-fsdp", 0.01, kExperts},
         Case{"two_nodes_megatron_experts_by_deepep",
              kTwo,
              kMegatron,
@@ -289,26 +285,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"two_nodes_megatron_adapters", kTwo, kMegatron, 0.02, kAdapters},
         Case{"two_nodes_fsdp_adapters", kTwo, "pytorch-fsdp", 0.02, kAdapters},
         Case{"two_nodes_megatron_frozen", kTwo, kMegatron, 0.02, kFrozen},
-        Case{"two_nodes_megatron_offloading",
-             kTwo,
-             kMegatron,
-             0.07,
-             kSmall,
-             {},
-             {},
-             true,
-             1.25,
-             0.75},
-        Case{"two_nodes_fsdp_offloading",
-             kTwo,
-             "pytorch-fsdp",
-             0.07,
-             kSmall,
-             {},
-             {},
-             true,
-             1.25,
-             0.75},
+        Case{"two_nodes_megatron_offloading", kTwo, kMegatron, 0.07, kSmall, {}, {}, true},
+        Case{"two_nodes_fsdp_offloading", kTwo, "pytorch-fsdp", 0.07, kSmall, {}, {}, true},
         Case{"two_nodes_megatron_waiting_for_hosts",
              "two-dgx-a100",
              "megatron-lm",

@@ -15,11 +15,11 @@ struct Compiled {
   PlanShape shape;
 };
 
-Compiled compiled(const Strategy& strategy, std::int32_t layers) {
+Compiled compiled(const Strategy& strategy, std::int32_t layers, OutsideThePlan outside = {}) {
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, layers), strategy);
   const std::vector<std::int32_t> devices(plan.roles.size(), 0);
   StageClasses classes = classes_of(plan, devices);
-  PlanShape shape(plan, classes, false, false);
+  PlanShape shape(plan, classes, outside);
   return {labels_of(plan.parts), std::move(classes), std::move(shape)};
 }
 
@@ -69,6 +69,33 @@ TEST(PlanShape, KnowsThePathThatItWalked) {
   EXPECT_EQ(shape.paths(), 1U);
   shape.walk(times_of(shape, 2));
   EXPECT_EQ(shape.paths(), 1U);
+}
+
+// Each gather begins with a copy of its shard from the host, where copies are made one after
+// another, those of activations among them.
+TEST(PlanShape, CopiesFromTheHostTakeTurns) {
+  Strategy strategy = plan::tiny_strategy(1, 2);
+  plan::set_data(strategy, 2, 3);
+  strategy.offload_activation_layers = 2;
+  const auto counted = [](const PlanShape& shape, Symbol::Kind kind) {
+    double count = 0;
+    for (std::size_t i = 0; i < shape.works().size(); ++i)
+      if (shape.works()[i].kind == kind) count += shape.counts()[i];
+    return count;
+  };
+  const auto taken = [](PlanShape& shape, std::vector<Symbol::Kind> kinds) {
+    std::vector<double> times;
+    for (const Work& work : shape.works())
+      times.push_back(std::ranges::count(kinds, work.kind) > 0 ? 1 : 0);
+    return shape.walk(times) / 1_s;
+  };
+  auto [labels, classes, shape] = compiled(strategy, 4, {.copies_ahead = true});
+  const double gathers = counted(shape, Symbol::Kind::kGather);
+  EXPECT_EQ(counted(shape, Symbol::Kind::kFromHost), gathers);
+  EXPECT_EQ(counted(shape, Symbol::Kind::kFetch), 2 * 2);
+  EXPECT_DOUBLE_EQ(taken(shape, {Symbol::Kind::kFromHost}), gathers);
+  EXPECT_DOUBLE_EQ(taken(shape, {Symbol::Kind::kFromHost, Symbol::Kind::kFetch}), gathers + 4);
+  EXPECT_EQ(counted(compiled(strategy, 4).shape, Symbol::Kind::kFromHost), 0);
 }
 
 // Whatever the times: a path is no longer than the walk, and after it equals it.

@@ -84,6 +84,7 @@ Drawn drawn_layout(std::mt19937& random) {
     s.framework.value.vocabulary_multiple = 1;
     s.framework.value.gradient_dtype = DType::kFp32;
     s.framework.value.shards.fp32 = false;
+    s.framework.value.shards.experts = random() % 3 > 0;
     // Not drawn: experts split over more ranks than of these have the same tokens.
     if (s.tensor_parallel > 1 && !s.sequence_parallel && parts_of(s) > s.tensor_parallel) continue;
     if (s.devices() <= 32 && faults_in(s, mixture(), s.devices()).empty()) return drawn;
@@ -92,9 +93,10 @@ Drawn drawn_layout(std::mt19937& random) {
 
 std::string words(const Strategy& s) {
   return fmt::format(
-      "tensor {}{} context {} data {} expert {} expert-tensor {} ZeRO {} replicas {} {}",
+      "tensor {}{} context {} data {} expert {} expert-tensor {} ZeRO {}{} replicas {} {}",
       s.tensor_parallel, s.sequence_parallel ? "+sequence" : "", s.context_parallel,
-      s.data_parallel, s.expert_parallel, s.expert_tensor_parallel, s.zero_stage, s.shard_replicas,
+      s.data_parallel, s.expert_parallel, s.expert_tensor_parallel, s.zero_stage,
+      s.framework.value.shards.experts ? "" : " without experts", s.shard_replicas,
       s.rank_order.front());
 }
 
@@ -218,7 +220,12 @@ Traffic expected_of_states(const Drawn& drawn) {
   // The backward pass of the head and its norm follows their forward pass at once.
   const double head = static_cast<double>(kVocabulary * kHidden / tp + kHidden);
   add_group(all_else, head, [&](std::int64_t rank) { return numbers.tensor(rank); });
-  add_group(experts, 0, [&](std::int64_t rank) { return numbers.flattened(rank) % holders; });
+  const auto part = [&](std::int64_t rank) { return numbers.flattened(rank) % holders; };
+  if (s.zero_stage == 3 && holders > 1 && !s.framework.value.shards.experts)
+    add(traffic, CollectiveKind::kAllReduce, sets_by(s.devices(), part),
+        rounds * experts * kGradient);
+  else
+    add_group(experts, 0, part);
   return traffic;
 }
 

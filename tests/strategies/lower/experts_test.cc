@@ -517,6 +517,38 @@ TEST(ExpertParallel, ReducesExpertsAmongTheirCopiesAlone) {
   EXPECT_EQ(optimizer, 12 * (own / 2 + (total - routed) / 4));
 }
 
+// ZeRO 3 by a framework that cuts no experts: the two ranks that hold the same ones keep them
+// whole, with their gradients and the optimizer's states, and add gradients up in place.
+TEST(ExpertParallel, KeepsExpertsWholeWhereTheFrameworkDoes) {
+  Strategy s = strategy(1, 4, 2);
+  s.zero_stage = 3;
+  s.framework.value.shards.experts = false;
+  const Program program = lowered(s);
+  const auto total = static_cast<double>(parameter_count(model()));
+  const double routed = double{kLayers} * kExperts * 3 * kHidden * kWidth;
+  const double own = routed / 2;
+  const auto sums = traffic(program, Purpose::kData);
+  std::map<CollectiveKind, double> of_experts;
+  for (const auto& [key, sum] : sums)
+    if (key.second == "data") of_experts[key.first] += sum.bytes;
+  EXPECT_EQ(of_experts, (std::map<CollectiveKind, double>{{CollectiveKind::kAllReduce, 4 * own}}));
+  EXPECT_EQ(sums.at({CollectiveKind::kReduceScatter, "expert+data"}).bytes, 4 * (total - routed));
+  std::map<program::MemoryKind, double> kept;
+  for (const program::StaticMemory& memory : program.roles[0].memory)
+    kept[memory.kind] += memory.bytes.in_base();
+  const double shard = (total - routed) / 4;
+  EXPECT_EQ(kept[program::MemoryKind::kParameters], 2 * (own + shard));
+  EXPECT_EQ(kept[program::MemoryKind::kGradients], 4 * own);
+  EXPECT_EQ(kept[program::MemoryKind::kOptimizer], 12 * (own + shard));
+  for (const program::Block& block : program.blocks)
+    for (const program::Task& task : block.tasks)
+      if (const auto* taken = std::get_if<program::Allocate>(&task.body))
+        EXPECT_EQ(taken->buffer.find("whole_experts"), std::string::npos) << taken->buffer;
+  // Of experts that all ranks share, ZeRO cuts all else.
+  s.expert_parallel = 1;
+  EXPECT_FALSE(traffic(lowered(s), Purpose::kData).contains({CollectiveKind::kAllReduce, "data"}));
+}
+
 // The layout that a checkpoint is resharded by.
 TEST(ExpertParallel, CutsExpertsAlongTheirCopiesOnly) {
   Strategy s = strategy(1, 4, 2);
@@ -526,6 +558,10 @@ TEST(ExpertParallel, CutsExpertsAlongTheirCopiesOnly) {
     EXPECT_EQ(tensor.shape, (Shape{kExperts, kHidden, 2, kWidth}));
     EXPECT_EQ(ways(tensor.layout.attribute.dims[0], tensor.layout.mesh.axes), 4);
   }
+  s.framework.value.shards.experts = false;
+  for (const PlacedTensor& tensor : parameters_of(model(), s))
+    if (tensor.name == "layers.0.experts_up.weight")
+      EXPECT_EQ(ways(tensor.layout.attribute.dims[0], tensor.layout.mesh.axes), 2);
 }
 
 // Every second layer has experts.

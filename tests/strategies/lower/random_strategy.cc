@@ -105,6 +105,7 @@ Framework random_framework(Draw& draw) {
   framework.optimizer = draw.chance() ? OptimizerKernels::kFused : OptimizerKernels::kLoop;
   framework.gradient_clipping = draw.chance();
   framework.vocabulary_multiple = draw.from({1, 8});
+  framework.shards.experts = draw.chance();
   return framework;
 }
 

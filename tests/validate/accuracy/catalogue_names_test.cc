@@ -32,6 +32,7 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "pytorch-fsdp");
   EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "", "TE + DeepEP").entry,
             "automodel");
+  EXPECT_EQ(framework_named("Halo (PyTorch FSDP2 + DeepEP)", "").entry, "halo");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").entry, "torchtitan");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "", "eager; memory 82 GiB").entry,
             "torchtitan-eager");

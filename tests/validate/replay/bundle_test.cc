@@ -95,6 +95,7 @@ TEST_F(Bundle, BuildsWithCudaWhereItIs) {
 #ifdef FORESHARD_NVCC
   build(
       "-DFORESHARD_CUDA=ON -DFORESHARD_MPI=OFF -DCMAKE_CUDA_ARCHITECTURES=90 "
+      "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DCMAKE_CUDA_FLAGS_RELEASE=\"-O0 -Xcicc -O0 -Xptxas -O0\" "
       "-DCMAKE_CUDA_COMPILER=" FORESHARD_NVCC " -DNCCL_INCLUDE_DIR=" FORESHARD_NCCL_INCLUDE);
   EXPECT_EQ(replay("--help").code, 0);
   const Outcome gpu = replay(std::string(FORESHARD_SOURCE_DIR) +

@@ -1,16 +1,20 @@
 #include "validate/replay/gpu/emulation.h"
 
 #include <array>
+#include <boost/context/fiber.hpp>
+#include <boost/context/pooled_fixedsize_stack.hpp>
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <ucontext.h>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 
 namespace foreshard::replay::gpu::emulation {
 namespace {
+
+namespace context = boost::context;
 
 constexpr std::size_t kStack = std::size_t{64} * 1024;
 
@@ -37,8 +41,7 @@ struct Warp {
 };
 
 struct Fiber {
-  ucontext_t context{};
-  std::unique_ptr<unsigned char[]> stack = std::make_unique<unsigned char[]>(kStack);
+  context::fiber context{};
   const Meeting* waits_for = nullptr;
   std::uint64_t round = 0;
   bool done = false;
@@ -53,8 +56,9 @@ struct State {
   const std::function<void()>* kernel = nullptr;
   Meeting meeting{};
   std::vector<Warp> warps{};
+  context::pooled_fixedsize_stack stacks{kStack};
   std::vector<Fiber> fibers{};
-  ucontext_t scheduler{};
+  context::fiber scheduler{};
 };
 
 State& state() {
@@ -71,15 +75,17 @@ void wait(Meeting& meeting) {
   Fiber& fiber = s.fibers[s.thread];
   fiber.waits_for = &meeting;
   fiber.round = round;
-  swapcontext(&fiber.context, &s.scheduler);
+  s.scheduler = std::move(s.scheduler).resume();
 }
 
-void body() {
+context::fiber body(context::fiber&& scheduler) {
   State& s = state();
+  s.scheduler = std::move(scheduler);
   (*s.kernel)();
   s.fibers[s.thread].done = true;
   s.warps[s.thread / 32].meeting.leave();
   s.meeting.leave();
+  return std::move(s.scheduler);
 }
 
 void run_block() {
@@ -91,11 +97,7 @@ void run_block() {
   for (Fiber& fiber : s.fibers) {
     fiber.done = false;
     fiber.waits_for = nullptr;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStack;
-    fiber.context.uc_link = &s.scheduler;
-    makecontext(&fiber.context, body, 0);
+    fiber.context = context::fiber(std::allocator_arg, s.stacks, body);
   }
   for (bool running = true; running;) {
     running = false;
@@ -108,7 +110,7 @@ void run_block() {
       fiber.waits_for = nullptr;
       s.thread = t;
       moved = true;
-      swapcontext(&s.scheduler, &fiber.context);
+      fiber.context = std::move(fiber.context).resume();
     }
     FORESHARD_CHECK(moved || !running);  // else the kernel's barriers do not match
   }
@@ -124,8 +126,7 @@ void run(dim3 grid, unsigned threads, std::size_t shared, const std::function<vo
   s.threads = threads;
   s.shared.assign(shared + 16, 0xff);  // NaN in every format: what a kernel forgets to set shows
   s.kernel = &kernel;
-  if (s.fibers.size() < threads) s.fibers.resize(threads);
-  while (s.fibers.size() > threads) s.fibers.pop_back();
+  s.fibers.resize(threads);
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {

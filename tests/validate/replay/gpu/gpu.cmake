@@ -18,7 +18,9 @@ add_library(foreshard_replay_gpu_emulated STATIC ${emulated}
   ${gpu}/gpu_executor.cc ${gpu}/gpu_verify.cc ${gpu}/library.cc ${gpu}/make.cc ${gpu}/memory.cc
   ${gpu}/nccl_api.cc ${gpu}/nvml.cc ${gpu}/operands.cc ${gpu}/passes.cc
   ${gpu}/proposals.cc)
-target_link_libraries(foreshard_replay_gpu_emulated PUBLIC foreshard_replay_core ${CMAKE_DL_LIBS})
+find_package(Boost 1.74 REQUIRED COMPONENTS context)
+target_link_libraries(foreshard_replay_gpu_emulated
+  PUBLIC foreshard_replay_core ${CMAKE_DL_LIBS} PRIVATE Boost::context)
 target_include_directories(foreshard_replay_gpu_emulated SYSTEM PUBLIC
   ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_INCLUDE_DIR})
 target_compile_options(foreshard_replay_gpu_emulated PUBLIC -Wno-unknown-pragmas)
