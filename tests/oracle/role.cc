@@ -74,8 +74,11 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
     FORESHARD_CHECK(gradient.has_value());
     const Attribute& lies = block->backward_sharded.attributes[gradient->index()];
     auto partial = axes_of(lies.partial);
-    const auto copies =
+    auto copies =
         without(copy_axes(training.plan.parts.mesh, kind_of(block->forward, id)), lies.dims);
+    std::erase_if(copies, [&](Axis axis) {
+      return training.plan.parts.mesh[static_cast<std::size_t>(axis)].name == kWholeExperts;
+    });
     const auto is_copy = [&](Axis axis) { return std::ranges::find(copies, axis) != copies.end(); };
     if (lies.dims != parameter.pinned->dims || std::erase_if(partial, is_copy) != copies.size())
       return Error{Error::Code::kInvalidInput,

@@ -340,6 +340,50 @@ std::int64_t Layout::reduced_elements(std::int64_t count, const std::vector<Axis
   return shard_of(count, {.over = cut_axes(mesh_, over)});
 }
 
+Block Layout::gathering(const plan::ParameterGroup& group) const {
+  Attribute from = replicated(1);
+  from.dims[0] = group.over;
+  const std::int64_t count = lower::gathered_elements(strategy_, group.elements, group.quantized);
+  return conversion(lower::padded(count, group.over, mesh_), strategy_.precision, from,
+                    replicated(1));
+}
+
+// One after another on the slowest kind of device of any stage.
+Seconds Layout::slowest(const std::vector<Pass>& passes) {
+  Seconds slowest;
+  for (const std::int32_t devices :
+       std::set(devices_of_stages_.begin(), devices_of_stages_.end())) {
+    Seconds time;
+    for (const Pass& pass : passes) time += times_.kernel(pass, places_.set(devices)).slowest;
+    slowest = std::max(slowest, time);
+  }
+  return slowest;
+}
+
+// Of a shard of so many parameters, where it lies in fp32.
+Seconds Layout::cast_time(std::int64_t shard) {
+  if (!states_.cuts_parameters ||
+      lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
+    return {};
+  return slowest({{.kind = PassKind::kCast, .rows = shard, .dtype = strategy_.precision}});
+}
+
+// A unit's parameters, each by itself.
+Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
+                                       const std::vector<Axis>& over) {
+  Seconds sum;
+  for (const std::int64_t count : block.parameter_sizes) {
+    if (count <= *strategy_.framework->shards.gather_each) continue;
+    const std::int64_t quantized = block.quantized_in(count);
+    FORESHARD_ASSIGN(
+        const auto time,
+        chain_time(gathering({.over = over, .elements = count, .quantized = quantized}), mesh_,
+                   times_));
+    sum += time + launch_;
+  }
+  return sum;
+}
+
 // A table that a block shares with one before it on its stage counts there.
 Layout::Groups Layout::own_groups(std::int32_t block) {
   const lower::LoweredModel& all = blocks();

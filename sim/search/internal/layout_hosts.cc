@@ -17,50 +17,6 @@ Result<Seconds> Layout::gradient_copy(std::int64_t count, const std::vector<Axis
               size_of(DType::kFp32) * static_cast<double>(reduced_elements(count, over)));
 }
 
-Block Layout::gathering(const plan::ParameterGroup& group) const {
-  Attribute from = replicated(1);
-  from.dims[0] = group.over;
-  const std::int64_t count = lower::gathered_elements(strategy_, group.elements, group.quantized);
-  return conversion(lower::padded(count, group.over, mesh_), strategy_.precision, from,
-                    replicated(1));
-}
-
-// One after another on the slowest kind of device of any stage.
-Seconds Layout::slowest(const std::vector<Pass>& passes) {
-  Seconds slowest;
-  for (const std::int32_t devices :
-       std::set(devices_of_stages_.begin(), devices_of_stages_.end())) {
-    Seconds time;
-    for (const Pass& pass : passes) time += times_.kernel(pass, places_.set(devices)).slowest;
-    slowest = std::max(slowest, time);
-  }
-  return slowest;
-}
-
-// Of a shard of so many parameters, where it lies in fp32.
-Seconds Layout::cast_time(std::int64_t shard) {
-  if (!states_.cuts_parameters ||
-      lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
-    return {};
-  return slowest({{.kind = PassKind::kCast, .rows = shard, .dtype = strategy_.precision}});
-}
-
-// A unit's parameters, each by itself.
-Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
-                                       const std::vector<Axis>& over) {
-  Seconds sum;
-  for (const std::int64_t count : block.parameter_sizes) {
-    if (count <= *strategy_.framework->shards.gather_each) continue;
-    const std::int64_t quantized = block.quantized_in(count);
-    FORESHARD_ASSIGN(
-        const auto time,
-        chain_time(gathering({.over = over, .elements = count, .quantized = quantized}), mesh_,
-                   times_));
-    sum += time + launch_;
-  }
-  return sum;
-}
-
 // What a rank holds of the parameters that a gather makes whole.
 Result<Seconds> Layout::shards_from_host(const Symbol& symbol) {
   const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(symbol.block)];

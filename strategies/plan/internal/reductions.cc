@@ -32,7 +32,7 @@ class BesidePasses {
  private:
   // By unit: the micro-batch whose pass completes its gradients last.
   void find_last_passes() {
-    if (states().reduce == Reduce::kEveryMicroBatch) return;
+    const bool once = states().reduce != Reduce::kEveryMicroBatch;
     for (const Section& section : role_.slots) {
       for (const ActionRef ref : section.actions) {
         const Action& pass = role_[ref];
@@ -40,7 +40,7 @@ class BesidePasses {
         for (std::int32_t i = pass.units.count; i-- > 0;) {
           const std::int32_t unit = pass.units.first + i;
           last_micro_batch_[unit] = pass.micro_batch;
-          if (const Tie* tie = this->tie(); tie != nullptr && is_read_by(*tie, unit))
+          if (const Tie* tie = this->tie(); once && tie != nullptr && is_read_by(*tie, unit))
             last_of_tie_ = unit;
         }
       }
@@ -111,7 +111,10 @@ class BesidePasses {
         const auto& own = buckets_of(completed);
         buckets.insert(buckets.end(), own.begin(), own.end());
       }
+      const bool is_last = last_micro_batch_.at(unit) == role_[ref].micro_batch;
       for (const std::int32_t bucket : buckets) {
+        const bool stays = draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by < 0;
+        if (stays && !is_last) continue;
         Action reduction = role_[ref];
         reduction.kind = ActionKind::kReduce;
         reduction.part = Part::kWhole;
@@ -119,9 +122,7 @@ class BesidePasses {
         reduction.reduces = false;
         reduction.what = bucket;
         reduction.takes = 0;
-        const bool was_opened =
-            draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by >= 0;
-        reduction.gives_back = states().cuts_gradients && was_opened ? kGradient : 0;
+        reduction.gives_back = states().cuts_gradients && !stays ? kGradient : 0;
         reduction.after = {ref};
         last = role_.make(std::move(reduction));
         actions.push_back(last);

@@ -222,8 +222,7 @@ Traffic expected_of_states(const Drawn& drawn) {
   add_group(all_else, head, [&](std::int64_t rank) { return numbers.tensor(rank); });
   const auto part = [&](std::int64_t rank) { return numbers.flattened(rank) % holders; };
   if (s.zero_stage == 3 && holders > 1 && !s.framework.value.shards.experts)
-    add(traffic, CollectiveKind::kAllReduce, sets_by(s.devices(), part),
-        rounds * experts * kGradient);
+    add(traffic, CollectiveKind::kAllReduce, sets_by(s.devices(), part), experts * kGradient);
   else
     add_group(experts, 0, part);
   return traffic;
