@@ -32,7 +32,8 @@ double elements_held(const program::Program& program, const Strategy& strategy) 
 // By hand: all parameters, the vocabulary padded, an embedding that the last stage reads once more
 // where first and last stage are different ranks, divided by tensor ranks except for what they hold
 // copies of: norms, learned positions, biases after the row-parallel products, routers. Experts are
-// divided among their data-parallel ranks besides; ZeRO 3 cuts them over so many fewer.
+// divided among their data-parallel ranks besides; ZeRO 3 cuts them over so many fewer, or not at
+// all.
 double elements_expected(const Model& model, const Strategy& strategy) {
   const std::int64_t tp = strategy.tensor_parallel;
   const std::int64_t multiple = strategy.framework->vocabulary_multiple * tp;
@@ -63,7 +64,10 @@ double elements_expected(const Model& model, const Strategy& strategy) {
       mixtures * model.experts * matrices * model.hidden * model.expert_width();
   const std::int64_t divided = (all - copies - routed) / tp;
   const bool shards = strategy.zero_stage == 3 && strategy.shards() > 1;
-  const std::int64_t own = routed / (shards ? tp : expert_ranks(strategy));
+  const std::int64_t holders = expert_ranks(strategy);
+  const bool whole = shards && holders > 1 && !strategy.framework->shards.experts;
+  const std::int64_t own =
+      whole ? routed / holders * strategy.shards() : routed / (shards ? tp : holders);
   return static_cast<double>(divided + copies + own);
 }
 
