@@ -4,6 +4,7 @@
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/expert_groups.h"
+#include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard {
 namespace {
@@ -33,8 +34,8 @@ void append_pieces(std::vector<MeshAxis>& mesh, const Strategy& strategy, std::i
 
 // Whether ZeRO leaves experts uncut that have ranks of their own.
 static bool keeps_experts_whole(const Strategy& strategy) {
-  return strategy.zero_stage == 3 && expert_ranks(strategy) > 1 &&
-         !strategy.framework->shards.experts;
+  return !strategy.framework->shards.experts && expert_ranks(strategy) > 1 &&
+         state_sharding(strategy).cuts_parameters;
 }
 
 std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others) {
