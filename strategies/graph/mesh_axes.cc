@@ -111,9 +111,14 @@ std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh, Parameters of) {
   return copies_in_set(mesh, of);
 }
 
+bool are_whole_experts(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& copies) {
+  return std::ranges::any_of(copies, [&](Axis axis) {
+    return mesh[static_cast<std::size_t>(axis)].name == kWholeExperts;
+  });
+}
+
 std::vector<Axis> cut_axes(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& copies) {
-  const auto whole = axes_named(mesh, kWholeExperts);
-  if (!whole.empty() && std::ranges::find(copies, whole.front()) != copies.end()) return {};
+  if (are_whole_experts(mesh, copies)) return {};
   std::vector<Axis> cut;
   std::ranges::set_intersection(copies, shard_axes(mesh, Parameters::kAny),
                                 std::back_inserter(cut));

@@ -78,6 +78,8 @@ bool exchanges_heads(const MeshAxis& axis);
 std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh,
                              Parameters of = Parameters::kAllElse);
 
+/// Whether copies along these axes are of experts that ZeRO does not cut.
+bool are_whole_experts(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& copies);
 /// Of the axes over which copies of a parameter lie, those over which ZeRO cuts it. Both ascending.
 std::vector<Axis> cut_axes(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& copies);
 

@@ -32,12 +32,6 @@ void append_pieces(std::vector<MeshAxis>& mesh, const Strategy& strategy, std::i
 
 }  // namespace
 
-// Whether ZeRO leaves experts uncut that have ranks of their own.
-static bool keeps_experts_whole(const Strategy& strategy) {
-  return !strategy.framework->shards.experts && expert_ranks(strategy) > 1 &&
-         state_sharding(strategy).cuts_parameters;
-}
-
 std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others) {
   std::vector<MeshAxis> mesh;
   const std::int64_t tensor = strategy.tensor_parallel;
@@ -56,7 +50,7 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
                     {"expert_parts", "expert", "data"});
       if (mesh.empty() || mesh.back().name != name) mesh.push_back({name, 1});
       if (strategy.shard_replicas > 1) mesh.push_back({"replica", strategy.shard_replicas});
-      if (keeps_experts_whole(strategy)) mesh.push_back({std::string(kWholeExperts), 1});
+      if (leaves_experts_whole(strategy)) mesh.push_back({std::string(kWholeExperts), 1});
     } else {
       mesh.push_back({name, name == "tensor" ? tensor : strategy.pipeline_parallel});
     }

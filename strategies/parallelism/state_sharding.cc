@@ -38,4 +38,9 @@ StateSharding state_sharding(const Strategy& strategy) {
   return state_sharding(strategy, most_copies(strategy, strategy.copies()));
 }
 
+bool leaves_experts_whole(const Strategy& strategy) {
+  return strategy.zero_stage == 3 && strategy.expert_parallel > 1 &&
+         !strategy.framework->shards.experts;
+}
+
 }  // namespace foreshard

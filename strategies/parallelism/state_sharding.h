@@ -38,12 +38,17 @@ struct StateSharding {
   Reduce reduce = Reduce::kNever;
 };
 
-/// The only function that reads `zero_stage`, `gradient_reduction` and `overlap_parameter_gather`.
+/// With leaves_experts_whole() the only function that reads `zero_stage`, `gradient_reduction` and
+/// `overlap_parameter_gather`.
 /// \param copies  ranks that hold a copy of the parameters: the data-parallel ones, and in a
 ///     general graph those along its other axes too.
 StateSharding state_sharding(const Strategy& strategy, std::int64_t copies);
 /// Of a transformer: the data-parallel and context-parallel ranks hold the copies, and of experts
 /// tensor-parallel ones, too.
 StateSharding state_sharding(const Strategy& strategy);
+
+/// Whether ZeRO 3 leaves experts uncut that have ranks of their own (Shards::experts), however many
+/// ranks hold copies of them.
+bool leaves_experts_whole(const Strategy& strategy);
 
 }  // namespace foreshard

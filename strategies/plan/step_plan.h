@@ -242,8 +242,8 @@ struct Bucket {
   std::int64_t elements = 0;   ///< On one rank, not cut.
   std::int64_t quantized = 0;  ///< As in ParameterGroup.
   /// The unit whose backward pass is the first to add to its gradients: of a tie its last one on
-  /// the role. None (-1): ZeRO does not cut them; they stay, and are reduced behind the last
-  /// micro-batch alone.
+  /// the role. None (-1), of experts that ZeRO does not cut: they stay, and are reduced behind the
+  /// last micro-batch alone.
   std::int32_t opened_by = 0;
 };
 

@@ -143,16 +143,15 @@ class BesidePasses {
   const std::vector<std::int32_t>& buckets_of(std::int32_t unit) {
     const auto [it, is_new] = buckets_of_.try_emplace(unit);
     if (!is_new) return it->second;
-    const std::vector<MeshAxis>& mesh = draft_.plan.parts.mesh;
     for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
       const std::int64_t elements = group.trained() - group.reduced_inside;
       if (elements == 0 || !draft_.plan.parts.is_copied(group)) continue;
       const bool is_tied = holder(unit) == unit && tie()->over == group.over;
-      const bool is_cut = ways(cut_axes(mesh, group.over), mesh) > 1;
+      const bool stays = are_whole_experts(draft_.plan.parts.mesh, group.over);
       it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
                                              .over = std::move(group.over),
                                              .elements = elements,
-                                             .opened_by = !is_cut   ? -1
+                                             .opened_by = stays     ? -1
                                                           : is_tied ? opener(unit)
                                                                     : unit}));
     }

@@ -221,7 +221,7 @@ Traffic expected_of_states(const Drawn& drawn) {
   const double head = static_cast<double>(kVocabulary * kHidden / tp + kHidden);
   add_group(all_else, head, [&](std::int64_t rank) { return numbers.tensor(rank); });
   const auto part = [&](std::int64_t rank) { return numbers.flattened(rank) % holders; };
-  if (s.zero_stage == 3 && holders > 1 && !s.framework.value.shards.experts)
+  if (s.zero_stage == 3 && s.expert_parallel > 1 && !s.framework.value.shards.experts)
     add(traffic, CollectiveKind::kAllReduce, sets_by(s.devices(), part), experts * kGradient);
   else
     add_group(experts, 0, part);

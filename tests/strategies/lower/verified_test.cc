@@ -65,7 +65,7 @@ double elements_expected(const Model& model, const Strategy& strategy) {
   const std::int64_t divided = (all - copies - routed) / tp;
   const bool shards = strategy.zero_stage == 3 && strategy.shards() > 1;
   const std::int64_t holders = expert_ranks(strategy);
-  const bool whole = shards && holders > 1 && !strategy.framework->shards.experts;
+  const bool whole = shards && strategy.expert_parallel > 1 && !strategy.framework->shards.experts;
   const std::int64_t own =
       whole ? routed / holders * strategy.shards() : routed / (shards ? tp : holders);
   return static_cast<double>(divided + copies + own);
