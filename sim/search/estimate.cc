@@ -440,7 +440,7 @@ class Estimator::Tables {
   static constexpr std::size_t kOfSplit = 16;
   static constexpr std::size_t kOfLayout = kOfSplit + 5;
 
-  // Those of the split first.
+  // The first kOfSplit numbers are those of the split.
   std::array<std::int64_t, kOfLayout> layout_numbers(const Strategy& strategy) {
     return {strategy.tensor_parallel,
             strategy.context_parallel,

@@ -8,7 +8,7 @@
 ///     data           hold copies of the parameters, see other samples   yes
 ///     replica        likewise; each group of "data" holds all shards    no
 ///     pipeline       hold other layers                                  no
-///     whole_experts  is one: ZeRO cuts no experts where it is there     no
+///     whole_experts  of one rank: a mark that ZeRO leaves experts whole no
 ///
 /// "data" and "replica" together are data parallelism; "context" cuts the sequences of their
 /// samples. Shards over "data" with copies over "replica" are hybrid sharding (HSDP).
@@ -27,8 +27,8 @@
 ///     data            expert_parts           expert                  data
 ///
 /// and to all other parameters each is what the axis is. Copies of a parameter that is itself split
-/// over an axis lie along the others alone. "whole_experts" is an axis along which copies of
-/// experts lie and of nothing else: axes of copies thereby say of which parameters they are.
+/// over an axis lie along the others alone. Only copies of experts lie along "whole_experts",
+/// so that a list of axes tells whether it is of experts that stay whole.
 /// Source: Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2 (hybrid sharding); Liu et al.,
 /// "MoE Parallel Folding", arXiv 2504.14960; NVIDIA/Megatron-LM, megatron/core/parallel_state.py
 /// (RankGenerator, of which one is made for all else and one with expert_tensor_parallel_size and

@@ -57,6 +57,7 @@ struct Shards {
   /// Experts that have ranks of their own (expert_parallel) are cut over the ranks that hold copies
   /// of them, as all else is. Otherwise each of these ranks holds them whole, with their gradients
   /// and the optimizer's states.
+  /// Not modelled: the working copy in 16 bits of such experts, where shards lie in fp32.
   bool experts = true;
   /// Parameters of more elements than this are gathered each by itself, and the host waits for
   /// each; smaller ones are never given up. Nothing: a unit's are gathered together.

@@ -195,6 +195,7 @@ bool is_sound(const Model& model) {
 template <class T>
 void expect_no_dead_keys(const std::string& kind, const fs::path& folder) {
   Dead dead(kind);
+  std::size_t tried = 0;
   const auto files = files_of(folder);
   const WordPool pool = pool_of(files);
   for (const fs::path& file : files) {
@@ -207,6 +208,7 @@ void expect_no_dead_keys(const std::string& kind, const fs::path& folder) {
     std::iota(order.begin(), order.end(), std::size_t{0});
     for (const WrittenKey& key : keys_to_try(kind, file)) {
       if (key.path == "name") continue;
+      ++tried;
       if (dead.is_known(file, key)) continue;  // trying all its values may take minutes
       const bool alive = lives(key, pool, [&](const std::string& value) -> std::optional<bool> {
         const auto object = read<T>(file, {{key.path, value}});
@@ -223,6 +225,7 @@ void expect_no_dead_keys(const std::string& kind, const fs::path& folder) {
       if (!alive) dead.add(file, key);
     }
   }
+  if (tried == 0) GTEST_SKIP() << "nothing that " << kind << " needs has changed";
 }
 
 TEST(EveryKeyChangesSomething, OfDevices) {

@@ -13,7 +13,7 @@
 namespace foreshard::search {
 namespace {
 
-// A pipeline runs full after so many micro-batches for each of its stages.
+// How many micro-batches per stage fill a pipeline.
 constexpr std::int64_t kFullPipeline = 2;
 constexpr std::int64_t kFullOtherPipeline = 4;
 
@@ -21,7 +21,8 @@ constexpr std::int64_t kFullOtherPipeline = 4;
 constexpr std::size_t kRememberedNodes = 50'000'000;  // of shapes
 constexpr std::size_t kRememberedFilled = 50'000;
 
-// Walks in a row, and likewise walks of other layouts, that find no new path.
+// A form is settled after so many walks in a row, and so many changes of layout, without a new
+// path.
 constexpr std::int32_t kSettled = 8;
 // Steps between two walks, at most.
 constexpr std::int32_t kNotWalked = 16;

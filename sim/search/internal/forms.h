@@ -30,18 +30,18 @@ struct PlanForm {
   std::vector<StagePasses> passes_of_stages{};
   std::vector<StagePasses> passes{};  ///< Per class of stages: of all its stages.
 
-  // Walks since the last new critical path, those of them of another layout than the one before,
-  // and steps since the last walk that were told from paths.
+  // How many walks have found no new critical path since one last did; how many of these walks
+  // changed the layout; and how many steps were estimated from known paths since the last walk.
   std::int32_t known_again = 0;
   std::int32_t known_elsewhere = 0;
   std::int32_t not_walked = 0;
   const Layout* walked_last = nullptr;
 };
 
-/// Those of all plans that differ in the number of micro-batches alone.
+/// The forms of plans that differ only in their number of micro-batches.
 struct PlanForms {
-  /// One; or that of `micro_batches` and that of a period more, which tell those of any number
-  /// above: once a pipeline runs full, each further period adds the same.
+  /// One form; or two, of `micro_batches` and of one period more. The step of any larger number
+  /// follows from these two: once a pipeline is full, each further period adds the same time.
   std::vector<PlanForm> forms{};
   std::int64_t micro_batches = 0;
   std::int64_t period = 1;
@@ -59,11 +59,12 @@ class FilledForm {
   /// Cost: O(works), once.
   std::span<const Symbol> symbols();
 
-  /// PlanShape::around_passes. `times`: of each of symbols().
+  /// PlanShape::around_passes. `times` of this and the next two has one entry per symbol of
+  /// symbols().
   Seconds around_passes(std::span<const double> times);
-  /// The sum over all nodes. `times`: likewise.
+  /// The sum of the times of all nodes.
   Seconds sum(std::span<const double> times) const;
-  /// The end of the last node. `times`: likewise.
+  /// The end of the last node.
   Seconds walk(std::span<const double> times, const Layout& layout);
   /// The longest of the paths that walks of this form have met. Cost: O(symbols x paths).
   Seconds longest_path(std::span<const double> times);

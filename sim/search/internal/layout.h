@@ -58,8 +58,8 @@ class Layout {
   /// Of transfers between stages that take the same time: numbered in the order in which they were
   /// first asked for, so that layouts whose transfers differ in the same places have like kinds.
   std::int32_t transfer_kind(std::int32_t from, std::int32_t to);
-  /// Whether parameters come from the host beside the gathers of others: these use other links.
-  /// Where they use the same, both take what they take one behind the other.
+  /// Whether copies of parameters from the host run beside gathers, because the two use different
+  /// links. Where they share a link, a gather counts as long as its copy and itself together.
   bool copies_ahead() const { return copies_ahead_; }
   /// Of a unit of each block.
   const std::array<BlockBytes, kBlocks>& bytes() const { return bytes_; }
