@@ -21,7 +21,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
-#include "validate/accuracy/statistics.h"
+#include "validate/tables/statistics.h"
 
 namespace foreshard {
 namespace {
@@ -104,9 +104,10 @@ void run(const Case& of, std::size_t count, const std::string& catalogue, Errors
     if (estimates[i].step == Seconds{}) continue;
     auto program = lower::lower(study->model, candidates[i], {});
     if (!program) continue;
-    const auto prediction = sim::simulate(
-        *cluster, study::with_launch_times(study->pool.placed(*std::move(program)), *cluster),
-        study->communication, {.critical_path = false});
+    const auto prediction = study::simulated(
+        *study, *cluster,
+        study::with_launch_times(study->pool.placed(*std::move(program)), *cluster),
+        {.critical_path = false});
     if (!prediction) continue;
     const double error = 100 * (estimates[i].step / prediction->step - 1);
     if (std::abs(error) > 8) fmt::print("  {:+.1f} %: {}\n", error, describe(candidates[i]));

@@ -84,8 +84,7 @@ void building_and_running(benchmark::State& state, const Prepared& on, bool coal
 void simulating(benchmark::State& state, const Prepared& on, bool coalesce) {
   sim::Prediction last;
   for (auto _ : state) {
-    auto prediction =
-        sim::simulate(on.cluster, on.program, on.study.communication, {.coalesce = coalesce});
+    auto prediction = study::simulated(on.study, on.cluster, on.program, {.coalesce = coalesce});
     last = *std::move(prediction);
   }
   count_tasks(state, last);

@@ -15,9 +15,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-#include "validate/accuracy/collective_summary.h"
 #include "validate/calibrate/collective_fit.h"
 #include "validate/calibrate/write.h"
+#include "validate/tables/collective_summary.h"
 
 namespace foreshard::cli {
 namespace {

@@ -159,9 +159,8 @@ class Compare final : public Command {
     FORESHARD_ASSIGN(const auto study, study_.load(environment));
     FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
     FORESHARD_ASSIGN(const auto program, program_of(study, cluster));
-    const auto prediction =
-        sim::simulate(cluster, program, study.communication,
-                      {.coalesce = false, .timeline = true, .critical_path = false});
+    const auto prediction = study::simulated(
+        study, cluster, program, {.coalesce = false, .timeline = true, .critical_path = false});
     if (!prediction) return prediction.error();
     auto comparison =
         compare::compare(program, *prediction, *measurement, compare::options_for(cluster));

@@ -109,9 +109,9 @@ class Export final : public Command {
 
   Status write_arrivals(const study::LoadedStudy& study, const ClusterView& cluster,
                         const program::Program& program) const {
-    FORESHARD_ASSIGN(const auto prediction,
-                     sim::simulate(cluster, program, study.communication,
-                                   {.timeline = true, .critical_path = false}));
+    FORESHARD_ASSIGN(
+        const auto prediction,
+        study::simulated(study, cluster, program, {.timeline = true, .critical_path = false}));
     const auto arrivals =
         compare::arrivals_of(program, prediction, std::max<std::int64_t>(0, rank_));
     if (!arrivals) return arrivals.error();

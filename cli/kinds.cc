@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/yaml/describe.h"
+#include "evidence/row_format.h"
 
 #include "sim/elastic/timeline.h"
 #include "sim/search/graph/rules.h"
@@ -23,8 +24,8 @@
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
-#include "validate/accuracy/exclusions.h"
 #include "validate/profile/kernel_names.h"
+#include "validate/tables/exclusions.h"
 
 namespace foreshard::cli {
 namespace {
@@ -146,7 +147,7 @@ const Kind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 22> kKinds{
+  static constexpr std::array<Kind, 23> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -174,6 +175,8 @@ std::span<const Kind> kinds() {
       kind<search::SearchSpace>("search", "searches", "Which strategies a search tries (--space)."),
       kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
       kind<sweep::Sweep>("sweep", "sweeps", "A grid of studies (foreshard study)."),
+      kind<accuracy::RowFormat>("table", "tables",
+                                "How tables of measured training steps write things down."),
       kind<Transport>("transport", "transports", "How a network's adapters are driven."),
       kind<comm::nccl::Tables>("tuner", "tuners",
                                "What NCCL takes hardware to be, and its tuner's constants."),

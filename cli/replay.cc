@@ -141,9 +141,9 @@ class Replay final : public Command {
       return Error{
           Error::Code::kInvalidInput,
           fmt::format("--as-rank is '{}', not a rank from 0 to {}", as_rank_, call.ranks - 1)};
-    FORESHARD_ASSIGN(const auto prediction,
-                     sim::simulate(cluster, program, study.communication,
-                                   {.timeline = true, .critical_path = false}));
+    FORESHARD_ASSIGN(
+        const auto prediction,
+        study::simulated(study, cluster, program, {.timeline = true, .critical_path = false}));
     FORESHARD_ASSIGN(const auto arrivals, compare::arrivals_of(program, prediction, rank));
     arrivals_ = call.program + ".arrivals";
     call.ranks = 1;

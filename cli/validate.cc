@@ -196,8 +196,8 @@ class Validate final : public Command {
                                               const measure::Measurement& measurement,
                                               const std::string& stage) {
     const auto prediction =
-        sim::simulate(of.cluster, of.program, of.study.communication,
-                      {.coalesce = false, .timeline = true, .critical_path = false});
+        study::simulated(of.study, of.cluster, of.program,
+                         {.coalesce = false, .timeline = true, .critical_path = false});
     if (!prediction) return prediction.error();
     auto comparison =
         compare::compare(of.program, *prediction, measurement, compare::options_for(of.cluster));

@@ -50,6 +50,11 @@ struct Input {
   std::string bytes;
 };
 
+class Loader;
+namespace internal {
+Result<std::string> brief(const Type& type, const void* object, Loader& loader);
+}
+
 class Loader {
  public:
   explicit Loader(Options options = {});
@@ -101,6 +106,8 @@ class Loader {
                    const internal::Type& type, void* object);
   Status read_ref(std::string_view ref, std::string_view at, const internal::Type& type,
                   void* object);
+
+  friend Result<std::string> internal::brief(const internal::Type&, const void*, Loader&);
 
   struct State;
   std::unique_ptr<State> state_;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -80,9 +81,10 @@ struct Type {
   Dimension dimension{};                          ///< kQuantity
   const std::vector<Name>* (*names)() = nullptr;  ///< kEnum
   const Fields& (*fields)() = nullptr;            ///< kStruct
-  const Type& (*element)() = nullptr;             ///< of kOptional ... kRef, but kStruct
-  std::int64_t lowest = 0;                        ///< kInteger
-  std::int64_t highest = 0;                       ///< kInteger
+  std::shared_ptr<void> (*fresh)() = nullptr;  ///< kStruct: an object as its constructor leaves it
+  const Type& (*element)() = nullptr;          ///< of kOptional ... kRef, but kStruct
+  std::int64_t lowest = 0;                     ///< kInteger
+  std::int64_t highest = 0;                    ///< kInteger
   void (*set_integer)(void*, std::int64_t) = {};  ///< kInteger, kEnum
   std::int64_t (*integer)(const void*) = {};      ///< kInteger, kEnum
   void (*set_real)(void*, double) = {};           ///< kReal, kQuantity
@@ -119,9 +121,11 @@ template <class T>
 struct TypeOf {
   static Type make() {
     static_assert(HasTable<T>, "the type needs a yaml_table in its namespace");
-    return {.kind = Kind::kStruct, .fields = []() -> const Fields& {
+    return {.kind = Kind::kStruct,
+            .fields = []() -> const Fields& {
               return yaml_table(static_cast<const T*>(nullptr)).fields();
-            }};
+            },
+            .fresh = []() -> std::shared_ptr<void> { return std::make_shared<T>(); }};
   }
 };
 

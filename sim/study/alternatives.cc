@@ -120,8 +120,10 @@ Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Neighbou
     }
   }
   if (!result.fits) return result;
-  const auto prediction = sim::simulate(cluster, program, study.communication,
-                                        {.critical_path = false, .reserve = reserve});
+  const std::span<const std::int32_t> used =
+      std::span(study.pool.devices).first(static_cast<std::size_t>(program.ranks()));
+  const auto prediction =
+      simulated(study, candidate.strategy, used, cluster, program, {.critical_path = false});
   if (!prediction) {
     result.fits = false;
     return result;

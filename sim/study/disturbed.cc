@@ -24,7 +24,7 @@ Result<sim::Prediction> one_run(const LoadedStudy& study, const ClusterView& clu
   options.disturbances = plan.only_slow() ? nullptr : &plan;
   const auto slow = disturbance::slowed(cluster, plan);
   FORESHARD_ASSIGN(sim::Prediction prediction,
-                   sim::simulate(slow ? *slow : cluster, program, study.communication, options));
+                   simulated(study, slow ? *slow : cluster, program, options));
   prediction.disturbances =
       sim::DisturbanceSummary{.seed = plan.seed, .hits = plan.hits, .steps = {}, .interrupted = 0};
   return prediction;

@@ -168,6 +168,19 @@ Result<program::Program> program_of(const LoadedStudy& study, const ClusterView&
   return placed;
 }
 
+Result<sim::Prediction> simulated(const LoadedStudy& study, const Strategy& strategy,
+                                  std::span<const std::int32_t> used, const ClusterView& cluster,
+                                  const program::Program& program, sim::SimulateOptions options) {
+  options.reserve = reserve_of(strategy);
+  options.links = links_of(groups_with(study.cluster, used));
+  return sim::simulate(cluster, program, study.communication, options);
+}
+
+Result<sim::Prediction> simulated(const LoadedStudy& study, const ClusterView& cluster,
+                                  const program::Program& program, sim::SimulateOptions options) {
+  return simulated(study, study.strategy, study.used(), cluster, program, std::move(options));
+}
+
 void set_expense(sim::Prediction& prediction, const LoadedStudy& study,
                  const ClusterView& cluster) {
   prediction.expense = expense_of(prediction, cluster, study.cluster);
@@ -220,8 +233,7 @@ Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study
     strategy.capacity_factor = load;
     FORESHARD_ASSIGN(auto program, lower::lower(study.model, strategy, {}));
     program = with_launch_times(study.pool.placed(std::move(program)), cluster);
-    FORESHARD_ASSIGN(const auto prediction,
-                     sim::simulate(cluster, program, study.communication, options));
+    FORESHARD_ASSIGN(const auto prediction, simulated(study, cluster, program, options));
     return prediction.step;
   };
   sim::ExpertLoadSpread routing;
@@ -246,6 +258,12 @@ static std::string unmeasured(const LoadedStudy& study) {
 void set_evidence(sim::Prediction& prediction, const LoadedStudy& study) {
   const Framework& framework = *study.strategy.framework;
   set_interval(prediction, framework, study.errors);
+  if (study.settled) {
+    prediction.high = std::max(prediction.high, study.settled->slowest * prediction.step);
+    prediction.warnings.push_back({.code = "open", .message = study.settled->message});
+  }
+  for (const std::string& what : study.assumed)
+    prediction.warnings.push_back({.code = "assumed", .message = what});
   if (!framework.residual) return;
   const auto warn = [&](std::string message) {
     prediction.warnings.push_back({.code = kIntervalWarning, .message = std::move(message)});
@@ -267,16 +285,12 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   FORESHARD_ASSIGN(auto cluster, cluster_of(study));
   std::vector<std::string> remarks;
   FORESHARD_ASSIGN(auto program, program_of(study, cluster, &remarks));
-  sim::SimulateOptions with_reserve = options;
-  with_reserve.reserve = reserve_of(study.strategy);
-  with_reserve.links = links_of(groups_with(study.cluster, study.used()));
-  FORESHARD_ASSIGN(auto prediction,
-                   study.disturbances
-                       ? simulate_disturbed(study, cluster, program, with_reserve)
-                       : sim::simulate(cluster, program, study.communication, with_reserve));
+  FORESHARD_ASSIGN(auto prediction, study.disturbances
+                                        ? simulate_disturbed(study, cluster, program, options)
+                                        : simulated(study, cluster, program, options));
   StudyRun run{std::move(cluster), std::move(program), std::move(prediction)};
   if (!study.disturbances) {
-    FORESHARD_ASSIGN(run.prediction.routing, routing_of(study, run.cluster, with_reserve));
+    FORESHARD_ASSIGN(run.prediction.routing, routing_of(study, run.cluster, options));
   }
   if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);
   set_evidence(run.prediction, study);

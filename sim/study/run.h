@@ -34,6 +34,18 @@ program::Program with_launch_times(program::Program program, const ClusterView& 
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks = nullptr);
 
+/// A step of the study with one of its strategies. Every simulation of a study comes here, so that
+/// each knows what the strategy keeps free of a device's memory and how sure its links are.
+/// \param used      devices of the ranks
+/// \param options   `reserve` and `links` are set here.
+/// \return what sim::simulate returns.
+Result<sim::Prediction> simulated(const LoadedStudy& study, const Strategy& strategy,
+                                  std::span<const std::int32_t> used, const ClusterView& cluster,
+                                  const program::Program& program, sim::SimulateOptions options);
+/// The same with the study's own strategy, on its devices.
+Result<sim::Prediction> simulated(const LoadedStudy& study, const ClusterView& cluster,
+                                  const program::Program& program, sim::SimulateOptions options);
+
 /// The step plan that the Program follows. Errors are those of program_of.
 Result<plan::StepPlan> plan_of(const LoadedStudy& study);
 

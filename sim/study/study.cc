@@ -118,6 +118,7 @@ void take_hf_model(StudyFiles& files, std::vector<yaml::Override>& overrides) {
 }
 
 Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
+  if (files.text) return loader.read_text<Study>(files.text->bytes, files.text->path);
   if (files.study && is_catalogue_name(*files.study))
     return loader.read_ref<Study>(files.study->string());
   if (files.study) return loader.read_file<Study>(*files.study);
@@ -343,7 +344,13 @@ const yaml::Table<Study>& yaml_table(const Study*) {
                     "The part of each device's memory that should stay free, since predicted peaks "
                     "can be too low: what leaves less is marked tight, and no search prefers it "
                     "(default: by how far measured peaks were above predicted ones).",
-                    yaml::between(0, 0.9));
+                    yaml::between(0, 0.9))
+          .optional("open", &Study::open,
+                    "Settings of the strategy that nobody says: the fastest choice that fits in "
+                    "memory is taken, and the interval reaches to the slowest one that fits.")
+          .optional("assumed", &Study::assumed,
+                    "What else the study's source does not say and was assumed, shown with the "
+                    "result.");
   return table;
 }
 
@@ -516,7 +523,9 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   std::vector<yaml::Input> imported;
   std::vector<std::string> remarks;
   FORESHARD_ASSIGN(auto model, model_of(study, given, files, loader, imported, remarks));
-  FORESHARD_ASSIGN(auto communication, communication_of(study, loader));
+  FORESHARD_ASSIGN(auto communication, files.parameters != nullptr
+                                           ? Result<comm::Parameters>(*files.parameters)
+                                           : communication_of(study, loader));
   FORESHARD_TRY(replaced_number(study, communication, loader));
   FORESHARD_ASSIGN(auto errors, read_parameter_errors(loader));
   Strategy strategy = *study.strategy;
@@ -529,6 +538,8 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   FORESHARD_ASSIGN(auto pool, pool_of(*study.cluster, study.use, loader));
   std::optional<LoadedGraph> graph;
   if (has_graph(study, files)) {
+    if (!study.open.empty())
+      return loader.error_at("open", "a graph's settings are not tried out", "say them");
     FORESHARD_ASSIGN(graph, load_graph(*study.graph, strategy, folder_of(loader, "graph.file"),
                                        loader, "graph", imported));
     Model named;
@@ -557,10 +568,11 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   std::vector<yaml::Input> inputs = loader.inputs();
   inputs.insert(inputs.end(), imported.begin(), imported.end());
   for (yaml::Input& input : inputs) input.path = shown_path(input.path, catalogue);
-  const std::string name = !files.study ? fmt::format("{} on {}", model.name, study.cluster->name)
+  const std::string name = files.text     ? files.text->path
+                           : !files.study ? fmt::format("{} on {}", model.name, study.cluster->name)
                            : *files.study == "-" ? "stdin"
                                                  : files.study->stem().string();
-  return LoadedStudy{.name = name,
+  LoadedStudy loaded{.name = name,
                      .description = study.description,
                      .cluster = *study.cluster,
                      .model = std::move(model),
@@ -573,8 +585,12 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                      .pool = std::move(pool),
                      .train = study.train,
                      .memory_margin = study.memory_margin,
+                     .open = study.open,
+                     .assumed = study.assumed,
                      .inputs = std::move(inputs),
                      .loader = std::move(loader)};
+  if (files.sizes_matter) FORESHARD_TRY(settle(loaded));
+  return loaded;
 }
 
 std::span<const std::int32_t> LoadedStudy::used() const {

@@ -23,6 +23,7 @@
 #include "sim/study/graph_source.h"
 #include "sim/study/interval.h"
 #include "sim/study/measured_times.h"
+#include "sim/study/open_settings.h"
 #include "sim/study/pool.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/model.h"
@@ -52,6 +53,8 @@ struct Study {
   std::optional<std::string> train;  ///< How long the whole training is: "2T tokens".
   /// The part of each device's memory that should stay free; see memory_margin.h.
   std::optional<double> memory_margin;
+  std::vector<OpenSetting> open;     ///< Settings of the strategy that nobody says.
+  std::vector<std::string> assumed;  ///< What else was assumed, for people.
 };
 
 struct ImportedModel {
@@ -85,6 +88,10 @@ struct StudyFiles {
   std::optional<std::string> model = {};
   std::optional<std::string> strategy = {};
   std::optional<std::string> communication = {};
+  /// The text of a study instead of a file, and the name that stands for it in messages.
+  std::optional<yaml::Input> text = {};
+  /// What takes the place of the study's communication library, where it was read before.
+  const comm::Parameters* parameters = nullptr;
   /// Whether the strategy's parallel sizes must fit model and cluster: a search chooses them
   /// itself.
   bool sizes_matter = true;
@@ -105,6 +112,9 @@ struct LoadedStudy {
   Pool pool;
   std::optional<std::string> train;       ///< A text that parse_training_length reads.
   std::optional<double> memory_margin{};  ///< As in Study.
+  std::vector<OpenSetting> open{};        ///< As in Study; the strategy holds what was taken.
+  std::optional<Settled> settled{};       ///< What was taken for open settings.
+  std::vector<std::string> assumed{};     ///< As in Study.
   /// Times that its cluster and communication were given (add_measured).
   std::optional<MeasuredTimes> measured{};
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".
@@ -116,6 +126,7 @@ struct LoadedStudy {
   std::span<const std::int32_t> used() const;
 };
 
+/// Open settings are settled (open_settings.h), unless sizes do not matter: a search chooses them.
 /// \return kInvalidInput with every fault, each with its place, what is legal, and a remedy; kIo if
 ///     the study itself cannot be read.
 Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options);

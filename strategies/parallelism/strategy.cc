@@ -246,6 +246,14 @@ std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages) {
   return split;
 }
 
+std::vector<std::int64_t> uneven_split(std::int64_t layers, std::int64_t stages) {
+  if (stages <= 2 || (layers + 2) % stages != 0) return even_split(layers, stages);
+  std::vector<std::int64_t> split(static_cast<std::size_t>(stages), (layers + 2) / stages);
+  --split.front();
+  --split.back();
+  return split;
+}
+
 std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_t layers) {
   if (!strategy.layers_per_stage.empty()) return strategy.layers_per_stage;
   return even_split(layers, strategy.stages());

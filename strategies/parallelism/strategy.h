@@ -195,6 +195,10 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
 
 /// As equal as possible, the larger ones first: 10 layers on 4 stages are 3 3 2 2.
 std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages);
+/// As frameworks cut layers that do not divide into equal stages: one layer less on the first and
+/// on the last stage, beside the embedding and the loss, where that makes the others equal; else
+/// the even split.
+std::vector<std::int64_t> uneven_split(std::int64_t layers, std::int64_t stages);
 
 /// Layers of each piece (of a general graph: units), in the order of the model. Which stage holds a
 /// piece: schedule::piece_of.

@@ -13,9 +13,9 @@
 #include "base/text.h"
 
 #include "strategies/comm/choose.h"
-#include "validate/accuracy/exclusions.h"
-#include "validate/accuracy/table.h"
 #include "validate/calibrate/pooling.h"
+#include "validate/tables/exclusions.h"
+#include "validate/tables/table.h"
 
 namespace foreshard::calibrate {
 namespace {

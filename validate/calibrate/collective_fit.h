@@ -36,9 +36,9 @@
 #include "base/result.h"
 
 #include "strategies/comm/flat_form.h"
-#include "validate/accuracy/collective_rows.h"
-#include "validate/accuracy/outcome.h"
 #include "validate/calibrate/slots.h"
+#include "validate/tables/collective_rows.h"
+#include "validate/tables/outcome.h"
 
 namespace foreshard::calibrate {
 

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "base/yaml/describe.h"
 
-#include "validate/accuracy/catalogue_names.h"
 #include "validate/calibrate/write.h"
+#include "validate/tables/device_names.h"
 
 namespace foreshard::calibrate {
 namespace {

@@ -233,16 +233,12 @@ Result<program::Program> program_of(const study::LoadedStudy& study, const Clust
 // Fills in what a simulation says.
 Status simulate(const study::LoadedStudy& study, const ClusterView& cluster,
                 GraphCandidate& candidate) {
-  const Strategy& strategy = candidate.grouping.strategy;
   FORESHARD_ASSIGN(const auto program, program_of(study, cluster, candidate));
   const std::span<const std::int32_t> used = std::span(candidate.grouping.place.pool.devices)
                                                  .first(static_cast<std::size_t>(program.ranks()));
-  FORESHARD_ASSIGN(
-      sim::Prediction prediction,
-      sim::simulate(cluster, program, study.communication,
-                    {.critical_path = false,
-                     .reserve = reserve_of(strategy),
-                     .links = study::links_of(study::groups_with(study.cluster, used))}));
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   study::simulated(study, candidate.grouping.strategy, used, cluster, program,
+                                    {.critical_path = false}));
   study::set_evidence(prediction, study);
   candidate.step = prediction.step;
   candidate.low = prediction.low;

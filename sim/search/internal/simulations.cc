@@ -49,12 +49,9 @@ Result<Simulated> simulated_on(const study::LoadedStudy& study, const ClusterVie
   FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
   const auto program =
       study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
-  FORESHARD_ASSIGN(
-      sim::Prediction prediction,
-      sim::simulate(cluster, program, study.communication,
-                    {.critical_path = false,
-                     .reserve = reserve_of(candidate.strategy),
-                     .links = study::links_of(study::groups_with(study.cluster, used))}));
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   study::simulated(study, candidate.strategy, used, cluster, program,
+                                    {.critical_path = false}));
   study::set_evidence(prediction, study);
   const auto worst = static_cast<std::size_t>(prediction.worst_memory);
   const auto expense = study::expense_of(prediction, cluster, study.cluster);
