@@ -143,8 +143,8 @@ enum class HostWay : std::uint8_t {
 
 /// Which paths between two switches a flow takes. Paths outside of the fabric do not depend on it.
 enum class Routing : std::uint8_t {
-  /// Equal-cost shortest paths carry equal parts of every flow: equal per path, not per hop, so
-  /// that of three cables, two of which lead to the same switch, each carries a third.
+  /// Equal-cost shortest paths carry equal parts of every flow: equal per path, not per hop. Three
+  /// cables, two of which lead to the same switch, thus carry a third each.
   kSpread,
   kEcmpHash,  ///< Each flow takes one equal-cost path, by a hash of (seed, from, to, flow).
   /// Equal spread over the shortest *legal* paths: first up, then down, never up again; such routes
