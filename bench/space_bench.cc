@@ -65,7 +65,7 @@ class Seen : public search::FamilyVisitor {
   void add(const search::Member& member, const search::Estimate& estimate) override {
     ++strategies;
     ++fit;
-    constexpr std::int64_t kChecked = 20'000;  // one of them is estimated again
+    constexpr std::int64_t kChecked = 20'000;  // one candidate of this many is estimated again
     if (static_cast<std::int64_t>(fit) % kChecked == 0) {
       again_.push_back(member);
       steps_.push_back(estimate.step);

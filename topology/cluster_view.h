@@ -118,6 +118,7 @@ struct RoutedLink {
   double share = 1;  ///< Range (0, 1]; below 1 where equal-cost paths share the flow.
   bool operator==(const RoutedLink&) const = default;
 };
+/// The route of a flow from one device to another.
 struct Route {
   std::vector<RoutedLink> links;  ///< Ascending LinkId. Empty only from a device to itself.
   Seconds latency;                ///< Sum along one path (the longest, if they differ).

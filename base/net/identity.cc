@@ -28,7 +28,7 @@ std::optional<std::int64_t> whole_number_in(std::string_view text) {
 struct Launcher {
   std::array<const char*, 3> names;  // Rank, number of ranks, local rank.
   std::array<const char*, 2> job{};  // Variables that together name the job.
-  bool complete = true;              // Whether only some of the three are a mistake.
+  bool complete = true;              // Whether it is a mistake to set only some of the three.
 };
 constexpr Launcher kPlain{.names = {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
                           .job = {"TORCHELASTIC_RUN_ID"}};

@@ -20,8 +20,8 @@ std::string over_text(const Team& team);
 
 class Desk {
  public:
-  /// Has the peer at `socket` do a task, and keeps its answer. Called from any thread. \return
-  /// false where the peer is lost or its answer is not valid: the task is given back.
+  /// Has the peer at `socket` do a task, and keeps its answer. Called from any thread.
+  /// \return false where the peer is lost or its answer is not valid: the task is given back.
   using SeeDone = std::function<bool(int socket, std::int64_t task)>;
 
   /// Listens, and writes the address into the team's file. The queue, and what `see_done` uses,

@@ -57,8 +57,9 @@ Result<Team> team_of(const net::Environment& environment, const std::filesystem:
 void forget_ranks(const Team& team);
 
 /// Does a task that came over `socket`, and answers. Called from several threads, which `thread`
-/// tells apart. \return false where rank 0 is lost or sends what is no task; an error ends the work
-/// of this thread.
+/// tells apart.
+/// \return false where rank 0 is lost or sends what is no task; an error ends the work of this
+///     thread.
 using Worker = std::function<Result<bool>(int socket, const Words& task, std::size_t thread)>;
 
 /// The part of a rank other than 0: does tasks until rank 0 says that all are done.

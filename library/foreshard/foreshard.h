@@ -150,7 +150,7 @@ struct SearchOptions {
   std::int64_t simulate = 20;  ///< Simulations of the best estimates.
   std::int64_t certify = 20;   ///< Further simulations, of strategies that might still be faster.
   std::int64_t threads = 2;    ///< Simulations at the same time.
-  double budget_seconds = 0;   ///< After it, the best so far is the answer; 0: no limit.
+  double budget_seconds = 0;   ///< Limit; the best so far is then the answer. 0: none.
 };
 
 struct Candidate {
