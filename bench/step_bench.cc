@@ -14,7 +14,7 @@
 namespace foreshard {
 namespace {
 
-// What the parts are measured on.
+// Input of the measured parts.
 struct Prepared {
   study::LoadedStudy study;
   ClusterView cluster;
@@ -90,7 +90,7 @@ void simulating(benchmark::State& state, const Prepared& on, bool coalesce) {
   count_tasks(state, last);
 }
 
-// Cluster and Program too, from the loaded study on.
+// All parts from the loaded study on, Cluster and Program included.
 void all(benchmark::State& state, const Prepared& on) {
   sim::Prediction last;
   for (auto _ : state) {

@@ -39,8 +39,8 @@ struct Options {
   std::vector<Override> overrides{};               ///< A later one wins.
   Bytes largest_file = 4_MiB;
   int deepest = 64;                  ///< Collections in collections, aliases expanded.
-  std::size_t most_nodes = 200'000;  ///< Of a file, aliases expanded.
-  std::size_t most_errors = 20;      ///< Reported at once.
+  std::size_t most_nodes = 200'000;  ///< Limit per file, aliases expanded.
+  std::size_t most_errors = 20;      ///< Errors reported at once.
   std::size_t width = 100;           ///< Source lines are clipped to it.
 };
 

@@ -50,7 +50,7 @@ std::string gbits(BytesPerSecond rate) {
   return fmt::format("{:.4g} Gbit/s", rate / 1_Gbit_s);
 }
 
-/// Nominal rates of the links of one kind that leave a vertex.
+/// Sum of the nominal rates of the links of one kind that leave a vertex.
 BytesPerSecond leaving(const Subject& subject, VertexId from, LinkKind kind) {
   BytesPerSecond sum;
   for (const auto id : subject.links_from[from.index()])
@@ -64,7 +64,7 @@ void for_each_vertex(const Subject& subject, VertexKind kind, Visit visit) {
     if (subject.cluster.vertices()[i].kind == kind) visit(VertexId(static_cast<std::int64_t>(i)));
 }
 
-/// NVLink to GPUs and NVSwitches, not chip-to-chip links to a CPU.
+/// Rate of NVLink to GPUs and NVSwitches, without chip-to-chip links to a CPU.
 BytesPerSecond nvlink_of(const Subject& subject, VertexId device) {
   BytesPerSecond sum;
   for (const auto id : subject.links_from[device.index()])
@@ -74,7 +74,7 @@ BytesPerSecond nvlink_of(const Subject& subject, VertexId device) {
   return sum;
 }
 
-/// The most that one way over PCIe carries from a device to a socket. 0 if none leads there.
+/// The highest rate of a single PCIe path from a device to a socket. 0 if there is none.
 BytesPerSecond way_to_socket(const Subject& subject, VertexId device) {
   BytesPerSecond widest;
   std::map<VertexId, BytesPerSecond> reached;
@@ -207,7 +207,7 @@ void find_nvlinks(const Subject& subject, Findings& findings) {
 void find_missing_nvlinks(const Subject& subject, Findings& findings) {
   Collector found(findings, Severity::kWarning,
                   "collectives go at the pace of the least joined; did a link fail to come up?");
-  std::map<std::int32_t, BytesPerSecond> most;  // by node
+  std::map<std::int32_t, BytesPerSecond> most;  // node -> most NVLink of a device
   for (const auto& device : subject.cluster.devices())
     most[device.node] = std::max(most[device.node], nvlink_of(subject, device.vertex));
   for (const auto& device : subject.cluster.devices()) {
@@ -248,7 +248,7 @@ void find_switches(const Subject& subject, Findings& findings) {
   const auto& limits = subject.hardware.limits;
   Collector found(findings, Severity::kWarning,
                   "more levels, smaller pods or several planes take smaller switches");
-  // Equal switches may be drawn as one; with hashed paths each is there.
+  // Equal switches may be merged into one; with hashed paths each stays separate.
   ClusterConfig detailed = subject.config;
   detailed.routing = Routing::kEcmpHash;
   const auto cluster = build_cluster(detailed);
@@ -286,7 +286,7 @@ void find_uneven_nodes(const Subject& subject, Findings& findings) {
         subject.vertex(device.vertex).name,
         fmt::format("has {} of PCIe, the node's first device {}", format(rate), format(usual)));
   }
-  std::map<VertexId, int> nics_of;  // of a switch that devices hang on
+  std::map<VertexId, int> nics_of;  // switch -> NICs on it
   std::map<VertexId, int> devices_of;
   for (const auto& link : subject.cluster.links()) {
     if (link.kind != LinkKind::kPcie) continue;
@@ -294,7 +294,7 @@ void find_uneven_nodes(const Subject& subject, Findings& findings) {
     if (from == VertexKind::kNic) ++nics_of[link.to];
     if (from == VertexKind::kDevice) ++devices_of[link.to];
   }
-  std::map<std::int32_t, std::set<int>> per_device;  // NICs at a device's switch, by node
+  std::map<std::int32_t, std::set<int>> per_device;  // node -> {1, 0}: switches with a NIC, without
   for (const auto& [at, devices] : devices_of)
     per_device[subject.vertex(at).node].insert(nics_of.contains(at) ? 1 : 0);
   for (const auto& [node, kinds] : per_device)

@@ -46,7 +46,7 @@ std::vector<std::string> keys_of(const Fields& fields) {
   return keys;
 }
 
-// The part of a list that `name` numbers, if there is one.
+// The item of a list whose index is `name`, if there is one.
 Node* item(Node& list, std::string_view name) {
   std::size_t index = 0;
   const auto [rest, status] = std::from_chars(name.data(), name.data() + name.size(), index);
@@ -54,7 +54,7 @@ Node* item(Node& list, std::string_view name) {
   return index < list.items.size() ? &list.items[index] : nullptr;
 }
 
-// A plain scalar means the same wherever it stands unless it holds what ends or begins a value.
+// A plain scalar means the same in a flow collection unless it holds what ends or begins a value.
 std::string flow_scalar(const std::string& text, bool quoted) {
   return quoted || text.find_first_of(",[]{}:#\n") != std::string::npos ? yaml::quoted(text) : text;
 }
@@ -261,7 +261,8 @@ void Reader::read_words(const Node& node, const Type& type, const Where& where, 
 
 namespace {
 
-// Where a mapping as it is written begins: its only key beside `extends`, if it has only one.
+// The start of a mapping, for messages: its only key besides `extends`, if it has just one; else
+// the mapping itself.
 Mark own_mark(const Node& mapping) {
   const Entry* only = nullptr;
   for (const Entry& entry : mapping.entries) {
@@ -272,13 +273,14 @@ Mark own_mark(const Node& mapping) {
   return only == nullptr ? mapping.mark : only->key_mark;
 }
 
-// Whether the key is what the text says something of.
+// Whether the message starts with a verb, whose subject is the key.
 bool lacks_subject(std::string_view fault) {
   const std::string_view verb = fault.substr(0, fault.find(' '));
   return verb == "is" || verb == "must" || verb == "needs" || verb == "gives" || verb == "lists";
 }
 
-// Whether a file that begins so is what a command wrote as JSON, which no command reads as YAML.
+// Whether the key `schema` shows that the file is the JSON result of a command, which no command
+// reads as YAML.
 bool names_result(const Entry* schema) {
   return schema != nullptr && schema->value.text.starts_with("foreshard.");
 }
@@ -322,7 +324,7 @@ void Reader::read_struct(Node node, const Type& type, const Where& where, void* 
     if (fault.empty()) continue;
     const auto place = memory_.places.find(below(where.path, check.key));
     const bool written = node.find(check.key) != nullptr && place != memory_.places.end();
-    // What was taken over from another file was right there: the keys written here undo it.
+    // A value inherited from another file was valid there: the keys written here are at fault.
     const bool inherited = written && place->second.source != own.source &&
                            !memory_.sources[place->second.source].is_override;
     faults_.add(!written    ? node.mark

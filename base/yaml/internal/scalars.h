@@ -21,7 +21,7 @@ struct Complaint {
 std::optional<Complaint> read_scalar(const Node& node, const Type& type, const std::string& key,
                                      void* object);
 
-/// What `object` breaks of `constraints`.
+/// A complaint if `object` breaks one of `constraints`.
 /// \pre `type` is a scalar, a list or a map.
 std::optional<Complaint> broken_constraint(const Type& type,
                                            const std::vector<Constraint>& constraints,
