@@ -134,8 +134,8 @@ struct Pattern {
   bool cuts_optimizer = false;
   bool reduces = false;
   std::vector<std::pair<std::string, bool>> mesh{};  ///< Axes, and whether they have several ranks.
-  /// One per block whose parameters differ from those of earlier blocks: for each parameter group,
-  /// the axes over which gradients are reduced, and over which they are also partial sums.
+  /// One per block that has other parameters than all earlier blocks: for each parameter group, the
+  /// axes over which gradients are reduced, and over which they are also partial sums.
   std::vector<std::vector<std::pair<std::vector<Axis>, std::vector<Axis>>>> groups{};
   std::vector<std::int32_t> devices{};  ///< One set of device kinds per stage.
   bool copies_ahead = false;            ///< Same as Layout::copies_ahead.

@@ -156,7 +156,7 @@ void Layout::tell_stages_apart() {
 // The split's blocks on this mesh; their local shapes do not depend on the replicas and stages.
 lower::LoweredModel& Layout::blocks() {
   split_.blocks.mesh = mesh_;
-  // The batch is split over the replicas: its extent is that of all of them together.
+  // The batch is split over the replicas, so its extent is a micro-batch of every replica.
   split_.blocks.boundary_shape.front() = strategy_.micro_batch * strategy_.data_parallel;
   return split_.blocks;
 }

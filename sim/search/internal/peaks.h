@@ -38,7 +38,7 @@ struct PassOf {
     return direction == Direction::kForward ? 0 : 1 + static_cast<std::size_t>(part);
   }
 };
-inline constexpr std::size_t kForms = 4;  ///< Of a pass.
+inline constexpr std::size_t kForms = 4;  ///< The number of forms of a pass.
 
 /// The block of each unit of a model, and how many units of each block come before it. Strategies
 /// that recompute different layers have different labels.

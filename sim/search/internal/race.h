@@ -72,7 +72,8 @@ class Simulations;
 
 /// Simulates some of `candidates`, which are in the order of their estimates, into `result`, which
 /// may have some simulations already.
-/// \param is_last  whether also candidates that cannot win are simulated, for the list and the front.
+/// \param is_last  whether candidates that cannot win are simulated too, for the list and the
+///     front.
 /// \return the lower bounds of the candidates that were not simulated.
 std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cluster,
                           const SearchOptions& options, const std::vector<Candidate>& candidates,

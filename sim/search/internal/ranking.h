@@ -70,7 +70,7 @@ class Ranking {
   void add_least_offloads(const std::vector<Strategy>& strategies, const Deadline& deadline,
                           double left = 0);
   /// Ends a ranking. The best candidates were ranked by the paths known at the time; their
-  /// estimates are now replaced by those of walks.
+  /// estimates are now replaced by estimates from walks.
   void refine();
 
  private:

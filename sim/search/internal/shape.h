@@ -61,7 +61,6 @@ struct Symbol {
     /// A gather of the parameters of a unit of block `block`, for a pass in `direction`: the
     /// `other`-th of the groups that are sharded (Parts::cut_groups).
     kGather,
-    ///< `other`-th of the groups that can be cut (Parts::cut_groups).
     /// The copy of a rank's shard of these parameters from the host, before the gather.
     kFromHost,
     /// A reduction of gradients of a unit of block `block`: the `other`-th of reduced_over().
@@ -91,7 +90,7 @@ struct Symbol {
   BlockCounts units{};  ///< block -> number of units.
   /// For a pass of one unit: whether a pass of one unit of the same block ran right before it.
   bool follows = false;
-  bool beside = false;  ///< For a pass: whether it alternates with a pass of another micro-batch.
+  bool beside = false;  ///< Whether a pass alternates with a pass of another micro-batch.
   bool operator==(const Symbol&) const = default;
 };
 
