@@ -108,8 +108,8 @@ class Cuts {
 
   // Whether the stages before [stage] can hold the layers before [layer]. A stage has at least one
   // layer; where a layer is too slow on it, it may have to end early so that the next stage takes
-  // that layer. Cost: O(stages x layers), because a stage that begins later reaches at least as
-  // far.
+  // that layer.
+  // Cost: O(stages x layers), because a stage that begins later reaches at least as far.
   Meetings from_front(Seconds bound) const {
     Meetings meetings = nowhere();
     meetings[0][0] = true;

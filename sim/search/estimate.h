@@ -19,16 +19,18 @@
 /// it, s runs its passes on one stream, and the gradients of its last pass, a backward pass, must
 /// still go back to the first stage. The sum also has transfers between stages, there and back,
 /// and, before the first pass and after the last one, gathers of parameters and reductions of
-/// gradients; all of these at the speed of idle links. Where backward passes run in two parts, a
-/// stage may end with gradients of weights. The sum then leaves out the way back to the first
-/// stage, and has the optimizer of stage s. A pass counts from its first kernel to its last. Passes
-/// of stage s count on the kind of device that takes the longest for all of them together, because
-/// each device of the stage has to run all. Passes of other stages count on the fastest kind of
-/// device there, because a rank on the slowest device may have neighbours on faster ones.
-/// Communication counts at the speed of idle links: within passes, in the fastest group; before and
-/// after them, in the groups of the first rank, whose device takes part in all of it (where devices
-/// are of several kinds, in the fastest group). Engines only add to that: contention, launches. So
-/// bound <= fluid, always.
+/// gradients; all of these at the speed of idle links.
+///
+/// Where backward passes run in two parts, a stage may end with gradients of weights. The sum then
+/// leaves out the way back to the first stage, and has the optimizer of stage s.
+///
+/// A pass counts from its first kernel to its last. Passes of stage s count on the kind of device
+/// that takes the longest for all of them together, because each device of the stage has to run
+/// all. Passes of other stages count on the fastest kind of device there, because a rank on the
+/// slowest device may have neighbours on faster ones. Communication counts at the speed of idle
+/// links: within passes, in the fastest group; before and after them, in the groups of the first
+/// rank, whose device takes part in all of it (where devices are of several kinds, in the fastest
+/// group). Engines only add to that: contention, launches. So bound <= fluid, always.
 ///
 /// **Multiprocessors.** A kernel runs at the rate 1 - s beside communication that holds the share s
 /// of its device's multiprocessors. The bound counts a chain of kernels and communication. Other
@@ -48,8 +50,8 @@
 ///
 /// **Memory** of a stage: parameters, gradients and optimizer state as the strategy shards them,
 /// and the largest sum of buffers that the plan has live at once (peaks.h). Each stage is compared
-/// with the memory of the devices that it runs on. Beside the peak, Estimate::least has the part of
-/// that sum which is live at once however late hosts are.
+/// with the memory of the devices that it runs on. The peak assumes that hosts are never late;
+/// Estimate::least counts only what is live at once however late they are.
 ///
 /// Groups of one stage that run the same operation share links as if they began at once
 /// (CostModel::sharing_time). No estimate is below its bound. A stage with devices of several kinds
@@ -118,7 +120,7 @@ class Estimator {
   /// the stage's devices; blocks in the order of LoweredModel::all(). A time is no less than the
   /// host needs to launch the unit.
   Result<std::vector<std::vector<Seconds>>> unit_times(const Strategy& strategy);
-  /// All of it.
+  /// The whole estimate: memory, step and lower bound.
   /// \return also kInfeasible where devices that communicate have no route.
   Result<Estimate> estimate(const Strategy& strategy);
   /// The whole estimate for ranking many strategies, in some microseconds each: the step comes from
@@ -132,12 +134,12 @@ class Estimator {
   /// whatever is recomputed: the kernels alone, on the fastest kind of device. Takes some
   /// microseconds where the split was met before.
   ///
-  /// It is the bound described above, for the best possible cut. One micro-batch takes k in all p
-  /// stages together, and there are m. Stages of one piece end no earlier than k / (1 - (1 -
-  /// 1/m)^p), the value where before_s + m own_s is the same for every stage s. With several pieces
-  /// per stage, each further stage has at least one more layer before it: m k / p + (p - 1) / 2
-  /// layers. Where layers cannot be shared out so evenly, because none is cut in two and each piece
-  /// has at least one, the bound is what the best cut leaves. Where backward passes run in two
+  /// It is the bound of the file's comment for the best possible cut. Let one micro-batch take k in
+  /// all p stages together, and let there be m micro-batches. If each stage has one piece, the step
+  /// takes at least k / (1 - (1 - 1/m)^p), where all stages set the same bound. If stages have
+  /// several pieces, each further stage has at least one more layer before it: m k / p plus (p - 1)
+  /// / 2 layers. Where layers cannot be divided so evenly, because none is cut in two and each
+  /// piece has at least one, the bound is that of the best cut. Where backward passes run in two
   /// parts: m k / p.
   Result<Seconds> least_step(const Strategy& strategy);
   /// The same lower bound with the least that communication adds to a pass. It holds for strategies

@@ -28,8 +28,8 @@ struct Place {
 /// The order of a place's devices does not depend on which of several equal devices is slow or
 /// down. Where one switch connects all nodes, the nodes of a kind with the most capacity left come
 /// first. Where all devices of a node reach each other alike, the devices of full speed come first
-/// (at the same positions in all nodes). Elsewhere the order is the cluster's. Not tried: other
-/// parts, such as two of four kinds together; other orders.
+/// (at the same positions in all nodes). Elsewhere the order is the cluster's.
+/// Not tried: other parts, such as two of four kinds together; other orders.
 /// \return the errors of build_cluster.
 Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const ClusterView& cluster);
 

@@ -44,8 +44,9 @@ std::vector<FlopsPerSecond> rates_of_data_ranks(const Strategy& strategy,
 /// for n_k ranks of rate r_k. Ranks of equal rate take equal shares, and the slowest ranks take
 /// less than in an equal division. Empty where all ranks have one rate, or where the strategy
 /// allows no unequal shares. The given strategy may itself have shares, for a batch that does not
-/// divide evenly. Not tried: divisions beyond the kMostDivisionsTried that would end soonest, even
-/// if the schedule cannot do those.
+/// divide evenly.
+/// Not tried: divisions beyond the kMostDivisionsTried that would end soonest, even if the schedule
+/// cannot do those.
 /// \param rates  of the data-parallel ranks.
 /// \param devices  that ranks may run on.
 std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& model,

@@ -23,8 +23,8 @@ std::vector<Annotation> annotations_of(const Graph& graph, const Tables& tables,
                                        const std::vector<MeshAxis>& mesh);
 
 /// The annotations without which the sharded graph would differ; the others follow from them. All
-/// are kept where the graph has more than a thousand operators. Cost: O(annotations) distributions
-/// of the graph.
+/// are kept where the graph has more than a thousand operators.
+/// Cost: O(annotations) distributions of the graph.
 std::vector<Annotation> needed_of(const Graph& graph, const std::vector<MeshAxis>& mesh,
                                   std::int64_t batch, std::vector<Annotation> annotations);
 

@@ -28,7 +28,8 @@ struct Variable {
   std::vector<double> load{};  ///< One per option, >= 0; empty: no load.
 };
 
-/// The costs of a pair of variables. Invariants: a < b; no two entries for one pair.
+/// The costs of a pair of variables.
+/// Invariants: a < b; no two entries for one pair.
 struct Pair {
   std::size_t a = 0;
   std::size_t b = 0;

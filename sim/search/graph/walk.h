@@ -17,8 +17,8 @@
 namespace foreshard::search {
 
 /// The step of a choice, in seconds. It is step_of() (pipeline.h) where there is one stage, where
-/// stages have several chunks, and for schedules whose backward passes run in two parts. Cost:
-/// O(micro-batches x stages).
+/// stages have several chunks, and for schedules whose backward passes run in two parts.
+/// Cost: O(micro-batches x stages).
 double walked_step(const Tables& tables, const Strategy& strategy,
                    const std::vector<std::size_t>& choice);
 

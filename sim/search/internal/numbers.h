@@ -12,8 +12,8 @@
 
 namespace foreshard::search {
 
-/// Numbers values in the order in which they are met; equal values get the same number. Cost: a
-/// comparison where the value is the same as in the call before, else a look-up.
+/// Numbers values in the order in which they are met; equal values get the same number.
+/// Cost: a comparison where the value is the same as in the call before, else a look-up.
 template <class T>
 class Numbers {
  public:

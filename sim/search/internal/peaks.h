@@ -118,7 +118,8 @@ struct StagePasses {
   void add(const StagePasses& others);
 };
 
-/// The passes of a role. Not modelled: memory of the optimizer's exchanges after all passes.
+/// The passes of a role.
+/// Not modelled: memory of the optimizer's exchanges after all passes.
 /// \param first_like  chunk -> first unit of its representative, an equivalent chunk whose units
 ///     stand for the units of the chunk.
 StagePasses passes_of(const plan::StepPlan& plan, const plan::Role& role,

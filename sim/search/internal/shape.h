@@ -136,7 +136,8 @@ class PlanShape {
   }
 
   /// The end of the last node. `times`: work -> duration. The critical path is added to the known
-  /// paths if it is longer than all of them. Cost: O(nodes), some nanoseconds each.
+  /// paths if it is longer than all of them.
+  /// Cost: O(nodes), some nanoseconds each.
   Seconds walk(std::span<const double> times);
   /// work -> number of nodes that have it.
   std::vector<double> counts() const;
