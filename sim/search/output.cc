@@ -124,8 +124,8 @@ std::string unmeasured_text(const Simulated& one) {
              : fmt::format(", {:.0f} % unmeasured", 100 * one.unmeasured.share);
 }
 
-// The values of a strategy that the framework has no option for. They were asked for, or few
-// strategies have them.
+// The values of a strategy that the framework has no option for. The space names them, or few
+// strategies with them are tried in any case (offered.cc).
 std::string inability_text(const Model& model, const Simulated& one) {
   std::vector<std::string> words;
   for (const launch::Inability& cannot : launch::inabilities_in(one.strategy, model))

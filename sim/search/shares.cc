@@ -23,8 +23,8 @@
 namespace foreshard::search {
 namespace {
 
-// Shares per group: the largest equal groups of neighbouring ranks within which all shares are
-// equal.
+// One share per group of neighbouring ranks. Groups have one size, the largest with which all ranks
+// of a group have equal shares.
 std::vector<std::int64_t> in_groups(const std::vector<std::int64_t>& by_rank) {
   const std::size_t ranks = by_rank.size();
   const auto is_constant = [&](std::size_t width) {

@@ -321,7 +321,7 @@ class Enumerator {
     }
   }
 
-  // The recomputations to try. Selective recomputation is left out for models without attention
+  // The recomputations to try. Selective recomputation becomes none for models without attention
   // (unless parts are named), and for frameworks that can only recompute whole layers.
   std::vector<Recompute> recomputations() const {
     std::vector<Recompute> kinds = level_.recompute;

@@ -45,7 +45,7 @@ std::optional<std::vector<std::int64_t>> numbers_in(std::string_view text) {
   }
 }
 
-// Whether the word was understood.
+// Restricts the space to what a word names; false: the word is not understood.
 bool narrow(SearchSpace& space, std::string_view word) {
   if (word == "sp" || word == "no-sp") {
     space.sequence_parallel = word == "sp";

@@ -239,7 +239,7 @@ class Builder {
     return first.op == op && first.operand == operand;
   }
 
-  // Adds a parameter that several operators read, and requires that all of them need its layout.
+  // Adds a parameter that several operators read, and allows only layouts that all of them need.
   void add_parameter(std::size_t t) {
     std::vector<TensorState>& states = tables_.states[t];
     for (const Use& use : readers_[t])

@@ -79,7 +79,7 @@ struct Tables {
   std::vector<std::optional<std::size_t>> variable_of_tensor{};
   std::vector<std::vector<TensorState>> states{};  ///< tensor -> option -> state.
 
-  // Only for a pipeline:
+  // The stages of a pipeline. Without one there is one stage, and `pass` is empty.
   Problem pass{};                              ///< The problem with the costs of a pass.
   std::vector<std::vector<double>> once{};     ///< variable -> option -> cost per step.
   std::vector<std::vector<double>> forward{};  ///< variable -> option -> forward kernels in `pass`.

@@ -49,7 +49,7 @@ struct DataStream {
   std::vector<double> delays{};
 };
 /// Nothing where no bound of the stream is known.
-/// \param stages  by class.
+/// \param stages  one per class.
 /// \return kInfeasible where devices that communicate have no route.
 Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,
                                               Layout& layout,

@@ -73,8 +73,8 @@ class FilledForm {
   /// Whether a walk is unlikely to find a longer path, because the last walks, on several layouts
   /// or on this one, found none. Now and then it is false all the same, to check.
   bool is_settled(const Layout& layout) const;
-  /// Whether a member of a family should be walked: the more walks in a row have found no new path,
-  /// the rarer.
+  /// Whether the next member of a family should be walked. The more walks in a row have found no
+  /// new path, the longer it takes until the next walk.
   bool is_walk_due(const Layout& layout);
   /// Path by path, for all paths that walks of this form have met: how often it has each of
   /// symbols().

@@ -1,7 +1,7 @@
 /// \file
 /// Times of conversions of tensors within a mesh, in closed form (strategies/reshard/price.h): each
-/// is the fastest series of primitives that the reshard planner finds on the cluster, on idle
-/// links.
+/// is the time of the fastest series of primitives that the reshard planner finds on the cluster,
+/// on idle links.
 #pragma once
 
 #include <cstdint>
