@@ -20,11 +20,11 @@ namespace foreshard::search {
 /// parts (strategies/parallelism/strategy.h says what is not modelled).
 /// \param devices  that ranks may run on.
 /// \param left  margin, as a part of the memory that the strategy needs, which has to stay free.
-/// \pre `strategy` offloads nothing and has no faults on them.
+/// \pre `strategy` offloads nothing and has no faults on `devices`.
 std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& model,
                                      std::int64_t devices, Estimator& estimator, double left = 0);
 
-/// Whether least_offloads() finds any.
+/// Whether least_offloads() finds any strategy.
 bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t devices,
                      Estimator& estimator, double left = 0);
 

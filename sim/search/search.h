@@ -164,8 +164,9 @@ inline constexpr std::int64_t kContenders = 4;
 
 /// Searches the whole space. Ranks run on all or some of the devices of the study's pool, or of the
 /// parts of it that places_of() (place.h) names.
-/// \return kInvalidInput for a strategy of mode: forward, where the cluster cannot be built, or
-///     where no candidate is left to try; kIo where the team cannot wait for its other ranks.
+/// \return kInvalidInput for a strategy of mode: forward or with batch_shares, for a general graph,
+///     for a model with too many kinds of layers, where the cluster cannot be built, or where no
+///     candidate is left to try; kIo where the team cannot wait for its other ranks.
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options);
 
 /// Searches among the given strategies instead of a space: ranks them by estimate, drops them by

@@ -186,7 +186,7 @@ class Layout {
   std::vector<Transfer> transfers_;                   // index: kind
   std::vector<Seconds> least_ways_;                   // filled when first asked for
   std::deque<Stage> stages_;
-  // durations of symbols without a stage
+  // Durations of symbols without a stage.
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;
 };
 

@@ -54,7 +54,7 @@ class PlaceRanking {
 
  private:
   static constexpr std::int64_t kParts = 4;
-  // fewest strategies for which a part with its own caches pays
+  // The fewest strategies for which a part with its own caches pays.
   static constexpr std::int64_t kLeast = 256;
   static constexpr std::int64_t kTurn = 64;
 

@@ -51,7 +51,7 @@ struct StageClasses {
   std::vector<std::int32_t> of_stage{};  ///< Index into `all`.
 };
 /// Units are alike if they are of the same block of the plan.
-/// \param devices  of each stage.
+/// \param devices  one set of device kinds per stage (Places::set).
 StageClasses classes_of(const plan::StepPlan& plan, const std::vector<std::int32_t>& devices);
 
 /// What a node does, as far as its duration depends on it.
