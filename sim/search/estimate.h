@@ -139,7 +139,7 @@ class Estimator {
   /// takes at least k / (1 - (1 - 1/m)^p), where all stages set the same bound. If stages have
   /// several pieces, each further stage has at least one more layer before it: m k / p plus (p - 1)
   /// / 2 layers. Where layers cannot be divided so evenly, because none is cut in two and each
-  /// piece has at least one, the bound is that of the best cut. Where backward passes run in two
+  /// piece has at least one, the bound is what the best cut gives. Where backward passes run in two
   /// parts: m k / p.
   Result<Seconds> least_step(const Strategy& strategy);
   /// The same lower bound with the least that communication adds to a pass. It holds for strategies

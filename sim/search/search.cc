@@ -55,7 +55,7 @@ std::optional<double> SearchResult::first_beats_second() const {
   return 0.5 * std::erfc(-ahead / std::sqrt(2 * variance));
 }
 
-// Ranks the first strategies that fit again with other numbers.
+// Ranks the first fitting strategies once more, with other numbers.
 static Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                         const SearchResult& result, std::int64_t threads) {
   std::vector<Contender> contenders;

@@ -17,7 +17,7 @@ namespace foreshard::search {
 
 /// \param place  its index among the places of the search.
 team::Words task_of(std::int64_t place, const Strategy& strategy);
-/// Its strategy and its place.
+/// Reads the strategy and place of a task.
 /// \return kInvalidInput where `task` is no such message, or its strategy does not read back as it
 ///     was written.
 Result<Candidate> candidate_in(const team::Words& task, const study::LoadedStudy& study,
