@@ -9,7 +9,7 @@
 namespace foreshard::search {
 namespace {
 
-// Where optimizer states and parameters are.
+// A way to offload optimizer states and parameters.
 struct Kept {
   OptimizerOffload optimizer;
   bool parameters;
@@ -24,7 +24,7 @@ std::int64_t most_layers(const Strategy& strategy, const Model& model) {
   return *std::ranges::max_element(layers);
 }
 
-// Whether strategies fit, with so much left.
+// Checks whether strategies fit with the margin `left`.
 class Room {
  public:
   Room(const Model& model, std::int64_t devices, Estimator& estimator, double left)
@@ -62,7 +62,7 @@ bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t 
     one.offload_activation_layers = most_layers(one, model);
     return room.holds(one);
   };
-  return std::any_of(std::rbegin(kWays), std::rend(kWays), fits);  // most likely the last fits
+  return std::any_of(std::rbegin(kWays), std::rend(kWays), fits);  // the last one most likely fits
 }
 
 std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& model,
@@ -76,7 +76,7 @@ std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& mode
       found.push_back(one);
       continue;
     }
-    std::int64_t least = 0;  // which does not fit
+    std::int64_t least = 0;  // activation layers: too few to fit
     std::int64_t most = most_layers(one, model);
     one.offload_activation_layers = most;
     if (!room.holds(one)) continue;

@@ -15,7 +15,7 @@ constexpr std::array<std::int64_t, 4> kTaken{1, 2, 4, 8};
 constexpr std::array<std::pair<std::int64_t, std::int64_t>, 5> kSizes{
     {{1, 4}, {1, 2}, {1, 1}, {2, 1}, {4, 1}}};
 
-// By stage: the number of its kind, of those whose devices are alike.
+// stage -> number of its kind; stages with the same types of device have the same kind.
 std::vector<std::size_t> kinds_of(const std::vector<std::vector<std::int32_t>>& stages,
                                   const ClusterView& cluster) {
   std::vector<std::set<DeviceTypeId>> known;
@@ -31,7 +31,7 @@ std::vector<std::size_t> kinds_of(const std::vector<std::vector<std::int32_t>>& 
   return kinds;
 }
 
-// Whether stages may take so many of these micro-batches.
+// Whether the grouping's granularities suit its micro-batches and the graph.
 bool suits(const Grouping& grouping, const Graph& graph, std::int64_t batch) {
   const Strategy& strategy = grouping.strategy;
   const std::int64_t samples = strategy.micro_batch * strategy.data_parallel;
@@ -62,9 +62,10 @@ std::vector<Grouping> granularities_of(const Grouping& grouping, const Graph& gr
   const std::size_t kinds = *std::ranges::max_element(kind_of) + 1;
   if (kinds == 1 || grouping.strategy.schedule != "1f1b" || grouping.strategy.virtual_stages > 1)
     return all;
-  std::vector<std::size_t> chosen(kinds);  // of kTaken, by kind
+  std::vector<std::size_t> chosen(kinds);  // kind -> index into kTaken
   while (true) {
-    // Of micro-batches that all take several at a time, larger ones are taken one at a time.
+    // If all stages take several micro-batches at a time, larger micro-batches one at a time do the
+    // same.
     const bool is_least = std::ranges::min(chosen) == 0;
     for (const auto& [times, parts] : kSizes) {
       Grouping one = grouping;
@@ -76,7 +77,7 @@ std::vector<Grouping> granularities_of(const Grouping& grouping, const Graph& gr
       if (!suits(one, graph, batch)) continue;
       all.push_back(one);
       if (std::ranges::max(chosen) > 0 || times == parts) continue;
-      one.strategy.granularity.clear();  // coupled, as the grouping itself
+      one.strategy.granularity.clear();  // without granularities, like the grouping itself
       all.push_back(std::move(one));
     }
     std::size_t k = 0;

@@ -33,18 +33,18 @@
 namespace foreshard::search {
 namespace {
 
-// Times that a limit of memory is lowered to what the simulation says.
+// How often a memory limit is lowered after a simulation that needs more.
 constexpr int kTightenings = 3;
 
-// Calls `work(cluster, i)` for each i, several at a time. Routes are remembered by the cluster that
-// finds them, so each thread has its own.
+// Calls `work(cluster, i)` for each i, several at a time. A cluster caches the routes that it
+// finds, so each thread has its own.
 template <class Work>
 void in_parallel(const study::LoadedStudy& study, std::int64_t threads, std::size_t count,
                  Work work) {
   std::atomic<std::size_t> next{0};
   const auto run = [&] {
     const auto cluster = cluster_of(study, study.pool.devices);
-    if (!cluster) return;  // it could be built before
+    if (!cluster) return;  // it could be built earlier
     for (std::size_t i = next++; i < count; i = next++) work(*cluster, i);
   };
   const auto most = std::max<std::int64_t>(static_cast<std::int64_t>(count), 1);
@@ -54,7 +54,7 @@ void in_parallel(const study::LoadedStudy& study, std::int64_t threads, std::siz
   run();
 }
 
-// Bytes of each stage's smallest device.
+// stage -> bytes for tensors on its smallest device.
 std::vector<double> rooms_of(const ClusterView& cluster, const Grouping& grouping) {
   const Strategy& strategy = grouping.strategy;
   std::vector<double> rooms;
@@ -70,10 +70,10 @@ std::vector<double> rooms_of(const ClusterView& cluster, const Grouping& groupin
   return rooms;
 }
 
-// By operator of the flat graph: its stage. Empty where the iterations of a loop are on several.
+// operator of the flat graph -> stage. Empty where the iterations of a loop are on several stages.
 std::vector<std::size_t> stages_of(const Graph& graph, const FlatGraph& flat_graph,
                                    const std::vector<std::string>& cuts, const Strategy& strategy) {
-  const CutGraph cut = *with_cuts(graph, cuts);  // the study's were checked
+  const CutGraph cut = *with_cuts(graph, cuts);  // the study's cuts were checked
   if (cut.graph.operators.size() != graph.operators.size()) return {};
   const auto pieces = lower::pieces_of(strategy, cut.begins.size() + 1);
   std::vector<std::size_t> stages;
@@ -88,23 +88,23 @@ std::vector<std::size_t> stages_of(const Graph& graph, const FlatGraph& flat_gra
   return stages;
 }
 
-// The study's graph for the grouping's micro-batches.
+// The study's graph with shapes for the grouping's micro-batches.
 Graph graph_for(const study::LoadedStudy& study, const Grouping& grouping) {
   const std::int64_t samples = grouping.strategy.micro_batch * grouping.strategy.data_parallel;
   auto graph = rebatched(study.graph->graph, study.graph->batch, samples);
-  FORESHARD_CHECK(graph);  // granularities_of() tried
+  FORESHARD_CHECK(graph);  // granularities_of() tried it
   return *std::move(graph);
 }
 FlatGraph flat_for(const Graph& graph) {
   auto made = flat(graph);
-  FORESHARD_CHECK(made);  // search_graph() tried
+  FORESHARD_CHECK(made);  // search_graph() tried it
   return *std::move(made);
 }
 std::int64_t batch_for(const Grouping& grouping) {
   return grouping.strategy.micro_batch * grouping.strategy.data_parallel;
 }
 
-// What is found on one grouping.
+// Finds plans on one grouping.
 class OnGrouping {
  public:
   OnGrouping(const study::LoadedStudy& study, const ClusterView& cluster,
@@ -122,7 +122,7 @@ class OnGrouping {
     if (tables_.stages() == 1) rooms_ = {*std::ranges::min_element(rooms_)};
   }
 
-  // By estimate. The first is the one by operators, if there is one.
+  // The plans with their estimates. The first is the plan by operators, if there is one.
   std::vector<GraphCandidate> candidates() {
     std::vector<GraphCandidate> found;
     if (options_.level > 1)
@@ -134,9 +134,9 @@ class OnGrouping {
     return found;
   }
 
-  // The least estimate that fills no stage's memory more than that.
+  // The plan of least estimate that fills no stage's memory beyond the part `most`.
   std::optional<GraphCandidate> within(double most) const { return by_operators(most); }
-  // How far the fullest stage's memory is filled, by estimate.
+  // The part of the fullest stage's memory that a plan fills, by estimate.
   double fill_of(const GraphCandidate& candidate) const {
     const auto choice = choice_of_annotations(candidate.annotations);
     return choice ? search::fill_of(tables_, rooms_, *choice) : 0;
@@ -203,7 +203,7 @@ class OnGrouping {
   std::vector<MeshAxis> mesh_;
   sim::SimulatedCost cost_;
   Tables tables_;
-  std::vector<double> rooms_;  // bytes, by stage
+  std::vector<double> rooms_;  // stage -> bytes
 };
 
 Result<program::Program> program_of(const study::LoadedStudy& study, const ClusterView& cluster,
@@ -230,7 +230,7 @@ Result<program::Program> program_of(const study::LoadedStudy& study, const Clust
   return placed;
 }
 
-// Fills in what a simulation says.
+// Simulates a plan and fills in the results.
 Status simulate(const study::LoadedStudy& study, const ClusterView& cluster,
                 GraphCandidate& candidate) {
   FORESHARD_ASSIGN(const auto program, program_of(study, cluster, candidate));
@@ -255,8 +255,8 @@ Status simulate(const study::LoadedStudy& study, const ClusterView& cluster,
   return {};
 }
 
-// The plan by operators of a grouping, which did not fit, with less and less memory until it does.
-// What comes out last is kept in any case.
+// Solves a grouping's plan by operators, which did not fit, again with less and less memory until
+// it fits. The last plan is kept in any case.
 Status fit(const study::LoadedStudy& study, const ClusterView& cluster,
            const GraphSearchOptions& options, GraphCandidate& candidate) {
   OnGrouping grouping(study, cluster, options, candidate.grouping);
@@ -273,7 +273,7 @@ Status fit(const study::LoadedStudy& study, const ClusterView& cluster,
   return {};
 }
 
-// Those of each grouping behind it.
+// Adds each grouping's variants with other granularities after it.
 void add_granularities(const study::LoadedStudy& study, const ClusterView& cluster,
                        std::vector<Grouping>& groupings) {
   std::vector<Grouping> all;
@@ -283,7 +283,7 @@ void add_granularities(const study::LoadedStudy& study, const ClusterView& clust
   groupings = std::move(all);
 }
 
-// By estimate; those without one last, in the order of the groupings.
+// Sorts by estimate; plans without an estimate come last, in the order of the groupings.
 void rank(std::vector<GraphCandidate>& candidates) {
   std::ranges::stable_sort(candidates, [](const GraphCandidate& a, const GraphCandidate& b) {
     if (a.estimate.has_value() != b.estimate.has_value()) return a.estimate.has_value();
@@ -291,7 +291,7 @@ void rank(std::vector<GraphCandidate>& candidates) {
   });
 }
 
-// Whether two are one plan but for the names of axes, by all that is known before a simulation.
+// Whether two plans differ only in the names of axes, as far as can be known before a simulation.
 bool are_alike(const GraphCandidate& a, const GraphCandidate& b) {
   constexpr double kSame = 1e-12;
   return a.estimate && b.estimate && a.by == b.by &&
@@ -305,8 +305,8 @@ std::int64_t several_ranks(const Grouping& grouping) {
   return std::ranges::count_if(grouping.mesh(), [](const MeshAxis& axis) { return axis.size > 1; });
 }
 
-// Of those that are alike, one with the fewest axes stays, and the others go behind all:
-// simulations tell them apart last.
+// Keeps one of several equivalent plans in its place, one with the fewest axes, and moves the
+// others behind all other plans: they are simulated last.
 // \pre they are ranked.
 void put_repetitions_last(std::vector<GraphCandidate>& candidates) {
   std::vector<GraphCandidate> first;
@@ -321,7 +321,7 @@ void put_repetitions_last(std::vector<GraphCandidate>& candidates) {
   candidates = std::move(first);
 }
 
-// Operators that are split over some axis which is not the batch's.
+// How many operators are split over some axis other than the batch's.
 std::int64_t split_operators(const std::vector<Annotation>& annotations) {
   return std::ranges::count_if(annotations, [](const Annotation& one) {
     return std::ranges::any_of(one.splits,

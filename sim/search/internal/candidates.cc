@@ -21,7 +21,7 @@
 namespace foreshard::search {
 namespace {
 
-// The level from which on strategies stand for families.
+// From this level on, strategies stand for families.
 constexpr std::int64_t kFamilies = 2;
 
 // The fastest candidates with that recomputation.
@@ -38,13 +38,13 @@ std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candi
   return strategies;
 }
 
-// Whether the recomputation is free, so that families have more than one member.
+// Whether the search may choose the recomputation, so that families have more than one member.
 bool varies_recomputation(const study::LoadedStudy& study, const SearchSpace& space) {
   return space.recompute.empty() && !space.offload.value_or(false) &&
          study.strategy.offload_activation_layers == 0;
 }
 
-// What the ranking of one place needs.
+// The context for ranking one place.
 struct PlaceSearch {
   const study::LoadedStudy& study;
   const ClusterView& cluster;
@@ -58,7 +58,8 @@ double margin_of(const PlaceSearch& work) {
   return margin_of(work.study, work.options);
 }
 
-// The strategies listed for a place that may fit, and what is made of the best of them.
+// The listed strategies of a place that may fit, and variants of the best of them: with the least
+// recomputation, and with the least offloading.
 Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<Strategy>& listed,
                                      SearchResult& result) {
   const SearchSpace& space = work.options.space;
@@ -68,7 +69,7 @@ Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<
   if (varies_recomputation(work.study, space)) ranking.cut_the_fast_alone();
   FORESHARD_TRY(ranking.run(work.options.threads));
   std::vector<Candidate> own = ranking.candidates(result);
-  // Where some layers are recomputed, each kind of layer is two.
+  // Where only some layers recompute, each kind of layer counts twice.
   const std::int64_t kinds = kinds_of_units(work.study.model, work.study.strategy);
   if (space.level >= kFamilies && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
     Ranking fewest(work.study, work.cluster, work.place, work.forms, margin_of(work));
@@ -93,8 +94,8 @@ Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<
   return own;
 }
 
-// The families of a place that may win, and what the level below has listed: also what cannot win,
-// for less memory or money. What is not listed is counted in `unlisted`.
+// The members of a place's families that may win, and candidates of the level below even if they
+// cannot win: they may need less memory or money. All others are counted in `unlisted`.
 Result<std::vector<Candidate>> families(const PlaceSearch& work, const std::vector<Strategy>& bases,
                                         const std::vector<Candidate>& before, Unlisted& unlisted,
                                         SearchResult& result) {
@@ -124,7 +125,7 @@ Result<std::vector<Candidate>> families(const PlaceSearch& work, const std::vect
   return own;
 }
 
-// The strategies that unequal shares may be good for, with equal ones, on a place with devices of
+// The strategies, with equal shares, for which unequal shares may pay, on a place with devices of
 // several speeds.
 Result<std::vector<Candidate>> bases_of_shares(const PlaceSearch& work) {
   std::vector<Strategy> bases =
@@ -134,7 +135,7 @@ Result<std::vector<Candidate>> bases_of_shares(const PlaceSearch& work) {
   std::erase_if(bases, [](const Strategy& one) {
     return one.data_parallel == 1 || state_sharding(one).cuts_gradients || one.expert_parallel > 1;
   });
-  SearchResult counts;  // which those of the families include
+  SearchResult counts;  // dropped: the counts of families include them
   return plain(work, bases, counts);
 }
 
@@ -142,7 +143,7 @@ bool has_shares(const Strategy& one) {
   return !one.batch_shares.empty();
 }
 
-// The candidates of a place among those found at the level of the options.
+// The candidates of a place among the strategies found at the level of the options.
 Result<std::vector<Candidate>> of_place(const PlaceSearch& work, std::vector<Strategy> found,
                                         const std::vector<Candidate>& before, Unlisted& unlisted,
                                         SearchResult& result) {
@@ -156,7 +157,7 @@ Result<std::vector<Candidate>> of_place(const PlaceSearch& work, std::vector<Str
     FORESHARD_ASSIGN(auto own, plain(work, found, result));
     if (!is_unequal) return own;
     divide(own);
-    // Ranks of several speeds do not share a batch evenly.
+    // Almost equal shares do not suit ranks of several speeds.
     std::erase_if(own, [](const Candidate& one) { return has_shares(one.strategy); });
     return own;
   }

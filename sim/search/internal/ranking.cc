@@ -51,7 +51,7 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   auto least = estimator_.least_step(base);
   if (least && keeper_->is_of_interest(*least)) least = estimator_.least_step_laid_out(base);
   if (least && !keeper_->is_of_interest(*least)) {
-    counts_.considered += uncut.size() - 1;  // that are not listed
+    counts_.considered += uncut.size() - 1;  // the others are not listed
     return keeper_->count_slower(uncut.size(), *least);
   }
   --counts_.considered;
@@ -69,8 +69,8 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   }
 }
 
-// What little is recomputed decides where stages are best cut: the cuts of what recomputes nothing,
-// the usual parts, and all.
+// Where stages are best cut hardly depends on the recomputation: takes the cuts for no
+// recomputation, for the usual parts, and for full recomputation.
 std::vector<Strategy> Ranking::cuts_of_family(const Strategy& base) {
   std::vector<Strategy> cuts;
   for (const Recompute how : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
@@ -97,8 +97,8 @@ void Ranking::take_kept() {
 
 void Ranking::add_least_recomputation(const Strategy& full) {
   const auto cut = layers_of_stages(full, model_.layers);
-  std::int64_t most = *std::ranges::max_element(cut);  // which fits
-  std::int64_t least = 0;                              // which does not
+  std::int64_t most = *std::ranges::max_element(cut);  // layers; fits
+  std::int64_t least = 0;                              // layers; does not fit
   Strategy one = full;
   while (least + 1 < most) {
     one.recompute_layers = (least + most) / 2;

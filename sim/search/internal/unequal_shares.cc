@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::size_t kMostLookedAt = 128;
 constexpr std::size_t kMostLookedAtOfKind = 8;
-// With and without a pipeline each: estimates of steps without one are the better ones.
+// Limits for strategies with and without a pipeline each: estimates are better without one.
 constexpr std::size_t kMostDivided = 6;
 constexpr std::size_t kMostDividedOfKind = 3;
 constexpr std::size_t kMostDivisions = 2;
 
-// How strategies divide the devices.
+// How a strategy divides the devices.
 using DeviceDivision =
     std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::vector<std::string>>;
 DeviceDivision division_of(const Strategy& one) {
@@ -29,19 +29,19 @@ DeviceDivision division_of(const Strategy& one) {
           one.rank_order};
 }
 
-// A strategy with what it may take, or takes by these shares.
+// A strategy with its expected step: a lower limit for any shares, or the step with `strategies`.
 struct Expected {
   Seconds step;
   const Candidate* base = nullptr;
   std::vector<Strategy> strategies = {};
 };
 
-// The first ones by time: `most` with and without a pipeline each, no more of each division of the
-// devices than `of_kind`.
+// The first ones by expected step: at most `most` with a pipeline and `most` without, and at most
+// `of_kind` of each division of the devices.
 std::vector<Expected> first_of(std::vector<Expected> all, std::size_t most, std::size_t of_kind) {
   std::ranges::stable_sort(all, {}, &Expected::step);
   std::map<DeviceDivision, std::size_t> counts;
-  std::map<bool, std::size_t> taken;  // by whether there is a pipeline
+  std::map<bool, std::size_t> taken;  // key: whether there is a pipeline
   std::vector<Expected> first;
   for (Expected& one : all) {
     std::size_t& alike = taken[one.base->strategy.pipeline_parallel > 1];
@@ -52,7 +52,7 @@ std::vector<Expected> first_of(std::vector<Expected> all, std::size_t most, std:
   return first;
 }
 
-// The step if ranks took micro-batches exactly as their speeds are.
+// The step if ranks took micro-batches exactly in proportion to their speeds.
 Seconds least_with_shares(const Candidate& one, const std::vector<FlopsPerSecond>& rates) {
   const auto sum = std::accumulate(rates.begin(), rates.end(), FlopsPerSecond{});
   const auto ranks = static_cast<double>(rates.size());
@@ -65,7 +65,7 @@ Seconds least_with_shares(const Candidate& one, const std::vector<FlopsPerSecond
   return shorter * one.estimate.step;
 }
 
-// With the divisions that end the soonest.
+// The strategy with the divisions that end soonest, and its expected step.
 Expected divided(const Candidate& base, const Model& model,
                  const std::vector<FlopsPerSecond>& rates, std::int64_t devices) {
   Expected found{

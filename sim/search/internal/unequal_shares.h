@@ -1,5 +1,6 @@
 /// \file
-/// Unequal shares of the batch on places with devices of several speeds: which strategies get them.
+/// Chooses the strategies that get unequal shares of the batch, on places whose devices have
+/// several speeds.
 #pragma once
 
 #include <vector>
@@ -16,10 +17,10 @@ namespace foreshard::search {
 bool has_several_rates(const study::LoadedStudy& study, const ClusterView& cluster,
                        const Place& place);
 
-/// Simulates the best of the strategies of such a place with unequal shares of the batch
-/// (shares.h), and adds them to `result.simulated`. Each kind of strategies, which divide the
-/// devices alike, has a few: the estimate of a strategy with equal shares, times what the division
-/// shortens the longest rank by, says which.
+/// Simulates the best strategies of such a place with unequal shares of the batch (shares.h), and
+/// adds them to `result.simulated`. Each kind of strategies (those that divide the devices alike)
+/// has a few. The best are those with the least estimate with equal shares, times the factor by
+/// which the division shortens the slowest rank.
 /// \param bases  estimated strategies of the place, whose own shares do not matter.
 void simulate_unequal_shares(const study::LoadedStudy& study, const ClusterView& cluster,
                              const Place& place, const SearchOptions& options,
