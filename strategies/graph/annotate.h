@@ -31,10 +31,10 @@ namespace foreshard {
 
 /// A layout for all tensors, or a split for all operators, whose name matches a pattern.
 struct Annotation {
-  std::string tensor{};  ///< Pattern; '*' matches any text: "encoder.*.weight".
+  std::string tensor{};             ///< Pattern; '*' matches any text: "encoder.*.weight".
   std::vector<std::string> dims{};  ///< Per dimension "-" or axes, major to minor: "data+tensor".
   std::vector<std::string> partial{};  ///< Axes over which the tensor is left as summands.
-  std::string op{};  ///< Pattern for an operator; used instead of `tensor`.
+  std::string op{};                    ///< Pattern for an operator; used instead of `tensor`.
   /// Factor of the operator's rule -> axes that split it, major to minor. Absent factors stay
   /// whole.
   std::map<std::string, std::string> splits{};
@@ -43,7 +43,7 @@ const yaml::Table<Annotation>& yaml_table(const Annotation*);
 
 struct AnnotateOptions {
   std::vector<Annotation> annotations{};
-  std::int64_t batch = 1;  ///< Samples per micro-batch, over all data-parallel ranks.
+  std::int64_t batch = 1;     ///< Samples per micro-batch, over all data-parallel ranks.
   std::string data = "data";  ///< Axes by name; an axis that the mesh lacks is ignored.
   std::string tensor = "tensor";
 };

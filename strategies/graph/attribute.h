@@ -60,7 +60,7 @@ std::vector<Axis> axes_of(const std::vector<Partial>& partial);
 /// What the attribute does with `axis`.
 struct AxisState {
   enum class Kind : std::uint8_t { kReplicated, kSplit, kPartial } kind = Kind::kReplicated;
-  std::int32_t dim = -1;  ///< Only with kSplit.
+  std::int32_t dim = -1;                  ///< Only with kSplit.
   Reduction reduction = Reduction::kSum;  ///< Only with kPartial.
   bool operator==(const AxisState&) const = default;
 };

@@ -19,9 +19,9 @@ struct Model;
 enum class Capture : std::uint8_t {
   kNone,
   kAttention,  ///< The attention branch, from its norm to the residual addition.
-  kMlp,  ///< The branch of a dense feed-forward layer, from norm to residual addition.
-  kRouter,  ///< Experts: the norm before the router up to the choice of experts.
-  kMamba,  ///< A Mamba layer, from its norm to the residual addition.
+  kMlp,        ///< The branch of a dense feed-forward layer, from norm to residual addition.
+  kRouter,     ///< Experts: the norm before the router up to the choice of experts.
+  kMamba,      ///< A Mamba layer, from its norm to the residual addition.
   /// All passes of a step. Work outside the layers (communication of gradients and parameters, the
   /// optimizer) is still launched kernel by kernel, but without other work of the framework on the
   /// host.

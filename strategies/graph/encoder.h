@@ -28,7 +28,7 @@ namespace foreshard {
 struct Model;
 
 struct Encoder {
-  std::int64_t layers = 0;  ///< The encoder's layers: the first ones of the model.
+  std::int64_t layers = 0;    ///< The encoder's layers: the first ones of the model.
   std::int64_t sequence = 0;  ///< Tokens of a sample that the encoder reads.
   /// Values of a frame of sound; 0: the encoder reads tokens of the decoder's vocabulary. Two
   /// convolutions over time, each over three frames, turn frames into tokens; the second one halves

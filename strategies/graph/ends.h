@@ -24,8 +24,8 @@ enum class Head : std::uint8_t { kLanguage, kMasked, kNone };
 /// copy that brings the values of a square together (done by the data loader or by the kernel of a
 /// convolution).
 struct Image {
-  std::int64_t size = 0;  ///< Pixels of a side of the image.
-  std::int64_t patch = 0;  ///< Pixels of a side of a square.
+  std::int64_t size = 0;      ///< Pixels of a side of the image.
+  std::int64_t patch = 0;     ///< Pixels of a side of a square.
   std::int64_t channels = 3;  ///< Values of a pixel.
 
   std::int64_t patches() const { return (size / patch) * (size / patch); }

@@ -17,7 +17,7 @@
 namespace foreshard {
 
 struct Frozen {
-  bool embedding = false;  ///< The embedding, with its positions and its norm.
+  bool embedding = false;   ///< The embedding, with its positions and its norm.
   std::int64_t layers = 0;  ///< The first `layers` layers.
   bool head = false;        ///< The last norm and the output projection.
 };

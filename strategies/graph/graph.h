@@ -47,7 +47,7 @@ struct Tensor {
   /// Dimensions of a pinned tensor that propagation may split further.
   std::vector<std::int32_t> open{};
   TensorId gradient_of{};  ///< Only for a parameter's gradient: the parameter.
-  bool frozen = false;  ///< A parameter that is not trained and has no gradient.
+  bool frozen = false;     ///< A parameter that is not trained and has no gradient.
   /// A frozen table whose rows are updated in the backward pass by the operators that look them up,
   /// and by nothing else.
   bool updated_by_rows = false;
@@ -63,7 +63,7 @@ struct Operator {
   std::string type{};  ///< Name in the table of operators.
   std::vector<TensorId> inputs{};
   std::vector<TensorId> outputs{};
-  Settings settings{};  ///< Complete: defaults are filled in.
+  Settings settings{};                 ///< Complete: defaults are filled in.
   Rule rule{};                         ///< How it can be sharded.
   std::vector<std::int32_t> bodies{};  ///< Loops and conditions: indices into Graph::bodies.
   /// Set by an annotation: factor of the rule -> axes that split it (splits.h). The operator
@@ -79,8 +79,8 @@ struct Graph {
   std::string name;
   std::vector<Tensor> tensors{};
   std::vector<Operator> operators{};  ///< Sorted in a valid order of execution.
-  std::vector<TensorId> inputs{};  ///< Tensors from the block before.
-  std::vector<TensorId> outputs{};  ///< Tensors for the block after.
+  std::vector<TensorId> inputs{};     ///< Tensors from the block before.
+  std::vector<TensorId> outputs{};    ///< Tensors for the block after.
   /// Sub-graphs of loops and conditions. A body has its own tensors; its inputs and outputs
   /// correspond to the operator's.
   std::vector<Graph> bodies{};

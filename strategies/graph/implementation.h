@@ -29,8 +29,8 @@ namespace foreshard {
 enum class Implementation : std::uint8_t {
   kFused,           ///< One kernel.
   kRecomputedFp32,  ///< One kernel, on an fp32 copy, which the backward pass makes again.
-  kRecomputed,  ///< One kernel, whose backward pass reads the input again.
-  kEager,  ///< One kernel for each of PyTorch's operators.
+  kRecomputed,      ///< One kernel, whose backward pass reads the input again.
+  kEager,           ///< One kernel for each of PyTorch's operators.
 };
 
 /// The implementations that exist for each operator; enumerators as above.

@@ -28,9 +28,9 @@ namespace foreshard {
 struct Mamba {
   std::int64_t heads = 0;
   std::int64_t head_dim = 64;  ///< Channels of a head.
-  std::int64_t groups = 1;  ///< Groups of heads; the heads of a group share B and C.
+  std::int64_t groups = 1;     ///< Groups of heads; the heads of a group share B and C.
   std::int64_t state = 128;    ///< Columns of a head's state.
-  std::int64_t conv = 4;  ///< Tokens under the convolution's window.
+  std::int64_t conv = 4;       ///< Tokens under the convolution's window.
   bool conv_bias = true;
   std::int64_t chunk = 256;  ///< Tokens of a chunk, within which the recurrence is matrix products.
 

@@ -40,16 +40,16 @@ enum class Mixer : std::uint8_t { kAttention, kMamba, kNone };
 
 /// Properties that vary between the layers of a model.
 struct LayerKind {
-  bool experts = false;  ///< A mixture of experts in place of one feed-forward layer.
-  bool window = false;  ///< Attention is limited to the window.
+  bool experts = false;    ///< A mixture of experts in place of one feed-forward layer.
+  bool window = false;     ///< Attention is limited to the window.
   bool unrotated = false;  ///< No rotary positions, although the model has them.
   Mixer mixer = Mixer::kAttention;
   bool feed_forward = true;  ///< The layer has a feed-forward layer or experts.
-  bool encoder = false;  ///< Layer of the encoder before a decoder; reads the encoder's tokens.
+  bool encoder = false;      ///< Layer of the encoder before a decoder; reads the encoder's tokens.
   bool ends_encoder = false;  ///< Last layer of the encoder; includes the encoder's final norm.
-  bool first = false;  ///< First layer of encoder or decoder; holds what the others share.
-  bool frozen = false;  ///< No parameter of the layer is trained.
-  bool unquantized = false;  ///< Computes in 16 bits although the recipe quantizes other layers.
+  bool first = false;         ///< First layer of encoder or decoder; holds what the others share.
+  bool frozen = false;        ///< No parameter of the layer is trained.
+  bool unquantized = false;   ///< Computes in 16 bits although the recipe quantizes other layers.
   auto operator<=>(const LayerKind&) const = default;
 };
 /// "layer", "expert_layer", "expert_window_layer"; for layers of one branch: "mamba_layer",
@@ -70,46 +70,46 @@ struct Model {
   Activation activation = Activation::kGelu;
   Positions positions = Positions::kLearned;
   bool bias = true;             ///< All four projections of a layer have biases.
-  bool qkv_bias = false;  ///< The query, key and value projection has a bias (Qwen 2).
+  bool qkv_bias = false;        ///< The query, key and value projection has a bias (Qwen 2).
   bool attention_bias = false;  ///< Both projections of attention have biases.
-  bool key_bias = true;  ///< Keys have a bias if queries and values do (false for Whisper).
+  bool key_bias = true;         ///< Keys have a bias if queries and values do (false for Whisper).
   bool attention_out_bias = false;  ///< The output projection of attention has a bias (GPT-Neo).
   bool mlp_bias = false;            ///< Both projections of the feed-forward layer have biases.
-  bool head_bias = false;  ///< The output projection of the model has a bias (GPT-J).
+  bool head_bias = false;           ///< The output projection of the model has a bias (GPT-J).
   NormPlaces norm_places = NormPlaces::kBefore;
   Branches branches = Branches::kSequential;
-  QkNorm qk_norm = QkNorm::kNone;  ///< Norm of queries and keys, before rotation.
+  QkNorm qk_norm = QkNorm::kNone;   ///< Norm of queries and keys, before rotation.
   bool embedding_norm = false;      ///< The embedding is normalised (BLOOM).
   std::int64_t position_table = 0;  ///< Rows of the table of learned positions; 0: `sequence`.
   bool tied_embeddings = true;      ///< The output projection is the input embedding.
-  bool dropout = true;  ///< Dropout on both residual branches and the attention scores.
+  bool dropout = true;              ///< Dropout on both residual branches and the attention scores.
 
   std::int64_t window = 0;  ///< Tokens that a query sees, itself included; 0: all before it.
   WindowKind window_kind = WindowKind::kSliding;
-  std::int64_t full_layers = 0;  ///< The first `full_layers` layers see the whole sequence.
-  std::int64_t full_interval = 0;  ///< Every N-th layer sees the whole sequence; 0: none.
+  std::int64_t full_layers = 0;         ///< The first `full_layers` layers see the whole sequence.
+  std::int64_t full_interval = 0;       ///< Every N-th layer sees the whole sequence; 0: none.
   std::int64_t unrotated_interval = 0;  ///< Every N-th layer has no rotary positions; 0: none.
   bool sinks = false;                   ///< A learned logit beside the scores of each head.
-  bool clamped_activation = false;  ///< The inputs of a SwiGLU are clamped (GPT-OSS).
+  bool clamped_activation = false;      ///< The inputs of a SwiGLU are clamped (GPT-OSS).
 
   /// Width of the latents of keys and values (MLA); 0: no latents.
   std::int64_t key_value_rank = 0;
   std::int64_t query_rank = 0;  ///< Width of the latents of queries; 0: projected from the stream.
   std::int64_t rotary_dim = 0;  ///< With latents: columns of a head that rotate; keys share them.
-  std::int64_t value_dim = 0;  ///< With latents: width of a head of the values.
+  std::int64_t value_dim = 0;   ///< With latents: width of a head of the values.
 
   std::int64_t experts = 0;            ///< Routed experts of a layer; 0: a dense model.
   std::int64_t experts_per_token = 1;  ///< Experts that each token is routed to (top-k).
-  std::int64_t expert_groups = 1;  ///< Equal groups of neighbouring experts; 1: no groups.
+  std::int64_t expert_groups = 1;      ///< Equal groups of neighbouring experts; 1: no groups.
   /// Groups that the experts of one token may lie in, at most (node-limited routing).
   std::int64_t groups_per_token = 1;
-  std::int64_t expert_ffn = 0;  ///< Width of one routed expert; 0: as `ffn`.
-  std::int64_t shared_ffn = 0;  ///< Width of all shared experts together; 0: none.
-  std::int64_t dense_layers = 0;  ///< The first `dense_layers` layers have no experts.
+  std::int64_t expert_ffn = 0;       ///< Width of one routed expert; 0: as `ffn`.
+  std::int64_t shared_ffn = 0;       ///< Width of all shared experts together; 0: none.
+  std::int64_t dense_layers = 0;     ///< The first `dense_layers` layers have no experts.
   std::int64_t expert_interval = 1;  ///< Every N-th layer has experts, the others are dense.
   Router router = Router::kSoftmax;  ///< How the router's logits become weights.
   bool router_bias = false;          ///< The router's product has a bias.
-  bool shared_gate = false;  ///< A learned gate on the shared experts' result (Qwen 2).
+  bool shared_gate = false;          ///< A learned gate on the shared experts' result (Qwen 2).
   /// A letter for each layer, which then has one branch and one norm (mamba.h): "M-M*-ME".
   std::string pattern{};
   std::optional<Mamba> mamba{};  ///< Sizes of the layers of letter M.
@@ -117,14 +117,14 @@ struct Model {
   std::int64_t multi_token_prediction = 0;
   bool causal = true;  ///< A token sees only earlier tokens; false: all, as in an encoder.
   std::int64_t token_types = 0;  ///< Rows of a table of token types (segments); 0: no table.
-  Head head = Head::kLanguage;  ///< Computed from the final state of every token.
-  bool pooler = false;  ///< A product and tanh on the first token's state (BERT).
+  Head head = Head::kLanguage;   ///< Computed from the final state of every token.
+  bool pooler = false;           ///< A product and tanh on the first token's state (BERT).
   std::int64_t classes = 0;  ///< Output classes, predicted from the first token or from the pooler.
-  std::optional<Image> image{};  ///< Images that the model reads in place of tokens.
-  std::optional<Encoder> encoder{};  ///< Encoder whose states the decoder attends to.
+  std::optional<Image> image{};        ///< Images that the model reads in place of tokens.
+  std::optional<Encoder> encoder{};    ///< Encoder whose states the decoder attends to.
   std::optional<Adapters> adapters{};  ///< Only these are trained; nothing: all parameters are.
-  std::optional<Frozen> frozen{};  ///< Parts that are not trained; nothing: all are trained.
-  std::optional<Samples> samples{};  ///< Lengths of samples; nothing: all have length `sequence`.
+  std::optional<Frozen> frozen{};      ///< Parts that are not trained; nothing: all are trained.
+  std::optional<Samples> samples{};    ///< Lengths of samples; nothing: all have length `sequence`.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }

@@ -14,10 +14,10 @@ enum class Part : std::uint8_t {
   kNone,
   kNorm,           ///< The norms around attention and the feed-forward layer.
   kQkv,            ///< The product that makes queries, keys and values, and their norms.
-  kRope,  ///< The rotation of queries and keys.
+  kRope,           ///< The rotation of queries and keys.
   kCoreAttention,  ///< Scores, softmax, dropout, and the product with the values.
-  kAttentionOut,  ///< The output projection of attention.
-  kMlpGate,  ///< The product of the gate, if it is separate from kMlpUp.
+  kAttentionOut,   ///< The output projection of attention.
+  kMlpGate,        ///< The product of the gate, if it is separate from kMlpUp.
   kMlpUp,
   kActivation,
   kMlpDown,
@@ -27,7 +27,7 @@ enum class Part : std::uint8_t {
   kExpertsDown,
   kSharedExperts,  ///< The shared experts (which every token passes), as a whole.
   kMamba,          ///< Convolution, scan and gated norm of a Mamba layer.
-  kResidual,  ///< Addition of a branch to the stream, with bias and dropout.
+  kResidual,       ///< Addition of a branch to the stream, with bias and dropout.
   kAdapters,
 };
 

@@ -68,7 +68,7 @@ const yaml::Names<Quantization>& yaml_names(const Quantization*);
 /// Not modelled: other layers in 16 bits; single products of a layer in 16 bits.
 struct UnquantizedLayers {
   std::int64_t first = 0;  ///< Number of layers at the front.
-  std::int64_t last = 0;  ///< Number of layers at the end.
+  std::int64_t last = 0;   ///< Number of layers at the end.
   bool any() const { return first > 0 || last > 0; }
   bool operator==(const UnquantizedLayers&) const = default;
 };

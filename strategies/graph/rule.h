@@ -37,8 +37,8 @@ using Splits = std::vector<std::vector<Axis>>;
 
 /// What an operator does to summands (inputs that are partial by kSum).
 enum class Linearity : std::uint8_t {
-  kNone,  ///< Needs complete values, not summands.
-  kJoint,  ///< f(x + x', y + y') = f(x, y) + f(x', y'): all inputs are partial, or none is.
+  kNone,      ///< Needs complete values, not summands.
+  kJoint,     ///< f(x + x', y + y') = f(x, y) + f(x', y'): all inputs are partial, or none is.
   kSeparate,  ///< Linear in each input alone: one may be partial, the others not (a product).
 };
 

@@ -26,7 +26,7 @@ namespace foreshard {
 /// How the graph is built, and how the strategy lays out parameters and boundaries.
 struct TransformerOptions {
   std::vector<MeshAxis> mesh;  ///< The mesh; axes are looked up in it by name.
-  std::int64_t batch = 1;          ///< Sequences per micro-batch over all data-parallel ranks.
+  std::int64_t batch = 1;      ///< Sequences per micro-batch over all data-parallel ranks.
   /// Split the sequence between the tensor-parallel parts of a layer.
   bool sequence_parallel = false;
   /// How ranks along "context" see the keys of other ranks' tokens.
@@ -40,9 +40,9 @@ struct TransformerOptions {
   /// The weights of a token's experts multiply the experts' activations, if these are gated; else
   /// their results, which are then saved for the gradients of the weights.
   bool weights_at_activation = false;
-  bool experts_apart = false;  ///< One launch for the product of each expert.
+  bool experts_apart = false;   ///< One launch for the product of each expert.
   bool counts_on_host = false;  ///< The host waits for the counts of tokens per expert.
-  bool sorts_slots = false;  ///< Slots arrive by sender, and are sorted by expert.
+  bool sorts_slots = false;     ///< Slots arrive by sender, and are sorted by expert.
   /// Tokens are sent to experts already quantized for the products there; else in `dtype`.
   bool quantized_dispatch = false;
   /// The inputs of the activations of quantized experts are saved quantized.
@@ -64,7 +64,7 @@ struct TransformerOptions {
 
 struct TransformerGraphs {
   Graph embedding;
-  std::vector<Graph> layers;  ///< One for each kind of layer, as in Model::layer_kinds.
+  std::vector<Graph> layers;       ///< One for each kind of layer, as in Model::layer_kinds.
   std::vector<Graph> predictions;  ///< One for each module that predicts one more token.
   Graph head;
 };
