@@ -362,13 +362,13 @@ class Backward {
   BackwardOptions options_;
   Graph graph_;
   GradientsOfEnds ends_;
-  std::vector<bool> wanted_;  // tensor -> whether its gradient is wanted; empty: all
+  std::vector<bool> wanted_;         // tensor -> whether its gradient is wanted; empty: all
   std::map<TensorId, int> readers_;  // tensor -> number of its readers
-  std::set<TensorId> adapted_;  // inputs of adapters
+  std::set<TensorId> adapted_;       // inputs of adapters
   // tensor -> sum of contractions' contributions, if separate
   std::map<TensorId, TensorId> contracted_;
   std::map<TensorId, TensorId> gradient_of_;  // activation or parameter -> its gradient so far
-  std::map<TensorId, int> uses_;  // parameter -> operators that use it and are not yet derived
+  std::map<TensorId, int> uses_;   // parameter -> operators that use it and are not yet derived
   std::set<TensorId> multiplied_;  // parameters whose gradient has a contribution of a product
   friend class OperatorGradients;
 };

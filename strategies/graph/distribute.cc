@@ -369,8 +369,8 @@ class Distributor {
   std::vector<Linearity> linearity_;
   std::vector<std::vector<std::int32_t>> conversions_of_;
   std::vector<bool> is_output_;
-  std::vector<bool> deferred_;  // tensor -> whether it is left as summands
-  std::vector<std::vector<Partial>> made_;  // tensor -> summands that its producer leaves
+  std::vector<bool> deferred_;                 // tensor -> whether it is left as summands
+  std::vector<std::vector<Partial>> made_;     // tensor -> summands that its producer leaves
   std::vector<std::vector<Partial>> carried_;  // operator -> summands that it passes on
 };
 

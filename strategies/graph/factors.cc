@@ -56,7 +56,7 @@ void Assignment::merge(std::size_t operand, const Attribute& attribute,
       }
       // Else equal slices are tried.
     }
-    std::size_t place = 0;  // index into the dimension's factors
+    std::size_t place = 0;     // index into the dimension's factors
     std::size_t position = 0;  // index into that factor's axes
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const Axis axis = axes[a];

@@ -8,9 +8,9 @@ namespace {
 // One kernel in the sequence of an eager operator.
 struct Step {
   PassKind kind;
-  bool fp32 = false;  // computes in fp32; else in the operator's dtype
+  bool fp32 = false;      // computes in fp32; else in the operator's dtype
   std::int64_t wide = 1;  // columns, as a multiple of the operator's
-  bool one_row = false;  // runs over one row only
+  bool one_row = false;   // runs over one row only
 };
 
 // x.float(); pow(2); mean; x times rsqrt of the row's mean; to(dtype); times weight.

@@ -93,8 +93,8 @@ class Cutter {
 
   const ShardedGraph& sharded_;
   const Graph& whole_;
-  std::set<TensorId> made_;  // tensors that operators make
-  std::vector<std::size_t> begins_{0};  // begins of the units, then the end of the last one
+  std::set<TensorId> made_;               // tensors that operators make
+  std::vector<std::size_t> begins_{0};    // begins of the units, then the end of the last one
   std::map<TensorId, std::size_t> last_;  // tensor -> last unit that makes or reads it
   GraphUnit unit_;
   std::map<TensorId, TensorId> local_;
