@@ -30,8 +30,8 @@ enum class AdapterTarget : std::uint8_t { kQkv, kAttentionOut, kMlpUp, kMlpDown 
 
 /// How the frozen weights of a layer's linear layers are held.
 enum class AdapterBase : std::uint8_t {
-  kPlain,  ///< In the strategy's `precision`.
-  kNf4,    ///< In 4 bits; each product first converts the weight to 16 bits (QLoRA).
+  kPlain,  ///< Same type as other weights: the strategy's `precision`.
+  kNf4,    ///< 4 bits; each product first converts the weight to 16 bits (QLoRA).
 };
 /// Bytes of a weight in nf4: 4 bits, plus 8 bits of scale for each 64 weights, plus 32 bits of
 /// scale for each 256 of these scales (double quantization): 0.516 bytes.

@@ -231,7 +231,7 @@ class Distributor {
              keep_only([&](std::size_t t) { return is_carried(t); }));
   }
 
-  // Sets the summands that operator `i` passes on from its inputs, and so those of its outputs.
+  // Sets the summands that operator `i` passes on from its inputs, and so its outputs' summands.
   void carry(std::size_t i) {
     const Operator& op = graph_.operators[i];
     carried_[i].clear();

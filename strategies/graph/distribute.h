@@ -56,7 +56,7 @@ Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>&
 
 /// One way in which an operator can work: the attributes of its operands.
 struct Signature {
-  std::vector<Attribute> inputs;  ///< As given, or with replicated dimensions sliced locally.
+  std::vector<Attribute> inputs;  ///< The given ones, or with replicated dimensions sliced locally.
   std::vector<Attribute> outputs;
 };
 

@@ -29,7 +29,7 @@ struct ShardedOperator {
 struct ShardedGraph {
   const Graph* graph = nullptr;
   std::vector<MeshAxis> mesh;
-  std::vector<ShardedOperator> operators;  ///< In the order of Graph::operators.
+  std::vector<ShardedOperator> operators;  ///< Same order as Graph::operators.
   /// Tensor -> its attribute after its producer and after the conversion to its pin.
   std::vector<Attribute> attributes;
   std::vector<Conversion> conversions;

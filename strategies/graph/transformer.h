@@ -110,8 +110,8 @@ struct TransformerGraphs {
 /// over sample_axes(), sequences over context_axes(), experts over expert_axes() (mesh_axes.h).
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);
 
-/// The whole model as one graph: embedding, every layer, head. The name of each tensor has its
-/// block as prefix ("layer3.qkv"), except for tensors at the borders of blocks.
+/// The whole model as one graph: embedding, every layer, modules that predict more tokens, head.
+/// The name of each tensor begins with the block that makes it ("layer3.qkv").
 /// \pre as transformer_graphs().
 Graph transformer_graph(const Model& model, const TransformerOptions& options);
 

@@ -34,7 +34,7 @@ std::vector<GraphUnit> cut(const ShardedGraph& whole, const std::vector<std::siz
 std::vector<TensorId> handed_over(const std::vector<GraphUnit>& units, std::size_t unit);
 
 struct UnitGradients {
-  Graph backward{};  ///< Its outputs are gradients of the unit's inputs, for earlier units.
+  Graph backward{};            ///< Backward graph; outputs are gradients of the unit's inputs.
   std::set<TensorId> seeds{};  ///< Inputs of `backward`: gradients that no later unit provides.
   /// Tensors of the whole graph whose gradients are held for earlier units when the backward pass
   /// of this unit has ended.

@@ -363,7 +363,7 @@ class Reader {
       return std::vector<::onnx::TypeProto>{*operands[0].type};
     FORESHARD_ASSIGN(std::vector<::onnx::TypeProto> types,
                      inferred_types(std::move(plain), operands, node.opset));
-    // The schemas before opset 10 leave the mask's type open: it is that of the dropped tensor.
+    // Schemas before opset 10 leave the mask's type open: the mask is like the dropped tensor.
     if (node.op == "Dropout" && types.size() == 2 && !types[1].has_tensor_type())
       types[1] = types[0];
     if (types.size() < static_cast<std::size_t>(proto.output_size()))

@@ -19,8 +19,9 @@ std::string fault_in(const Shape& q, const Shape& k, const Shape& v) {
   return {};
 }
 
-// There are key heads times queries per key query heads. Without a mask the sequence of queries can
-// be split; with a causal mask the parts would differ in work.
+// Factors of attention. The number of query heads is the number of key heads times the queries per
+// key. Without a mask the sequence of queries can be split; with a causal mask the parts would
+// differ in work.
 struct AttentionFactors {
   RuleMaker make;
   RuleMaker::Dimensions query;

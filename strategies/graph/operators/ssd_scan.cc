@@ -11,7 +11,7 @@
 //
 // which are 2 T (H P N + G Q N + H P (Q + N)) operations, and a pass over the T/Q states of each
 // head in fp32. Convolution, scores and states are not saved: the backward pass computes them
-// again, and has nine products of its own.
+// again, and has eight products of its own (the one for x joins two, with k = Q + N).
 // Source: Dao and Gu, "Transformers are SSMs", arXiv 2405.21060, section 6; state-spaces/mamba,
 // mamba_ssm/ops/triton/ssd_combined.py (MambaSplitConv1dScanCombinedFn), ssd_chunk_state.py,
 // ssd_chunk_scan.py, ssd_bmm.py, ssd_state_passing.py.
