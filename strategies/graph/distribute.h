@@ -39,7 +39,7 @@
 namespace foreshard {
 
 /// Which way splits move through operators. With kForward a producer does not know how its result
-/// is to lie: summands are reduced by a conversion before a reader that needs values.
+/// is to lie: the result stays summands, and a reader that needs values reads a reduced copy.
 enum class Flow : std::uint8_t { kBothWays, kForward };
 
 /// Whether a backward graph follows. The gradient of a product reads the inputs of the product, and

@@ -95,8 +95,9 @@ struct Model {
   /// Width of the latents of keys and values (MLA); 0: no latents.
   std::int64_t key_value_rank = 0;
   std::int64_t query_rank = 0;  ///< Width of the latents of queries; 0: projected from the stream.
-  std::int64_t rotary_dim = 0;  ///< Rotating columns of a head, with latents; keys share them.
-  std::int64_t value_dim = 0;   ///< Width of a head of the values, with latents.
+  /// Columns of a head that rotate, with latents; all key heads share these columns.
+  std::int64_t rotary_dim = 0;
+  std::int64_t value_dim = 0;  ///< Width of a head of the values, with latents.
 
   std::int64_t experts = 0;            ///< Routed experts of a layer; 0: a dense model.
   std::int64_t experts_per_token = 1;  ///< Experts that each token is routed to (top-k).

@@ -10,7 +10,7 @@
 /// (distribute.h) reads from the rules what is legal, what follows, and what conflicts.
 ///
 /// Source of the idea: Shardy's `OpShardingRuleAttr` (openxla.org/shardy, "Propagation"); GSPMD,
-/// Xu et al. 2021, section 3.5; the text form is that of einops, Rogozhnikov, ICLR 2022.
+/// Xu et al. 2021, section 3.5; the text form follows einops, Rogozhnikov, ICLR 2022.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +80,7 @@ Result<Rule> rule_from(std::string_view text, const std::vector<std::vector<std:
 /// "bs(hd)->bhsd, whole: d"; longer names with blanks between: "batch (group in)->batch in".
 std::string describe(const Rule& rule);
 
-/// The first way in which `rule` does not fit operands of `shapes`; nothing if it does:
+/// The first of these conditions that `rule` breaks for operands of `shapes`; empty if none:
 ///  1. it has an entry for each operand and each of its dimensions;
 ///  2. factor indices exist, and no operand has one factor twice;
 ///  3. a dimension's extent is a multiple of the product of its factors' sizes.

@@ -95,15 +95,15 @@ struct TransformerGraphs {
 /// ranks.
 ///
 /// Multi-token prediction: a module that predicts one more token follows the last layer or the
-/// module before. It normalises the stream and the embeddings of the tokens that many places ahead,
-/// projects the two together to the width of one, and has a layer like the last one and a norm.
-/// After the modules, the streams of all predictions are one tensor, which the output projection
-/// and the loss read at once. The first module includes the norm after the layers. Its projection
-/// is split by column, the result is gathered, and under sequence parallelism each rank goes on
-/// with its tokens. Not modelled: shifts of the ids and targets, for which context-parallel
-/// neighbours exchange one id a part (they come as data); counts of right predictions, for logs;
-/// the place of embeddings outside of what full recomputation computes again. Source: DeepSeek-AI,
-/// "DeepSeek-V3 technical report", arXiv 2412.19437, section 2.2; NVIDIA/Megatron-LM,
+/// previous module. It normalises the stream and the embeddings of the tokens that many places
+/// ahead, projects the two together to the width of one, and has a layer like the last one and a
+/// norm. After the modules, the streams of all predictions are one tensor, which the output
+/// projection and the loss read at once. The first module includes the norm after the layers. A
+/// module's projection is split by column, the result is gathered, and under sequence parallelism
+/// each rank goes on with its tokens. Not modelled: shifting ids and targets (they come as data;
+/// under context parallelism neighbours would exchange one id per part); counts of correct
+/// predictions, for logs; that the module's embeddings are outside of full recomputation. Source:
+/// DeepSeek-AI, "DeepSeek-V3 technical report", arXiv 2412.19437, section 2.2; NVIDIA/Megatron-LM,
 /// megatron/core/transformer/multi_token_prediction.py.
 ///
 /// \pre `model` is checked; the mesh has axes of tensor and data parallelism. The batch is split

@@ -4,9 +4,10 @@
 /// parameters of one at a time, and full recomputation begins at the inputs of one.
 ///
 /// A unit's inputs are the tensors that it reads from earlier units, and the inputs and constants
-/// of the whole graph that it reads. Its outputs are the tensors of the units so far that later
-/// units read, both those that it makes and those that it only reads itself: the gradient of a
-/// tensor comes back through all of its readers, the last one first, and each adds its summand.
+/// of the whole graph that it reads. Its outputs are the results of operators that it makes or
+/// reads, and that later units read or that are outputs of the whole graph. A tensor that it only
+/// reads is included because its gradient comes back through all of its readers, the last one
+/// first, and each adds its summand.
 ///
 /// Inputs, outputs and parameters lie as propagation through the whole graph leaves them, except
 /// that no unit hands summands to another: they are reduced first.
