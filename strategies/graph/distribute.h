@@ -60,9 +60,9 @@ struct Signature {
   std::vector<Attribute> outputs;
 };
 
-/// Every legal way to use an operator on inputs that lie as given, without communication: first as
-/// they lie, then with each split that slicing replicated inputs locally allows (R2.2); several
-/// axes of one factor in the mesh's order.
+/// All legal ways to use an operator on inputs that lie as given, without communication: first the
+/// inputs as they lie, then each further split for which replicated inputs are sliced locally
+/// (R2.2). Several axes of one factor come in the mesh's order.
 /// \return kInvalidInput if there is none (two inputs split one factor differently, one axis splits
 ///     two factors, a factor must stay whole, summands where values are needed); the message names
 ///     input, factor and axis.

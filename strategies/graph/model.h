@@ -61,7 +61,8 @@ struct Model {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;  ///< 0: as many as `heads` (multi-head attention).
+  /// Key and value heads; 0: as many as `heads` (multi-head attention).
+  std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;  ///< Width of a head of queries and keys; 0: hidden / heads.
   std::int64_t ffn = 0;       ///< Width of the feed-forward layer; 0: 4 x hidden.
   std::int64_t vocabulary = 0;

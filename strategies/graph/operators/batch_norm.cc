@@ -1,6 +1,6 @@
-// Batch normalisation in two steps, so that what is reduced over the batch is a small tensor of its
-// own: statistics, then the element-wise rest. x is [batch, channels, ...]; statistics are fp32
-// [2, channels]: sum and sum of squares forward; sum of dy and of dy x^ backward.
+// Batch normalisation in two steps, so that only a small, separate tensor is reduced over the
+// batch: the statistics first, then the elementwise rest. x is [batch, channels, ...]; statistics
+// are fp32 [2, channels]: sum and sum of squares forward; sum of dy and of dy x^ backward.
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 

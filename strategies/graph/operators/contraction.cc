@@ -41,7 +41,7 @@ struct Letters {
   std::string equation;
   std::string grouped{};
   std::int64_t groups = 0;  // entries of `grouped` in the result; 0: as many as the finest input
-  std::string to{};         // the result's type; empty: that of the inputs
+  std::string to{};         // type of the result; empty: type of the inputs
   bool apart = false;       // each product of a batch is launched by itself
 };
 

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kMostFolded = 65536;
 
 /// The result of `node`, if it is computed from constants. `inputs` are its operands (nullptr: left
 /// out); `shape` and `real` describe the result.
-/// \return nothing if an operand has no known value or the operator is none of those folded.
+/// \return nothing if an operand has no known value or the operator is not one that is folded.
 std::optional<Numbers> folded(const Node& node, const std::vector<const Value*>& inputs,
                               const Shape& shape, bool real);
 
