@@ -14,8 +14,8 @@
 namespace foreshard::onnx_file {
 namespace {
 
-// Translates one body into a graph of its own. A value of the body around it that it reads becomes
-// an input.
+// Translates one body into a graph of its own. If it reads a value of the body around it, the value
+// becomes an input.
 class Importer final : public Scope {
  public:
   Importer(const Model& model, const ImportOptions& options, std::string name,
@@ -55,7 +55,7 @@ class Importer final : public Scope {
     return {value.is_real() ? options_.precision : value.dtype, value.shape};
   }
 
-  // A value that is there from the start.
+  // Adds the tensor of a value that exists from the start (an input).
   void take(ValueIndex index) {
     const Value& of = value(index);
     tensors_[index] = graph_.add({.name = of.name, .dtype = type_of(of).dtype, .shape = of.shape});
@@ -84,8 +84,8 @@ class Importer final : public Scope {
     return find_translation(node.op)(*this, node);
   }
 
-  // A result whose attributes say one shape and whose operands another (a kernel_shape that is not
-  // the weight's).
+  // Refuses a result with one shape by the node's attributes and another by its operands (a
+  // kernel_shape that is not the weight's).
   Status other_shape(const Node& node) const {
     for (const ValueIndex index : node.outputs) {
       const auto made = index == kNone ? tensors_.end() : tensors_.find(index);
@@ -105,7 +105,7 @@ class Importer final : public Scope {
   Status loop(const Node& node) {
     const Body& body = body_of(node, "body");
     const std::int64_t count = integer_of(node, "count", 0);
-    if (count == 0) {  // what it carries comes out as it went in
+    if (count == 0) {  // carried values leave the loop unchanged
       for (std::size_t i = 0; i < node.outputs.size(); ++i)
         if (node.outputs[i] != kNone) set(node.outputs[i], tensor(node.inputs[i + 2]));
       return {};
@@ -144,7 +144,7 @@ class Importer final : public Scope {
       yes.graph_.outputs.push_back(yes.tensor(index));
     for (const ValueIndex index : body_of(node, "else_branch").outputs)
       no.graph_.outputs.push_back(no.tensor(index));
-    // Both branches take all that either reads.
+    // Both branches have the values that either reads as inputs.
     std::set<ValueIndex> read(yes.captured().begin(), yes.captured().end());
     read.insert(no.captured().begin(), no.captured().end());
     std::vector<TensorId> inputs;
@@ -177,10 +177,10 @@ class Importer final : public Scope {
   Importer* around_;
   Graph graph_;
   std::map<ValueIndex, TensorId> tensors_;
-  std::vector<ValueIndex> captured_;  // in the order in which they are first read
+  std::vector<ValueIndex> captured_;  // values of the bodies around, in the order of first reading
 };
 
-// Every operator without a counterpart, with a node that uses it.
+// Collects every operator without a counterpart, with a node that uses it.
 void collect_unknown(const Model& model, const Body& body,
                      std::map<std::string, std::string>& unknown) {
   for (const Node& node : body.nodes) {

@@ -11,7 +11,7 @@
 namespace foreshard::onnx_file {
 namespace {
 
-// How many nodes and outputs read each value.
+// Value -> number of nodes and outputs that read it.
 std::vector<std::int64_t> uses_of(const Model& model) {
   std::vector<std::int64_t> uses(model.values.size());
   const auto count = [&](const std::vector<ValueIndex>& list) {
@@ -54,7 +54,7 @@ class Fuser {
   }
 
  private:
-  // The node of that kind that makes `value`.
+  // The node that makes `value`, if it has operator `op`.
   std::optional<std::size_t> made_by(ValueIndex value, const char* op) const {
     const auto it = producer_.find(value);
     if (it == producer_.end() || body_.nodes[it->second].op != op) return std::nullopt;
@@ -80,7 +80,7 @@ class Fuser {
            count_of(value(index).shape) == 1;
   }
 
-  // The only reader of what `node` makes, if it is of that kind and nothing else reads it.
+  // The only reader of `node`'s result, if it has operator `op` and nothing else reads the result.
   std::optional<std::size_t> only_reader(std::size_t node, const char* op) const {
     const auto it = readers_.find(output(node));
     if (it == readers_.end() || it->second.size() != 1 || uses(output(node)) != 1 ||
@@ -89,12 +89,12 @@ class Fuser {
     return it->second[0];
   }
   std::int64_t uses(ValueIndex index) const { return uses_[static_cast<std::size_t>(index)]; }
-  // The operand of a node with two that is not `known`.
+  // The operand other than `known` of a node with two operands.
   ValueIndex other(std::size_t node, ValueIndex known) const {
     return input(node, 0) == known ? input(node, 1) : input(node, 0);
   }
 
-  // The dimensions that a mean is taken over, if they are the last ones: the first of them.
+  // The first of the dimensions that a mean is taken over, if they are the last dimensions.
   std::optional<std::int64_t> mean_axis(std::size_t node) const {
     const auto rank = static_cast<std::int64_t>(value(input(node, 0)).shape.size());
     auto axes = integers_of(body_.nodes[node], "axes");
@@ -110,7 +110,7 @@ class Fuser {
     return first;
   }
 
-  // x - mean(x): gives x, the axis and the nodes.
+  // A match of x - mean(x).
   struct Centred {
     ValueIndex x;
     std::int64_t axis;
@@ -126,7 +126,7 @@ class Fuser {
     return Centred{input(*sub, 0), *axis, {*sub, *mean}};
   }
 
-  // Whether nothing outside `nodes` reads what they make, but for the last one.
+  // Whether nothing outside `nodes` reads their results, except the result of `last`.
   bool closed(const std::set<std::size_t>& nodes, std::size_t last) const {
     return std::ranges::all_of(nodes, [&](std::size_t node) {
       if (node == last) return true;
@@ -172,7 +172,7 @@ class Fuser {
   }
 
   bool gelu(std::size_t erf) {
-    // erf(x / sqrt(2)), or times its inverse.
+    // erf(x / sqrt(2)) or erf(x * (1 / sqrt(2))).
     auto inner = made_by(input(erf, 0), "Div");
     if (inner && !is_number(input(*inner, 1), std::sqrt(2.0))) return false;
     ValueIndex x = inner ? input(*inner, 0) : kNone;
@@ -206,7 +206,7 @@ class Fuser {
     return replace(nodes, last, "Gelu", {x}, {});
   }
 
-  // Puts one node in the place of the last of `nodes`.
+  // Replaces `nodes` by one node in the place of `last`.
   bool replace(const std::set<std::size_t>& nodes, std::size_t last, const char* op,
                std::vector<ValueIndex> inputs, std::map<std::string, Attribute> attributes) {
     if (!closed(nodes, last)) return false;

@@ -1,5 +1,5 @@
 /// \file
-/// Operators that exporters write in pieces, put together again: what frameworks run as one kernel.
+/// Fuses operators that exporters write in pieces and frameworks run as one kernel.
 ///
 ///     layer norm: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + e) * scale + shift
 ///     GeLU:       x * (1 + erf(x / sqrt(2))) / 2, in any order of the factors
@@ -16,9 +16,9 @@ struct Fused {
   std::int64_t gelus = 0;
 };
 
-/// Replaces the pieces by nodes LayerNormalization and Gelu, wherever nothing else reads a value in
-/// between.
-/// \return how many.
+/// Replaces the pieces by nodes LayerNormalization and Gelu, if nothing else reads the values
+/// between them.
+/// \return the number of nodes of each kind.
 Fused fuse(Model& model);
 
 }  // namespace foreshard::onnx_file
