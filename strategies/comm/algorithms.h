@@ -32,10 +32,9 @@ struct Pattern {
   /// Fraction of FormParameters::network_channel_rate that is reached (chunks may be short).
   double channel_part = 1;
   bool copies_by_chunk = false;  ///< A chunk is copied out of a buffer while the next one arrives.
-  double sent_per_member =
-      /// Bytes that a member sends per byte of the operation (R2.5): the average over the members;
-      /// for an exchange, the most that any member sends.
-      0;
+  /// Bytes that a member sends per byte of the operation (R2.5): the average over the members;
+  /// for an exchange, the most that any member sends.
+  double sent_per_member = 0;
   /// Limit on the channels across the network; 0: none beyond the form's own count.
   std::int64_t most_channels = 0;
   /// Bytes that a member's channels copy within it, per byte of the operation.

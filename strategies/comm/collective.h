@@ -128,7 +128,8 @@ struct FlatCollective {
   /// Fraction of each member's SMs that is occupied while the operation runs.
   double sm_share = 0;
   /// Fraction of each link's bandwidth that the form uses. One number for all links, set so that
-  /// the rate on idle links is that of the slowest kind of link, each kind by its own efficiency.
+  /// the slowest kind of link, each kind with its own efficiency, determines the rate on idle
+  /// links.
   double bandwidth_fraction = 1;
   LinkEfficiency efficiency{};  ///< Per kind of link; bandwidth_fraction follows from it.
   /// Most bytes of the operation per second, whatever the links: the rate at which its channels

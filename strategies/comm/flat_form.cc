@@ -144,7 +144,7 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   const double busy = rests ? hops / (hops + form.turnaround) : 1;
   const double network_efficiency =
       form.efficiency.network * (has_many_peers(algorithm) ? *transport.exchange_efficiency : 1.0);
-  // One fraction for all links: that of the link which limits the rate on idle links.
+  // One fraction for all links: the fraction of the link that limits the rate on idle links.
   const double over_nvlink = demand.nvlink / (form.efficiency.nvlink * busy);
   const double used = std::max({over_nvlink, demand.pcie / form.efficiency.pcie,
                                 demand.network / network_efficiency,

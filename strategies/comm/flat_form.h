@@ -28,7 +28,7 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster);
 struct GroupTransport {
   TransportNumbers numbers;
   bool ordered = true;                                 ///< See Transport.
-  std::vector<std::string> algorithms{}, protocols{};  ///< Those allowed; empty: all.
+  std::vector<std::string> algorithms{}, protocols{};  ///< Allowed names; empty: all.
 };
 /// The numbers of the slowest adapter in each respect, over all members. A transport for which
 /// `parameters` have numbers (own_numbers) takes these instead of its own.

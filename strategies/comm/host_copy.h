@@ -11,8 +11,9 @@
 /// memory do.
 ///
 /// No communication library takes part, so its parameters do not apply: a copy engine needs no SM,
-/// and a link's own efficiency is that of pinned copies (topology/node_config.h). Not modelled: the
-/// start of a copy engine, many small tensors (a copy each), host memory that is not pinned.
+/// and a link's own efficiency already is the efficiency of pinned copies (topology/node_config.h).
+/// Not modelled: the start of a copy engine, many small tensors (a copy each), host memory that is
+/// not pinned.
 #pragma once
 
 #include "strategies/comm/collective.h"

@@ -1,5 +1,5 @@
-// NVLS: collectives of B bytes among p members that leave sums and copies to their NVLink switch.
-// Each of H heads (on one node: all members, at most 32) looks after B/H bytes.
+// NVLS: collectives of B bytes among p members whose NVLink switch does the sums and copies. Each
+// of H heads (on one node: all members, at most 32) is responsible for B/H bytes.
 //
 //     all-reduce      out of each member 1 + 1/H of the bytes (its part of every sum, and one
 //                     result), as much into it; of several nodes besides 1/H through each head's
@@ -22,10 +22,11 @@
 namespace foreshard::comm {
 namespace {
 
-// Fewer rounds of long chunks, and NCCL halves the chunk (src/enqueue.cc, v2.28: of 64 KiB).
+// Rounds below which NCCL halves the chunk of 64 KiB (src/enqueue.cc, v2.28).
 constexpr double kRoundsForFullChunk = 8;
 
-// On one node; `each` counts for all members alike.
+// The pattern on one node, where `each` holds for all members. kUnsupported on several nodes or for
+// more than kMostHeads members.
 Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVolume& each) {
   FORESHARD_ASSIGN(const auto nodes, internal::nodes_on_switches("nvls", group));
   if (nodes.size() > 1)

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kNodesOfHalfChunk = 4;
 constexpr double kRoundsForFullChunk = 4;
 
-// Of one rail's tree: the longest way from a head to the root and back.
+// The longest path from a head to the root and back, in the tree of one rail.
 internal::Path longest_way(const std::vector<std::int32_t>& rail, std::int32_t tree,
                            const internal::Traffic& traffic) {
   const auto count = static_cast<std::int32_t>(rail.size());

@@ -15,8 +15,8 @@
 /// channels, each with a rate of its own: n channels are as fast as the slowest link or as n
 /// channel rates, whichever is less.
 ///
-/// Source: the structure is that of NCCL's tuner (NVIDIA/nccl, src/graph/tuning.cc, v2.28); the
-/// numbers say theirs.
+/// Source: the structure follows NCCL's tuner (NVIDIA/nccl, src/graph/tuning.cc, v2.28); each
+/// number states its own source.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ const yaml::Table<Efficiency>& yaml_table(const Efficiency*);
 
 /// One (algorithm, protocol) pair.
 struct FormParameters {
-  std::string algorithm;  ///< As in registry.cc, for example "ring".
+  std::string algorithm;  ///< A name in registry.cc, for example "ring".
   Protocol protocol = Protocol::kNone;
   Seconds base;  ///< Launch, and synchronisation of the members.
   /// Added once if the operation crosses the network: the host's thread that talks to the adapters
@@ -144,7 +144,7 @@ struct Choice {
   std::optional<std::int64_t> to_ranks;
   std::optional<std::int64_t> from_nodes;
   std::optional<std::int64_t> to_nodes;
-  std::string algorithm;                 ///< As in registry.cc; it must do the operation.
+  std::string algorithm;                 ///< A name in registry.cc; it must do the operation.
   std::optional<Protocol> protocol;      ///< Default: the tuner's, among the algorithm's protocols.
   std::optional<std::int64_t> channels;  ///< Default: the form's.
 };
