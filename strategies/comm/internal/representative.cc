@@ -118,7 +118,7 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
     FORESHARD_ASSIGN(const auto half, algorithm.pattern(first_nodes(group, nodes, kept / 2)));
     const double doublings =
         std::log2(static_cast<double>(nodes.size()) / static_cast<double>(kept));
-    const bool copies = algorithm.name == "pat";  // one for each member, whatever the level
+    const bool copies = algorithm.name == "pat";  // one copy per member, whatever the level
     Path level = pattern.path;
     level.add(half.path, -1);
     if (copies) {
