@@ -156,8 +156,8 @@ void schedule_faults(const Strategy& strategy, std::vector<StrategyFault>& fault
   if (!strategy.pass_times.empty() && !known->goes_by_times)
     fault("pass_times", fmt::format("schedule '{}' does not go by times", known->name),
           "leave them out, or set schedule: zb-1p");
-  // A batch that does not divide is a separate fault. Schedules that may block always have a table,
-  // and skipping them keeps searches cheap.
+  // A batch that does not divide is a separate fault. For schedules that may block (the oldest
+  // three) no table is built, which keeps searches over them cheap.
   if (known->may_block || strategy.micro_batches() < 1 ||
       strategy.micro_batches() > kMaxLayerPasses)
     return;
