@@ -21,8 +21,7 @@
 
 namespace foreshard::comm {
 
-/// Whether a plugin of some member's transport decides in place of NCCL's tuner (aws-ofi-nccl,
-/// say).
+/// Whether a transport plugin of some member replaces NCCL's tuner between nodes.
 bool has_plugin_tuner(const Participants& group);
 
 class Repertoire {

@@ -5,9 +5,9 @@
 //     volume = B per member, p B in total
 //
 // The latency is the longest hop's. A member has one peer in each direction, so it gets the
-// channels of a send (see "direct"), not of an all-to-all. Source: NVIDIA/TransformerEngine,
-// transformer_engine/pytorch/attention/dot_product_attention/ context_parallel.py (a send and a
-// receive to and from the neighbours in the ring).
+// channels of a send (see "direct"), not of an all-to-all.
+// Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/attention/dot_product_attention/
+// context_parallel.py (a send and a receive to and from the neighbours in the ring).
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/internal/ring_pattern.h"
 

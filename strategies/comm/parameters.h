@@ -105,7 +105,7 @@ struct FormParameters {
   /// an all-to-all or exchange whose `chunk` is given: chunk times over NVLink after the last chunk
   /// (the other copies overlap with arrivals). For NVLS with more than 8 heads: rounds of chunks
   /// that fill the pipeline (nvls.cc). Not modelled: the copies of a single transfer (`direct`),
-  /// and copies that other links than NVLink hide, since they are much slower than memory.
+  /// and copies beside other links, which are so much slower than memory that they hide the copies.
   double turnaround = 0;
   /// Generations that the members' device types may have ("Hopper"; generation_of). Empty: any.
   std::vector<std::string> architectures;

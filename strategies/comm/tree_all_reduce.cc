@@ -9,9 +9,10 @@
 //     volume = 2 (p-1)/p B per member on average, 2 (p-1) B in total (R2.5); a node sends at most 2
 //     B
 //
-// The latency grows with log N; a ring's with N. Source: Sanders, Speck and Träff, "Two-tree
-// algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009;
-// Jeaugey, "Massively scale your deep learning training with NCCL 2.4", NVIDIA developer blog,
+// The latency grows with log N; a ring's with N.
+// Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction
+// and scan", Parallel Computing 35(12), 2009; Jeaugey, "Massively scale your deep learning training
+// with NCCL 2.4", NVIDIA developer blog,
 // 2019. Not modelled: NCCL attaches a node's two children to two of its members; here each channel
 // uses one.
 #include <algorithm>

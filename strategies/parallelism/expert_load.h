@@ -8,9 +8,9 @@
 ///
 /// With `zipf`, the order of the experts by popularity is drawn at random for each layer and each
 /// of `draws` steps. No expert can be chosen by more than all tokens: with top-k, its share of all
-/// choices is at most 1/k, and any excess goes to the other experts in proportion. Not modelled:
-/// the scatter of token counts about these shares, which is small where thousands of tokens are
-/// routed together; ranks whose tokens choose other experts than another rank's.
+/// choices is at most 1/k, and any excess goes to the other experts in proportion.
+/// Not modelled: the scatter of token counts about these shares, which is small where thousands of
+/// tokens are routed together; ranks whose tokens choose other experts than another rank's.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ std::int64_t layers_with_experts(const Model& model);
 double busiest_rank(const std::vector<double>& shares, std::int64_t ranks);
 
 /// The mean of busiest_rank() over the layers with experts, one per drawn step, ascending. Measured
-/// shares give one entry. Cost: O(draws x layers x experts).
+/// shares give one entry.
+/// Cost: O(draws x layers x experts).
 /// \param ranks  ranks that share the experts of a layer.
 std::vector<double> drawn_loads(const ExpertLoad& load, const Model& model, std::int64_t ranks);
 

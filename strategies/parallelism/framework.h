@@ -52,14 +52,15 @@ struct Shards {
   /// Shards are in fp32, are the optimizer's own copy, and are cast before each gather.
   bool fp32 = false;
   /// Each rank holds a part of every parameter (FSDP2): gathered data are ordered by rank, and are
-  /// copied into the parameters ahead of the pass that reads them. Not modelled: the memory of both
-  /// copies at once; the copy of gradients into the buffer that is reduced (the pass that
-  /// accumulates them stands for it); the copies where one rank holds everything; general graphs.
+  /// copied into the parameters ahead of the pass that reads them.
+  /// Not modelled: the memory of both copies at once; the copy of gradients into the buffer that is
+  /// reduced (the pass that accumulates them stands for it); the copies where one rank holds
+  /// everything; general graphs.
   bool copied_out = false;
   /// Experts that have ranks of their own (expert_parallel) are sharded over the ranks that hold
   /// copies of them, like all other parameters. If false, each of these ranks holds its experts
-  /// whole, with their gradients and optimizer states. Not modelled: the 16-bit working copy of
-  /// such whole experts, where shards are in fp32.
+  /// whole, with their gradients and optimizer states.
+  /// Not modelled: the 16-bit working copy of such whole experts, where shards are in fp32.
   bool experts = true;
   /// Parameters of more elements than this are gathered one by one, and the host waits for each;
   /// smaller ones stay whole and are never released. Empty: a unit's parameters are gathered
@@ -157,8 +158,9 @@ struct Framework {
   /// then the graph's alone).
   double step_launches = 0;
   /// Host time per expert's product, where these are launched one by one. Empty: one kernel
-  /// computes the products of all experts of a rank. Not modelled: as for host_time; other hosts
-  /// (Grace takes as long as Xeon, by the sources of configs/frameworks).
+  /// computes the products of all experts of a rank.
+  /// Not modelled: as for host_time; other hosts (Grace takes as long as Xeon, by the sources of
+  /// configs/frameworks).
   std::optional<Seconds> expert_product_time{};
   /// Host time per kernel that quantizes one expert's rows (kernel.h, `Pass::launches`).
   Seconds expert_pass_time{};

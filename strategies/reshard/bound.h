@@ -11,7 +11,8 @@
 /// over the links that join the node to the fabric, since a device can pass on inside the node what
 /// it has received. No rank holds the values of a partial tensor, so at least one summand of all
 /// that a device needs must enter it. A partial target has no bound, since its summands are
-/// arbitrary. Not modelled: latency; switches and cables behind the node's own links.
+/// arbitrary.
+/// Not modelled: latency; switches and cables behind the node's own links.
 #pragma once
 
 #include <string>

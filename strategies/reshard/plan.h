@@ -90,7 +90,8 @@ struct Move {
 /// The moves of a kTransfer step (R0.4). Every target rank receives the pieces of source slices
 /// that cover its slice. The sender of a piece is the target itself if it holds the piece, else a
 /// replica on the same node (`node_of_rank`; empty: all ranks on one node), else any replica; among
-/// equals the one that has sent least so far, so that replicas share the sending. Cost: O(moves).
+/// equals the one that has sent least so far, so that replicas share the sending.
+/// Cost: O(moves).
 /// \pre step.primitive is kTransfer
 std::vector<Move> moves_of(const Step& step, const TensorSpec& tensor,
                            const std::vector<std::int32_t>& node_of_rank = {});
@@ -118,8 +119,8 @@ Bytes logical_bytes(const Step& step, const TensorSpec& tensor);
 /// `ranks`.
 Volume volume_of_group(Primitive primitive, Bytes held, double ranks);
 
-/// A chain of steps: the first begins at the source layout, each further one where the previous one
-/// ends.
+/// A chain of steps: the first begins at the source layout, each further one at the end of the
+/// previous one.
 struct Plan {
   std::string name{};  ///< "all_gather(tp) + slice(dp)": its steps in order; "nothing": no steps.
   std::vector<Step> steps{};

@@ -6,8 +6,9 @@
 /// Groups that are equivalent in the topology (members at the same places of equivalent nodes,
 /// under switches in the same arrangement) are priced once. In a transfer with many messages, the
 /// messages of a few ranks stand for all: those that some targets receive, and the average share
-/// that one source sends. Not modelled: contention between the groups of a step (the simulation has
-/// it); different collisions of equivalent groups with hashed routes.
+/// that one source sends.
+/// Not modelled: contention between the groups of a step (the simulation has it); different
+/// collisions of equivalent groups with hashed routes.
 #pragma once
 
 #include <cstdint>

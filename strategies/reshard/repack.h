@@ -19,7 +19,8 @@ struct Repack {
 /// of a row-major tensor is cut or joined without a copy. Along any other dimension it is copied:
 /// the result of an all-gather, the operand of a reduce-scatter, both the cut and the joined slice
 /// of an all-to-all or transfer. A local slice is a copy unless it is contiguous; a pad writes its
-/// whole summand. Not modelled: padding of uneven slices; packs that overlap earlier messages.
+/// whole summand.
+/// Not modelled: padding of uneven slices; packs that overlap earlier messages.
 Repack repack_of(const Step& step, const TensorSpec& tensor);
 
 }  // namespace foreshard::reshard

@@ -47,7 +47,7 @@ struct Slot {
   std::int32_t micro_batch = 0;
   Part part = Part::kWhole;
   /// This backward pass overlaps the previous slot, a forward pass of another chunk or micro-batch.
-  /// Both start once the inputs of both are there.
+  /// The inputs of both are there before either of them ends.
   bool beside = false;
   auto operator<=>(const Slot&) const = default;
 };

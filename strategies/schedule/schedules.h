@@ -35,8 +35,8 @@ Result<Table> one_f_one_b(const Shape& shape);
 /// Source: Narayanan et al., SC 2021, section 2.2.2 and figure 4; the warm-up is Megatron-LM's
 /// (megatron/core/pipeline_parallel/schedules.py). With Shape::pairs the warm-up has one more pass,
 /// and each later forward pass overlaps the backward pass that follows it
-/// (megatron/core/pipeline_parallel/combined_1f1b.py). 1F1B does the same, on one stage. Not
-/// modelled: Megatron-LM's microbatch_group_size_per_vp_stage other than p.
+/// (megatron/core/pipeline_parallel/combined_1f1b.py). 1F1B does the same, on one stage.
+/// Not modelled: Megatron-LM's microbatch_group_size_per_vp_stage other than p.
 /// \return kInvalidInput if p does not divide m.
 Result<Table> interleaved_one_f_one_b(const Shape& shape);
 
@@ -54,8 +54,9 @@ Result<Table> breadth_first(const Shape& shape);
 /// are still to come.
 ///
 /// Source: Qi et al., "Zero bubble pipeline parallelism", ICLR 2024 (arXiv 2401.10241), section 2
-/// and figure 2. Not modelled, for all schedules of that paper: validation of the gradient norm
-/// after the optimizer step, with which the stages need not start their optimizer steps together.
+/// and figure 2.
+/// Not modelled, for all schedules of that paper: validation of the gradient norm after the
+/// optimizer step, with which the stages need not start their optimizer steps together.
 Result<Table> zb_h1(const Shape& shape);
 
 /// ZB-H2: as ZB-H1, with 2(p-1-s) forward passes to warm up and weight gradients 2s micro-batches
@@ -67,8 +68,8 @@ Result<Table> zb_h2(const Shape& shape);
 /// ZB-1p: forward passes and input gradients in the order of 1F1B, weight gradients where a stage
 /// would wait (fill.h), and at most p micro-batches in flight.
 ///
-/// Source and what is not modelled: as zb_h1; section 3.1. Not modelled: that section's search for
-/// forward passes to leave out of the warm-up.
+/// Source and what is not modelled: as zb_h1; section 3.1.
+/// Not modelled: that section's search for forward passes to leave out of the warm-up.
 Result<Table> zb_1p(const Shape& shape);
 
 /// ZB-2p: as ZB-1p, with 2(p-1-s) forward passes to warm up and 2p micro-batches in flight.
@@ -87,8 +88,8 @@ Result<Table> zb_v(const Shape& shape);
 /// gradients as in ZB-1p. Bubble: 3(p-1) passes through a chunk where F = B = W, half of 1F1B's.
 ///
 /// Source: Qi et al., NeurIPS 2024, section 3 and appendix; the pattern's offsets are taken from
-/// sail-sg/zero-bubble-pipeline-parallelism, zerobubble/scheduler/zbv_greedy.py. Not modelled: the
-/// moves of single passes in the warm-up and at the end that that code makes afterwards.
+/// sail-sg/zero-bubble-pipeline-parallelism, zerobubble/scheduler/zbv_greedy.py.
+/// Not modelled: the later moves of single passes in the warm-up and at the end in that code.
 Result<Table> v_half(const Shape& shape);
 
 /// V-Min: as V-Half, with about a third of 1F1B's activations and two thirds of its bubble. Where
@@ -100,8 +101,8 @@ Result<Table> v_min(const Shape& shape);
 ///
 /// Source: DeepSeek-AI, "DeepSeek-V3 technical report" (arXiv 2412.19437), section 3.2.1, and the
 /// eight steps of github.com/deepseek-ai/DualPipe, which torch/distributed/pipelining has too
-/// (ScheduleDualPipeV). With Shape::pairs the forward and the backward pass of steps 4 and 5 run
-/// side by side.
+/// (ScheduleDualPipeV).
+/// With Shape::pairs the forward and the backward pass of steps 4 and 5 run side by side.
 /// \return kInvalidInput for fewer than 2p micro-batches.
 Result<Table> dualpipe_v(const Shape& shape);
 

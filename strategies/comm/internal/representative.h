@@ -15,8 +15,8 @@ namespace foreshard::comm::internal {
 ///  - All-to-all: the messages that the first member sends and the last receives; between nodes,
 ///    one message stands for several.
 /// Groups of up to 64 members (all-to-alls of up to 16), exchanges, and groups whose nodes have
-/// unequal numbers of members (except for all-to-alls) are not simplified. Not modelled: fabric
-/// links that many nodes share, where they are slower than the nodes' own.
+/// unequal numbers of members (except for all-to-alls) are not simplified.
+/// Not modelled: fabric links that many nodes share, where they are slower than the nodes' own.
 /// \pre nodes with equal numbers of members are identical
 Result<Pattern> representative_pattern(const Algorithm& algorithm, const Participants& group);
 

@@ -27,8 +27,8 @@ std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
 /// member; several per member if its adapters are faster than a channel can be; twice as many where
 /// ncclTopoDupChannels (src/graph/search.cc) copies its channels because each is fast. So a small
 /// node of fast adapters can meet a large node of slow adapters with one ring for each adapter of
-/// the large one. Copies that would add load to some adapter are left out. Not modelled: channel
-/// speeds that NCCL rounds down to the next entry of its list.
+/// the large one. Copies that would add load to some adapter are left out.
+/// Not modelled: channel speeds that NCCL rounds down to the next entry of its list.
 /// \return kInfeasible where there is no route.
 Result<std::size_t> rings_over(const Participants& group,
                                const std::vector<std::vector<std::int32_t>>& nodes);

@@ -40,8 +40,9 @@ bool longer(const Path& a, const Path& b);
 /// detours: the least fraction for which the slowest link is as fast as possible. So flows stay on
 /// minimal routes while queues are even. The model assumes that equal groups fill the rest of the
 /// cluster at the same time: the load of links between switches is multiplied by cluster devices /
-/// members. Not modelled: flows with different fractions, unequal groups, queues that change within
-/// an operation, the longer wires of detours.
+/// members.
+/// Not modelled: flows with different fractions, unequal groups, queues that change within an
+/// operation, the longer wires of detours.
 class LoadSum {
  public:
   void add(const Route& route, double bytes_per_byte);

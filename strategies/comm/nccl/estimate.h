@@ -10,10 +10,10 @@
 ///     estimates.front();  // what NCCL takes
 ///
 /// Source: NVIDIA/nccl v2.28.9-1: src/graph/tuning.cc (times), src/enqueue.cc (channels that an
-/// operation uses). Reimplemented, not copied. Not modelled: tuner plugins (which overwrite the
-/// table: aws-ofi-nccl on EFA), NCCL_* variables, user-registered and symmetric buffers, hosts of
-/// several processor vendors, paths over another GPU's NVLinks (where NCCL runs LL128 with the
-/// latencies of PCIe).
+/// operation uses). Reimplemented, not copied.
+/// Not modelled: tuner plugins (which overwrite the table: aws-ofi-nccl on EFA), NCCL_* variables,
+/// user-registered and symmetric buffers, hosts of several processor vendors, paths over another
+/// GPU's NVLinks (where NCCL runs LL128 with the latencies of PCIe).
 #pragma once
 
 #include <cstdint>

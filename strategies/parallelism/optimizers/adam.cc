@@ -33,8 +33,8 @@ std::vector<Moment> adam_moments(const Optimizer& optimizer, bool) {
 //     root = sqrt(exp_avg_sq); root /= correction; root += eps; p -= rate exp_avg / root
 //
 // These move 80 bytes per element, and the fused kernel 28 (mosaicml/composer,
-// composer/optim/decoupled_weight_decay.py: adamw). Not modelled: one launch of each kernel per
-// parameter tensor.
+// composer/optim/decoupled_weight_decay.py: adamw).
+// Not modelled: one launch of each kernel per parameter tensor.
 std::vector<UpdateStep> loop(const Update& update, std::int64_t count) {
   std::vector<UpdateStep> steps;
   const auto add = [&](PassKind kind, DType dtype) {

@@ -3,9 +3,9 @@
 //
 // Source: Dettmers et al., "8-bit Optimizers via Block-wise Quantization", ICLR 2022 (blocks of
 // 2048); bitsandbytes-foundation/bitsandbytes, bitsandbytes/optim/optimizer.py, and pytorch/ao,
-// torchao/optim (blocks of 256; a DTensor has the moments of its local shard). Not modelled:
-// tensors of fewer than 4096 elements, whose moments stay in fp32; the scales, which the kernel
-// reads and writes too.
+// torchao/optim (blocks of 256; a DTensor has the moments of its local shard).
+// Not modelled: tensors of fewer than 4096 elements, whose moments stay in fp32; the scales, which
+// the kernel reads and writes too.
 #include "strategies/parallelism/internal/optimizers.h"
 
 namespace foreshard::optimizers {

@@ -7,7 +7,8 @@
 // Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes",
 // ICLR 2020, algorithm 2; NVIDIA/apex, csrc/multi_tensor_lamb.cu (two stages, with the norms of all
 // tensors before each) and apex/contrib/optimizers/distributed_fused_lamb.py (shards whose norms
-// are added up). Not modelled: directions that overwrite their gradients in memory.
+// are added up).
+// Not modelled: directions that overwrite their gradients in memory.
 #include <set>
 
 #include "strategies/parallelism/internal/optimizers.h"

@@ -34,7 +34,7 @@ std::vector<std::int64_t> extents_of(const Attribute& attribute, const Grid& gri
 /// together.
 std::vector<std::int64_t> merged(const std::vector<std::int64_t>& sizes, std::int64_t run);
 
-/// Number of leading axes of `dim` that equal those of `guide` and give the same slices.
+/// Number of leading axes of `dim` in which `attribute` equals `guide`, with the same slices.
 std::size_t settled(const Attribute& attribute, const Attribute& guide, const Grid& grid,
                     std::size_t dim);
 
