@@ -5,10 +5,10 @@
 //     volume = (p-1)/p B per member (R2.5)
 //
 // A member handles each of the p chunks separately: the path counts the chunks as hops inside the
-// node. Source: Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at
-// scale", 2025, arXiv:2506.20252; NVIDIA/nccl v2.28.9, src/graph/tuning.cc (one member per node
-// only).
-// Not modelled: buffers that hold fewer chunks than a round sends; it then takes more rounds.
+// node.
+// Source: Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
+// 2025, arXiv:2506.20252; NVIDIA/nccl v2.28.9, src/graph/tuning.cc (one member per node only). Not
+// modelled: buffers that hold fewer chunks than a round sends; it then takes more rounds.
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/internal/doubling.h"
 #include "strategies/comm/internal/rings.h"

@@ -3,8 +3,7 @@
 /// the primitives. It follows from the bytes that must enter or leave a device, or a node, and the
 /// bandwidth of all links that lead there.
 ///
-///     max over devices and nodes, in and out, of (bytes that must cross) / (bandwidth of the
-///     links)
+///     max over devices and nodes, in and out, of (bytes that must cross) / (link bandwidth)
 ///
 /// Data that a device needs and does not hold must enter it; data that only it holds and another
 /// device needs must leave it, at least once. The same holds for all devices of a node together,

@@ -60,7 +60,7 @@ class Rehearsal {
   }
 
  private:
-  // {kLanes} Lanes: receives and sends, forward and backward, on the way down and, in a V, back.
+  // Lanes: receives and sends, forward and backward, on the way down and, in a V, back.
   static constexpr std::size_t kLanes = 8;
   static constexpr std::size_t kSends = 2;
   struct Stage {

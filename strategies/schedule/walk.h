@@ -11,7 +11,7 @@
 
 namespace foreshard::schedule {
 
-/// The time from the begin of a stage's first slot to the end of its last.
+/// The time from the start of a stage's first slot to the end of its last.
 struct Span {
   double begin = 0;
   double end = 0;

@@ -62,7 +62,7 @@ struct Doubling {
   std::int64_t few = 0;  ///< Number of channels up to which `few_from` applies.
   /// Between nodes, a communicator doubles its channels again if they are faster than this ...
   BytesPerSecond network_above;
-  std::int64_t network_below = 0;  ///< ... and fewer. 0: never.
+  std::int64_t network_below = 0;  ///< ... and fewer than this. 0: never.
 };
 const yaml::Table<Doubling>& yaml_table(const Doubling*);
 
@@ -105,8 +105,7 @@ struct Threads {
 };
 const yaml::Table<Threads>& yaml_table(const Threads*);
 
-/// Bytes that each thread must have to move: an operation gives up channels, then threads, until it
-/// does.
+/// Least bytes per thread: an operation gives up channels, then threads, until each has this many.
 struct BytesPerThread {
   Bytes ll;  ///< Multiplied by the number of members for a ring.
   Bytes ll128;

@@ -16,12 +16,11 @@
 // Scalable for LLM Training", arXiv 2502.16982, algorithm 1 (distributed Muon: a gather in bf16
 // between the reduction of gradients and the gather of parameters, 4 + 2 + 4 bytes an element where
 // AdamW has 4 + 4); NVIDIA/Megatron-LM, megatron/core/optimizer/muon.py (muon_tp_mode: duplicated;
-// embeddings, the output layer and vectors have Adam).
-// Not modelled: a gather of only the matrices that a rank works on (the gather of algorithm 1 moves
-// less than this one); matrices that straddle the shards of two ranks, both of which compute the
-// whole; memory for results of products (a gathered matrix has its own); symmetric products at half
-// the cost; separate orthogonalization of query, key and value, or of gate and up projections
-// (--muon-split-qkv).
+// embeddings, the output layer and vectors have Adam). Not modelled: a gather of only the matrices
+// that a rank works on (algorithm 1 moves between nothing and as much as this gather); matrices
+// that straddle the shards of two ranks, both of which compute the whole; memory for results of
+// products (a gathered matrix has its own); symmetric products at half the cost; separate
+// orthogonalization of query, key and value, or of gate and up projections (--muon-split-qkv).
 #include <algorithm>
 #include <numeric>
 

@@ -34,15 +34,16 @@ std::vector<Route> routes_from(const Attribute& at, const Attribute& from, const
 /// \return no value if more is missing; an empty list at `to` itself
 std::optional<std::vector<Axis>> pad_to(const Attribute& at, const Attribute& to, const Grid& grid);
 
-/// Up to `most` paths that take at most `limit`, cheapest first, none through a state twice.
-/// Considers up to 1,500 states, nearest first; where a tensor has more (beyond about four axes) a
-/// path may be missed. A step is priced only if a path with it may be among the results. `failures`
-/// receives the steps without a price, each with the reason.
+/// A step without a price, and the reason.
 struct Failure {
   DraftStep step{};
   std::string reason{};
 };
 inline constexpr Seconds kNoLimit = Seconds::from_base(std::numeric_limits<double>::infinity());
+/// Up to `most` paths that take at most `limit`, cheapest first, none through a state twice.
+/// Considers up to 1,500 states, nearest first; where a tensor has more (beyond about four axes) a
+/// path may be missed. A step is priced only if a path with it may be among the results. `failures`
+/// receives the steps without a price, each with the reason.
 std::vector<Draft> cheapest_paths(const Place& from, const Place& to, std::size_t most,
                                   Seconds limit, Pricer& pricer, std::vector<Failure>& failures);
 

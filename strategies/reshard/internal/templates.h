@@ -16,9 +16,10 @@ class Templates {
   Templates(Meshes& meshes, Pricer& pricer, std::vector<Failure>& failures)
       : meshes_(meshes), pricer_(pricer), failures_(failures) {}
 
-  /// \pre from.mesh == to.mesh. All-gather + slice; point to point, from the given slices and from
-  ///     replicas that are cut first; slice + permute + all-gather (the normal form of Rink et
-  ///     al.); gather to a root + broadcast.
+  /// All-gather + slice; point to point, from the given slices and from replicas that are cut
+  /// first; slice + permute + all-gather (the normal form of Rink et al.); gather to a root +
+  /// broadcast.
+  /// \pre from.mesh == to.mesh
   std::vector<Draft> on_one_mesh(const Place& from, const Place& to) const;
 
   /// Collectives on the source, a transfer, collectives on the target. Partial sums are resolved
