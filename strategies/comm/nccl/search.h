@@ -34,7 +34,7 @@ struct SearchGraph {
   BytesPerSecond inter_rate;  ///< One channel's rate between nodes.
   /// The widest-reaching kind of link that it crosses inside a node.
   LinkKind intra_kind = LinkKind::kNvLink;
-  /// Whether the way between a member and its NIC crosses sockets, or a socket and no PCIe switch.
+  /// Whether the way between some member and its NIC crosses from one socket to another.
   bool far_nic = false;
 };
 
