@@ -57,7 +57,7 @@ Status fault_in(CollectiveKind kind, const Participants& group) {
 
 bool suits(const FormParameters& form, const Participants& group) {
   if (form.architectures.empty()) return true;
-  const DeviceType* known = nullptr;  // Neighbours are mostly alike.
+  const DeviceType* known = nullptr;  // The type checked last: neighbours mostly have the same one.
   return std::all_of(group.devices.begin(), group.devices.end(), [&](DeviceId device) {
     const DeviceType& type = group.cluster->type_of(device);
     if (std::exchange(known, &type) == &type) return true;
@@ -78,7 +78,7 @@ bool is_requested(const std::string& algorithm, CollectiveKind kind, const Param
                      });
 }
 
-// Of each algorithm and protocol the first that suits.
+// For each algorithm and protocol, the first form that suits the group.
 std::vector<const FormParameters*> suitable_forms(CollectiveKind kind, const Participants& group,
                                                   const Parameters& parameters) {
   std::vector<const FormParameters*> suitable;
@@ -93,7 +93,7 @@ std::vector<const FormParameters*> suitable_forms(CollectiveKind kind, const Par
   return suitable;
 }
 
-// A type without a count (a test's own) has none of its processors taken.
+// A device type without a number of SMs (a test's own) has none of them taken.
 double part_of_multiprocessors(double channels, const Participants& group) {
   double part = 0;
   for (const DeviceId device : group.devices) {
@@ -103,7 +103,7 @@ double part_of_multiprocessors(double channels, const Participants& group) {
   return std::min(1.0, part);
 }
 
-// The pattern with one protocol's numbers.
+// The flat form of a pattern with one protocol's numbers.
 FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
                          const FormParameters& form, const Participants& group,
                          const TransportNumbers& transport) {
@@ -138,7 +138,7 @@ BytesPerSecond FlatCollective::idle_rate(const ClusterView& cluster) const {
 
 namespace {
 
-constexpr double kTolerance = 1e-9;  // Rounding must not let another of equals decide.
+constexpr double kTolerance = 1e-9;  // Rounding must not decide between equals.
 
 }  // namespace
 

@@ -1,19 +1,19 @@
 /// \file
-/// Operations of one device with the memory of its host: B bytes by a copy engine of the device, to
-/// the host or from it; or B bytes that the CPU reads and writes there.
+/// Operations of one device with its host's memory: a copy engine of the device moves B bytes to
+/// the host or from it, or the CPU reads and writes B bytes there.
 ///
 ///     time   = latency of the route + max over links of (bytes that cross it) / bandwidth
 ///     volume = B
 ///
-/// A copy takes the way to the nearest socket (ClusterView::host_route), which devices behind one
-/// PCIe switch share, and the memory of that socket, which all of its devices share with what its
-/// CPU computes for them. The two directions of a link do not compete, those of memory do.
+/// A copy takes the route to the nearest socket (ClusterView::host_route), which devices behind one
+/// PCIe switch share. It ends in the memory of that socket, which all of its devices share with
+/// what the CPU computes for them. The two directions of a link do not compete; reads and writes of
+/// memory do.
 ///
-/// They are none of a communication library's, so its parameters do not count: a copy engine needs
-/// no multiprocessor, and a link's own efficiency is that of pinned copies
-/// (topology/node_config.h).
-/// Not modelled: the start of a copy engine, copies of many small tensors (each of them one), host
-/// memory that is not pinned.
+/// No communication library takes part, so its parameters do not apply: a copy engine needs no SM,
+/// and a link's own efficiency already is the efficiency of pinned copies (topology/node_config.h).
+/// Not modelled: the start of a copy engine, many small tensors (a copy each), host memory that is
+/// not pinned.
 #pragma once
 
 #include "strategies/comm/collective.h"

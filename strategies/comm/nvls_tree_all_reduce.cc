@@ -3,8 +3,9 @@
 // trees, each on its own rail.
 //
 //     time   = latency_in + 2 depth latency_out
-//              + B / min(bandwidth_in x H/(H+1), bandwidth_out x H/2), and of more than 8 heads a
-//              latency for each, and a part of a round for each hop (heads_beyond_fit)
+//              + B / min(bandwidth_in x H/(H+1), bandwidth_out x H/2); with more than 8 heads also
+//              a latency for each further one, and a part of a round for each hop over the network
+//              (heads_beyond_fit)
 //     rate   <= channels x network_channel_rate: a channel passes on one chunk of one head after
 //              another, each in the same time; from four nodes on chunks are half as long
 //     volume = out of each member (H+1)/H B into the switch; out of each head at most 2/H B into
@@ -25,7 +26,7 @@ namespace {
 constexpr std::size_t kNodesOfHalfChunk = 4;
 constexpr double kRoundsForFullChunk = 4;
 
-// Of one rail's tree: the longest way from a head to the root and back.
+// The longest path from a head to the root and back, in the tree of one rail.
 internal::Path longest_way(const std::vector<std::int32_t>& rail, std::int32_t tree,
                            const internal::Traffic& traffic) {
   const auto count = static_cast<std::int32_t>(rail.size());

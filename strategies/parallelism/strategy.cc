@@ -9,7 +9,7 @@
 namespace foreshard {
 namespace {
 
-// Beyond every machine that can be thought of, and small enough for products of them to be exact.
+// Larger than any conceivable machine, and small enough for exact products.
 constexpr double kMaxWays = 1 << 20;
 constexpr double kMaxBatch = 1 << 30;
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kMostRejected = 40;
 
-// What a step costs is what tells plans apart: its primitive, the positions it joins, its bytes. A
-// transfer or broadcast is told by its time alone.
+// Plans differ if their steps differ in cost: in the primitive, the positions that it joins, or its
+// bytes. For a transfer or broadcast only the time counts.
 using Key = std::vector<std::tuple<Primitive, std::vector<std::int64_t>, double>>;
 
 Key key_of(const Draft& draft, Pricer& pricer) {
@@ -28,7 +28,7 @@ Key key_of(const Draft& draft, Pricer& pricer) {
       continue;
     }
     const ProcessMesh axes{.axes = pricer.meshes().at(step.to.mesh).axes};
-    // Strides and ends of runs of axes that adjoin.
+    // Stride and end of each run of adjacent axes.
     std::vector<std::int64_t> runs;
     std::int64_t stride = 1;
     for (Axis axis = 0; static_cast<std::size_t>(axis) < axes.axes.size(); ++axis) {
@@ -94,7 +94,8 @@ class Planner {
   }
 
  private:
-  // Meshes that share no axes: also with the axes cut where the node changes.
+  // Takes plans between meshes that have no common mesh: with the axes as they are, and with axes
+  // cut where the node changes.
   void between(const Templates& templates, const Place& from, const Place& to, std::int64_t run) {
     take_all(templates.between(from, to), from, to);
     const auto cut = [&](const Layout& layout, std::int64_t at) -> std::optional<Place> {
@@ -109,10 +110,10 @@ class Planner {
     take_all(templates.between(finer_from.value_or(from), finer_to.value_or(to)), from, to);
   }
 
-  // What a plan may take and still be of interest.
+  // The longest time of a plan that is still of interest.
   Seconds limit() const { return best_ * options_.at_most; }
 
-  // Those that seem cheapest first, so that most of the others need no price.
+  // Takes drafts by ascending lower bound, so that most of the slower ones need no price.
   void take_all(std::vector<Draft> drafts, const Place& from, const Place& to) {
     std::vector<std::pair<Seconds, Draft*>> order;
     order.reserve(drafts.size());
@@ -130,7 +131,7 @@ class Planner {
     return format_quantity(time.in_base(), Dimension::kSeconds);
   }
 
-  // Lets the draft begin and end as the caller spells it, and prices it.
+  // Makes the draft begin and end with the caller's spelling of the layouts, and prices it.
   void take(Draft draft, const Place& from, const Place& to) {
     auto& steps = draft.steps;
     const auto rename = [](const Place& before, const Place& after) {

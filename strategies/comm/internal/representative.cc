@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t kMostMembers = 64;
 constexpr std::size_t kMostForAllPairs = 16;
 
-// Messages between `member` and the others, in one direction. Those within its node are all there.
+// Messages between one member and the others, in one direction. Messages within the member's node
+// are complete; between nodes, one stands for several.
 class Messages {
  public:
   Messages(const Participants& group, Pattern& pattern) : group_(group), pattern_(pattern) {}
@@ -105,7 +106,7 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
   const auto unequal = [&](const auto& node) { return node.size() != nodes.front().size(); };
   if (std::ranges::any_of(nodes, unequal)) return algorithm.pattern(group);
   const bool is_tree = growth == Growth::kLogarithmic;
-  // An even number: rings over an odd one need a third place to close.
+  // An even number of nodes: rings over an odd number need a third entrance to close.
   const std::size_t kept =
       std::max<std::size_t>(is_tree ? 4 : 2, kMostMembers / nodes.front().size() / 2 * 2);
   if (nodes.size() <= kept) return algorithm.pattern(group);
@@ -113,11 +114,11 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
   FORESHARD_ASSIGN(Pattern pattern, algorithm.pattern(part));
 
   if (growth == Growth::kNone) return pattern;
-  if (is_tree) {  // of each level of nodes as much as the last doubling took
+  if (is_tree) {  // every further doubling of the nodes costs as much as the last one
     FORESHARD_ASSIGN(const auto half, algorithm.pattern(first_nodes(group, nodes, kept / 2)));
     const double doublings =
         std::log2(static_cast<double>(nodes.size()) / static_cast<double>(kept));
-    const bool copies = algorithm.name == "pat";  // one for each member, whatever the level
+    const bool copies = algorithm.name == "pat";  // one copy per member, whatever the level
     Path level = pattern.path;
     level.add(half.path, -1);
     if (copies) {
@@ -137,7 +138,7 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
   path.add(pattern.path, hops);
   pattern.path = path;
   pattern.fill_chunks *= hops;
-  // Of a broadcast every member passes on all bytes, however many there are.
+  // In a broadcast every member passes on all bytes, whatever the number of members.
   if (algorithm.kind == CollectiveKind::kBroadcast) return pattern;
   const double volume = (all - 1) / all / ((some - 1) / some);
   for (LinkLoad& load : pattern.loads) load.bytes_per_byte *= volume;

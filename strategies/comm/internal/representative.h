@@ -1,5 +1,5 @@
 /// \file
-/// The pattern of a large group from a few of its members, for ranking.
+/// The pattern of a large group, derived from a few of its members, for ranking.
 #pragma once
 
 #include "base/result.h"
@@ -8,15 +8,16 @@
 
 namespace foreshard::comm::internal {
 
-/// As algorithm.pattern(group), in time that hardly grows with the group, but its loads are those
-/// of a part of the links only: enough for the form's latency and idle rate.
-///  - Rings, chains and trees: of the first nodes, with hops and volumes scaled to all of them.
-///  - All-to-all: what the first member sends and the last receives; of messages between nodes one
-///    stands for several.
+/// As algorithm.pattern(group), in time that hardly grows with the group. It has the loads of some
+/// links only: enough for the form's latency and idle rate.
+///  - Rings, chains and trees: the pattern of the first nodes, with hops and volumes scaled to all
+///    nodes.
+///  - All-to-all: the messages that the first member sends and the last receives; between nodes,
+///    one message stands for several.
 /// Groups of up to 64 members (all-to-alls of up to 16), exchanges, and groups whose nodes have
-/// unequal numbers of members are not simplified (but for their all-to-alls).
+/// unequal numbers of members (except for all-to-alls) are not simplified.
 /// Not modelled: fabric links that many nodes share, where they are slower than the nodes' own.
-/// \pre nodes with equal numbers of members are alike.
+/// \pre nodes with equal numbers of members are identical
 Result<Pattern> representative_pattern(const Algorithm& algorithm, const Participants& group);
 
 }  // namespace foreshard::comm::internal

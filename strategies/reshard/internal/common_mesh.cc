@@ -8,7 +8,7 @@
 namespace foreshard::reshard::internal {
 namespace {
 
-// An axis as positions of the `from` mesh see it: coordinates are `stride` apart, up to `end`.
+// An axis in positions of the `from` mesh: coordinates are `stride` apart, up to `end`.
 struct Span {
   std::int64_t stride = 1;
   std::int64_t end = 1;
@@ -24,7 +24,7 @@ std::vector<Span> spans_of(const std::vector<MeshAxis>& axes) {
   return spans;
 }
 
-// The axes of `to` in positions of `from`; nothing if the positions are not linear in `to`'s
+// The axes of `to` in positions of `from`; empty if the positions are not linear in `to`'s
 // coordinates.
 std::optional<std::vector<Span>> spans_within(const ProcessMesh& from, const ProcessMesh& to) {
   if (from.size() != to.size()) return std::nullopt;
