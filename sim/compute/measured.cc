@@ -17,7 +17,7 @@ double octaves(std::int64_t extent) {
   return std::log2(static_cast<double>(std::max<std::int64_t>(extent, 1)));
 }
 
-// Position of a kernel among those of its kind: binary logarithms of its extents.
+// Binary logarithms of a kernel's extents: its position among kernels of its kind.
 using Place = std::array<double, 4>;
 Place place_of(const Gemm& g) {
   return {octaves(g.batch), octaves(g.m), octaves(g.n), octaves(g.k)};

@@ -37,8 +37,8 @@ namespace foreshard {
 
 class MeasuredKernels {
  public:
-  /// \pre fault_in(*device.efficiency) finds nothing; otherwise kernels that cannot be parsed are skipped.
-  ///     The device must outlive the object.
+  /// \pre fault_in(*device.efficiency) finds nothing; otherwise kernels that cannot be parsed are
+  ///     skipped. The device must outlive the object.
   explicit MeasuredKernels(const DeviceType& device);
 
   bool empty() const { return exact_.empty(); }
