@@ -11,7 +11,6 @@
 /// Without sharing, the derivative is a sum along the critical path: how much the time of each of
 /// its activities depends on a parameter. With sharing it also includes the capacity that other
 /// activities leave when they end sooner.
-/// a parameter. With sharing it also has what others that end sooner leave.
 ///
 /// Not modelled: at an instant at which two things tie, the length of a run is no smooth function
 /// of the workload's numbers; the derivative is then the one of one side (of what was added first).
@@ -48,7 +47,6 @@ struct Slopes {
 ///
 /// Cost: at each beginning and end of an activity, the number of activities that share with it,
 /// directly or through others, times the number of parameters.
-/// through others, times the parameters.
 std::vector<double> slopes_of_makespan(const Workload& workload, const Timeline& times,
                                        const Slopes& slopes);
 
