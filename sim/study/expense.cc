@@ -66,7 +66,7 @@ std::optional<Joules> energy_of(const sim::DeviceClass& one, const DeviceType& t
   return *idle + (type.power->value - type.idle_power->value) * full_draw_of(one, *type.draw);
 }
 
-// Energy of nodes beyond that of their devices; adds nodes of unknown power to `missing`.
+// Energy that nodes draw in addition to their devices; adds nodes of unknown power to `missing`.
 Joules energy_of_hosts(const ClusterConfig& config, Seconds step,
                        std::vector<std::string>& missing) {
   Joules energy;
