@@ -83,8 +83,8 @@ class Run {
   }
 
   // Spends what is left of a stage, but not beyond `until`.
-  // //
-  // // \return Whether the stage is over.
+  //
+  // \return Whether the stage is over.
   bool spend(Seconds& left, Seconds until, Seconds Parts::*part) {
     const bool over = now_ + left <= until;
     const Seconds time = over ? left : until - now_;
@@ -129,8 +129,8 @@ class Run {
   }
 
   // Computes up to the next checkpoint or `until`.
-  // //
-  // // \return Whether the checkpoint came first.
+  //
+  // \return Whether the checkpoint came first.
   bool compute(Seconds until) {
     const double target = std::min(next_save_, rules_.steps);
     const Seconds need = (target - done_) * step_;
