@@ -83,7 +83,8 @@ struct Replan {
   std::optional<Seconds> stall() const;
 };
 
-/// If the search finds nothing that fits, the result is the best that it found, or an error.
+/// Plans the change. If the search finds nothing that fits, the error says what its best strategy
+/// lacks.
 /// \param after  the changed study; the parallel sizes of its strategy do not matter.
 /// \return kUnsupported for a graph; kInvalidInput if the models differ, or devices with the same
 ///     number; kInfeasible if nothing fits afterwards; otherwise the errors of run_search and

@@ -5,7 +5,7 @@
 ///     goodput   = run without failures and checkpoints / mean time of the run
 ///     interval  = Daly's or Young's, from the mean time between failures that hit the whole run
 ///     a checkpoint writes every element once, at the speed of the storage; if it is asynchronous,
-///     the run stops only until all devices have copied the slices to the hosts, at the same time
+///     the run stops only while the slices are copied to the hosts, from all devices at once
 ///
 /// If a rate or a repair time has no source, everything that depends on it is UNKNOWN: goodput
 /// without the causes that have no rate is a bound, and is reported as one.

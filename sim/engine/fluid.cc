@@ -87,8 +87,8 @@ class Run {
  private:
   static constexpr bool kEvents = TheEvents::kAny;
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  // Repeating events may never revive an activity that stands still: after this number of the
-  // longest period, the run gives up.
+  // Repeating events may never revive an activity that stands still: the run gives up after this
+  // number of periods, each as long as the longest one.
   static constexpr double kEnoughPeriods = 20;
   static constexpr std::int32_t kNobody = -1;
   static constexpr std::int32_t kWaiting = -1;  // in its latency: has no shape yet

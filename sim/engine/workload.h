@@ -13,7 +13,7 @@
 /// **Sharing** is weighted max-min. Progress is first normalised so that the largest *weight* of an
 /// activity is 1 (the result does not depend on the unit in which progress is counted). All rates
 /// then grow together as  rate(a) = connections(a) * t  until a resource is full or a cap is
-/// reached; the activities that this limits keep their rates, and the others continue to grow. So
+/// reached; the activities limited by it keep their rates, and the others continue to grow. So
 /// activities that use a full link with equal loads divide it in proportion to their connections.
 /// Each activity runs at the rate of its tightest resource, and the others share what it leaves
 /// elsewhere.

@@ -17,9 +17,9 @@
 
 namespace foreshard::sim {
 
-/// Caches its answers: use one object per thread. Cost of a repeated question: a hash of the
-/// kernel; for communication, a look at each device and, the first time for a kind of group, the
-/// collective's routes.
+/// Caches its answers: use one object per thread. Cost of a question: a hash of the kernel; for
+/// communication, a look at each device and, the first time for a kind of group, the collective's
+/// routes.
 class SimulatedCost final : public CostModel {
  public:
   /// `cluster` and `communication` must outlive the object.

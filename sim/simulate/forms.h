@@ -27,8 +27,8 @@ struct LinkUse {
   Congruence::Place place;   ///< The same link, relative to the communicator's list of parts.
   std::uint64_t amount = 0;  ///< Hash of (operation size, weight) of all forms.
   /// Largest ratio, over all forms, of this link's load to the sum of loads on the links into its
-  /// tail (without the opposite direction of its cable). Infinite if that sum is
-  /// (nearly) zero.
+  /// tail (without the opposite direction of its cable). Infinite if that sum is nearly
+  /// zero.
   double of_feeders = 0;
   double of_drains = 0;  ///< The same ratio with the links out of its head.
 };

@@ -131,7 +131,7 @@ struct FailedTask {
 struct WaitingClass {
   TaskPlace task;       ///< The first task that they did not finish.
   Seconds since;        ///< Time at which the previous task was done.
-  TaskPlace waits_for;  ///< The task that it waits for, directly or through others, or itself.
+  TaskPlace waits_for;  ///< The task that `task` waits for, directly or not, or `task` itself.
   bool failed = false;  ///< Whether `waits_for` failed; otherwise it stands still for ever.
 };
 /// Why a step never ended.
@@ -154,7 +154,7 @@ struct DisturbanceSummary {
 /// Energy by consumer.
 struct EnergyParts {
   Joules devices;
-  Joules hosts;  ///< Power of nodes outside their devices.
+  Joules hosts;  ///< Energy of nodes outside their devices.
   Joules network;
   Joules other;    ///< Storage, management.
   Joules cooling;  ///< Overhead of the site, by its PUE.
@@ -190,7 +190,7 @@ struct Expense {
 struct ExpertLoadSpread {
   std::int64_t draws = 0;
   double mean_load = 1;  ///< Mean load of the busiest rank, as a multiple of its even share.
-  double high_load = 1;  ///< 95th percentile.
+  double high_load = 1;  ///< 95th percentile of that load.
   Seconds low;           ///< 5th percentile.
   Seconds median;
   Seconds high;  ///< 95th percentile.

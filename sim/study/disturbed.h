@@ -11,8 +11,8 @@
 namespace foreshard::study {
 
 /// sim::simulate under the study's disturbances. With several runs, the prediction is the run with
-/// the median step among those that end (nearest rank), and its summary has the steps of all runs.
-/// If nothing is random, one run stands for all.
+/// the median step among those that end (nearest rank), and its summary has the steps of all that
+/// end. If nothing is random, one run stands for all.
 /// \pre study.disturbances; `cluster` is cluster_of(study)
 /// \return kInvalidInput, with a place, if disturbances do not fit the cluster; the errors of
 ///     sim::simulate.

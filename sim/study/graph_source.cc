@@ -104,7 +104,8 @@ Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strateg
                      .remarks = std::move(graph.remarks)};
 }
 
-// Reads foreshard's own form. The study's axes, besides the strategy's, are added to its mesh.
+// Reads foreshard's own form. Axes of the file's mesh other than the strategy's are added to the
+// axes of the study.
 Result<LoadedGraph> load_yaml(const GraphSource& source, const Strategy& strategy,
                               const std::filesystem::path& path, std::vector<yaml::Input>& inputs) {
   yaml::Loader loader;

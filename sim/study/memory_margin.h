@@ -23,7 +23,7 @@ namespace foreshard::study {
 
 struct MemoryMargin {
   double part = 0;  ///< Margin as a part of each device's memory.
-  /// Source of the margin: "the study's", "9 of 10 of 45 measured peaks are less above ...".
+  /// Source of the margin: "memory_margin", "9 of 10 of 45 measured peaks are at most ...".
   std::string source;
 
   /// Whether a peak leaves less than the margin on a device with `memory` bytes, `capacity` of

@@ -11,8 +11,8 @@
 /// The bill is rent, or depreciation, and electricity if it is paid separately.
 ///
 /// A point is on the *front* of time and money if no other point is better in one of them and no
-/// worse in the other. On the front of time, money and room it is also if it leaves more free
-/// memory than the points that are better in time and money. Points without a price are on neither
+/// worse in the other. It is on the front of time, money and room also if it leaves more free
+/// memory than every point that is better in time and money. Points without a price are on neither
 /// front, come last if money decides, and meet no goal that asks for money; every output of a
 /// ranking must say so.
 ///
@@ -67,7 +67,8 @@ struct Miss {
   Dollars over;           ///< Money beyond the goal's budget.
   bool unknown = false;   ///< Whether the price or the energy that the goal asks for is unknown.
   bool may_meet = false;  ///< Whether the goal's limits lie within the point's intervals.
-  double excess = 0;  ///< Larger of `late` and `over`, as a part of its limit; infinite if unknown.
+  /// Larger of `late` and `over`, each as a part of its limit; infinite if unknown.
+  double excess = 0;
 };
 
 struct Verdict {
