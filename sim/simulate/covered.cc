@@ -7,10 +7,10 @@
 namespace foreshard::sim {
 namespace {
 
-// How far apart sums of equal bandwidths may come out.
+// Relative difference up to which sums of bandwidths count as equal.
 constexpr double kRounding = 1e-12;
 
-// CSR of links by an end.
+// Links by one of their ends, in CSR form.
 struct LinksAt {
   std::vector<std::size_t> begin;
   std::vector<std::int32_t> links;
@@ -26,7 +26,7 @@ struct LinksAt {
   }
 };
 
-// Links on the way from the nearest device, by vertex.
+// Number of links between the nearest device and each vertex, by vertex.
 std::vector<std::int32_t> distances(const ClusterView& cluster, const LinksAt& out) {
   std::vector<std::int32_t> distance(cluster.vertices().size(), -1);
   std::vector<std::size_t> reached;
@@ -82,7 +82,7 @@ std::vector<LinkRole> link_roles(const ClusterView& cluster, const Communicators
     return sum;
   };
 
-  // From the top of the fabric down, so that what covers a link is still there.
+  // From the top of the fabric down, so that the links that cover a link are still there.
   const auto distance = distances(cluster, out);
   std::vector<std::pair<std::int32_t, std::int32_t>> order;
   for (std::size_t l = 0; l < links.size(); ++l) {

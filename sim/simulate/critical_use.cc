@@ -13,7 +13,7 @@ using yaml::Evidence;
 
 using Key = std::tuple<ParameterGroup, std::string, Evidence, bool>;
 
-// Of the links that a communicator's messages cross, as the devices of this name have them.
+// Evidence of the links that a communicator's messages cross, for devices with this name.
 Evidence of_links(const std::map<std::string, LinkEvidence>& links, const std::string& device,
                   const Communicator& group, const program::Program& program,
                   const ClusterView& cluster) {
@@ -52,7 +52,7 @@ std::vector<CriticalUse> critical_uses(const program::Program& program, const Cl
                                        const std::vector<DeviceClass>& classes,
                                        const std::vector<CriticalTask>& path,
                                        const std::map<std::string, LinkEvidence>& links) {
-  // The same task of a class comes again with each layer and micro-batch.
+  // The same task of a class recurs for each layer and micro-batch.
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Seconds> times;
   for (const CriticalTask& one : path)
     times[{one.device_class, one.block, one.task}] += one.finish - one.start;

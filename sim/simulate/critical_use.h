@@ -1,5 +1,6 @@
 /// \file
-/// What the critical path of a step spent on which parameters, and how sure those are.
+/// The time that the critical path of a step spent on each group of parameters, and the evidence of
+/// these parameters.
 #pragma once
 
 #include <map>
@@ -14,9 +15,9 @@
 
 namespace foreshard::sim {
 
-/// By group, device type and evidence, the longest first. The host's launches and waiting are left
-/// out: of how wrong they are there are no measurements apart. Communication is as sure as its
-/// algorithm's parameters and, by `links`, as the links that it crosses.
+/// By group, device type and evidence, longest first. The host's launches and waiting are left out:
+/// there are no separate measurements of their errors. The evidence of communication is the weaker
+/// of its algorithm's parameters and, by `links`, of the links that it crosses.
 std::vector<CriticalUse> critical_uses(const program::Program& program, const ClusterView& cluster,
                                        const comm::Parameters& communication,
                                        const Communicators& communicators,
@@ -25,9 +26,9 @@ std::vector<CriticalUse> critical_uses(const program::Program& program, const Cl
                                        const std::vector<CriticalTask>& path,
                                        const std::map<std::string, LinkEvidence>& links);
 
-/// How sure the times of a form are among devices of this type: those that were measured, by name,
-/// have the form's evidence; others of the same generation take it over from them (transferred). An
-/// algorithm that the library's file does not list is the user's word.
+/// Evidence of the times of a form among devices of this type. Measured devices, by name, have the
+/// form's evidence; other devices of the same generation have kTransferred. An algorithm that the
+/// library's file does not list is kUser.
 yaml::Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
                            std::string_view protocol, const DeviceType& device);
 

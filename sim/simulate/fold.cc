@@ -20,7 +20,7 @@ using program::Program;
 
 constexpr std::int32_t kNone = -1;
 
-// Numbers signatures in the order of their first holder. Returns how many differ.
+// Numbers signatures in the order of their first occurrence. Returns the number of different ones.
 std::int32_t number(const std::vector<std::uint64_t>& signatures,
                     std::vector<std::int32_t>& colour) {
   std::unordered_map<std::uint64_t, std::int32_t> known;
@@ -36,10 +36,10 @@ std::int32_t number(const std::vector<std::uint64_t>& signatures,
   return static_cast<std::int32_t>(known.size());
 }
 
-// Links that matter, by their place among these.
+// The needed links; others refer to them by their position in this list.
 struct Needed {
   std::vector<LinkId> links;
-  std::vector<std::int32_t> place;  // per link of the cluster, or kNone
+  std::vector<std::int32_t> place;  // link of the cluster -> position, or kNone
   std::int64_t covered = 0;
 };
 
@@ -180,12 +180,12 @@ class Refinement {
   const CommunicatorForms& forms_;
   std::vector<std::uint64_t> rank_;
   std::vector<std::uint64_t> communicator_;
-  std::vector<std::uint64_t> link_;     // of the needed ones
-  std::vector<std::size_t> first_use_;  // per communicator, into uses_
+  std::vector<std::uint64_t> link_;     // by position among the needed links
+  std::vector<std::size_t> first_use_;  // communicator -> start in uses_
   std::vector<Use> uses_;
 };
 
-// Per class its first member.
+// class -> its first member.
 template <class Index>
 std::vector<Index> representatives(const std::vector<std::int32_t>& class_of) {
   std::vector<Index> first;

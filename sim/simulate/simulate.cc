@@ -49,7 +49,7 @@ std::vector<CollectiveUse> collectives_of(const Program& program,
                                           const Communicators& communicators,
                                           const CommunicatorForms& forms, const Folding& folding,
                                           const BuiltWorkload& built) {
-  // (what, bytes) -> use; operations of the class that makes most of them.
+  // (what, bytes) -> use. Operations are counted in the class with the most of them.
   std::map<std::pair<std::string, double>, CollectiveUse> uses;
   for (std::size_t c = 0; c < built.expansions.size(); ++c) {
     const program::Role& role = program.roles[static_cast<std::size_t>(built.role_of_class[c])];
@@ -157,8 +157,8 @@ std::string reason_of(const Folding& folding, const SimulateOptions& options) {
   return folding.reason;
 }
 
-// Takes meetings to have the network to themselves (meetings.h) if that leaves fewer classes. \pre
-// the plan is about speeds of devices only
+// Assumes that meetings have the network to themselves (meetings.h) if that leaves fewer classes.
+// \pre The plan is about speeds of devices only.
 Folding fold_meetings(const ClusterView& cluster, const Program& program,
                       const Communicators& communicators, const CommunicatorForms& forms,
                       const disturbance::Plan& plan) {
@@ -193,7 +193,7 @@ Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
   FORESHARD_ASSIGN(auto forms, choose_forms(cluster, program, communicators, communication));
   FORESHARD_ASSIGN(const auto routes,
                    routes_over_time(cluster, program, communicators, forms, communication, plan));
-  // Messages of a stepwise collective are not classes of their own: every rank is simulated.
+  // Messages of a stepwise collective have no classes of their own: every rank is simulated.
   const bool folds = options.fold && options.granularity == Granularity::kFlat;
   Folding folding =
       folds && meetings_alone && plan.only_slow()
@@ -211,8 +211,8 @@ Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOpt
   auto times = engine::run_simgrid(workload);
   if (times || times.error().code != Error::Code::kUnsupported || !workload.events().empty())
     return times;
-  // Flat collectives have weights and hold SMs: SimGrid knows neither. Nor does it know messages
-  // over several paths at a time.
+  // Flat collectives have weights and hold SMs, and stepwise messages may use several paths at a
+  // time: SimGrid supports neither.
   Error fault = times.error();
   fault.message = options.granularity == Granularity::kFlat
                       ? "SimGrid cannot simulate a collective as one activity (flat), which "
@@ -225,7 +225,7 @@ Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOpt
   return fault;
 }
 
-// A step that was run.
+// A step after its run.
 struct Done {
   Prepared ready;
   engine::Timeline times;
@@ -242,7 +242,7 @@ Result<Done> done(const ClusterView& cluster, const Program& program,
   return Done{std::move(ready), std::move(times)};
 }
 
-// What the run was: of whom, on what, and how.
+// What was run: the program, the cluster, and the method.
 Prediction described(const ClusterView& cluster, const Program& program, const Folding& folding,
                      const SimulateOptions& options) {
   Prediction prediction;
@@ -259,8 +259,8 @@ Prediction described(const ClusterView& cluster, const Program& program, const F
   return prediction;
 }
 
-// The classes of devices; the breakdown is that of the one which ends last, and memory that of the
-// one with the least room.
+// Adds the classes of devices. The breakdown is taken from the class that ends last, the memory
+// from the class with the least room.
 void add_classes(const ClusterView& cluster, const Program& program, const Prepared& ready,
                  const engine::Timeline& times, const engine::Timeline& shown,
                  const SimulateOptions& options, Prediction& prediction) {
@@ -270,7 +270,7 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
   std::vector<Seconds> finish(ready.folding.rank_representative.size());
   for (std::size_t c = 0; c < finish.size(); ++c) finish[c] = finish_of(built, shown, c);
   const auto last = static_cast<std::size_t>(std::ranges::max_element(finish) - finish.begin());
-  std::optional<ClassTimes> cut;  // of a step that never ended
+  std::optional<ClassTimes> cut;  // timeline cut off at the end, for a step that never ended
   for (std::size_t c = 0; c < finish.size(); ++c) {
     const std::int32_t rank = ready.folding.rank_representative[c];
     const auto& role = program.roles[at(built.role_of_class[c])];
@@ -311,7 +311,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   FORESHARD_ASSIGN(const Done step, done(cluster, program, communication, options));
   const auto& [ready, times] = step;
   const auto& [communicators, forms, folding, built] = ready;
-  // A step that never ended is shown until all stood still.
+  // A step that never ended is shown up to the instant after which nothing happened.
   const engine::Timeline until_then = times.complete ? engine::Timeline{} : cut_off(times);
   const engine::Timeline& shown = times.complete ? times : until_then;
 

@@ -20,7 +20,7 @@ Result<sim::Prediction> one_run(const LoadedStudy& study, const ClusterView& clu
           [&](const std::string& key, const std::string& message, const std::string& help) {
             return study.loader.error_at("disturbances." + key, message, help);
           }));
-  // A plan of nothing is the step itself.
+  // A plan that changes only constant speeds needs no disturbed simulation.
   options.disturbances = plan.only_slow() ? nullptr : &plan;
   const auto slow = disturbance::slowed(cluster, plan);
   FORESHARD_ASSIGN(sim::Prediction prediction,

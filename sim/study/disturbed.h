@@ -10,12 +10,12 @@
 
 namespace foreshard::study {
 
-/// As sim::simulate, under the study's disturbances. Of several runs, the prediction is that of the
-/// one with the median step among those that end (nearest rank), with the steps of all in its
-/// summary. Without anything random, one run stands for all.
+/// sim::simulate under the study's disturbances. With several runs, the prediction is the run with
+/// the median step among those that end (nearest rank), and its summary has the steps of all that
+/// end. If nothing is random, one run stands for all.
 /// \pre study.disturbances; `cluster` is cluster_of(study)
-/// \return kInvalidInput, with a place, where disturbances do not fit the cluster; what
-///     sim::simulate returns.
+/// \return kInvalidInput, with a place, if disturbances do not fit the cluster; the errors of
+///     sim::simulate.
 Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const ClusterView& cluster,
                                            const program::Program& program,
                                            const sim::SimulateOptions& options);

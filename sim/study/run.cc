@@ -27,7 +27,7 @@ namespace foreshard::study {
 
 namespace {
 
-// Compute capability, times ten: Blackwell's.
+// Compute capability of Blackwell, times ten.
 constexpr std::int64_t kScalesBlocksOf32 = 100;
 
 void add_recipes(const Graph& graph, std::set<Quantization>& recipes) {
@@ -38,7 +38,7 @@ void add_recipes(const Graph& graph, std::set<Quantization>& recipes) {
   for (const Graph& body : graph.bodies) add_recipes(body, recipes);
 }
 
-// By which the products of the step are quantized.
+// The quantization recipes of the step's products.
 std::set<Quantization> recipes_of(const LoadedStudy& study) {
   std::set<Quantization> recipes{study.strategy.quantization};
   if (study.graph) add_recipes(study.graph->graph, recipes);
@@ -46,8 +46,8 @@ std::set<Quantization> recipes_of(const LoadedStudy& study) {
   return recipes;
 }
 
-// The first recipe that the device cannot follow: products in a type that it does not have are no
-// faster there than in 16 bits, and not what is meant.
+// An error for the first recipe that the device cannot follow: products in a type that it does not
+// support would be no faster than in 16 bits, and not what is meant.
 std::optional<StrategyFault> fault_in(const std::set<Quantization>& recipes,
                                       const DeviceType& device) {
   for (const Quantization recipe : recipes) {
@@ -107,7 +107,7 @@ Result<ClusterView> cluster_of(const LoadedStudy& study, std::span<const std::in
 
 namespace {
 
-// Without a cluster, conversions are planned by bytes.
+// Without a cluster, conversions are planned by their bytes.
 Result<lower::LoweredGraph> lowered_graph(const LoadedStudy& study, const ClusterView* cluster,
                                           std::vector<std::string>* remarks) {
   Graph graph = study.graph->graph;
@@ -214,7 +214,8 @@ void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
 
 }  // namespace
 
-// Each drawn load by the steps of a few of them: a step grows with the load of its busiest rank.
+// Step times at percentiles of the drawn expert loads: a step grows with the load of its busiest
+// rank, so that simulating a few of the loads is enough.
 Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study,
                                                         const ClusterView& cluster,
                                                         sim::SimulateOptions options) {
@@ -246,7 +247,7 @@ Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study
   return std::optional(routing);
 }
 
-// What a model has that no measured step had.
+// The first feature of the model that no measured step had; empty: none.
 static std::string unmeasured(const LoadedStudy& study) {
   if (study.graph) return {};
   const Model& model = study.model;

@@ -31,7 +31,7 @@ std::vector<std::int64_t> points_of(const Shard& shard, std::int64_t all) {
   return points;
 }
 
-// Does one point. \return kIo as of load_point, outcome_at and the store.
+// Does one point. \return kIo as in load_point, outcome_at and the store.
 Status do_point(const Setup& setup, std::int64_t index, Record& record) {
   FORESHARD_ASSIGN(const Point point, load_point(setup, index));
   FORESHARD_ASSIGN(const bool known, record.take_known(index, point.key));
@@ -54,7 +54,7 @@ void work(const Setup& setup, Queue& queue, Record& record) {
   }
 }
 
-// As team::Desk::SeeDone.
+// See team::Desk::SeeDone.
 bool see_done(int socket, std::int64_t point, Queue& queue, Record& record) {
   const auto failed = [&](const Error& error) {
     fail(error, queue, record);
@@ -75,7 +75,7 @@ bool see_done(int socket, std::int64_t point, Queue& queue, Record& record) {
   return added.ok() || failed(added.error());
 }
 
-// Where no point of the grid makes a study: the first fault, which is then the sweep's.
+// If no point of the grid makes a study: the first fault, which is then the sweep's.
 std::optional<Error> fault_of_all(const Results& results) {
   std::optional<Error> first;
   std::int64_t invalid = 0;

@@ -13,12 +13,12 @@
 namespace foreshard::compute {
 namespace {
 
-// What all candidate tilings of one product share.
+// What all candidate tilings of one product have in common.
 struct Setting {
-  FlopsPerSecond rate;          // of one multiprocessor
-  BytesPerSecond operand_rate;  // likewise
-  BytesPerSecond adding_rate;   // likewise
-  BytesPerSecond bandwidth;     // of the memory, as reached
+  FlopsPerSecond rate;          // one multiprocessor's
+  BytesPerSecond operand_rate;  // one multiprocessor's
+  BytesPerSecond adding_rate;   // one multiprocessor's
+  BytesPerSecond bandwidth;     // memory bandwidth that streaming reaches
   std::int64_t multiprocessors;
 };
 
@@ -34,7 +34,7 @@ double clocks_of(const std::string& dtype, const DeviceType& device, Duty duty) 
   return sustained_on(device, share_of(dtype, e.sustained_of, e.sustained));
 }
 
-// What the inner loop of a large tile reaches on all multiprocessors.
+// Rate that the inner loop of a large tile reaches on all multiprocessors together.
 FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
   if (!gemm.matrix_units && e.vector) return *device.vector_peak * *e.vector;
@@ -57,17 +57,17 @@ Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
           .multiprocessors = *device.multiprocessors};
 }
 
-// What a tile takes longer that adds to fp32 numbers, which it reads and writes, than one that
-// writes 16 bits.
+// Extra time of a tile that adds to fp32 numbers (it reads and writes them), compared with a tile
+// that writes 16 bits.
 Seconds adding(const Gemm& g, GemmTile tile, const Setting& s) {
   if (!g.accumulate) return {};
   const Bytes element = 2 * size_of(DType::kFp32) - size_of(DType::kBf16);
   return count(tile.m) * count(tile.n) * element / s.adding_rate;
 }
 
-// The longer time grows by the part of the shorter one that it does not hide. Not modelled: other
-// work that slows memory slows that part, too, where arithmetic is the longer one, and the other
-// way round.
+// The longer time grows by the part of the shorter one that it does not hide.
+// Not modelled: where arithmetic is the longer one, other work that slows memory slows that part
+// too, and the reverse.
 void overlap(OperatorTime& time, double exponent) {
   Seconds& longer = time.compute < time.memory ? time.memory : time.compute;
   const Seconds shorter = std::min(time.compute, time.memory);
@@ -80,7 +80,7 @@ OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEf
   const std::int64_t waves = parts(units, s.multiprocessors);
   const double depth = count(parts(parts(g.k, split), e.k_step) * e.k_step);
 
-  // A tile that hangs over the edge computes its full area but loads only what is there.
+  // A tile that extends beyond the edge computes its full area but loads only what is there.
   const Flops work = 2.0 * count(tile.m) * count(tile.n) * depth * 1_FLOP;
   const Bytes operands =
       count(std::min(tile.m, g.m) + std::min(tile.n, g.n)) * depth * size_of(g.dtype);
@@ -107,8 +107,9 @@ OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEf
   return time;
 }
 
-// Products on a few streams fill the device as one batch of as many does; then the next ones come.
-// Not modelled: that the first of the next begin before the last of these end.
+// Products on several streams fill the device as a batch of that many products does; then the next
+// batch comes.
+// Not modelled: the first products of the next batch begin before the last ones of this batch end.
 OperatorTime time_apart(Gemm gemm, const DeviceType& device, Duty duty) {
   const std::int64_t products = gemm.batch;
   gemm.apart = false;
@@ -129,8 +130,8 @@ OperatorTime gemm_time(const Gemm& gemm, const DeviceType& device, Duty duty) {
 
   if (gemm.apart) return time_apart(gemm, device, duty);
   const Setting setting = setting_of(gemm, device, duty);
-  // Kernels that apply scales to partial sums do not split k: of TensorRT-LLM's (Hopper: CUTLASS,
-  // Blackwell: DeepGEMM) the times of few tiles grow in proportion to k (aiconfigurator,
+  // Kernels that apply scales to partial sums do not split k: in TensorRT-LLM (Hopper: CUTLASS,
+  // Blackwell: DeepGEMM), times of products with few tiles grow in proportion to k (aiconfigurator,
   // fp8_block).
   const bool splits = gemm.scales == Scales::kTensor;
   std::optional<OperatorTime> best;

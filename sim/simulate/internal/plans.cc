@@ -1,4 +1,4 @@
-// The stages that look things up: who issues what, which resources there are, what each task takes.
+// The stages that look things up: what each host issues, the resources, and the plan of each task.
 #include <cmath>
 #include <map>
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 using program::Communication;
 using program::Task;
 
-// Per block, per task: its time on one type of device at full speed; nothing for what is no kernel.
+// block -> task -> its time on one type of device at full speed; nothing if it is no kernel.
 using KernelTimes = std::vector<std::vector<Seconds>>;
 
 KernelTimes kernel_times(const program::Program& program, const DeviceType& type) {
@@ -37,7 +37,7 @@ bool sends(const Communicator& of, std::int32_t rank) {
 }
 
 // Makes the plans class by class. Lists of operations are counted over all classes: the n-th
-// communication with one tag of a communicator class is one operation, for all that join in it.
+// communication with one tag in a communicator class is one operation for all ranks that take part.
 class Planner {
  public:
   Planner(const BuildInputs& inputs, const Resources& resources)
@@ -103,7 +103,7 @@ class Planner {
     plan.work = limited ? what.bytes.in_base() : 0;
   }
 
-  // Keys are numbered as they come.
+  // Numbers keys in the order in which they occur.
   template <class Key>
   static std::int32_t number_of(std::map<Key, std::int32_t>& numbers, const Key& key) {
     return numbers.try_emplace(key, static_cast<std::int32_t>(numbers.size())).first->second;
@@ -111,10 +111,11 @@ class Planner {
 
   const BuildInputs& in_;
   const Resources& resources_;
-  std::vector<KernelTimes> times_;  // per device type, once a class has it
+  std::vector<KernelTimes> times_;  // device type -> its times, once a class has that type
   std::map<std::string, std::int32_t> tags_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> lists_;
-  // Of one class, which may meet several communicators of one class, each with its own count.
+  // For the current class, which may have several communicators of one class, each with its own
+  // count.
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::int32_t> counters_;
 };
 

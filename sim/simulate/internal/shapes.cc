@@ -6,21 +6,21 @@
 namespace foreshard::sim::internal {
 namespace {
 
-// Then its links are not named: they give it the rate that it has on idle ones.
+// Whether the communicator's shape names no links and instead has the rate of idle links.
 bool has_links_for_itself(const Folding& folding, std::size_t communicator) {
   return !folding.meets_alone.empty() && folding.meets_alone[communicator];
 }
 
-// Of a class of communicators on a link.
+// Load of a class of communicators on a link.
 struct Sum {
-  double weight = 0;  // the largest of one communicator
-  double total = 0;   // of all
+  double weight = 0;  // largest load of one communicator
+  double total = 0;   // sum over all of them
 };
-// By communicator class and bytes, then by link class.
+// (communicator class, bytes) -> link class -> load.
 using Loads = std::map<std::pair<std::int32_t, double>, std::map<std::int32_t, Sum>>;
 
-// What every class of communicators puts on one link of every class of links: walks over the
-// representative links' users, adding up those of one class.
+// The load of each class of communicators on one link of each class of links: adds up the loads of
+// all users of the representative links.
 Loads loads_of_classes(const ClusterView& cluster, const Communicators& communicators,
                        const CommunicatorForms& forms, const Folding& folding) {
   // Link -> its class, if it is that class's representative.
@@ -46,8 +46,8 @@ Loads loads_of_classes(const ClusterView& cluster, const Communicators& communic
   return loads;
 }
 
-// An activity's share of a link goes by its largest load (workload.h): where that is on a link that
-// was left out, its connections make up for it.
+// An activity's share of a link depends on its largest load (workload.h). If the link with the
+// largest load was left out, the connections compensate for it.
 double part_of_largest_load(const comm::FlatCollective& form, const engine::Shape& shape) {
   double largest = 0;
   for (const comm::LinkLoad& load : form.loads)

@@ -11,11 +11,12 @@
 
 namespace foreshard::sim::internal {
 
-/// By class of communicators and bytes (in_base).
+/// (communicator class, bytes in the base unit) -> shape.
 using CommunicationShapes = std::map<std::pair<std::int32_t, double>, engine::Shape>;
 
-/// \param links  per class of links, its resource.
-/// \param sm  per class of ranks, its device's SMs.
+/// \param links  class of links -> its resource.
+/// \param sm  class of ranks -> the SMs of its device.
+///
 /// Cost: O(loads of all communicators).
 CommunicationShapes communication_shapes(const ClusterView& cluster,
                                          const Communicators& communicators,

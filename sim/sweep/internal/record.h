@@ -1,5 +1,5 @@
 /// \file
-/// What is done of a sweep so far, in memory and in the results file; for several threads.
+/// The state of a sweep so far, in memory and in the results file; for several threads.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace foreshard::sweep::internal {
 
 class Record {
  public:
-  /// \param store, progress  as in RunOptions.
+  /// \param store, progress  see RunOptions.
   Record(Question question, Store* store, std::function<void()> progress);
 
-  /// Whether a point with this key is stored; then it counts as done. \return kIo as of Store.
+  /// Whether a point with this key is stored; it then counts as done. \return kIo as in Store.
   Result<bool> take_known(std::int64_t point, const std::string& key);
-  /// \return kIo as of Store.
+  /// \return kIo as in Store.
   Status add(std::int64_t point, const std::string& key, Outcome outcome);
-  /// The first fault that anybody met; later ones are dropped.
+  /// Records the first fault of any thread; later ones are dropped.
   void fail(Error error);
   std::optional<Error> failed() const;
 
-  /// All of it, with what the store has of points that nobody came to. \pre nobody else uses the
-  /// record any more.
+  /// All results, including stored ones of points that this run did not reach. \pre No other thread
+  /// uses the record any more.
   Result<RunResult> take();
 
  private:
