@@ -90,8 +90,8 @@ class Passes {
   const Parts& parts_;
   DraftRole& role_;
   bool trains_;
-  std::set<std::pair<std::int32_t, std::int32_t>>
-      apart_;  // (chunk, micro-batch) whose backward pass is split
+  // (chunk, micro-batch) whose backward pass is split.
+  std::set<std::pair<std::int32_t, std::int32_t>> apart_;
   // (first unit, micro-batch) -> the pass that computes gradients of inputs.
   std::map<std::pair<std::int32_t, std::int32_t>, ActionRef> inputs_;
 };
