@@ -2,8 +2,8 @@
 /// The step plan: what every role (pipeline stage) does in one training step, in the order in which
 /// its host issues it, as data. `make_plan` builds it from a sharded model and a strategy; lowering
 /// turns it into the Program. Lowering reads from the strategy itself only what a single action
-/// consists of: its kernels, and that a gather of parameters one by one is made twice for a pass
-/// that recomputes activations.
+/// consists of: its kernels, and that a gather of parameters one by one is made twice for a
+/// backward pass with full recomputation.
 ///
 /// A plan holds neither bytes nor times: its sizes are numbers of elements, and whoever reads it
 /// supplies the times.
