@@ -118,8 +118,8 @@ struct LoweredModel {
     return blocks;
   }
   std::vector<std::int64_t> boundary_shape;  ///< Residual stream of a micro-batch, all replicas.
-  Attribute boundary;                        ///< Its layout over the ranks.
-  Attribute boundary_sent;                   ///< Its layout while it is sent: `as_sent`.
+  Attribute boundary;                        ///< Layout of the boundary over the ranks.
+  Attribute boundary_sent;                   ///< Layout while it is sent: as_sent().
 };
 
 using foreshard::graphs_of;

@@ -36,8 +36,8 @@ struct Overlap {
 
 /// The host's work to launch tasks, as a multiple of the launch of a plain kernel.
 struct Launching {
-  /// What CUDA graphs launch. Of consecutive operators with the same capture, the host launches the
-  /// first as a plain kernel, and the others are launched with it.
+  /// What CUDA graphs launch. Among consecutive operators with the same capture, the host launches
+  /// the first as a plain kernel, and the others are launched with it.
   std::vector<Capture> captured{};
   double product = 1;     ///< Framework::product_launches, only for products with weights.
   double quantized = 1;   ///< Framework::quantized_product_launches.

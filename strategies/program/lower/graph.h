@@ -47,8 +47,8 @@ struct LoweredGraph {
   std::vector<std::string> remarks{};  ///< Decisions made on the way, for people.
 };
 
-/// The Program of one step of the annotated `graph` (annotate.h), whose shapes are those of one
-/// micro-batch over all ranks.
+/// The Program of one step of the annotated `graph` (annotate.h), whose shapes hold one
+/// micro-batch of all ranks.
 ///
 /// Not modelled: memory for placeholders of gradients that products add up themselves, and for the
 /// gradient that a stage sent last (resident.h counts both for models); running statistics of batch

@@ -23,8 +23,7 @@ struct GraphParameters {
   /// Source: pytorch/FBGEMM, fbgemm_gpu/docs, EmbOptimType.EXACT_ROWWISE_ADAGRAD.
   Bytes row_states{};
   std::set<Axis> split_over{};
-  std::vector<std::string>
-      untrained{};  ///< Names of parameters, not frozen, that no gradient reaches.
+  std::vector<std::string> untrained{};  ///< Parameters, not frozen, that no gradient reaches.
 };
 
 /// A unit of a general graph, sharded, with its backward pass.

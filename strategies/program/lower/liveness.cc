@@ -189,8 +189,8 @@ class Sweep {
   std::map<TensorId, Live> live_;
   std::set<std::pair<const ShardedGraph*, std::int32_t>> converted_;
   std::map<const ShardedGraph*, std::set<TensorId>> read_;
-  std::vector<Bytes>
-      change_;  // operator -> bytes allocated for it, less bytes freed after the one before
+  // operator -> bytes allocated for it, less bytes freed after the one before.
+  std::vector<Bytes> change_;
 };
 
 // operator of the backward graph (one entry more: its end) -> operators recomputed just before it.

@@ -53,9 +53,9 @@ Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
 /// What a rank holds in a backward pass in two parts: gradients of inputs, then of weights.
 struct SplitWork {
   Bytes kept_for_weight{};  ///< The part of `kept` that the second part reads.
-  Bytes held{};             ///< What the second part reads that the first part made or was given.
-  Bytes input{};            ///< Peak of the first part, on top of `kept` and `held`.
-  Bytes weight{};           ///< Peak of the second part, on top of `kept_for_weight` and `held`.
+  Bytes held{};    ///< Tensors that the second part reads and the first part made or was given.
+  Bytes input{};   ///< Peak of the first part, on top of `kept` and `held`.
+  Bytes weight{};  ///< Peak of the second part, on top of `kept_for_weight` and `held`.
 };
 
 /// `weights`: weight_gradient_operators(). A conversion that both parts need is made once and held.

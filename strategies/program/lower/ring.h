@@ -35,8 +35,7 @@ namespace foreshard::lower {
 struct Ring {
   std::vector<Axis> axes{};  ///< Axes along which the ring goes. Ascending.
   std::int32_t keys = -1;    ///< Conversion that brings keys and values to all ranks.
-  std::optional<std::int32_t>
-      gradients{};  ///< Conversion that brings their gradients back; backward only.
+  std::optional<std::int32_t> gradients{};  ///< Conversion of their gradients; backward only.
   Bytes key_bytes{};
   Bytes gradient_bytes{};
 };
