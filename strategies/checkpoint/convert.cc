@@ -37,7 +37,7 @@ bool is_below(const fs::path& inner, const fs::path& outer) {
   return !way.empty() && *way.begin() != "..";
 }
 
-// Buffers of one thread, each of `block` bytes.
+// Number of threads, and bytes of each of a thread's two buffers.
 struct Buffers {
   std::int32_t threads = 1;
   std::int64_t block = kMostBlock;

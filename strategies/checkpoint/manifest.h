@@ -72,8 +72,8 @@ struct Manifest {
 /// fault_in(layout, shape) is empty; the layout is not partial.
 std::optional<std::string> fault_in(const TensorEntry& tensor);
 
-/// \return kInvalidInput with the place in the document and the reason. A document is accepted if it
-///     has only the keys above, no key twice, entries without fault, names of files without a
+/// \return kInvalidInput with the place in the document and the reason. A document is accepted if
+///     it has only the keys above, no key twice, entries without fault, names of files without a
 ///     folder, and a file for every rank of every layout.
 Result<Manifest> manifest_from_json(std::string_view text);
 

@@ -40,8 +40,8 @@ const yaml::Table<LayoutRules>& yaml_table(const LayoutRules*);
 bool matches(std::string_view pattern, std::string_view name);
 
 /// The target that `rules` make of the tensors of `source`. `loader` read the rules.
-/// \return kInvalidInput with the rule's place if its layout does not fit a tensor that it matches, or
-///     it has neither layout nor leave_out, or both, or matches nothing. If no rule matches a
+/// \return kInvalidInput with the rule's place if its layout does not fit a tensor that it matches,
+///     or it has neither layout nor leave_out, or both, or matches nothing. If no rule matches a
 ///     tensor, the error names the tensor.
 Result<Target> target_by_rules(const Source& source, const LayoutRules& rules,
                                const yaml::Loader& loader);

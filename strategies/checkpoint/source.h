@@ -4,8 +4,8 @@
 ///
 /// Two kinds of directories can be read: directories with a manifest (manifest.h), and unsharded
 /// Hugging Face directories (`model.safetensors`, or several files and
-/// `model.safetensors.index.json`). In the latter every tensor is whole in one file, which is a
-/// layout on one rank.
+/// `model.safetensors.index.json`). In a Hugging Face directory every tensor is whole in one file,
+/// which is a layout on one rank.
 #pragma once
 
 #include <cstdint>

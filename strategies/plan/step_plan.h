@@ -177,8 +177,7 @@ enum class ActionKind : std::uint8_t {
   kSync,  ///< The host waits for `after` or, if that is empty, for all that was issued before.
 };
 
-/// Actions of one lane run in the order of issue. The lanes are the Program's streams, and the
-/// host.
+/// Actions of one lane run in the order of issue. Lanes are the Program's streams, and the host.
 enum class Lane : std::uint8_t {
   kCompute,
   kModel,  ///< Reductions of copies. Conversions inside blocks run here too.
@@ -349,9 +348,8 @@ struct Role {
 ///     that reads the tensor waits for the pass that makes it. Sends and receives of a crossing
 ///     have the same order. A send waits for the pass that makes the tensor, and the pass that
 ///     reads the tensor waits for the receive.
-///  7. Every buffer that is allocated is freed once, for the same unit and micro-batch; none is
-///  left
-///     at the end.
+///  7. Every buffer that is allocated is freed once, for the same unit and micro-batch; none
+///     is left at the end.
 ///  8. The optimizer waits for every backward pass and every reduction. A reduction of copies waits
 ///     for every backward pass and every reduction of buckets.
 ///  9. All roles reach their end: none waits for ever.

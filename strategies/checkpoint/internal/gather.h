@@ -37,7 +37,8 @@ class Gatherer {
       : files_(files), bounce_(bounce) {}
 
   /// Writes `box` of the tensor to `to`, row-major, with zeros outside `valid`.
-  /// \pre the slices cover the intersection of `box` and `valid`; none that is needed for it is lost.
+  /// \pre the slices cover the intersection of `box` and `valid`, and none of the slices that it
+  ///     needs is lost.
   Status gather(const std::vector<SourceSlice>& slices, const Box& valid, std::int64_t element,
                 const Box& box, std::span<char> to);
 

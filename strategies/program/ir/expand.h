@@ -13,8 +13,8 @@
 /// at most one per stream, distinct, each an earlier instance:
 ///  - the previous instance on its own stream, if any, which comes first;
 ///  - on each other stream, the latest of its `after` tasks (same iteration);
-///  - if it has no `after`: on each other stream, the latest task of the calls in its call's
-///  `after`;
+///  - if it has no `after`: on each other stream, the latest task of the calls in the `after` of
+///    its call;
 ///  - for a Sync: on each stream, the latest of its `after`; without an `after`, the last instance
 ///    issued so far.
 /// Dependencies that follow from others are left out: on a task that an earlier instance of the
@@ -55,7 +55,7 @@ struct Instance {
 /// All instances of one role.
 struct Expansion {
   std::vector<Instance> instances;  ///< Instances, in the order of issue.
-  /// instance -> the first of its predecessors in `flat`; one more than instances.
+  /// instance -> index in `flat` of its first predecessor; one entry more than instances.
   std::vector<std::uint32_t> begin;
   std::vector<std::int32_t> flat;           ///< Predecessors of all instances, one after another.
   std::vector<std::int32_t> first_of_call;  ///< call -> its first instance; one more than calls.

@@ -62,8 +62,8 @@ struct Gemm {
 };
 /// Whether the rows of all its matrices are multiples of 16 bytes long, as the loads of the matrix
 /// units require, or its type has at least 4 bytes. In a product that adds to a weight's gradient
-/// in fp32 (`accumulate`), k (tokens) lies across the rows of both operands, so any k will do. Not
-/// modelled: that this holds for other gradients of weights, too.
+/// in fp32 (`accumulate`), k (tokens) lies across the rows of both operands: any k will do.
+/// Not modelled: that this holds for other gradients of weights, too.
 bool has_aligned_rows(const Gemm& gemm);
 
 /// Whose kernel computes attention. A device's efficiency file says what each kernel reaches on it.
@@ -110,8 +110,8 @@ struct Attention {
 /// positions see fewer. In packed sequences, n is the number of keys in one sample.
 double scores_per_query(const Attention& attention);
 /// The sum of the widths of all its products. Forward there are two (queries with keys, weights
-/// with values); backward there are five, three as wide as keys and two as wide as values. Source:
-/// Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
+/// with values); backward there are five, three as wide as keys and two as wide as values.
+/// Source: Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
 std::int64_t widths_of_products(const Attention& attention);
 
 /// The kinds of memory-bound kernels. kernel.cc has one table line for each: its name, and what it

@@ -20,8 +20,7 @@
 ///  9. `optimizer` is set on kernels only; `launches` is finite and >= 0, and differs from 1 on
 ///     kernels and communication only.
 /// 10. A block has a task that runs (is not Allocate or Free); a Free without `after` has such a
-/// task
-///     before it.
+///     task before it.
 /// 11. A call names a block that exists, repeat >= 1, chunk >= 0, micro_batch >= 0, and its layers
 ///     are within +-2^30; its `after` names earlier calls and tasks of these, not Allocates.
 /// 12. AxisGroup: axes that exist, ascending, at least one (but see 22); coordinates ascending,
@@ -47,12 +46,11 @@
 /// 22. An operation with the host (to_host, from_host, on_host), and nothing else, has an AxisGroup
 ///     without axes.
 /// 23. Every reader waits for its conversion. A conversion is communication of purpose tensor,
-/// context
-///     or expert on another stream than the first. In a block that reads tensors, a later task of
-///     the block other than a Free waits for it; or else its call is not repeated, and the next
-///     call of the role with the same chunk and micro-batch whose block reads tensors, if there is
-///     one, waits for it. A block reads tensors if it sends, or runs a kernel other than the
-///     optimizer's on the first stream.
+///     context or expert on another stream than the first. In a block that reads tensors, a later
+///     task of the block other than a Free waits for it; or else its call is not repeated, and the
+///     next call of the role with the same chunk and micro-batch whose block reads tensors, if
+///     there is one, waits for it. A block reads tensors if it sends, or runs a kernel other than
+///     the optimizer's on the first stream.
 ///
 /// Cost of 15 to 18: they are checked on classes of ranks that behave alike (roles, split where
 /// members of a group differ). Finding the classes takes O(ranks x groups), checking them

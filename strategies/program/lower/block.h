@@ -78,8 +78,7 @@ struct LoweredBlock {
   /// wants a gradient tensor in the type of the parameter.
   std::map<std::vector<std::int64_t>, Bytes> placeholders;
   Recompute recompute = Recompute::kNone;  ///< Recomputation in its backward pass.
-  std::int64_t largest_parameter =
-      0;  ///< Elements of its largest parameter (a tied output projection).
+  std::int64_t largest_parameter = 0;  ///< Elements of the largest one (a tied output projection).
 
   /// Quantized elements of a parameter of `count` elements that is gathered by itself: all or none.
   /// In a block with quantized weights, parameters that are not quantized are too small to be

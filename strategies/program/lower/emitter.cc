@@ -142,8 +142,8 @@ void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {
   const Conversion& wish = conversion(sharded, index);
   const Tensor& tensor = (*sharded.graph)[wish.tensor];
   std::vector<std::int32_t> after = behind(wish.tensor);
-  // A tensor that comes from the block before is ready when the compute stream gets here. As there
-  // is no kernel to wait for, its conversion runs on the compute stream itself.
+  // A tensor that comes from the block before is ready when the compute stream gets here. If
+  // there is no kernel to wait for, its conversion runs on the compute stream itself.
   const auto where = stream(after.empty() ? kComputeStream : kTensorStream);
   const std::size_t first = block_.tasks.size();
   const auto last = append_reshard(block_, tensor.name, tensor.shape, tensor.dtype, wish.from,

@@ -263,10 +263,10 @@ static bool freezes(const Graph& graph) {
          std::ranges::any_of(graph.bodies, freezes);
 }
 
-// `inputs`: the graph's inputs that depend on something trained. A product is computed once more
-// for each of its two factors that depends on something trained; other kernels cost twice as much
-// backward as forward. Not modelled: that before the first iteration of a loop nothing may be
-// trained.
+// `inputs`: the graph's inputs that depend on something trained. A product has one product backward
+// for each of its two factors that depends on something trained; any other kernel costs twice as
+// much backward as forward.
+// Not modelled: that before the first iteration of a loop nothing may be trained.
 static Flops flops_of_step(const Graph& graph, const std::vector<TensorId>& inputs) {
   const std::set<TensorId> reached = trained(graph, inputs);
   const auto is_wanted = [&](TensorId id) { return learns(graph[id]) || reached.contains(id); };

@@ -37,9 +37,10 @@ struct GradientPass {
 };
 /// The passes over `count` gradients before their update on the device, in order: conversion from
 /// 16 bits to fp32, division by the scale of the loss (fp16), the sum of their squares, the factor
-/// that clips them. Source: NVIDIA/Megatron-LM v2.5, megatron/optimizer/optimizer.py and
-/// clip_grads.py; deepspeedai/DeepSpeed v0.6.7, runtime/fp16/fused_optimizer.py
-/// (unscale_and_clip_grads). Not modelled: that a step that needs no clipping leaves it out.
+/// that clips them.
+/// Source: NVIDIA/Megatron-LM v2.5, megatron/optimizer/optimizer.py and clip_grads.py;
+/// deepspeedai/DeepSpeed v0.6.7, runtime/fp16/fused_optimizer.py (unscale_and_clip_grads).
+/// Not modelled: that a step that needs no clipping leaves it out.
 std::vector<GradientPass> gradient_passes(const Strategy& strategy, std::int64_t count);
 
 /// The update of the parameters of one device, on the device or on its host (host_blocks.h). Where

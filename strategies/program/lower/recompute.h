@@ -3,7 +3,7 @@
 ///
 ///     none        Nothing is recomputed; all that gradients read stays.
 ///     selective   The operators of some parts (part.h) are recomputed. What they read stays, and
-///                 so does all else that gradients read.
+///                 so does what gradients read and these operators do not make.
 ///     full        All operators are recomputed; the inputs of the block stay.
 ///
 /// If the parts do not include the sums of the residual stream (`residual`), they are modules that
