@@ -183,8 +183,8 @@ class Converter {
     });
   }
 
-  // The first file of an existing target whose contents differ from the manifest, though sizes
-  // agree.
+  // A fault for the first file of an existing target whose contents differ from the manifest.
+  // \pre is_complete(manifest)
   Status damage_in(const Manifest& manifest) {
     return workers_.run(manifest.files.size(),
                         [&](std::size_t i, std::span<char> block, std::span<char>) -> Status {

@@ -70,8 +70,8 @@ struct ConvertOptions {
   Bytes max_memory = 256_MiB;  ///< Limit on buffers; other memory is a few megabytes.
   std::int32_t threads = 0;    ///< Number of threads; 0: one per core, at most 8.
   bool replace = false;        ///< If OUT is already a checkpoint, it is replaced.
-  std::function<void(std::int64_t)>
-      progress{};  ///< Gets bytes verified or written; called from any thread.
+  /// Called from any thread with the bytes that were verified or written.
+  std::function<void(std::int64_t)> progress{};
 };
 
 struct Conversion {

@@ -208,8 +208,8 @@ Status other_elements(const Target& target, const std::vector<PlacedTensor>& pla
     held_and_wanted[layer_of(tensor.name)].second += elements_of(tensor.unpadded);
   }
   for (const TensorEntry& tensor : target.tensors) {
-    if (tied && among(kHeads, module_of(tensor.name)))
-      continue;  // it is the embedding's table again
+    // A tied head is the embedding's table again.
+    if (tied && among(kHeads, module_of(tensor.name))) continue;
     held_and_wanted[layer_of(tensor.name)].first += elements_of(tensor.logical());
   }
   for (const auto& [layer, count] : held_and_wanted) {

@@ -209,8 +209,8 @@ constexpr std::string_view kIdle =
     "model.scatter_embedding_* model.should_pad_vocab model.softmax_type model.tp_comm_* "
     "model.transformer_impl model.transformer_layer_spec* model.use_* model.norm_epsilon";
 
-// The settings of cut_yaml, without the container's name and with sections of older versions
-// renamed.
+// The settings of cut_yaml, without the container's name and without the "_config" that older
+// versions put at the end of sections' names.
 Result<std::vector<Setting>> cut(std::string_view text, const std::string& name) {
   FORESHARD_ASSIGN(auto settings, cut_yaml(text, name));
   for (Setting& setting : settings) {
@@ -225,7 +225,7 @@ Result<std::vector<Setting>> cut(std::string_view text, const std::string& name)
   return settings;
 }
 
-// Also reads the precision recipe from its name: "bf16_mixed", "bf16_with_mxfp8_mixed".
+// Takes the precision recipe apart by its name: "bf16_mixed", "bf16_with_mxfp8_mixed".
 Status finish(Draft& draft, const Reading& reading) {
   const std::string recipe = draft.word("note.precision_recipe");
   const std::string from = draft.from("note.precision_recipe");

@@ -234,7 +234,8 @@ void dispatcher(Draft& draft, const Reading& reading) {
 }
 
 // With a2a+p2p there are two sizes: groups of adjacent ranks, of the first size, exchange tokens
-// for heads. Source: NVIDIA/Megatron-LM, megatron/training/arguments.py
+// for heads.
+// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py
 // (--hierarchical-context-parallel-sizes).
 Status context_levels(Draft& draft) {
   const std::string key = "strategy.context_exchange";

@@ -23,8 +23,8 @@ std::vector<Line> group_of(const std::vector<Line>& lines, std::size_t begin) {
   return group;
 }
 
-// Whether the group can be shortened: `framework: {extends: megatron-lm}` is `framework:
-// megatron-lm`.
+// Whether the group can be written in short: for `framework: {extends: megatron-lm}` that is
+// `framework: megatron-lm`.
 bool is_reference(const std::vector<Line>& group) {
   return group.size() == 1 && group.front().key == "extends";
 }

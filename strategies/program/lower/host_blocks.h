@@ -5,17 +5,18 @@
 /// The optimizer's step on the CPU reads gradients, and reads and writes master copies and moments,
 /// all in fp32; then it casts parameters to the device's precision, and they go back in one copy.
 /// The step takes the time of its memory traffic, which competes with other ranks of the socket.
-/// An element takes
+/// It moves
 ///
 ///     4 (gradient) + 3 x 8 (master and moments, read and written) + 4 + 2 (cast to 16 bits) = 34 B
 ///
-/// or less in fp32 training, where nothing is cast. Source: microsoft/DeepSpeed,
-/// csrc/adam/cpu_adam_impl.cpp (vectorised, so bound by memory); deepspeed/runtime/zero/stage3.py
-/// (partition_grads: gradients come in fp32; _reassign_or_swap_out_partitioned_parameters: a copy
-/// between devices and types, which PyTorch casts at its source). Not modelled: the CPU's
-/// arithmetic and threads; DeepSpeed's scaling of gradients on the CPU (8 B more); steps in groups
-/// of parameters, where one group is copied while another is computed; gradients of several
-/// micro-batches that are added up (each reduction is copied).
+/// for each element. In fp32 training nothing is cast.
+/// Source: microsoft/DeepSpeed, csrc/adam/cpu_adam_impl.cpp (vectorised, so bound by memory);
+/// deepspeed/runtime/zero/stage3.py (partition_grads: gradients come in fp32;
+/// _reassign_or_swap_out_partitioned_parameters: a copy between devices and types, which PyTorch
+/// casts at its source).
+/// Not modelled: the CPU's arithmetic and threads; DeepSpeed's scaling of gradients on the CPU (8 B
+/// more); steps in groups of parameters, where one group is copied while another is computed;
+/// gradients of several micro-batches that are added up (each reduction is copied).
 #pragma once
 
 #include <cstdint>
