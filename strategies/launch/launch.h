@@ -1,7 +1,7 @@
 /// \file
 /// Launch files: other frameworks' command lines and configuration files, which say how a run is
-/// divided. They are read into our strategy (and model, where they describe one) and written from
-/// it:
+/// divided. They are read into our strategy (and model, where they describe one), and written from
+/// a strategy:
 ///
 ///     auto run = launch::import_launch({.text = text, .name = "run.sh", .devices = 64});
 ///     run->strategy     // {"tensor_parallel", "8", "--tensor-model-parallel-size 8"}, ...

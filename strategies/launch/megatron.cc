@@ -253,7 +253,7 @@ constexpr std::string_view kIdle =
     "--node-rank --node_rank --master* --rdzv* --standalone --max-restarts "
     "--tee --redirects";
 
-// Takes the number of ranks from torchrun's options, if no other option states it.
+// Takes the number of ranks from the options of torchrun, if the request does not state it.
 Status finish(Draft& draft, const Reading& reading) {
   const auto number = [&](std::string_view key, std::int64_t otherwise) -> std::int64_t {
     if (!draft.has(key)) return otherwise;

@@ -20,7 +20,7 @@
 /// make_plan.cc.
 ///
 /// Source: the two layers of PyTorch's torch.distributed.pipelining.schedules: an order of compute
-/// actions, which passes complete with UNSHARD, RESHARD, SEND, RECV and REDUCE_GRAD.
+/// actions, and passes that add UNSHARD, RESHARD, SEND, RECV and REDUCE_GRAD to it.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ using schedule::Part;
 
 // --- what is planned ----------------------------------------------------------------------------
 
-/// The parameters of a block, as one rank holds them, whose gradients are partial over the same
-/// mesh axes. Axes are ascending.
+/// The parameters of a block, on one rank, for which the gradients are partial over the same mesh
+/// axes. Axes are ascending.
 struct ParameterGroup {
   /// Axes over which the gradients are reduced in buckets: "data" and, in a general graph, others.
   /// Empty: every rank has the whole gradient.
@@ -114,7 +114,7 @@ struct Run {
   auto operator<=>(const Run&) const = default;
 };
 
-/// A parameter that the first unit and some of the last piece share (an embedding that is the
+/// A parameter that the first unit and some units of the last piece share (an embedding that is the
 /// output projection too, or that modules behind the layers read).
 struct Tie {
   std::int32_t first_unit = 0;
@@ -312,7 +312,7 @@ struct Role {
     for (const ParameterGroup& group : parameters) sum += group.elements;
     return sum;
   }
-  /// In the order of issue: the start of the step, the slots, the end of the step.
+  /// Actions, in the order of issue: the start of the step, the slots, the end of the step.
   std::vector<Action> actions{};
   std::vector<Slot> slots{};
   ActionId end = 0;  ///< The first action behind the slots.

@@ -6,9 +6,8 @@
 ///  2. `device_of_rank` is empty or names one distinct device >= 0 per rank.
 ///  3. There are 1 to 256 streams, blocks and roles at least one each; names of streams, blocks and
 ///     roles are distinct and not empty; all names are printable UTF-8.
-///  4. `launch_time`, `launch_time_of_rank` and all `HostWork` times are finite and >= 0, and so
-///  are
-///     totals. `launch_time_of_rank` is empty or has one time per rank, the longest of which is
+///  4. `launch_time`, `launch_time_of_rank`, all `HostWork` times and totals are finite and >= 0.
+///     `launch_time_of_rank` is empty or has one time per rank, the longest of which is
 ///     `launch_time`.
 ///  5. Every rank has exactly one role; ranks of a role are ascending, at least one.
 ///  6. A task's `after` names earlier tasks of its block, not Allocates. Allocate and HostWork have

@@ -91,7 +91,7 @@ class Emitter {
   reshard::MeshPlanner planner_;
   std::optional<Capture> open_{};  // what the CUDA graph launched last has captured
   std::map<std::int32_t, std::optional<std::int32_t>> converted_;
-  std::map<std::size_t, Ring> rings_;          // of the selected operators
+  std::map<std::size_t, Ring> rings_;          // selected operator -> its ring
   std::map<TensorId, std::int32_t> producer_;  // the task after which a tensor can be used
   std::int32_t last_kernel_ = -1;
   std::int32_t pending_ = -1;      // communication that the next kernel waits for without overlap
