@@ -12,7 +12,7 @@
 namespace foreshard::plan {
 namespace {
 
-// Invariants of one role by itself.
+// Checks the invariants that concern a single role.
 class RoleCheck {
  public:
   RoleCheck(const StepPlan& plan, std::size_t role) : plan_(plan), role_(plan.roles[role]) {}

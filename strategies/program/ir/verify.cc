@@ -224,7 +224,7 @@ bool has_sizes(const Pass& pass) {
          (pass.state_bytes == 0 || (pass.state_bytes > 0 && has_states));
 }
 
-// Checks the body of one task: invariants 4, 7, 8, 12, 13, 14, 19 and 20.
+// Checks the body of one task: invariants 3 (names), 4, 7, 8, 12 to 14 and 19 to 22.
 class BodyCheck {
  public:
   BodyCheck(const Program& program, const Task& task, std::string place)

@@ -59,7 +59,7 @@ struct LoweredGraph {
 ///     stages of a pipeline, where a unit begins where none can, or where a stage takes several
 ///     micro-batches in a pass and the graph cannot be rebatched for them (rebatch.h); kUnsupported
 ///     where slices of unequal size would have to be converted, where ZeRO 2 or 3 would make
-///     parameters or gradients whole for a pass that is a loop alone, where units share a parameter
+///     parameters or gradients whole for a pass that is only a loop, where units share a parameter
 ///     that is trained (other than the first and the last one), or where nothing passes from one
 ///     stage of a pipeline to the next.
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,

@@ -65,7 +65,7 @@ struct NamedBoundary {
 Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(const ShardedUnits& units,
                                                               const std::vector<plan::Run>& pieces);
 
-/// Whether the passes through two units are the same but for names.
+/// Whether the passes through two units differ in names only.
 bool alike(const ShardedUnits& units, std::size_t a, std::size_t b);
 
 }  // namespace foreshard::lower
