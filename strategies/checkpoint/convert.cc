@@ -37,7 +37,7 @@ bool is_below(const fs::path& inner, const fs::path& outer) {
   return !way.empty() && *way.begin() != "..";
 }
 
-// Buffers of one thread, each of `block` bytes.
+// Number of threads, and bytes of each of a thread's two buffers.
 struct Buffers {
   std::int32_t threads = 1;
   std::int64_t block = kMostBlock;
@@ -51,8 +51,8 @@ Buffers buffers_for(Bytes max_memory, std::int32_t wanted_threads) {
   return {static_cast<std::int32_t>(threads), std::min(kMostBlock, memory / (2 * threads))};
 }
 
-// Does `work(index, worker)` for all indices below `count` on several threads. The first fault ends
-// it; `stop` tells running work that there was one.
+// Runs `work(index, worker)` for all indices below `count` on several threads. The first fault ends
+// the run; `stop` tells running work that there was a fault.
 class Workers {
  public:
   explicit Workers(const Buffers& buffers) : buffers_(buffers) {}
@@ -161,7 +161,7 @@ class Converter {
     return foreign(*manifest);
   }
 
-  // A checkpoint is replaced with all that is in its directory: nothing else may be there.
+  // Refuses to replace a directory that has other files than the checkpoint's: all would be lost.
   Status foreign(const Manifest& manifest) const {
     std::set<std::string> own{std::string(kManifestName), std::string(kJournalName),
                               std::string(internal::kHfIndexName)};
@@ -183,7 +183,8 @@ class Converter {
     });
   }
 
-  // The first file of a target of the right sizes that is not what the manifest says.
+  // A fault for the first file of an existing target whose contents differ from the manifest.
+  // \pre is_complete(manifest)
   Status damage_in(const Manifest& manifest) {
     return workers_.run(manifest.files.size(),
                         [&](std::size_t i, std::span<char> block, std::span<char>) -> Status {
@@ -232,9 +233,9 @@ class Converter {
     for (const TargetFile& file : plan_.files)
       if (!recorded(file)) needed += static_cast<double>(file.bytes);
     struct statvfs space {};
-    if (::statvfs(partial_.c_str(), &space) != 0) return {};  // writing will tell
+    if (::statvfs(partial_.c_str(), &space) != 0) return {};  // unknown: writing will tell
     const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
-    // Unfinished files of a run before are overwritten: what they take is free as well.
+    // Unfinished files of an earlier run are overwritten, so their space counts as free.
     double reclaimed = 0;
     for (const TargetFile& file : plan_.files) {
       std::error_code error;
@@ -302,7 +303,7 @@ class Converter {
       std::erase_if(slices, [&](const internal::SourceSlice& from) {
         return intersection(from.box, slice.box).elements() == 0;
       });
-      // Padding is taken over as it is, unless its extent changes.
+      // Padding is copied unchanged, unless its extent changes.
       const Box valid = whole_of(source.entry.shape == entry.shape ? entry.shape : entry.logical());
       const std::int64_t element = size_of(entry.type);
       const auto visit = [&](const Box& part) {
@@ -343,7 +344,7 @@ class Converter {
     std::error_code ignored;
     FORESHARD_TRY(flush_directory(fs::absolute(out_, ignored).parent_path()));
     fs::remove(out_ / kJournalName, ignored);
-    if (exists_) fs::remove_all(partial_, ignored);  // by now the old one
+    if (exists_) fs::remove_all(partial_, ignored);  // this is the old checkpoint by now
     result_.files = static_cast<std::int64_t>(done_.size());
     result_.files_reused = files_reused_;
     result_.bytes_read = bytes_read_;
@@ -377,7 +378,7 @@ class Converter {
 
 Result<Conversion> convert(const ConversionPlan& plan, const fs::path& out,
                            const ConvertOptions& options) {
-  // "out/", "out/." and "out" are the same place; the neighbour's name is made from the latter.
+  // "out/", "out/." and "out" are the same place; the name of OUT.partial is made from "out".
   const fs::path normal = out.lexically_normal();
   const fs::path place = normal.has_filename() ? normal : normal.parent_path();
   if (place.empty()) return Error{Error::Code::kInvalidInput, "the target directory has no name"};

@@ -67,7 +67,7 @@ Result<Journal> Journal::open(const std::filesystem::path& directory, const std:
       ShardFile file = file_from(JsonNode(line));
       journal.finished_[file.path] = std::move(file);
     } catch (const program::JsonFault&) {
-      break;  // garbage after a crash: what follows is not to be relied on either
+      break;  // garbage after a crash: later lines are not reliable either
     }
     at = end + 1;
   }

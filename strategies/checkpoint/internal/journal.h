@@ -1,6 +1,6 @@
 /// \file
-/// What a conversion that was interrupted had finished: one line of JSON for each file, appended
-/// and flushed after the file itself was. A line that was cut off is as if it were not there.
+/// The journal of what a conversion has finished, in case it is interrupted: one line of JSON for
+/// each file, appended and flushed after the file itself. A line that was cut off is ignored.
 #pragma once
 
 #include <filesystem>
@@ -22,10 +22,10 @@ class Journal {
   ///     has it; kIo.
   static Result<Journal> open(const std::filesystem::path& directory, const std::string& identity);
 
-  /// By path: files that were finished before it was opened.
+  /// path -> file, for files that were finished before the journal was opened.
   const std::map<std::string, ShardFile>& finished() const { return finished_; }
 
-  /// From any thread.
+  /// Thread-safe.
   Status add(const ShardFile& file);
 
  private:

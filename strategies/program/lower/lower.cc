@@ -39,7 +39,8 @@ program::Totals totals_of(const Model& model, const Strategy& strategy) {
                                                 : dtype_of(strategy.quantization)))};
 }
 
-// Of ranks that take unequal numbers of micro-batches: of each number the Program of all ranks.
+// For ranks that take unequal numbers of micro-batches: lowers the Program of all ranks for each of
+// these numbers, and joins them.
 Result<program::Program> lower_shares(const Model& model, const Strategy& strategy,
                                       const LoweredModel& blocks, const LowerOptions& options) {
   std::vector<std::int64_t> shares;
@@ -100,8 +101,8 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
                            .block = 1 + layers.of_layer[static_cast<std::size_t>(layer)],
                            .layer = layer,
                            .is_layer = true});
-  // No layers, as the first unit is none: the gradients of the table that they share are one
-  // buffer.
+  // The prediction modules do not count as layers, as the first unit (the embedding) does not
+  // either: the gradients of the table that they share are one buffer.
   for (std::int32_t i = first_prediction; i < last_block; ++i)
     parts.units.push_back({.name = parts.blocks[static_cast<std::size_t>(i)].name, .block = i});
   parts.units.push_back({.name = "head", .block = last_block});

@@ -13,10 +13,10 @@ using program::BlockId;
 using program::Program;
 using program::Role;
 
-// Blocks of several Programs, each that is the same once.
+// The blocks of several Programs; equal blocks are held once.
 class Blocks {
  public:
-  // \param name  to tell it from another one that is called the same.
+  // \param name  tells it apart from a different block of the same name.
   BlockId id_of(Block block, const std::string& name) {
     auto found = known_.find(block.name);
     if (found != known_.end() && all_[found->second.index()] != block) {
