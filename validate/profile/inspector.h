@@ -8,7 +8,7 @@
 ///
 /// In later versions a communicator's header comes once, ahead of its records. Messages between two
 /// ranks ("p2p_perf") are not read. In the dump, the size of an all-gather is one rank's input and
-/// that of a reduce-scatter one rank's output; here all sizes are counted as in Programs.
+/// the size of a reduce-scatter one rank's output; here all sizes are counted as in Programs.
 ///
 /// Source: NVIDIA/nccl, ext-profiler/inspector (README.md, inspector.cc: inspectorComputeCollBw).
 #pragma once

@@ -17,7 +17,7 @@
 /// while the others wait for it in a communicator. Ranks that prepare therefore tell each other
 /// through the store that somebody makes progress, and no rank raises the alarm before all have
 /// been silent for `patience`. Work that a rank does alone (Watch::alone) may take ten times as
-/// long and counts as progress during that time. A rank that waits for longer than its patience
+/// long and counts as progress during that time. If rank 0 waits for longer than its patience, it
 /// says which rank was last heard of (WatchdogOptions::tell).
 ///
 /// Source: PyTorch's NCCL flight recorder also exchanges the ranks' positions before it judges
