@@ -114,7 +114,7 @@ struct Fit {
 };
 Result<Fit> fit(const Input& input, const comm::Parameters& start);
 
-/// Each row of `input` beside its prediction.
+/// The measured and the predicted time of each row of `input`.
 Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
                                                    const comm::Parameters& parameters);
 

@@ -118,7 +118,7 @@ HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kerne
   return result;
 }
 
-// Whether the sample is of foreshard's own kernels and the fit is not to those.
+// Whether the sample is of foreshard's own kernels, which the fit leaves out.
 bool is_foreign(const KernelSample& sample, const DeviceType& device,
                 const KernelFitOptions& options) {
   return sample.provider == measure::kOwnKernels && !device.efficiency->own_kernels &&

@@ -124,7 +124,7 @@ std::vector<double> least(const std::vector<LogNumber>& numbers, const Model& mo
 }
 
 struct Told {
-  std::vector<double> deviations;  // of the logarithms, if rows have the expected error
+  std::vector<double> deviations;  // standard deviations of the logarithms, with expected errors
   double typical = 1;              // typical error of the rows in units of the expected; >= 1
 };
 Told told_at(const std::vector<LogNumber>& numbers, const Model& model,

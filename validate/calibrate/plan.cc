@@ -164,7 +164,7 @@ class Planner {
       Kernel single = *kernel;
       if (auto* pass = std::get_if<Pass>(&single)) {
         if (pass->rows == 0) return;
-        pass->launches = 1;  // as it is replayed
+        pass->launches = 1;  // a replay launches it once
       }
       kernels_.insert(single);
       return;

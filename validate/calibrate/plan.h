@@ -8,7 +8,7 @@
 ///   extents, so that a fit has enough points. If the device is known, small products that tell its
 ///   numbers apart are added (telling.h).
 /// - Collectives: all collectives of the Programs, on the same members, at the Programs' sizes and
-///   on a ladder of sizes below the largest. Nothing runs beside a collective.
+///   on a ladder of sizes below the largest. Nothing else runs during a collective.
 /// - Each kernel and collective appears once per *round*. Every round is shuffled anew (by a fixed
 ///   seed), so that drifts of clocks and temperature affect all equally and no kernel finds its
 ///   operands in a cache more often than in a step. All ranks run the same kernel at the same

@@ -9,7 +9,7 @@
 ///     a kernel - a communication under way - waiting for a member of one - the host - nothing
 ///
 /// up to the end of the step. The booked times of all kinds add up to the step, and so do their
-/// means over ranks. Hence
+/// means over ranks. The identity
 ///
 ///     sum over kinds (predicted booked - measured booked)  =  predicted step - measured step
 ///

@@ -7,7 +7,7 @@
 ///     recorded, runs the task with the same extents; several such tasks are taken in order.
 ///     Products of the same input that follow each other run one task together if their extents add
 ///     up to the task's (three projections for one).
-///  2. By kind and order. Kinds that some kernel name has in common form a set. In each phase, the
+///  2. By kind and order. Kinds that may have the same kernel name form a set. In each phase, the
 ///     kernels and tasks of a set are aligned in order (align.h). A framework may run the tasks of
 ///     a block in another order: a task moves if that improves the alignment of all calls together.
 ///  3. By place. A kernel whose name does not tell its purpose belongs to the passes between the

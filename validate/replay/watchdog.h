@@ -135,8 +135,9 @@ class Watchdog {
   std::thread thread_;
 };
 
-/// To be called before a process ends because of a failure. It waits, for `patience` at most, until
-/// the other ranks have reported too, because launchers kill all ranks when the first one ends.
+/// To be called before a process ends because of a failure. It tells the store that this rank has
+/// reported, and waits, for `patience` at most, until the other ranks have reported too, because
+/// launchers kill all ranks when the first one ends.
 void last_words(Store& store, std::int32_t rank, std::int32_t ranks, Seconds patience);
 
 }  // namespace foreshard::replay

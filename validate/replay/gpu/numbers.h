@@ -101,9 +101,10 @@ constexpr int kQuad = 4;  ///< fp32 numbers per access to shared memory: 16 byte
 /// come first, then all odd ones. A thread has both quads of its pack. Shared memory has 32 banks
 /// of 4 bytes and serves the 16-byte accesses of 8 threads at a time, which need 32 banks together.
 /// In the row's own order the threads' quads would be 8 banks apart, so that two quads would share
-/// each bank; in this order neighbours are 4 banks apart and there is no conflict. Source: NVIDIA,
-/// "CUDA C++ Programming Guide", Shared Memory (32 banks of 32 bits, so 16 bytes for each of 32
-/// threads take four passes). That neighbouring threads share a pass is not documented.
+/// each bank; in this order neighbours are 4 banks apart and there is no conflict.
+/// Source: NVIDIA, "CUDA C++ Programming Guide", Shared Memory (32 banks of 32 bits, so 16 bytes
+/// for each of 32 threads take four passes). That neighbouring threads share a pass is not
+/// documented.
 /// \pre kPack divides the columns.
 FORESHARD_DEVICE std::int64_t place_of_quad(std::int64_t q, std::int64_t columns) {
   return q % 2 * (columns / 2) + q / 2 * kQuad;

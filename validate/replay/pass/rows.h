@@ -2,10 +2,9 @@
 /// The mathematics of passes that reduce rows (norms, softmax, cross entropy, sums, top-k); both
 /// executors use it. A body has `template <class Team> void run(row, mine) const`. A team comprises
 /// the threads that work on a row together (threads of a GPU, or one core) and has
-///   over_row(columns, f)      calls f(integral_constant<int, n>, column) for the member's
-///   stretches reduced(value, combine)   the reduction of all members' values; every member gets
-///   the result first()                   whether this member writes results that exist once per
-///   row
+///   over_row(columns, f)      calls f(integral_constant<int, n>, column) for a member's stretches
+///   reduced(value, combine)   the reduction of all members' values, for every member
+///   first()                   whether this member writes results that exist once per row
 /// If `mine` is false, the row belongs to another team: the body takes part in reductions but
 /// writes nothing.
 #pragma once
