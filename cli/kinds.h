@@ -28,7 +28,7 @@ struct Kind {
   std::vector<std::string> (*keys)();  ///< Keys of the top level.
 };
 
-/// All kinds, sorted by name, the study first.
+/// All kinds; the study comes first.
 std::span<const Kind> kinds();
 /// The kind with this name or folder.
 /// \return nullptr if there is none.

@@ -20,7 +20,7 @@ Seconds now() {
 }
 
 constexpr double kAlone = 10;      // patience with work that a rank does alone, in patiences
-constexpr double kNewsEach = 0.1;  // time between two exchanges of news, in patiences
+constexpr double kNewsEach = 0.1;  // time between two exchanges of reports, in patiences
 
 std::chrono::duration<double> duration(Seconds time) {
   return std::chrono::duration<double>(time / 1_s);

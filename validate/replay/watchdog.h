@@ -124,11 +124,11 @@ class Watchdog {
   std::string stage_ = "starting";
   std::uint64_t last_beats_ = 0;
   Seconds last_beat_{};  // Time on the steady clock.
-  Seconds last_news_{};  // Time of the last news that some rank makes progress.
+  Seconds last_news_{};  // Time of the last report that some rank makes progress.
 
   // Used by the watchdog's thread only.
-  std::int64_t news_ = 0;         // Number of news so far; the first rank with a news sets its key.
-  Seconds asked_{};               // Time of the last look for news.
+  std::int64_t news_ = 0;         // Reports of progress so far; the number in the next one's key.
+  Seconds asked_{};               // Time of the last look for reports.
   std::uint64_t told_beats_ = 0;  // This rank's beats when it last reported progress.
   Seconds noted_{};               // Time of the last call of `tell`.
 
