@@ -61,7 +61,7 @@ class StudyOptions {
   std::vector<std::string> sets_;
 };
 
-/// Adds --op, the operation of nccl-tests output that names none in its text or file name.
+/// Adds --op, the operation of nccl-tests output whose text names none.
 void add_operation(Declaration& declaration, std::string& operation);
 /// The operation that --op says; empty: none.
 std::string told_operation(const std::string& operation);

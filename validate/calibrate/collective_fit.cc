@@ -32,7 +32,7 @@ constexpr std::size_t kTransportNumbers = 5;
 constexpr std::array kSharpness{8.0, 200.0};
 // Clock in Hz at which the common numbers hold: that of GPUs since Hopper.
 constexpr double kCommonClock = 2e9;
-// Rows of a machine with weight 1; more rows weigh less each, as they share its peculiarities.
+// Rows of a machine at which each has weight 1; more rows weigh less, as they share peculiarities.
 constexpr double kRowsOfMachine = 100;
 
 double number_of(const TransportNumbers& transport, std::size_t i) {

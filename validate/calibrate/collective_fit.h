@@ -79,7 +79,8 @@ struct Input {
 /// \param start    the parameters that the fit starts from; used here for the transports' numbers.
 /// \param machine  the machine that all tables were measured on; empty: the usual machines of the
 ///     rows' devices.
-/// \param operation  the operation of nccl-tests output that names none in its text or file name.
+/// \param operation  the operation of nccl-tests output whose text names none; empty: the file's
+///     name decides.
 /// \return errors of the tables' readers; kInvalidInput if no row is left to fit to.
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
                          const std::vector<std::filesystem::path>& catalogue,

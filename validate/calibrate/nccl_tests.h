@@ -9,10 +9,11 @@
 ///             1024           256     float     sum      -1    13.20    0.08    0.14      0 ...
 ///
 /// The operation comes from the line "# Collective test starting: all_reduce_perf" (from 2.16 on)
-/// or from a command line before the table, else from the file's name. Ranks, hosts and devices
-/// come from the lines "# Rank". Columns are found by their names, so the files of all versions
-/// since 2.0 can be read. Before the table, the output of other programs (NCCL's log, mpirun, the
-/// scheduler) is skipped. Inside the table, a line is a row, a comment, a line of NCCL's log
+/// or from a command line before the table, else from the caller, else from the file's name. Ranks,
+/// hosts and devices come from the lines "# Rank". Columns are found by their names, so all
+/// versions since 2.0 can be read. Before the table, the output of other programs (NCCL's log,
+/// mpirun, the scheduler) is skipped. Inside the table, a line is a row, a comment, a line of
+/// NCCL's log
 /// ("host:pid:tid [0] NCCL INFO ...") or an error.
 ///
 /// Source: NVIDIA/nccl-tests, src/common.cu and src/util.cu (writeDeviceReport,
@@ -65,7 +66,8 @@ struct NcclTestsRun {
 bool is_nccl_tests(std::string_view text);
 
 /// \param name  the file's name: for messages, and for the operation if the text does not say it.
-/// \param operation  used if neither text nor name says it (as in `NcclTestsRun`); empty: unknown.
+/// \param operation  the operation (as in `NcclTestsRun`) if the text does not say it; empty: the
+///     name decides.
 /// \return kInvalidInput with "name:line:column:" (JSON: "name: results[3].size:") if a row has too
 ///     few columns, a cell is not a number, a rank is not listed, or the operation is unknown;
 ///     kUnsupported if a run has wrong elements (its times do not count) or times of the CPU.
