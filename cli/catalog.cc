@@ -64,7 +64,7 @@ class Catalog final : public Command {
     return kDone;
   }
 
-  // The table of operators, as docs/graph-format.md has it.
+  // Prints the table of operators, as in docs/graph-format.md.
   Result<ExitCode> operators() const {
     FORESHARD_TRY(write_result(
         {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown()));
@@ -86,7 +86,7 @@ class Catalog final : public Command {
     return kDone;
   }
 
-  // Names are unique within a kind only: all that have this name are shown.
+  // Names are unique only within a kind, so all entries with this name are shown.
   Result<ExitCode> show(const Environment& environment) const {
     std::string text;
     std::vector<std::string> all;
@@ -105,7 +105,7 @@ class Catalog final : public Command {
     return kDone;
   }
 
-  // Those that begin so, or the entry that is spelt most like it.
+  // Suggests the entries that begin with the given name, else the entry with the most similar name.
   std::string nearest(std::vector<std::string> all) const {
     const auto near = nearest_name(entry_, all);
     const std::string begin = lower_case(entry_);

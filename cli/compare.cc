@@ -89,7 +89,8 @@ class Compare final : public Command {
   }
 
  private:
-  // A cluster in place of a study: of A it is that of its parts, of B it is put in A's place.
+  // Handles clusters that are given in place of studies. A cluster as A becomes --cluster of A's
+  // parts; a cluster as B replaces A's cluster.
   Status take_clusters(const Environment& environment) {
     if (is_cluster(study_.study(), environment)) {
       if (is_given("--cluster"))
@@ -105,7 +106,7 @@ class Compare final : public Command {
     return {};
   }
 
-  // Two predictions.
+  // Compares two predictions.
   Result<ExitCode> put_beside(const Environment& environment) const {
     for (const auto& [flag, value] :
          {std::pair("--program", &program_), std::pair("--max-error", &limit_),

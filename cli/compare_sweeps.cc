@@ -18,7 +18,7 @@ namespace foreshard::cli {
 namespace {
 
 constexpr Bytes kLargestSweep = 512_MiB;
-constexpr std::int64_t kMostPairs = 20;  // Of the text.
+constexpr std::int64_t kMostPairs = 20;  // pairs of points listed in the text
 
 Result<sweep::Results> sweep_in(const std::string& path) {
   if (sweep::is_database(path)) return sweep::read_results(path);

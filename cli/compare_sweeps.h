@@ -1,6 +1,6 @@
 /// \file
-/// `compare A B` of two results files of `foreshard study`: SQLite files that --results named, or
-/// JSON that --format json wrote.
+/// `compare A B` of two results files of `foreshard study`: SQLite files written with --results, or
+/// JSON written with --format json.
 #pragma once
 
 #include <string>
@@ -10,19 +10,20 @@
 
 namespace foreshard::cli {
 
-/// Whether a file is one of these by its content, be it sound or not.
+/// Whether a file is a results file of `foreshard study`, by its content; it may be damaged.
 bool holds_sweep(const std::string& path);
 
 struct SweepsGiven {
   std::string a;
   std::string b;
-  std::vector<std::string> options;  ///< That were given, by name: "--set"; others are arguments.
+  std::vector<std::string> options;  ///< Names of the options that were given: "--set".
   std::string format;                ///< "text" or "json"
 };
 
-/// The comparison as text. \pre holds_sweep of one of them
-/// \return kInvalidInput where the other one is something else, an option has no effect, or as
-///     sweep::compare and the readers of results files; kIo as they.
+/// The comparison as text or JSON.
+/// \pre holds_sweep(a) or holds_sweep(b).
+/// \return kInvalidInput if the other file is something else or an option has no effect; errors of
+///     sweep::compare and the readers of results files (kInvalidInput, kIo).
 Result<std::string> compared_sweeps(const SweepsGiven& given);
 
 }  // namespace foreshard::cli

@@ -83,7 +83,8 @@ class Export final : public Command {
     return names;
   }
 
-  // What the file cannot hold stands in comments, where it has them, and on stderr.
+  // Writes the strategy for another framework. Settings that its format cannot express are listed
+  // in comments, if it has comments, and on stderr.
   Result<ExitCode> write_strategy(const Environment& environment) const {
     if (!plan_.empty() || !arrivals_.empty() || !bundle_.empty() || rank_ >= 0)
       return fail("--as writes the strategy alone",

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes kLargestFile = 4_MiB;
 
-// Keys of the strategy and the model that are a value, not a part of one.
+// Overrides of strategy and model whose value is a scalar: key -> value.
 std::map<std::string, std::string> settled(const std::vector<yaml::Override>& sets) {
   std::map<std::string, std::string> keys;
   for (const yaml::Override& set : sets) {

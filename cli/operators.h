@@ -1,5 +1,5 @@
 /// \file
-/// The table of operators for people and programs.
+/// The table of operators, as Markdown for people and as JSON for programs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,8 +7,8 @@
 
 namespace foreshard::cli {
 
-/// As Markdown: a section for each operator with its rule, for small example shapes where it has
-/// one shape, and its settings.
+/// The table as Markdown, with a section for each operator: its rule (for small example shapes if
+/// it has a single shape) and its settings.
 std::string operators_markdown();
 /// [{"name", "doc", "inputs", "outputs", "differentiable", "view", "bodies", "settings": [...]}]
 nlohmann::ordered_json operators_json();

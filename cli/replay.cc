@@ -23,7 +23,7 @@
 namespace foreshard::cli {
 namespace {
 
-// A folder of temporary files, gone with the object.
+// A folder for temporary files, removed by the destructor.
 class Scratch {
  public:
   Scratch() {
@@ -150,7 +150,7 @@ class Replay final : public Command {
     return write_file(arrivals_, measure::to_json(arrivals));
   }
 
-  // Other hosts do not see this one's temporary files.
+  // Path of the Program. With a launcher it is not a temporary file, which other hosts may not see.
   std::string path_of_program(const Scratch& scratch) const {
     if (!program_file_.empty()) return program_file_;
     if (launcher_.empty()) return scratch.file("program.json");

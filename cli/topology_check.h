@@ -1,5 +1,5 @@
 /// \file
-/// `foreshard topology check`: clusters that can be built, but are implausible.
+/// `foreshard topology check`: finds what is implausible in a valid cluster.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 /// \file
-/// `foreshard topology import`: other tools' descriptions of machines, turned into node and cluster
+/// `foreshard topology import`: turns other tools' descriptions of machines into node and cluster
 /// files.
 #pragma once
 

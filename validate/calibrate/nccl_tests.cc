@@ -44,7 +44,7 @@ std::optional<T> number_in(std::string_view text) {
   return value;
 }
 
-// Where each column of a row is, by the words of the header.
+// Index of each column in a row, from the words of the header.
 struct Columns {
   std::size_t count = 0;
   std::optional<std::size_t> size, dtype, reduction;
@@ -124,8 +124,8 @@ class Reader {
     return row(words);
   }
 
-  // Whatever launched the test speaks first; of it NCCL's version and the program are of interest,
-  // and lines of ranks that lost their "#" on the way.
+  // A line before the test's own output, from a launcher. Only NCCL's version, the program's name
+  // and lines "# Rank" that lost their "#" are of interest.
   Status before(std::string_view line, std::vector<Word> words) {
     if (words.size() > 2 && words[0].text == "Rank") {
       words.insert(words.begin(), Word{"#", 1});
@@ -148,7 +148,7 @@ class Reader {
     }
   }
 
-  // Launchers may have the last word, but not another run: it would be lost.
+  // A line after the table. Launchers may add some, but a second run is an error: it would be lost.
   Status after_end(std::string_view line, const std::vector<Word>& words) const {
     if (is_header(words) || line.starts_with("# nThread ") ||
         line.starts_with("# Collective test starting:"))
@@ -232,7 +232,7 @@ class Reader {
     return {};
   }
 
-  // Excerpts often keep the last rank alone; hosts and devices of the others are then unknown.
+  // Excerpts often keep only the last rank; the other ranks' hosts and devices are then unknown.
   Status missing_ranks(const std::vector<Word>& words) const {
     std::int64_t highest = -1;
     for (const NcclTestsRank& rank : run_.ranks) highest = std::max(highest, rank.rank);
@@ -246,7 +246,7 @@ class Reader {
 
   Status row(std::vector<Word> words) {
     const Columns& columns = *columns_;
-    // Where an operation reduces nothing, old versions leave the cell empty.
+    // Old versions leave the cell of the reduction empty if the operation does not reduce.
     if (columns.reduction && words.size() + 1 == columns.count &&
         (*columns.reduction == words.size() || number_in<double>(words[*columns.reduction].text)))
       words.insert(words.begin() + static_cast<std::ptrdiff_t>(*columns.reduction), Word{});
@@ -318,7 +318,8 @@ bool is_nccl_tests(std::string_view text) {
     };
     return (has("results") || has("config")) && !has("traceEvents");
   }
-  constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // of what launchers say before
+  constexpr std::size_t kMostBytes =
+      std::size_t{16} << 20;  // searched for the test's first lines, after launchers' output
   text = text.substr(0, kMostBytes);
   internal::LogLines lines;
   for (std::size_t begin = 0; begin < text.size();) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Seconds kLastWords = 1_s;
 constexpr auto kPatienceWithWriting = std::chrono::seconds(10);
-// A launcher that lost a rank ends the others by a signal; the store tells which it was.
+// A launcher that lost a rank ends the other ranks by a signal; the store tells which one was lost.
 constexpr auto kPatienceWithNews = std::chrono::milliseconds(300);
 
 sigset_t ending_signals() {
@@ -91,7 +91,7 @@ void Process::end(const std::string& message, int code) {
     ranks = ranks_;
     store = store_;
   }
-  // In one piece: ranks share the launcher's stderr.
+  // Written in one piece, because the ranks share the launcher's stderr.
   const std::string who = ranks > 1 ? "rank " + std::to_string(rank) + ": " : "";
   std::cerr << "error: " + who + message + "\n" << std::flush;
   if (store != nullptr && ranks > 1) {

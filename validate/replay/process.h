@@ -1,7 +1,7 @@
 /// \file
-/// The end of a process that is one rank of a job. Whatever goes wrong, from whichever thread it is
-/// noticed: it is said once, the other ranks are told, what is being written is finished, and the
-/// process is gone.
+/// Ends a process that is one rank of a job. Whatever goes wrong, and whichever thread notices it,
+/// the fault is printed once, the other ranks are told, a file being written is finished, and the
+/// process ends.
 #pragma once
 
 #include <atomic>
@@ -20,25 +20,26 @@ namespace foreshard::replay {
 
 class Process {
  public:
-  /// From here on SIGINT, SIGTERM and SIGHUP end the process through `end`. Before any other thread
-  /// begins: they must not get the signals.
+  /// From here on, SIGINT, SIGTERM and SIGHUP end the process through `end`. It must be made before
+  /// any other thread begins, because other threads must not receive these signals.
   Process();
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   void is_rank(std::int32_t rank, std::int32_t ranks);
-  /// The others are told through it.
-  /// \param store  outlives this object, or is taken back by nullptr.
+  /// Sets the store through which the other ranks are told.
+  /// \param store  must outlive this object, or be reset with nullptr.
   void meets_in(Store* store);
 
-  /// "error: rank 2: ..." to stderr, gives up in the store, waits a moment for the last words of
-  /// the others, and ends the process. The first call counts; others wait for their end.
+  /// Prints "error: rank 2: ..." to stderr, gives up in the store, waits a moment for the last
+  /// words of the other ranks, and ends the process. Only the first call has an effect; later calls
+  /// wait for the end.
   [[noreturn]] void end(const std::string& message, int code);
-  /// As the other, for what an Error says.
+  /// Ends with the message and the exit code of an Error.
   [[noreturn]] void end(const Error& error);
 
-  /// Runs `write`, which `end` does not interrupt.
+  /// Runs `write`; `end` waits for it.
   Status write(const std::function<Status()>& write);
 
  private:

@@ -38,7 +38,7 @@ using program::Program;
 
 constexpr Seconds kPatienceToTell = 5_s;
 
-// Reads and checks the Program: nothing has been started yet.
+// Reads and checks the Program, before anything is started.
 Result<Program> load(const Arguments& arguments, const Identity& identity) {
   const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
   FORESHARD_ASSIGN(const auto text, read_file(arguments.program, largest));
@@ -67,7 +67,7 @@ Result<Program> load(const Arguments& arguments, const Identity& identity) {
   return program;
 }
 
-// When each communication's result is there.
+// One per instance: when the result of the communication arrives.
 Result<std::vector<Seconds>> load_arrivals(const std::string& path, const RankPlan& plan) {
   FORESHARD_ASSIGN(const auto text, read_file(path, 1_GiB));
   const auto arrivals = measure::arrivals_from_json(text);
@@ -92,7 +92,7 @@ Result<std::vector<Seconds>> load_arrivals(const std::string& path, const RankPl
   return out;
 }
 
-// Before hours are measured: whether the file can be written where it shall be.
+// Checks, before hours are spent on measuring, that the output file can be written.
 Status fault_of_output(const std::string& path) {
   if (path.empty()) return {};
   std::filesystem::path folder = behind_links(path).parent_path();
@@ -108,7 +108,7 @@ Status fault_of_output(const std::string& path) {
   return {};
 }
 
-// All ranks must carry out the same Program: rank 0's.
+// Checks that all ranks carry out the same Program as rank 0.
 Status compare_programs(Store& store, const std::string& path, const std::string& fingerprint,
                         const Identity& identity, Seconds patience) {
   if (identity.ranks == 1) return {};
@@ -181,7 +181,7 @@ class Replay {
   }
 
  private:
-  // A failed check is told to the others once there is a store.
+  // Checks the input. A fault is kept until there is a store through which to tell the other ranks.
   void prepare() {
     auto program = load(arguments_, identity_);
     if (!program) {
@@ -223,7 +223,7 @@ class Replay {
     return kDone;
   }
 
-  // Opens the store. Its absence matters less than a fault of the Program.
+  // Opens the store. A fault of the Program takes precedence over a missing store.
   Status meet() {
     auto store = open_store(environment(), identity_,
                             {.folder = arguments_.rendezvous,
@@ -258,8 +258,8 @@ class Replay {
         [&] { return write_file(arguments_.output, measure::to_json(measurement)); });
   }
 
-  // Where a rank has ended, that is the cause of what the operating system or a library refused
-  // here.
+  // Ends with `error`. If another rank has ended, that is named instead: it is the cause of an
+  // error that the operating system or a library reports here.
   [[noreturn]] int failed(const Error& error) {
     const bool own = !early_.ok() || error.code != Error::Code::kIo;
     const auto ended = store_ && !own ? store_->ended() : std::nullopt;

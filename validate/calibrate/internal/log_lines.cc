@@ -16,8 +16,7 @@ bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// How long the text is that begins like `pattern`, in which "d" stands for a digit; 0: it does
-/// not.
+/// Length of `pattern` if the text begins with it, else 0; "d" in the pattern stands for a digit.
 std::size_t like(std::string_view text, std::string_view pattern) {
   if (text.size() < pattern.size()) return 0;
   for (std::size_t i = 0; i < pattern.size(); ++i)
@@ -33,7 +32,7 @@ std::size_t digits(std::string_view text) {
       std::distance(text.begin(), std::ranges::find_if_not(text, is_digit)));
 }
 
-/// "21:33:25", with a fraction of the second and a zone.
+/// "21:33:25", optionally with a fraction of a second and a time zone.
 std::size_t time_of_day(std::string_view text) {
   std::size_t end = like(text, "dd:dd:dd");
   if (end == 0) return 0;
@@ -77,13 +76,13 @@ std::size_t month_and_time(std::string_view text) {
   return has_day ? at + like(text.substr(at), " dddd") : at;
 }
 
-/// Seconds since 1970 with a fraction.
+/// Seconds since 1970, with a fraction.
 std::size_t epoch(std::string_view text) {
   const std::size_t whole = like(text, "dddddddddd.");
   return whole == 0 ? 0 : whole + digits(text.substr(whole));
 }
 
-/// "[...]" with a colon behind it, or none.
+/// "[...]", optionally followed by a colon.
 std::size_t in_brackets(std::string_view text) {
   if (!text.starts_with('[')) return 0;
   const std::size_t end = text.find(']');

@@ -39,7 +39,7 @@ std::size_t in_place_or_none(CollectiveKind kind, std::size_t bytes) {
   return in_place ? 0 : bytes;
 }
 
-// Buffers of one communication, in bytes.
+// Sizes of the buffers of one communication, in bytes.
 struct Buffers {
   std::size_t send = 0;
   std::size_t receive = 0;
@@ -58,7 +58,7 @@ struct Open {
   std::size_t instance = 0;
   std::unique_ptr<Collective> collective;
   std::vector<std::byte> stage;
-  // verify's own; else empty.
+  // Buffers during `verify`; otherwise empty.
   std::vector<std::byte> send;
   std::vector<std::byte> receive;
 };
@@ -76,7 +76,7 @@ class HostExecutor final : public Executor, private Work {
     if (wire_) {
       FORESHARD_TRY(wire_->join(plan.rank, plan.program->ranks()));
       bind_to_core(wire_->local_rank(), wire_->local_ranks());
-      // Bound to one core, it does not see what the others have.
+      // A process that is bound to one core does not see which cores other processes have.
       yields_ = wire_->local_ranks() > (core_count() == 1 ? cores_of_host() : core_count());
     } else {
       bind_to_core(options_.local_rank, options_.local_rank + 1);
@@ -118,7 +118,7 @@ class HostExecutor final : public Executor, private Work {
   measure::Reading reading() const override { return {}; }
 
  private:
-  // Largest footprints, and whether all can be run.
+  // Finds the largest footprints, and checks that every kernel can be run.
   Status look_at_tasks() {
     for (std::size_t i = 0; i < plan_->expansion.instances.size(); ++i) {
       const auto& body = plan_->task(i).body;
@@ -151,8 +151,9 @@ class HostExecutor final : public Executor, private Work {
            1_B;
   }
 
-  // The ranks of a host take from one memory, in their order. All see the same numbers, so all give
-  // up together: the first that does not fit names what is too much, the others name it.
+  // Checks that the ranks of a host, which share its memory, fit in the order of their local ranks.
+  // All ranks see the same numbers, so all fail together: the first rank that does not fit names
+  // what is too large, and the other ranks refer to it.
   Status check_memory(Watch& watch) {
     const Bytes need = scratch_need() + memory_->need();
     const Bytes own = address_space_left();
@@ -234,7 +235,7 @@ class HostExecutor final : public Executor, private Work {
     return times;
   }
 
-  // Of Work.
+  // Implementation of Work.
   Seconds now() override { return (seconds_now() - zero_time_) * 1_s; }
   Status starts(std::size_t instance) override { return memory_->starts(instance); }
   void finished(std::size_t instance) override { memory_->finished(instance); }
@@ -267,7 +268,7 @@ class HostExecutor final : public Executor, private Work {
     std::span<std::byte> send;
     std::span<std::byte> receive;
     if (verification_) {
-      // Neither zero nor a number that may be expected.
+      // The byte pattern is neither zero nor an expected number.
       open.send.assign(sizes.send, std::byte{0xa5});
       open.receive.assign(sizes.receive, std::byte{0xa5});
       send = open.send;
@@ -321,8 +322,8 @@ class HostExecutor final : public Executor, private Work {
   double zero_time_ = 0;
   std::optional<Verification> verification_;
   std::vector<Open> open_;
-  std::vector<std::vector<std::byte>> stages_;  // To be used again.
-  // Last: before it is gone no message may use the memory above.
+  std::vector<std::vector<std::byte>> stages_;  // free stages, for reuse
+  // Declared last, so destroyed first: messages under way may use the memory above.
   std::unique_ptr<MpiWire> wire_;
 };
 

@@ -12,7 +12,7 @@ std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
     return std::holds_alternative<program::Communication>(plan.task(i).body);
   };
   std::vector<Seconds> need(instances.size(), times.total);
-  // Backwards: whoever waits for i comes after it.
+  // Goes backwards, because instances that wait for i come after i.
   for (std::size_t i = instances.size(); i-- > 0;) {
     const auto before = plan.expansion.predecessors(i);
     if (is_communication(i)) {
@@ -24,7 +24,7 @@ std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
     }
     for (const std::int32_t p : before) {
       if (!is_communication(static_cast<std::size_t>(p))) continue;
-      // When everything else that i waits for was there.
+      // When everything else for which i waits had finished.
       Seconds others = 0_s;
       if (instances[i].host_sync >= 0)
         others = times.finish[static_cast<std::size_t>(instances[i].host_sync)];

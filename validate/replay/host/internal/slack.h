@@ -8,9 +8,9 @@
 
 namespace foreshard::replay::host::internal {
 
-// By instance: need - arrival; 0 for what is not a communication. A communication is needed when an
-// instance that waits for it, on any way through other communications, had nothing else to wait
-// for; at the end of the step if none does.
+// One per instance: time of need - arrival; 0 for other instances than communications. The result
+// of a communication is needed when an instance that waits for it, directly or through other
+// communications, has nothing else left to wait for; at the end of the step if no instance does.
 std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
                               const std::vector<Seconds>& arrivals);
 
