@@ -1,12 +1,22 @@
 #include "cli/results.h"
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
-
-#include "cli/internal/result_forms.h"
+#include <string_view>
 
 namespace foreshard::cli {
 namespace {
+
+// The files of cli/results/, within the program.
+
+struct ResultForm {
+  std::string_view name;  ///< "prediction".
+  std::string_view text;  ///< JSON, as results.h describes it.
+};
+
+/// Sorted by name. Its source is made by cli/CMakeLists.txt.
+std::span<const ResultForm> result_forms();
 
 using Json = nlohmann::ordered_json;
 

@@ -6,24 +6,110 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/grouped.h"
+#include "base/quantity.h"
+#include "base/result.h"
 
 #include "sim/simulate/communicators.h"
 #include "sim/simulate/cost.h"
-#include "sim/study/disturbed.h"
+#include "sim/simulate/simulate.h"
 #include "sim/study/expense.h"
+#include "sim/study/study.h"
 #include "strategies/graph/annotate.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/reserve.h"
+#include "strategies/program/ir/program.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
 #include "topology/clock_spread.h"
 
 namespace foreshard::study {
+namespace {
+
+// The disturbances of a study: one step, or many with different seeds.
+
+/// sim::simulate under the study's disturbances. With several runs, the prediction is the run with
+/// the median step among those that end (nearest rank), and its summary has the steps of all that
+/// end. If nothing is random, one run stands for all.
+/// \pre study.disturbances; `cluster` is cluster_of(study)
+/// \return kInvalidInput, with a place, if disturbances do not fit the cluster; the errors of
+///     sim::simulate.
+Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const ClusterView& cluster,
+                                           const program::Program& program,
+                                           const sim::SimulateOptions& options);
+
+Result<sim::Prediction> one_run(const LoadedStudy& study, const ClusterView& cluster,
+                                const program::Program& program, sim::SimulateOptions options,
+                                std::int64_t run) {
+  FORESHARD_ASSIGN(
+      const auto plan,
+      disturbance::plan_of(
+          *study.disturbances, cluster, study.used(), run,
+          [&](const std::string& key, const std::string& message, const std::string& help) {
+            return study.loader.error_at("disturbances." + key, message, help);
+          }));
+  // A plan that changes only constant speeds needs no disturbed simulation.
+  options.disturbances = plan.only_slow() ? nullptr : &plan;
+  const auto slow = disturbance::slowed(cluster, plan);
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   simulated(study, slow ? *slow : cluster, program, options));
+  prediction.disturbances =
+      sim::DisturbanceSummary{.seed = plan.seed, .hits = plan.hits, .steps = {}, .interrupted = 0};
+  return prediction;
+}
+
+Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const ClusterView& cluster,
+                                           const program::Program& program,
+                                           const sim::SimulateOptions& options) {
+  const std::int64_t runs = disturbance::random(*study.disturbances) ? study.disturbances->runs : 1;
+  std::vector<std::pair<Seconds, std::int64_t>> ended;
+  std::vector<Seconds> steps;
+  for (std::int64_t run = 0; runs > 1 && run < runs; ++run) {
+    FORESHARD_ASSIGN(const auto brief, one_run(study, cluster, program,
+                                               {.engine = options.engine,
+                                                .granularity = options.granularity,
+                                                .fold = options.fold,
+                                                .coalesce = options.coalesce,
+                                                .critical_path = false},
+                                               run));
+    if (brief.interruption) continue;
+    ended.emplace_back(brief.step, run);
+    steps.push_back(brief.step);
+  }
+  std::int64_t shown = 0;
+  if (!ended.empty()) {
+    std::ranges::sort(ended);
+    shown = ended[(ended.size() - 1) / 2].second;
+  }
+  FORESHARD_ASSIGN(sim::Prediction result, one_run(study, cluster, program, options, shown));
+  if (runs == 1 && !result.interruption) steps.push_back(result.step);
+  if (runs < study.disturbances->runs)
+    result.warnings.push_back(
+        {.code = "disturbances",
+         .message = "nothing about the disturbances is random: one run stands "
+                    "for the " +
+                    std::to_string(study.disturbances->runs) + " asked for"});
+  for (const disturbance::Hit& hit : result.disturbances->hits) {
+    if (hit.at < result.step || result.interruption) continue;
+    result.warnings.push_back({.code = "disturbances",
+                               .message = hit.kind + " (" + hit.effect + ") from " +
+                                          format(hit.at) +
+                                          " on comes too late: the step is over "
+                                          "after " +
+                                          format(result.step)});
+  }
+  result.disturbances->interrupted = runs - static_cast<std::int64_t>(steps.size());
+  result.disturbances->steps = std::move(steps);
+  return result;
+}
+
+}  // namespace
 
 namespace {
 

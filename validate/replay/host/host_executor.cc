@@ -8,12 +8,14 @@
 #include <limits>
 #include <sched.h>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/check.h"
 #include "base/quantity.h"
 
+#include "validate/replay/executor.h"
 #include "validate/replay/host/collective.h"
-#include "validate/replay/host/internal/slack.h"
 #include "validate/replay/host/kernels.h"
 #include "validate/replay/host/machine.h"
 #include "validate/replay/host/memory.h"
@@ -21,6 +23,56 @@
 #include "validate/replay/host/program_memory.h"
 #include "validate/replay/host/streams.h"
 #include "validate/replay/host/verification.h"
+#include "validate/replay/plan.h"
+
+namespace foreshard::replay::host::internal {
+namespace {
+
+// How long the results of communications had been there when a rank needed them.
+
+// One per instance: time of need - arrival; 0 for other instances than communications. The result
+// of a communication is needed when an instance that waits for it, directly or through other
+// communications, has nothing else left to wait for; at the end of the step if no instance does.
+std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
+                              const std::vector<Seconds>& arrivals);
+
+std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
+                              const std::vector<Seconds>& arrivals) {
+  const auto& instances = plan.expansion.instances;
+  const auto is_communication = [&](std::size_t i) {
+    return std::holds_alternative<program::Communication>(plan.task(i).body);
+  };
+  std::vector<Seconds> need(instances.size(), times.total);
+  // Goes backwards, because instances that wait for i come after i.
+  for (std::size_t i = instances.size(); i-- > 0;) {
+    const auto before = plan.expansion.predecessors(i);
+    if (is_communication(i)) {
+      for (const std::int32_t p : before) {
+        auto& earlier = need[static_cast<std::size_t>(p)];
+        earlier = std::min(earlier, need[i]);
+      }
+      continue;
+    }
+    for (const std::int32_t p : before) {
+      if (!is_communication(static_cast<std::size_t>(p))) continue;
+      // When everything else for which i waits had finished.
+      Seconds others = 0_s;
+      if (instances[i].host_sync >= 0)
+        others = times.finish[static_cast<std::size_t>(instances[i].host_sync)];
+      for (const std::int32_t other : before)
+        if (other != p) others = std::max(others, times.finish[static_cast<std::size_t>(other)]);
+      auto& earlier = need[static_cast<std::size_t>(p)];
+      earlier = std::min(earlier, others);
+    }
+  }
+  std::vector<Seconds> slack(instances.size());
+  for (std::size_t i = 0; i < instances.size(); ++i)
+    if (is_communication(i)) slack[i] = need[i] - arrivals[i];
+  return slack;
+}
+
+}  // namespace
+}  // namespace foreshard::replay::host::internal
 
 namespace foreshard::replay {
 namespace host {
