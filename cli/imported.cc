@@ -50,6 +50,8 @@ Result<launch::Imported> import_given(const ImportOptions& options) {
 Status add_to_study(const launch::Imported& imported, study::StudyFiles& files,
                     std::vector<yaml::Override>& overrides) {
   files.strategy = launch::in_braces(imported.strategy);
+  if (!imported.open.empty())
+    overrides.insert(overrides.begin(), {"open", "[" + join(imported.open) + "]"});
   const launch::Line* sequence = line_of(imported.model, "sequence");
   if (files.model) {
     const bool onnx = files.model->ends_with(".onnx");

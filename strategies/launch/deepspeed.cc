@@ -123,7 +123,12 @@ Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
     steps = 1;
   if (global == 0 && micro > 0 && steps > 0) global = product({micro, steps, data});
   if (micro == 0 && global > 0 && steps > 0) micro = global / product({steps, data});
-  if (global == 0 || micro == 0)
+  if (global > 0 && micro == 0) {
+    leave_micro_batch_open(draft);
+    draft.set("strategy.global_batch", global, draft.from("note.train_batch"));
+    return {};
+  }
+  if (global == 0)
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}: error: train_batch_size and train_micro_batch_size_per_gpu are "
                              "left to the program\n   help: give --set strategy.micro_batch=N and "

@@ -202,6 +202,11 @@ Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
   return devices / model_ranks;
 }
 
+void leave_micro_batch_open(Draft& draft) {
+  draft.set("strategy.micro_batch", 1, "nobody says it");
+  draft.set(std::string(kOpenMicroBatch), 1, "");
+}
+
 Status fault_in_batch(const Draft& draft, const Reading& reading) {
   const std::int64_t global = draft.count("strategy.global_batch", 0);
   const std::int64_t data = draft.count("strategy.data_parallel");
@@ -234,6 +239,9 @@ Result<Imported> import_launch(const Request& request) {
       internal::lines_of("strategy.", yaml::echo(internal::whole_strategy()), draft);
   imported.model = internal::lines_of("model.", yaml::echo(internal::whole_model()), draft);
   if (!imported.model.empty()) imported.missing = internal::missing_of(draft);
+  const bool is_open = draft.has(internal::kOpenMicroBatch);
+  if (is_open && !request.settled.contains("strategy.micro_batch"))
+    imported.open = {"micro_batch"};
   return imported;
 }
 

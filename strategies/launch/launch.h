@@ -69,6 +69,9 @@ struct Imported {
   std::vector<Line> strategy;
   std::vector<Line> model;             ///< Empty if the file describes none.
   std::vector<std::string> missing{};  ///< Required keys of a model that the file leaves out.
+  /// Keys of the strategy that the file leaves to the program, with a stand-in among `strategy`: a
+  /// study says them under `open` (sim/study/open_settings.h).
+  std::vector<std::string> open{};
   std::vector<std::string> idle{};     ///< Settings without effect on a step: logs, paths.
   std::vector<Unmodelled> unmodelled{};
 };

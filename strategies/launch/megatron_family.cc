@@ -305,11 +305,14 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
                                  fmt::format("tensor {} x pipeline {} x context {}", tensor,
                                              pipeline, context)));
   draft.set("strategy.data_parallel", data, "the ranks that the others leave");
-  if (!draft.has("strategy.micro_batch"))
+  if (!draft.has("strategy.micro_batch") && draft.has("strategy.global_batch")) {
+    leave_micro_batch_open(draft);
+  } else if (!draft.has("strategy.micro_batch")) {
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}: error: the micro-batch size is missing\n   help: give it in the "
                              "file or with --set strategy.micro_batch=1",
                              reading.request.name)};
+  }
   if (!draft.has("strategy.global_batch"))
     draft.set("strategy.global_batch", product({draft.count("strategy.micro_batch"), data}),
               "micro-batch x data-parallel ranks, as none is given");

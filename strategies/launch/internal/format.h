@@ -123,6 +123,10 @@ std::int64_t product(std::initializer_list<std::int64_t> factors);
 ///     there are, if they contradict each other, or if the ranks do not divide.
 Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
                                    std::int64_t model_ranks, std::string_view sizes);
+/// The key of a draft whose micro-batch size nobody says.
+inline constexpr std::string_view kOpenMicroBatch = "note.open_micro_batch";
+/// Gives the draft a micro-batch of one sequence and marks it as open (Imported::open).
+void leave_micro_batch_open(Draft& draft);
 /// Checks that `global_batch` divides, where all sizes are known.
 Status fault_in_batch(const Draft& draft, const Reading& reading);
 
