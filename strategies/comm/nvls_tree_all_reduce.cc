@@ -24,7 +24,7 @@ namespace {
 // NCCL's chunk is 128 KiB, from four nodes on 64 KiB, and half of that while an operation has fewer
 // than four rounds (src/enqueue.cc, v2.28: NCCL_NVLSTREE_MAX_CHUNKSIZE).
 constexpr std::size_t kNodesOfHalfChunk = 4;
-constexpr double kRoundsForFullChunk = 4;
+constexpr double kTreeRoundsForFullChunk = 4;
 
 // The longest path from a head to the root and back, in the tree of one rail.
 internal::Path longest_way(const std::vector<std::int32_t>& rail, std::int32_t tree,
@@ -84,9 +84,9 @@ Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
   }
   const double more = internal::heads_beyond_fit(heads);
   pattern.in_rounds = true;
-  pattern.rounds = more > 0 ? pattern.path.network / kRoundsForFullChunk : 0;
+  pattern.rounds = more > 0 ? pattern.path.network / kTreeRoundsForFullChunk : 0;
   pattern.channel_part = nodes.size() < kNodesOfHalfChunk ? 1 : 0.5;
-  pattern.chunks = more * kRoundsForFullChunk * pattern.channel_part;
+  pattern.chunks = more * kTreeRoundsForFullChunk * pattern.channel_part;
   pattern.path.add(inside);
   pattern.path.nvlink += more;
   pattern.ways = static_cast<double>(heads.size());
