@@ -269,7 +269,7 @@ class Planner {
   }
 
   // The longest time of a plan that is still of interest.
-  Seconds limit() const { return best_ * options_.at_most; }
+  Seconds limit() const { return best_ * options_.slowest_ratio; }
 
   // Takes drafts by ascending lower bound, so that most of the slower ones need no price.
   void take_all(std::vector<Draft> drafts, const Place& from, const Place& to) {
