@@ -308,7 +308,7 @@ Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
       folds && meetings_alone && plan.only_slow()
           ? fold_meetings(cluster, program, communicators, forms, plan)
           : fold_disturbed(cluster, program, communicators, forms, folds, plan, routes);
-  FORESHARD_TRY(beyond_memory(cluster, program, communicators, folding, options));
+  FORESHARD_TRY(check_memory(cluster, program, communicators, folding, options));
   FORESHARD_ASSIGN(auto built,
                    build_disturbed(cluster, program, communicators, forms, folding,
                                    options.granularity, options.coalesce, plan, routes));
