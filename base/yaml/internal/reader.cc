@@ -161,7 +161,7 @@ std::optional<Complaint> broken_constraint(const Type& type,
       const double value = type.kind == Kind::kInteger ? static_cast<double>(type.integer(object))
                                                        : type.real(object);
       holds = value >= constraint.lowest && value <= constraint.highest &&
-              !(constraint.above_lowest && value == constraint.lowest);
+              !(constraint.lowest_excluded && value == constraint.lowest);
     } else if (type.kind == Kind::kText) {
       const auto& text = *static_cast<const std::string*>(object);
       const auto& words = constraint.allowed;
