@@ -53,7 +53,8 @@ struct WiringConfig {
   std::vector<WiringLink> links;  ///< At least one.
   // Efficiency: payload rate of long transfers / nominal rate. Latency: seconds that each link of
   // the kind adds to a transfer. The defaults are those of NodeConfig (node_config.h), where the
-  // sources stand; kTransferred says that a value was measured on another kind of host.
+  // sources stand; kTransferred says that a value was measured or fitted on a relative of this
+  // host.
   yaml::Sourced<double> nvlink_efficiency{0.816, "as nvlink.efficiency",
                                           yaml::Evidence::kTransferred};
   yaml::Sourced<double> pcie_efficiency{0.88, "as pcie.efficiency", yaml::Evidence::kTransferred};
@@ -67,8 +68,8 @@ struct WiringConfig {
 
 /// What is wrong with the wiring of a host that has `gpus` GPUs: a name that repeats, is a GPU's or
 /// has a '/'; an end that does not exist; a link from a part to itself; a NIC without a bandwidth
-/// or a link; a bandwidth on a part that is no NIC. Empty if nothing is. GPUs without links are
-/// found when their routes are.
+/// or a link; a bandwidth on a part that is no NIC. Empty if nothing is wrong; a GPU without links
+/// is no fault.
 std::string fault_in(const WiringConfig& wiring, std::int64_t gpus);
 
 const yaml::Names<WiringPartKind>& yaml_names(const WiringPartKind*);
