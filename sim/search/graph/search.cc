@@ -468,17 +468,17 @@ Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
 
   std::vector<Status> states(candidates.size());
   std::atomic<std::int64_t> done{0};
-  in_parallel(study, options.threads, candidates.size(),
-              [&](const ClusterView& cluster, std::size_t i) {
-                GraphCandidate& one = candidates[i];
-                states[i] = simulate(study, cluster, one);
-                if (states[i].ok() && !one.fits && one.by == "operators")
-                  states[i] = fit(study, cluster, options, one);
-                one.operators_split = split_operators(one.annotations);
-                one.annotations = needed_of(graph_for(study, one.grouping), one.grouping.mesh(),
+  in_parallel(
+      study, options.threads, candidates.size(), [&](const ClusterView& cluster, std::size_t i) {
+        GraphCandidate& one = candidates[i];
+        states[i] = simulate(study, cluster, one);
+        if (states[i].ok() && !one.fits && one.by == "operators")
+          states[i] = fit(study, cluster, options, one);
+        one.operators_split = split_operators(one.annotations);
+        one.annotations = without_redundant(graph_for(study, one.grouping), one.grouping.mesh(),
                                             batch_for(one.grouping), std::move(one.annotations));
-                if (options.progress) options.progress(++done, std::ssize(candidates));
-              });
+        if (options.progress) options.progress(++done, std::ssize(candidates));
+      });
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!states[i].ok()) {
       ++result.failed[states[i].error().message];
