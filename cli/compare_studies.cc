@@ -105,8 +105,8 @@ class Sides {
       return invalid(
           "- is given for a study, but each is read more than once here: write it to a "
           "file");
-    if (a_is_file() && !given_.a.beside_study().empty())
-      return invalid(given_.a.beside_study() + " changes a study, but " + given_.a.study() +
+    if (a_is_file() && !given_.a.first_study_option().empty())
+      return invalid(given_.a.first_study_option() + " changes a study, but " + given_.a.study() +
                      " is a prediction that was made; give the study instead");
     if (b_is_file() && !given_.sets_of_b.empty())
       return invalid("--set-b changes a study, but " + given_.b +
