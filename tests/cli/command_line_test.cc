@@ -118,6 +118,7 @@ TEST(CommandLine, NewcomersAreToldWhatToType) {
       {program, "unknown command", "did you mean 'foreshard replay " + program + "'?"},
       {"catalog device H100", "unknown command 'H100'", "'foreshard catalog show H100'"},
       {"catalog show H100", "the catalogue has no 'H100'", "'H100-SXM'"},
+      {"catalog operatros", "the catalogue has no 'operatros'", "did you mean 'operators'?"},
       {"reshard " + study, "unexpected argument", "--from-strategy BEFORE --to-strategy AFTER"},
       {"simulate " + study + " --model meta-llama/Llama-3-8B", "no such file",
        "--model config.json"},
