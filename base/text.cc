@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-// Texts are bytes: case and length know ASCII only. nearest_name() finds the "did you mean" of unknown
-// keys, options and names; plural(), join() and quoted_choice() build messages in all layers.
+// Texts are bytes: case and length know ASCII only. nearest_name() finds the "did you mean" for
+// unknown keys, options and names; plural(), join() and quoted_choice() build messages everywhere.
 
 namespace foreshard {
 
@@ -18,7 +18,7 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the dynamic programme: a swap looks two rows back.
+  // Three rows of the table of distances between prefixes: a swap looks two rows back.
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);

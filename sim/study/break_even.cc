@@ -8,9 +8,8 @@
 namespace foreshard::study {
 namespace {
 
-constexpr double kPrecision = 1e-4;  // of the value found, as a fraction of it
-constexpr double kPrecisionOfRange =
-    1e-6;  // the same near zero, as a fraction of the range's width
+constexpr double kPrecision = 1e-4;         // fraction of the value found
+constexpr double kPrecisionOfRange = 1e-6;  // near zero: fraction of the range's width
 // A change of f that is left between two neighbouring values is a jump, not a crossing, if it is
 // more than this fraction of the change of f over the whole range.
 constexpr double kJump = 1e-2;

@@ -27,17 +27,17 @@ constexpr double kTreeLl128EfficiencyOneNode = 7.0 / 9.0;
 constexpr double kTreeLl128Efficiency = 120.0 / 128.0;
 constexpr double kPlainTreeEfficiency = 0.85;  // one member per node
 constexpr double kPatEfficiency = 0.75;
-constexpr double kCollnetDirectEfficiency = 0.85;  // since Hopper
+constexpr double kCollnetDirectEfficiency = 0.85;  // GPUs since Hopper
 constexpr double kCollnetDirectNetworkEfficiency = 0.9;
 constexpr double kCollnetSerialization = 0.4;  // us for each other member of the node
 constexpr double kPatPerMember = 2.8;          // us for each member
-constexpr double kPatNetworkFactor = 1 / 3.5;  // on a network message's latency
-constexpr double kSimpleOverheadFactor = 3;    // on a message's proxy overhead, against LL
+constexpr double kPatNetworkFactor = 1 / 3.5;  // factor of a network message's latency
+constexpr double kSimpleOverheadFactor = 3;    // factor of a message's proxy overhead, against LL
 // Between nodes, the latency of an all-reduce by Simple rings is multiplied by a factor from some
 // message size on (NCCL: "plateau effect of ring").
 constexpr double kLargeRingLatency = 1.4;
 constexpr double kLargeRingLatencyBeforeAmpere = 1.9;
-constexpr double kLargeRingBytes = 64;  // for each channel and member
+constexpr double kLargeRingBytes = 64;  // bytes for each channel and member
 // Size of the first entry of the tree correction, in bytes; each further entry is for twice the
 // size (TreeCorrection).
 constexpr double kSmallestTreeCorrection = 64;
