@@ -119,6 +119,8 @@ TEST(CommandLine, NewcomersAreToldWhatToType) {
       {"catalog device H100", "unknown command 'H100'", "'foreshard catalog show H100'"},
       {"catalog show H100", "the catalogue has no 'H100'", "'H100-SXM'"},
       {"catalog operatros", "the catalogue has no 'operatros'", "did you mean 'operators'?"},
+      {"replay " + study + " --as-rank 1 -n 2 -o m.json",
+       "-n is 2, but --as-rank replays one rank alone", "omit -n"},
       {"reshard " + study, "unexpected argument", "--from-strategy BEFORE --to-strategy AFTER"},
       {"simulate " + study + " --model meta-llama/Llama-3-8B", "no such file",
        "--model config.json"},

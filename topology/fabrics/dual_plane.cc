@@ -79,7 +79,7 @@ void build_dual_plane(ClusterView::Builder& builder, const FabricPlan& plan) {
                           .nodes_per_pod = clos_size_of(config).nodes_per_pod,
                           .leaf_per = planes.fabric == "fat-tree" ? internal::LeafPer::kPod
                                                                   : internal::LeafPer::kRail,
-                          .merged = plan.merged,
+                          .merged = plan.merged,  // equal switches as one: FabricPlan
                           .prefix = prefix});
   }
 }
