@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using Json = nlohmann::json;
 
 // Two rows of a small GPT on eight A100; what the second leaves open is settled by simulation.
-constexpr const char* kTable =
+constexpr const char* kRows =
     "id,source,framework,gpu,gpu_mem_gb,num_gpus,gpus_per_node,internode_gbps_per_gpu,model_name,"
     "layers,hidden,heads,kv_heads,ffn,vocab,seq,experts,tp,pp,vpp,cp,dp,ep,zero_stage,mbs,gbs,"
     "recompute,seq_parallel,precision,metric,value,unit,notes\n"
@@ -25,7 +25,7 @@ constexpr const char* kTable =
 
 class AccuracyRow : public testing::Test {
  protected:
-  AccuracyRow() { std::ofstream(table_) << kTable; }
+  AccuracyRow() { std::ofstream(table_) << kRows; }
   Json row(const std::string& id) const {
     const Outcome outcome = foreshard("accuracy '" + table_ + "' --row " + id + " --format json");
     EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -20,6 +20,7 @@
 #include "topology/clock_spread.h"
 #include "topology/cluster_for.h"
 #include "topology/plausibility.h"
+#include "validate/tables/outcome.h"
 
 namespace foreshard {
 namespace {

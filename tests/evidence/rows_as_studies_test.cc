@@ -13,7 +13,7 @@
 #include "evidence/accuracy.h"
 #include "evidence/parts.h"
 #include "evidence/training.h"
-#include "seeds.h"
+#include "tests/seeds.h"
 #include "tests/evidence/tables.h"
 
 #include "sim/study/run.h"

@@ -65,7 +65,7 @@ TEST_F(Brief, ReadsBackAsTheSameObject) {
 // `extends` cannot take an entry out of a map: all is written.
 TEST_F(Brief, WritesInFullWhatExtendsCannotSay) {
   ClusterConfig changed = cluster();
-  changed.node->value.device->tensor_peak.erase("bf16");
+  changed.node->value.device.value.tensor_peak.erase("bf16");
   const std::string text = of(changed);
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("extends: dgx-a100-80gb")));
   const auto read = loader_.read_text<ClusterConfig>(text, "text");
