@@ -84,6 +84,12 @@ class Loader {
     return std::move(*object);
   }
 
+  /// The names that a `Ref<T>` may have in the catalogue, sorted.
+  template <class T>
+  std::vector<std::string> names() const {
+    return names(type_of<T>());
+  }
+
   /// Every file that was read, once, in the order of reading.
   const std::vector<Input>& inputs() const;
 
@@ -101,6 +107,8 @@ class Loader {
                    const internal::Type& type, void* object);
   Status read_ref(std::string_view ref, std::string_view at, const internal::Type& type,
                   void* object);
+
+  std::vector<std::string> names(const internal::Type& type) const;
 
   struct State;
   std::unique_ptr<State> state_;

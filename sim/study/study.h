@@ -60,9 +60,10 @@ struct ImportedModel {
   yaml::Input input;                 ///< The file.
 };
 /// \param folder  where a relative path begins; empty: in the working directory.
+/// \param loader  has the catalogue of model types.
 /// \return kIo if the file cannot be read, otherwise as read_hf_config.
 Result<ImportedModel> import_model(const HuggingFaceModel& source,
-                                   const std::filesystem::path& folder);
+                                   const std::filesystem::path& folder, yaml::Loader& loader);
 
 /// Whether `model`, as given on the command line, is a config.json of Hugging Face, a folder that
 /// holds one, or "-" where stdin has the text of one.

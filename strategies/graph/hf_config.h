@@ -1,9 +1,9 @@
 /// \file
 /// A model from the `config.json` of a Hugging Face repository: the decoders and encoders of
-/// Transformers that internal/hf_types_llama.cc, hf_types_mixtures.cc, hf_types_gpt.cc and
-/// hf_types_encoders.cc list.
+/// Transformers whose types the catalogue has (configs/huggingface).
 ///
-///     auto read = read_hf_config(R"({"model_type": "llama"})", "mine", 4096);
+///     yaml::Loader loader({.catalogue = {"configs"}});
+///     auto read = read_hf_config(R"({"model_type": "llama"})", "mine", 4096, false, loader);
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/yaml/loader.h"
 
+#include "strategies/graph/hf_type.h"
 #include "strategies/graph/model.h"
 
 namespace foreshard {
@@ -42,6 +44,7 @@ struct HfModel {
 ///     Default: the length of the table of positions, where the model has one; else 2,048, or the
 ///     longest that the file states ('max_position_embeddings', or what 'rope_scaling' makes of
 ///     it).
+/// \param loader  has the catalogue; of it the file of the model_type alone is read.
 /// \param extend  positions reach to `sequence`, with a remark, where the file states fewer.
 /// \return kInvalidInput for text that is not a JSON object, for a key that is missing or of
 ///     the wrong kind (the message names it), and for a sequence that the model has no positions
@@ -50,6 +53,12 @@ struct HfModel {
 ///     feature and key), another activation, quantised weights, linear attention, and layers with
 ///     windows in another order than Model has.
 Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
-                               std::optional<std::int64_t> sequence, bool extend = false);
+                               std::optional<std::int64_t> sequence, bool extend,
+                               yaml::Loader& loader);
+
+/// The same with a type at hand, whatever the file's model_type.
+Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
+                               std::optional<std::int64_t> sequence, bool extend,
+                               const HfType& type);
 
 }  // namespace foreshard
