@@ -19,6 +19,7 @@
 #include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
+#include "strategies/graph/hf_type.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
@@ -146,7 +147,7 @@ const Kind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 22> kKinds{
+  static constexpr std::array<Kind, 23> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -168,6 +169,8 @@ std::span<const Kind> kinds() {
       kind<profile::KernelNames>("kernel_names", "profiles",
                                  "What kernels of a profile do, by their names (--kernel-names)."),
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
+      kind<HfType>("model_type", "huggingface",
+                   "How the config.json of a model type of Hugging Face is read."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<search::GraphRules>(
           "rules", "rules", "How a search of a graph may split what has certain names (--rules)."),

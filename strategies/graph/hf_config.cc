@@ -368,6 +368,10 @@ Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
     return HfConfigReader(json, described).read(std::move(name), sequence, extend);
   }
   FORESHARD_TRY(refusal_of_config(json, type, nullptr));
+  if (known.empty())
+    return Error{Error::Code::kInvalidInput,
+                 "there is no catalogue, which has the model types (huggingface/*.yaml); give its "
+                 "folder with --configs DIR or $FORESHARD_CONFIGS"};
   return Error{
       Error::Code::kUnsupported,
       fmt::format("'model_type' is '{}', which is not modelled; a dense decoder's sizes may be "

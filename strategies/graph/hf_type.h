@@ -108,30 +108,30 @@ struct HfType {
   std::string name{};  ///< The model_type in messages; a file that only extends has another's.
   std::string source{};
   HfSize layers{}, hidden{};
-  // Absent, or 0: as Model has it (heads for kv_heads, hidden / heads for head_dim, 4 x hidden for
-  // ffn).
+  // 0, or no size: as Model has it (heads for kv_heads, hidden / heads for head_dim, 4 x hidden
+  // for ffn).
   std::optional<HfSize> heads{}, kv_heads{}, head_dim{}, ffn{}, vocabulary{};
   /// The most positions. A value of 0: there is a limit only where the file states one.
   std::optional<HfSize> longest{};
   std::int64_t further_positions = 0;  ///< Rows of the table of positions beyond those.
   std::optional<HfActivation> activation{};
   HfTraits model{};
-  std::vector<std::string> dropouts{};       ///< Keys: dropout is applied if one is above 0.
-  std::vector<std::string> clamps{};         ///< Likewise of the clamp on what a SwiGLU reads.
+  std::vector<std::string> dropouts{};  ///< Keys: dropout is applied if one is above 0.
+  std::vector<std::string> clamps{};    ///< Keys: what a SwiGLU reads is clamped if one is above 0.
   std::vector<std::string> stated_biases{};  ///< Keys of biases that the type's class has.
 
   std::int64_t window = 0;         ///< Sliding attention where the file has no key; 0: none.
   bool slides = true;              ///< Whether a window is used where the file does not say.
-  std::int64_t full_layers = 0;    ///< Likewise: layers before the first that slides.
+  std::int64_t full_layers = 0;    ///< Layers before the first that slides, likewise.
   std::int64_t beyond_window = 0;  ///< Tokens that attention sees beside those of the window.
   std::int64_t chunk = 0;          ///< Chunked attention where the file has no key; 0: none.
-  std::optional<HfSize> full_interval{};  ///< The last of so many layers sees the whole sequence.
+  std::optional<HfSize> full_interval{};  ///< The last of so many layers sees the sequence.
   std::optional<HfSize> unrotated{};      ///< The last of so many layers has no rotary positions.
-  std::optional<HfSize> alternating_window{};  ///< Every second layer, the first not, has it.
+  std::optional<HfSize> alternating_window{};  ///< In every second layer, the first not.
 
   std::optional<HfSize> experts{}, experts_per_token{}, expert_groups{}, groups_per_token{};
   std::optional<HfSize> expert_ffn{}, shared_ffn{}, dense_layers{}, expert_interval{};
-  std::optional<HfSize> shared_experts{};  ///< In place of shared_ffn: so many of expert_ffn.
+  std::optional<HfSize> shared_experts{};  ///< Instead of shared_ffn: how many of expert_ffn.
 
   std::optional<HfSize> key_value_rank{}, query_rank{}, rotary_dim{}, unrotated_dim{}, value_dim{};
 

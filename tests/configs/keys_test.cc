@@ -95,13 +95,16 @@ std::vector<WrittenKey> keys_of(const fs::path& file) {
   return written_keys(*bytes);
 }
 
-// Words of all files of the folder, and the names of the catalogue.
+// Words of all files of the folder, and the names of the catalogue, but those of model types, which
+// no key refers to.
 WordPool pool_of(const std::vector<fs::path>& files) {
   WordPool pool;
   for (const fs::path& file : files)
     for (const WrittenKey& key : keys_of(file)) pool[general(key.path)].insert(key.text);
   for (const auto& entry : fs::recursive_directory_iterator(kConfigs))
-    if (entry.path().extension() == ".yaml") pool[""].insert(entry.path().stem().string());
+    if (entry.path().extension() == ".yaml" &&
+        entry.path().parent_path() != kConfigs / "huggingface")
+      pool[""].insert(entry.path().stem().string());
   for (const char* word :
        {"bf16",     "fp16",   "fp32",    "none",   "full",     "overlapped", "after-backward",
         "blocking", "ring",   "tree",    "LL",     "Simple",   "layer-norm", "rms-norm",
@@ -115,9 +118,8 @@ WordPool pool_of(const std::vector<fs::path>& files) {
 // The code that reads the files of a kind and uses what it read, as beginnings of paths. Any code
 // of the model, where the kind is not named here.
 const std::map<std::string_view, std::vector<std::string_view>> kCode{
-    {"exclusions", {"validate/accuracy/"}},
-    {"hardware", {"topology/"}},
-    {"kernel_names", {"validate/profile/"}},
+    {"exclusions", {"validate/accuracy/"}},  {"hardware", {"topology/"}},
+    {"kernel_names", {"validate/profile/"}}, {"model_type", {"strategies/graph/"}},
     {"tuner", {"strategies/comm/"}},
 };
 const std::vector<std::string_view> kModel{"base/", "topology/", "strategies/", "sim/"};
@@ -257,6 +259,9 @@ TEST(EveryKeyChangesSomething, OfTuners) {
 }
 TEST(EveryKeyChangesSomething, OfModels) {
   expect_no_dead_keys<Model>("model", "models");
+}
+TEST(EveryKeyChangesSomething, OfModelTypes) {
+  expect_no_dead_keys<HfType>("model_type", "huggingface");
 }
 TEST(EveryKeyChangesSomething, OfStrategies) {
   expect_no_dead_keys<Strategy>("strategy", "strategies");

@@ -111,9 +111,9 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
       if (each.is_string() && each.get<std::string>().ends_with("ForMaskedLM"))
         add(kEncoder, "architectures");
   }
+  if (type != nullptr) return features;
   for (const TypeSign& sign : kTypeSigns)
-    if (!(reads_states && sign.feature == kStates) &&
-        sign.types.find(fmt::format(" {} ", model_type)) != std::string_view::npos)
+    if (sign.types.find(fmt::format(" {} ", model_type)) != std::string_view::npos)
       add(sign.feature, "");
   return features;
 }

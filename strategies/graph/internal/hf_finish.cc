@@ -114,7 +114,7 @@ Mamba mamba_in(HfKeys& keys, const HfMamba& type) {
 // What a pattern has no layers for does not stay in the model.
 void finish_nemotron_h(HfKeys& keys, const HfType& type, Model& model) {
   model.pattern = pattern_in(keys);
-  if (!keys.has("num_hidden_layers")) model.layers = std::ssize(model.pattern);
+  if (keys.find("num_hidden_layers") == nullptr) model.layers = std::ssize(model.pattern);
   if (const auto why = pattern_fault(model.pattern, model.layers); !why.empty())
     return keys.fault(fmt::format("'{}': {}", kPattern, why));
   const auto has = [&](char letter) { return model.pattern.find(letter) != std::string::npos; };
