@@ -61,8 +61,8 @@ struct HfRule {
   std::optional<yaml::Words> unless{};     ///< Instead: the rule is for every other value.
   std::optional<std::string> otherwise{};  ///< The value where the file states none.
   HfTraits model{};
-  std::string
-      refuse{};  ///< Not empty: such a file is refused; what follows the key in the message.
+  /// Not empty: such a file is refused; this follows the key in the message.
+  std::string refuse{};
 };
 
 /// A class of Transformers that is read as a model of its own.

@@ -18,7 +18,8 @@ const HfKeys::Json* HfKeys::find(std::string_view key) const {
   }
 }
 
-const HfKeys::Json* HfKeys::find_first(const std::vector<std::string>& keys, std::string* key) const {
+const HfKeys::Json* HfKeys::find_first(const std::vector<std::string>& keys,
+                                       std::string* key) const {
   for (const std::string& each : keys) {
     const Json* value = find(each);
     if (value == nullptr) continue;
