@@ -51,10 +51,10 @@ class Check final : public Command {
     if (file_.ends_with(".onnx")) return check_onnx(overrides);
     std::error_code status;
     if (std::filesystem::is_directory(file_, status) && study::is_hf_config(file_))
-      return check_hf_config(overrides);
+      return check_hf_config({.catalogue = environment.catalogue, .overrides = overrides});
     FORESHARD_ASSIGN(const auto bytes, read_file(file_, kLargestFile));
     if (kind_.empty() && looks_like_hf_config(bytes) && study::is_hf_config(file_))
-      return check_hf_config(overrides);
+      return check_hf_config({.catalogue = environment.catalogue, .overrides = overrides});
     if (const ImportFormat* format = import_format_of(bytes)) return not_imported(*format);
     const Kind* kind = kind_.empty() ? &kind_of(file_, bytes) : find_kind(kind_);
     if (kind == nullptr) {
@@ -88,12 +88,12 @@ class Check final : public Command {
   }
 
   // Prints the model in a config.json as a file of kind model.
-  Result<ExitCode> check_hf_config(const std::vector<yaml::Override>& overrides) const {
-    yaml::Loader loader({.overrides = overrides});
+  Result<ExitCode> check_hf_config(yaml::Options options) const {
+    yaml::Loader loader(std::move(options));
     const auto source =
         loader.read_text<study::HuggingFaceModel>("config: \"" + file_ + "\"", "command line");
     if (!source) return source.error();
-    auto imported = study::import_model(*source, {});
+    auto imported = study::import_model(*source, {}, loader);
     if (!imported) return in_file(file_, imported.error());
     const auto model = checked(imported->model);
     if (!model) return in_file(file_, model.error());

@@ -20,6 +20,7 @@
 #include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
+#include "strategies/graph/hf_type.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
@@ -170,6 +171,8 @@ std::span<const Kind> kinds() {
       kind<profile::KernelNames>("kernel_names", "profiles",
                                  "What kernels of a profile do, by their names (--kernel-names)."),
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
+      kind<HfType>("model_type", "huggingface",
+                   "How the config.json of a model type of Hugging Face is read."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<search::GraphRules>(
           "rules", "rules", "How a search of a graph may split what has certain names (--rules)."),

@@ -12,7 +12,7 @@ Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::str
     FORESHARD_ASSIGN(auto model, yaml::read_given<Model>(name, loader, at));
     return checked(std::move(model));
   }
-  auto imported = study::import_model({.config = name, .name = {}, .sequence = {}}, {});
+  auto imported = study::import_model({.config = name, .name = {}, .sequence = {}}, {}, loader);
   if (imported) {
     for (const std::string& remark : imported->remarks) note(remark);
     return checked(imported->model);

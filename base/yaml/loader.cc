@@ -84,4 +84,8 @@ Status Loader::read_ref(std::string_view ref, std::string_view at, const interna
   return reader.error(root);
 }
 
+std::vector<std::string> Loader::names(const internal::Type& type) const {
+  return internal::catalogue_names(state_->memory.options.catalogue, type.fields());
+}
+
 }  // namespace foreshard::yaml

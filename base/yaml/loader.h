@@ -89,6 +89,12 @@ class Loader {
     return std::move(*object);
   }
 
+  /// The names that a `Ref<T>` may have in the catalogue, sorted.
+  template <class T>
+  std::vector<std::string> names() const {
+    return names(type_of<T>());
+  }
+
   /// Every file that was read, once, in the order of reading.
   const std::vector<Input>& inputs() const;
 
@@ -107,6 +113,7 @@ class Loader {
   Status read_ref(std::string_view ref, std::string_view at, const internal::Type& type,
                   void* object);
 
+  std::vector<std::string> names(const internal::Type& type) const;
   friend Result<std::string> internal::brief(const internal::Type&, const void*, Loader&);
 
   struct State;

@@ -192,13 +192,13 @@ std::string help_for(const HuggingFaceModel& source, const fs::path& folder) {
 
 // Imports `source`, relative to the folder of the file that names it. The name that a study gives
 // its own model is not used for another model.
-Result<Model> import(HuggingFaceModel source, const StudyFiles& given, const yaml::Loader& loader,
+Result<Model> import(HuggingFaceModel source, const StudyFiles& given, yaml::Loader& loader,
                      std::vector<yaml::Input>& inputs, std::vector<std::string>& remarks) {
   if (given.study && given.model &&
       loader.place("huggingface.name").find("--set") == std::string::npos)
     source.name.reset();
   const fs::path folder = folder_of(loader, "huggingface.config");
-  auto imported = import_model(source, folder);
+  auto imported = import_model(source, folder, loader);
   if (!imported)
     return loader.error_at("huggingface.config", imported.error().message,
                            help_for(source, folder));
@@ -215,7 +215,7 @@ bool has_graph(const Study& study, const StudyFiles& files) {
 
 // `given` is what the caller gave; `files` also has what the study's own keys name.
 Result<Model> model_of(const Study& study, const StudyFiles& given, const StudyFiles& files,
-                       const yaml::Loader& loader, std::vector<yaml::Input>& inputs,
+                       yaml::Loader& loader, std::vector<yaml::Input>& inputs,
                        std::vector<std::string>& remarks) {
   const bool flag_decides = files.model.has_value();
   if (study.graph && !flag_decides && (study.model || study.huggingface))
@@ -364,14 +364,16 @@ bool is_hf_config(const std::string& model) {
   return model.ends_with(".json") || fs::is_regular_file(fs::path(model) / "config.json", status);
 }
 
-Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::path& folder) {
+Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::path& folder,
+                                   yaml::Loader& loader) {
   std::error_code status;
   fs::path path = source.config == "-" ? fs::path("-") : folder / source.config;
   if (fs::is_directory(path, status)) path /= "config.json";
   FORESHARD_ASSIGN(auto bytes, foreshard::read_file(path, kLargestConfig));
   const std::string name = source.name.value_or(
       path == "-" ? "model" : fs::absolute(path).parent_path().filename().string());
-  FORESHARD_ASSIGN(HfModel model, read_hf_config(bytes, name, source.sequence, source.extend));
+  FORESHARD_ASSIGN(HfModel model,
+                   read_hf_config(bytes, name, source.sequence, source.extend, loader));
   return ImportedModel{std::move(model.model),
                        std::move(model.remarks),
                        {path == "-" ? "stdin" : path.string(), std::move(bytes)}};

@@ -65,9 +65,10 @@ struct ImportedModel {
   yaml::Input input;                 ///< The file.
 };
 /// \param folder  the folder that a relative path starts from; empty: the working directory.
+/// \param loader  has the catalogue of model types.
 /// \return kIo if the file cannot be read, otherwise the errors of read_hf_config.
 Result<ImportedModel> import_model(const HuggingFaceModel& source,
-                                   const std::filesystem::path& folder);
+                                   const std::filesystem::path& folder, yaml::Loader& loader);
 
 /// Whether `model`, as given on the command line, is a config.json of Hugging Face, a folder that
 /// holds one, or "-" with the text of one on stdin.

@@ -9,61 +9,28 @@
 #include "base/grouped.h"
 #include "base/text.h"
 
-#include "strategies/graph/internal/hf_types.h"
+#include "strategies/graph/internal/hf_rules.h"
 
 namespace foreshard {
 namespace {
 
 using internal::HfKeys;
-using internal::HfType;
 using Json = nlohmann::json;
 
 constexpr std::int64_t kDefaultSequence = 2048;
 
-// Endings of the class names of decoders with a language-model head.
+// How the names of decoders with a language-model head end.
 constexpr std::string_view kDecoders[]{"ForCausalLM", "LMHeadModel", "ChatGLMModel",
                                        "ChatGLMForConditionalGeneration"};
-
-const std::vector<HfType>& hf_types() {
-  static const std::vector<HfType> all = [] {
-    std::vector<HfType> list = internal::llama_types();
-    std::ranges::move(internal::mixture_types(), std::back_inserter(list));
-    std::ranges::move(internal::gpt_types(), std::back_inserter(list));
-    std::ranges::move(internal::mamba_types(), std::back_inserter(list));
-    std::ranges::move(internal::encoder_types(), std::back_inserter(list));
-    return list;
-  }();
-  return all;
-}
-
-// The type with this name. HfType::name may hold several; the first is the name in Transformers.
-const HfType* find_hf_type(const std::string& name) {
-  const auto place = std::ranges::find_if(hf_types(), [&](const HfType& type) {
-    return fmt::format(" {} ", type.name).find(fmt::format(" {} ", name)) != std::string::npos;
-  });
-  return place == hf_types().end() ? nullptr : &*place;
-}
 
 class HfConfigReader {
  public:
   HfConfigReader(const Json& json, const HfType& type) : keys_(json), type_(type) {}
 
   Result<HfModel> read(std::string name, std::optional<std::int64_t> sequence, bool extend) {
-    HfModel read{.model = type_.rest};
+    HfModel read;
     Model& model = read.model;
-    model.layers = keys_.size(type_.layers);
-    model.hidden = keys_.size(type_.hidden);
-    model.heads = keys_.size(type_.heads);
-    model.kv_heads = keys_.size(type_.kv_heads);
-    model.head_dim = keys_.size(type_.head_dim);
-    model.ffn = keys_.size(type_.ffn);
-    model.vocabulary = keys_.size(type_.vocabulary);
-    model.tied_embeddings = keys_.flag("tie_word_embeddings", model.tied_embeddings);
-    model.attention_bias =
-        bias("attention_bias", type_.states_attention_bias, model.attention_bias);
-    model.mlp_bias = bias("mlp_bias", type_.states_mlp_bias, model.mlp_bias);
-    model.dropout = keys_.any_positive(type_.dropouts, model.dropout);
-    if (type_.more != nullptr) type_.more(keys_, model);
+    internal::read_type(keys_, type_, model);
     check_activation();
     check_quantisation(read);
     set_sequence(read, sequence, extend);
@@ -73,28 +40,25 @@ class HfConfigReader {
     check_cross_attention();
     set_windows(model);
     FORESHARD_TRY(keys_.error());
-    model.source = fmt::format("config.json of {} (model_type {})", name, type_name());
+    model.source = fmt::format("config.json of {} (model_type {})", name, type_.name);
     model.name = std::move(name);
     FORESHARD_ASSIGN(read.model, checked(std::move(model)));
     return read;
   }
 
  private:
-  std::string_view type_name() const { return type_.name.substr(0, type_.name.find(' ')); }
-
-  // Sets the sequence and, for a table of positions, its rows. Rows beyond the sequence are
-  // parameters, too, although nothing reads them.
+  // With positions from a table, what lies beyond the sequence is trained too, if by nothing.
   void set_sequence(HfModel& read, std::optional<std::int64_t> wanted, bool extend) {
     Model& model = read.model;
     if (model.image) return set_image_tokens(read, wanted);
     if (model.encoder && model.encoder->mel_bins == 0) return set_both_sequences(read, wanted);
     const bool table = model.positions == Positions::kLearned;
-    const bool limited = type_.longest.key != nullptr && model.positions != Positions::kNone;
+    const bool limited = type_.longest && type_.longest->key && model.positions != Positions::kNone;
     std::int64_t longest = limited ? longest_stated() : 0;
     const std::int64_t usual = longest > 0 ? std::min(longest, kDefaultSequence) : kDefaultSequence;
     model.sequence = wanted.value_or(table ? longest : usual);
     if (longest > 0 && model.sequence > longest) {
-      const std::string key = key_in_file(type_.longest.key);
+      const std::string key = keys_.stated_key(type_.longest->keys());
       if (!extend)
         return keys_.fault(fmt::format(
             "'{}' gives the model {} positions, and the sequence has {} tokens; ask for no more "
@@ -109,15 +73,15 @@ class HfConfigReader {
     if (table && rows != model.sequence) model.position_table = rows;
   }
 
-  // The number of positions that the file states, extended by its scaling of rotary positions: a
-  // factor times the positions that the model was first trained with or, if these are not given,
-  // times the stated ones.
+  // With what the file's own scaling of rotary positions makes of it: a factor of the positions
+  // that the model was trained with first, or else of those stated.
   std::int64_t longest_stated() {
     const std::int64_t stated = keys_.size(type_.longest);
     for (const char* scaling : {"rope_scaling", "rope_parameters"}) {
-      const Json* factor = keys_.find_in(scaling, "factor");
+      const Json* factor = keys_.find(fmt::format("{}.factor", scaling));
       if (factor == nullptr || !factor->is_number()) continue;
-      const std::int64_t first = keys_.size_in(scaling, "original_max_position_embeddings", stated);
+      const std::int64_t first =
+          keys_.size({fmt::format("{}.original_max_position_embeddings", scaling)}, stated);
       const double scaled = factor->get<double>() * static_cast<double>(first);
       constexpr double kMost = 1LL << 40;
       if (scaled > static_cast<double>(stated) && scaled <= kMost)
@@ -144,33 +108,33 @@ class HfConfigReader {
         model.sequence));
   }
 
-  // Remarks on (or refuses) classes with other heads, and classes outside of Transformers.
+  // Other heads, and classes of code that is not in Transformers.
   void remark_on_class(HfModel& read) {
     const Json* list = keys_.find("architectures");
     const bool listed = list != nullptr && list->is_array() && !list->empty();
-    const Json* name = listed ? &list->front() : keys_.find_in("auto_map", "AutoModelForCausalLM");
+    const Json* name = listed ? &list->front() : keys_.find("auto_map.AutoModelForCausalLM");
     if (name == nullptr || !name->is_string()) return;
     const auto path = name->get<std::string>();
     const std::string last = path.substr(path.rfind('.') + 1);
-    if (fmt::format(" {} ", type_.classes).find(fmt::format(" {} ", last)) != std::string::npos)
-      return;
-    if (type_.towers) {
-      keys_.refuse(fmt::format("class '{}' is not modelled; of model_type '{}' are: {}", last,
-                               type_name(), type_.classes));
-      return;
+    if (std::ranges::find(type_.classes, last, &HfClass::name) != type_.classes.end()) return;
+    if (!type_.classes.empty()) {
+      std::vector<std::string> names;
+      for (const HfClass& each : type_.classes) names.push_back(each.name);
+      return keys_.refuse(fmt::format("class '{}' is not modelled; of model_type '{}' are: {}",
+                                      last, type_.name, fmt::join(names, " ")));
     }
     if (std::ranges::any_of(kDecoders, [&](auto end) { return last.ends_with(end); })) return;
     read.remarks.push_back(
         fmt::format("the file is of class '{}' ('{}'), but read as the decoder of model_type '{}' "
                     "with a language-model head; what else that class has is not in the prediction",
-                    last, listed ? "architectures" : "auto_map", type_name()));
+                    last, listed ? "architectures" : "auto_map", type_.name));
   }
 
-  // Remarks on modules that predict further tokens (multi-token prediction). They are optional in
-  // training: Transformers leaves their weights out (models/deepseek_v3/modeling_deepseek_v3.py,
+  // Modules that predict tokens behind the next are trained beside the model, or not: Transformers
+  // leaves their weights out (models/deepseek_v3/modeling_deepseek_v3.py,
   // _keys_to_ignore_on_load_unexpected).
   void remark_on_prediction(HfModel& read) {
-    const std::int64_t modules = keys_.size({"num_nextn_predict_layers", 0}, 0);
+    const std::int64_t modules = keys_.size("num_nextn_predict_layers", 0, 0);
     if (modules == 0) return;
     read.remarks.push_back(fmt::format(
         "{} {} that predict{} tokens behind the next ('num_nextn_predict_layers') "
@@ -180,9 +144,9 @@ class HfConfigReader {
         modules == 1 ? "it" : "them", modules == 1 ? "it" : "them", modules));
   }
 
-  // Reads which layers have rotary positions. In a list, 0 is a layer without.
+  // A list has 0 for a layer without rotary positions.
   void set_rotation(Model& model) {
-    if (type_.unrotated.value == 0) return;
+    if (!type_.unrotated) return;
     model.unrotated_interval = keys_.size(type_.unrotated);
     const Json* list = keys_.find("no_rope_layers");
     if (list != nullptr && !list->empty()) {
@@ -201,41 +165,20 @@ class HfConfigReader {
     if (model.unrotated_interval > model.layers) model.unrotated_interval = 0;
   }
 
-  // The name of a key that the file uses, out of several; the first one if it uses none.
-  std::string key_in_file(std::string_view names) const {
-    std::string first;
-    while (!names.empty()) {
-      const std::size_t blank = names.find(' ');
-      const std::string name(names.substr(0, blank));
-      if (keys_.find(name) != nullptr) return name;
-      if (first.empty()) first = name;
-      names.remove_prefix(blank == std::string_view::npos ? names.size() : blank + 1);
-    }
-    return first;
-  }
-
-  bool bias(const char* key, bool states, bool otherwise) {
-    const bool stated = keys_.flag(key, otherwise);
-    if (stated && !otherwise && !states)
-      keys_.refuse(
-          fmt::format("'{}' is true, but models of type '{}' have no such bias; remove "
-                      "the key",
-                      key, type_name()));
-    return stated;
-  }
-
   void check_activation() {
-    const Json* value = type_.activation == nullptr ? nullptr : keys_.find(type_.activation);
+    const auto& activation = type_.activation;
+    if (!activation || !activation->key) return;
+    std::string key;
+    const Json* value = keys_.find_first(activation->key->words, &key);
     if (value == nullptr) return;
-    if (value->is_string() &&
-        type_.activations.find(" " + value->get<std::string>() + " ") != std::string_view::npos)
+    const auto& known = activation->words;
+    if (value->is_string() && std::ranges::find(known, value->get<std::string>()) != known.end())
       return;
-    keys_.refuse(fmt::format("'{}' is {}, which is not modelled for type '{}'; modelled are:{}",
-                             key_in_file(type_.activation), value->dump(), type_name(),
-                             type_.activations));
+    keys_.refuse(fmt::format("'{}' is {}, which is not modelled for type '{}'; modelled are: {}",
+                             key, value->dump(), type_.name, fmt::join(known, " ")));
   }
 
-  // Refuses quantised weights, except for types in which some models are published exclusively.
+  // Of some models the weights are published in a narrow type alone.
   void check_quantisation(HfModel& read) {
     const Json* value = keys_.find("quantization_config");
     if (value == nullptr) return;
@@ -262,13 +205,13 @@ class HfConfigReader {
           "alone with a copy of the file where it is false");
   }
 
-  // Sets window or chunk, unless it holds the whole sequence and so has no effect.
+  // A window or chunk that holds the whole sequence changes nothing.
   void set_windows(Model& model) {
     const std::int64_t window = sliding_window();
     const std::int64_t chunk =
         keys_.has("attention_chunk_size") && keys_.find("attention_chunk_size") == nullptr
             ? 0
-            : keys_.size({"attention_chunk_size", type_.chunk});
+            : keys_.size("attention_chunk_size", type_.chunk);
     const auto kinds = kinds_of_layers(model.layers, window, chunk);
     const auto has = [&](const char* kind) {
       return std::ranges::find(kinds, kind) != kinds.end();
@@ -284,7 +227,7 @@ class HfConfigReader {
     if (slides && chunks)
       return keys_.refuse("'layer_types' has windows and chunks, which is not modelled");
     const std::int64_t tokens = slides ? window : chunks ? chunk : 0;
-    check_gpt_neo(model.sequence);
+    check_alternation(model.sequence);
     if (tokens == 0 || tokens >= model.sequence) return;
     model.window = tokens;
     model.window_kind = slides ? WindowKind::kSliding : WindowKind::kChunk;
@@ -304,31 +247,31 @@ class HfConfigReader {
             "layers the last, which is not modelled");
   }
 
-  // Refuses GPT-Neo with a window below the sequence: "global" and "local" layers alternate, a
-  // global one first.
-  void check_gpt_neo(std::int64_t sequence) {
-    const Json* kinds = keys_.find("attention_types attention_layers");
-    if (type_name() != "gpt_neo" ||
+  // "global" and "local" layers take turns, a global one first.
+  void check_alternation(std::int64_t sequence) {
+    const Json* kinds = keys_.find_first({"attention_types", "attention_layers"});
+    if (!type_.alternating_window ||
         (kinds != nullptr && kinds->dump().find("local") == std::string::npos))
       return;
-    const std::int64_t window = keys_.size({"window_size", 256});
+    const std::int64_t window = keys_.size(type_.alternating_window);
     if (window >= sequence) return;
     keys_.refuse(fmt::format(
-        "'window_size' is {0}, less than the sequence of {1} tokens, in every second layer from "
+        "'{3}' is {0}, less than the sequence of {1} tokens, in every second layer from "
         "the second on, which is not modelled; give a sequence of at most {2} tokens (--set "
         "huggingface.sequence={0} for a study, --set sequence={0} for the file itself)",
-        window, grouped(sequence), grouped(window)));
+        window, grouped(sequence), grouped(window),
+        keys_.stated_key(type_.alternating_window->keys())));
   }
 
-  // The sliding window: tokens that a query sees; 0: no window.
+  // In tokens that a query sees; 0: none.
   std::int64_t sliding_window() {
     if (!keys_.flag("use_sliding_window", type_.slides)) return 0;
     if (!keys_.has("sliding_window")) return type_.window;
     const bool is_stated = keys_.find("sliding_window") != nullptr;
-    return is_stated ? keys_.size({"sliding_window", 0}) + type_.beyond_window : 0;
+    return is_stated ? keys_.size("sliding_window", 0) + type_.beyond_window : 0;
   }
 
-  // Layer -> its word, as in "layer_types".
+  // The word of each layer, as in "layer_types".
   std::vector<std::string> kinds_of_layers(std::int64_t layers, std::int64_t window,
                                            std::int64_t chunk) {
     std::vector<std::string> kinds(static_cast<std::size_t>(layers), "full_attention");
@@ -337,7 +280,7 @@ class HfConfigReader {
       return kinds;
     }
     const std::int64_t first =
-        chunk > 0 ? 0 : keys_.size({"max_window_layers", type_.full_layers}, 0);
+        chunk > 0 ? 0 : keys_.size("max_window_layers", type_.full_layers, 0);
     const std::int64_t interval = keys_.size(type_.full_interval);
     for (std::int64_t layer = first; layer < layers; ++layer)
       if (interval == 0 || (layer + 1) % interval != 0)
@@ -368,29 +311,38 @@ class HfConfigReader {
   const HfType& type_;
 };
 
-// Why the file cannot be read as a model: features that are not modelled, or an unknown type.
-Status refusal_of_config(const Json& json, const std::string& type) {
-  const HfType* known = find_hf_type(type);
-  const auto features = internal::unmodelled_features(
-      HfKeys(json), type, known != nullptr && known->experts, known != nullptr && known->latents,
-      known != nullptr && known->states, known != nullptr && known->towers);
+// Why the file is of no model that foreshard reads, if it is of none. `type` is that of the
+// catalogue, if there is one of that name.
+Status refusal_of_config(const Json& json, const std::string& name, const HfType* type) {
+  const auto features = internal::unmodelled_features(HfKeys(json), name, type);
+  if (features.empty()) return {};
   const bool parts = json.contains("text_config");
-  if (!features.empty())
+  return Error{Error::Code::kUnsupported,
+               fmt::format("'model_type' is '{}' with {}, which {} not modelled{}", name,
+                           fmt::join(features, " and "), features.size() == 1 ? "is" : "are",
+                           parts ? "; the decoder alone may be: give 'text_config' as a file of "
+                                   "its own"
+                                 : "")};
+}
+
+// The object in the text, which states a model_type.
+Result<Json> parsed(std::string_view text, std::optional<std::int64_t> sequence) {
+  const auto fault = [](std::string message) {
+    return Error{Error::Code::kInvalidInput, std::move(message)};
+  };
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return fault("this is not JSON");
+  if (!json.is_object()) return fault("this is not a JSON object");
+  if (sequence && *sequence < 1)
+    return fault(fmt::format("a sequence of {} tokens is too short", *sequence));
+  if (json.contains("peft_type"))
     return Error{Error::Code::kUnsupported,
-                 fmt::format("'model_type' is '{}' with {}, which {} not modelled{}", type,
-                             fmt::join(features, " and "), features.size() == 1 ? "is" : "are",
-                             parts ? "; the decoder alone may be: give 'text_config' as a file of "
-                                     "its own"
-                                   : "")};
-  if (known != nullptr) return {};
-  std::vector<std::string> names;
-  for (const HfType& each : hf_types())
-    names.emplace_back(each.name.substr(0, each.name.find(' ')));
-  return Error{
-      Error::Code::kUnsupported,
-      fmt::format("'model_type' is '{}', which is not modelled; a dense decoder's sizes may be "
-                  "written as a model of one's own (foreshard schema model); modelled are {}",
-                  type, fmt::join(names, ", "))};
+                 "this is an adapter of PEFT ('peft_type'), which foreshard does not model; the "
+                 "config.json of its base model describes the model without it"};
+  const auto place = json.find("model_type");
+  if (place == json.end() || !place->is_string())
+    return fault("the key 'model_type' is missing; 'llama' and 'gpt2', for example, are modelled");
+  return json;
 }
 
 }  // namespace
@@ -405,25 +357,34 @@ bool looks_like_hf_config(std::string_view text) {
 }
 
 Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
-                               std::optional<std::int64_t> sequence, bool extend) {
-  const auto fault = [](std::string message) {
-    return Error{Error::Code::kInvalidInput, std::move(message)};
-  };
-  const Json json = Json::parse(json_text, nullptr, false);
-  if (json.is_discarded()) return fault("this is not JSON");
-  if (!json.is_object()) return fault("this is not a JSON object");
-  if (sequence && *sequence < 1)
-    return fault(fmt::format("a sequence of {} tokens is too short", *sequence));
-  if (json.contains("peft_type"))
-    return Error{Error::Code::kUnsupported,
-                 "this is an adapter of PEFT ('peft_type'), which foreshard does not model; the "
-                 "config.json of its base model describes the model without it"};
-  const auto place = json.find("model_type");
-  if (place == json.end() || !place->is_string())
-    return fault("the key 'model_type' is missing; 'llama' and 'gpt2', for example, are modelled");
-  const auto type = place->get<std::string>();
-  FORESHARD_TRY(refusal_of_config(json, type));
-  return HfConfigReader(json, *find_hf_type(type)).read(std::move(name), sequence, extend);
+                               std::optional<std::int64_t> sequence, bool extend,
+                               yaml::Loader& loader) {
+  FORESHARD_ASSIGN(const Json json, parsed(json_text, sequence));
+  const auto type = json["model_type"].get<std::string>();
+  const std::vector<std::string> known = loader.names<HfType>();
+  if (std::ranges::find(known, type) != known.end()) {
+    FORESHARD_ASSIGN(const HfType described, loader.read_ref<HfType>(type, "model_type"));
+    FORESHARD_TRY(refusal_of_config(json, type, &described));
+    return HfConfigReader(json, described).read(std::move(name), sequence, extend);
+  }
+  FORESHARD_TRY(refusal_of_config(json, type, nullptr));
+  if (known.empty())
+    return Error{Error::Code::kInvalidInput,
+                 "there is no catalogue, which has the model types (huggingface/*.yaml); give its "
+                 "folder with --configs DIR or $FORESHARD_CONFIGS"};
+  return Error{
+      Error::Code::kUnsupported,
+      fmt::format("'model_type' is '{}', which is not modelled; a dense decoder's sizes may be "
+                  "written as a model of one's own (foreshard schema model); modelled are {}",
+                  type, fmt::join(known, ", "))};
+}
+
+Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
+                               std::optional<std::int64_t> sequence, bool extend,
+                               const HfType& type) {
+  FORESHARD_ASSIGN(const Json json, parsed(json_text, sequence));
+  FORESHARD_TRY(refusal_of_config(json, json["model_type"].get<std::string>(), &type));
+  return HfConfigReader(json, type).read(std::move(name), sequence, extend);
 }
 
 }  // namespace foreshard

@@ -95,13 +95,16 @@ std::vector<WrittenKey> keys_of(const fs::path& file) {
   return written_keys(*bytes);
 }
 
-// Words of all files of the folder, and the names of the catalogue.
+// Words of all files of the folder, and the names of the catalogue, but those of model types, which
+// no key refers to.
 WordPool pool_of(const std::vector<fs::path>& files) {
   WordPool pool;
   for (const fs::path& file : files)
     for (const WrittenKey& key : keys_of(file)) pool[general(key.path)].insert(key.text);
   for (const auto& entry : fs::recursive_directory_iterator(kConfigs))
-    if (entry.path().extension() == ".yaml") pool[""].insert(entry.path().stem().string());
+    if (entry.path().extension() == ".yaml" &&
+        entry.path().parent_path() != kConfigs / "huggingface")
+      pool[""].insert(entry.path().stem().string());
   for (const char* word :
        {"bf16",     "fp16",   "fp32",    "none",   "full",     "overlapped", "after-backward",
         "blocking", "ring",   "tree",    "LL",     "Simple",   "layer-norm", "rms-norm",
@@ -117,6 +120,7 @@ WordPool pool_of(const std::vector<fs::path>& files) {
 const std::map<std::string_view, std::vector<std::string_view>> kCode{
     {"exclusions", {"validate/tables/"}}, {"table", {"evidence/"}},
     {"hardware", {"topology/"}},          {"kernel_names", {"validate/profile/"}},
+    {"model_type", {"strategies/graph/"}},
     {"tuner", {"strategies/comm/"}},
 };
 const std::vector<std::string_view> kModel{"base/", "topology/", "strategies/", "sim/"};
@@ -256,6 +260,9 @@ TEST(EveryKeyChangesSomething, OfTuners) {
 }
 TEST(EveryKeyChangesSomething, OfModels) {
   expect_no_dead_keys<Model>("model", "models");
+}
+TEST(EveryKeyChangesSomething, OfModelTypes) {
+  expect_no_dead_keys<HfType>("model_type", "huggingface");
 }
 TEST(EveryKeyChangesSomething, OfStrategies) {
   expect_no_dead_keys<Strategy>("strategy", "strategies");

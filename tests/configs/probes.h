@@ -15,6 +15,7 @@
 #include "sim/sweep/sweep.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
+#include "strategies/graph/hf_type.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
@@ -36,6 +37,8 @@ Probes<NodeConfig> probes_of(const NodeConfig*, const std::string& name);
 Probes<ClusterConfig> probes_of(const ClusterConfig*, const std::string& name);
 Probes<Transport> probes_of(const Transport*, const std::string& name);
 Probes<Model> probes_of(const Model*, const std::string& name);
+/// What is read of config.json files that state some of its keys.
+Probes<HfType> probes_of(const HfType*, const std::string& name);
 Probes<Strategy> probes_of(const Strategy*, const std::string& name);
 Probes<Framework> probes_of(const Framework*, const std::string& name);
 Probes<study::ParameterErrors> probes_of(const study::ParameterErrors*, const std::string& name);

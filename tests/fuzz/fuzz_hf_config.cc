@@ -11,7 +11,8 @@
 
 FORESHARD_FUZZER(fuzz_hf_config) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto read = foreshard::read_hf_config(text, "m", std::nullopt);
+  foreshard::yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  const auto read = foreshard::read_hf_config(text, "m", std::nullopt, false, loader);
   if (!read) {
     FORESHARD_CHECK(!read.error().message.empty());
     return 0;

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "tests/strategies/shipped_hf_types.h"
+
 namespace foreshard {
 namespace hf_config_test {
 
@@ -16,13 +18,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 Model model_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_hf_config(text, "mine", sequence);
+  const auto model = read_shipped(text, "mine", sequence);
   EXPECT_TRUE(model) << (model ? "" : model.error().message);
   return model ? model->model : Model{};
 }
 
 std::string fault_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_hf_config(text, "mine", sequence);
+  const auto model = read_shipped(text, "mine", sequence);
   return model ? "no fault" : model.error().message;
 }
 
@@ -190,9 +192,9 @@ TEST(HfConfig, QuantisedWeightsAndCrossAttentionAreRefused) {
               AllOf(HasSubstr("'quantization_config' (gptq)"), HasSubstr("before quantisation")));
   EXPECT_EQ(fault_of(R"({"model_type": "llama", "quantization_config": null})"), "no fault");
   // What is published in a narrow type alone is trained in another one.
-  EXPECT_THAT(read_hf_config(R"({"model_type": "gpt_oss",
+  EXPECT_THAT(read_shipped(R"({"model_type": "gpt_oss",
                                  "quantization_config": {"quant_method": "mxfp4"}})",
-                             "mine", 512)
+                           "mine", 512)
                   ->remarks,
               ElementsAre(HasSubstr("the weights of the file are mxfp4")));
   EXPECT_THAT(fault_of(R"({"model_type": "gpt2", "add_cross_attention": true})"),
@@ -201,7 +203,7 @@ TEST(HfConfig, QuantisedWeightsAndCrossAttentionAreRefused) {
 
 TEST(HfConfig, TheSequenceByDefault) {
   const auto sequence_of = [](std::string_view text) {
-    return read_hf_config(text, "mine", {})->model.sequence;
+    return read_shipped(text, "mine", {})->model.sequence;
   };
   EXPECT_EQ(sequence_of(R"({"model_type": "llama"})"), 2048);
   EXPECT_EQ(sequence_of(R"({"model_type": "llama", "max_position_embeddings": 131072})"), 2048);
@@ -213,7 +215,7 @@ TEST(HfConfig, TheSequenceByDefault) {
 // no limit.
 TEST(HfConfig, TheLongestSequence) {
   const auto read = [](std::string_view text, std::int64_t sequence) {
-    return *read_hf_config(text, "mine", sequence);
+    return *read_shipped(text, "mine", sequence);
   };
   const std::string_view llama = R"({"model_type": "llama", "max_position_embeddings": 4096})";
   EXPECT_THAT(read(llama, 4096).remarks, IsEmpty());
@@ -228,7 +230,7 @@ TEST(HfConfig, TheLongestSequence) {
 // A table of positions gets the further rows.
 TEST(HfConfig, PositionsThatAreExtended) {
   const auto extended = [](std::string_view text, std::int64_t sequence) {
-    return *read_hf_config(text, "mine", sequence, true);
+    return *read_shipped(text, "mine", sequence, true);
   };
   const std::string_view llama = R"({"model_type": "llama", "max_position_embeddings": 4096})";
   EXPECT_EQ(extended(llama, 1048576).model.sequence, 1048576);
@@ -244,18 +246,18 @@ TEST(HfConfig, ScalingOfRotaryPositionsInTheFile) {
   const std::string_view qwen =
       R"({"model_type": "qwen2", "max_position_embeddings": 32768, "rope_scaling":
           {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}})";
-  EXPECT_EQ(read_hf_config(qwen, "mine", 131072)->model.sequence, 131072);
+  EXPECT_EQ(read_shipped(qwen, "mine", 131072)->model.sequence, 131072);
   EXPECT_THAT(fault_of(qwen, 131073), HasSubstr("gives the model 131,072 positions"));
   const std::string_view linear =
       R"({"model_type": "llama", "max_position_embeddings": 2048,
           "rope_scaling": {"type": "linear", "factor": 8.0}})";
-  EXPECT_EQ(read_hf_config(linear, "mine", 16384)->model.sequence, 16384);
+  EXPECT_EQ(read_shipped(linear, "mine", 16384)->model.sequence, 16384);
 }
 
 // A class that is not known for a decoder with a language-model head is read, with a remark.
 TEST(HfConfig, ClassesThatAreNoUsualDecoders) {
   const auto remarks = [](const std::string& keys) {
-    return read_hf_config("{" + keys + "}", "mine", 512)->remarks;
+    return read_shipped("{" + keys + "}", "mine", 512)->remarks;
   };
   for (const char* usual :
        {R"("model_type": "llama")", R"("model_type": "llama", "architectures": [])",
@@ -528,7 +530,7 @@ TEST(HfConfig, LatentsAndRouters) {
   EXPECT_THAT(fault_of(R"({"model_type": "deepseek_v3", "moe_layer_freq": 2})"),
               HasSubstr("'moe_layer_freq'"));
   EXPECT_THAT(
-      read_hf_config(R"({"model_type": "deepseek_v3", "num_nextn_predict_layers": 1})", "mine", 512)
+      read_shipped(R"({"model_type": "deepseek_v3", "num_nextn_predict_layers": 1})", "mine", 512)
           ->remarks,
       ElementsAre("1 module that predicts tokens behind the next "
                   "('num_nextn_predict_layers') is not in the prediction, as Transformers does not "

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "strategies/graph/hf_config.h"
+#include "tests/strategies/shipped_hf_types.h"
 
 namespace foreshard {
 namespace hf_encoders_test {
@@ -12,7 +12,7 @@ namespace hf_encoders_test {
 using testing::HasSubstr;
 
 HfModel encoder_of(std::string_view text, std::optional<std::int64_t> sequence = {}) {
-  const auto read = read_hf_config(text, "mine", sequence);
+  const auto read = read_shipped(text, "mine", sequence);
   EXPECT_TRUE(read) << (read ? "" : read.error().message);
   return read ? *read : HfModel{};
 }
@@ -22,7 +22,7 @@ std::int64_t count(std::string_view text) {
 }
 
 std::string refusal(std::string_view text) {
-  const auto read = read_hf_config(text, "mine", std::nullopt);
+  const auto read = read_shipped(text, "mine", std::nullopt);
   return read ? "no fault" : read.error().message;
 }
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strategies/graph/hf_config.h"
+#include "tests/strategies/shipped_hf_types.h"
 
 namespace foreshard {
 namespace hf_faults_test {
@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::string fault_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_hf_config(text, "mine", sequence);
+  const auto model = read_shipped(text, "mine", sequence);
   return model ? "no fault" : model.error().message;
 }
 

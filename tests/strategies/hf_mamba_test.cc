@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "strategies/graph/hf_config.h"
+#include "tests/strategies/shipped_hf_types.h"
 
 namespace foreshard {
 namespace {
@@ -10,13 +10,13 @@ namespace {
 using testing::HasSubstr;
 
 Model hybrid_of(const std::string& json) {
-  const auto read = read_hf_config(json, "mine", std::nullopt);
+  const auto read = read_shipped(json, "mine", std::nullopt);
   EXPECT_TRUE(read) << read.error().message;
   return read ? read->model : Model{};
 }
 
 std::string hybrid_fault(const std::string& json) {
-  const auto read = read_hf_config(json, "mine", std::nullopt);
+  const auto read = read_shipped(json, "mine", std::nullopt);
   return read ? "no fault" : read.error().message;
 }
 

@@ -89,10 +89,10 @@ void Reader::ref(std::string_view ref, const std::string& at, const Type& type, 
   leave();
 }
 
-std::vector<std::string> Reader::catalogue_names(const Fields& fields) const {
+std::vector<std::string> catalogue_names(const std::vector<fs::path>& catalogue,
+                                         const Fields& fields) {
   std::set<std::string> names;
-  for (const fs::path& catalogue : memory_.options.catalogue)
-    names.merge(names_in(catalogue / fields.folder));
+  for (const fs::path& folder : catalogue) names.merge(names_in(folder / fields.folder));
   for (const std::string& other : folders_beside(fields)) {
     const std::string begin = other.substr(fields.folder.size() + 1) + "/";
     std::erase_if(names, [&](const std::string& name) { return name.starts_with(begin); });
@@ -131,7 +131,7 @@ std::optional<fs::path> Reader::find(const std::string& ref, const Fields& field
                 "did you mean the file '" + with_suffix.string() + "'?");
     return std::nullopt;
   }
-  const auto names = catalogue_names(fields);
+  const auto names = catalogue_names(memory_.options.catalogue, fields);
   const auto near = nearest_name(ref, names);
   std::string help = near ? "did you mean '" + *near + "'? " : "";
   help += names.empty() ? "the catalogue has no " + folder + "; write the path of a YAML file"

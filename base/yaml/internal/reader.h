@@ -28,6 +28,10 @@ struct Memory {
 /// `levels[0].up` as `levels.0.up`.
 std::string with_dots(std::string_view path);
 
+/// Names of catalogue entries of a type, without those of types whose folders lie in its own.
+std::vector<std::string> catalogue_names(const std::vector<std::filesystem::path>& catalogue,
+                                         const Fields& fields);
+
 /// One read: from a file, a text or a reference to an object.
 class Reader {
  public:
@@ -85,9 +89,6 @@ class Reader {
   /// The file that `ref` means, where `ref` is written at `mark` for an object of `fields`.
   std::optional<std::filesystem::path> find(const std::string& ref, const Fields& fields,
                                             const Mark& mark);
-  /// Names of the catalogue entries of that type. Entries of other types, whose folders lie inside
-  /// this type's folder, are left out.
-  std::vector<std::string> catalogue_names(const Fields& fields) const;
   /// The document in a file; one read opens it once, however often it is referred to.
   std::optional<Node> document(const std::filesystem::path& path, const Mark& mark);
   /// Notes that a file took part, with the bytes of its latest reading.

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "strategies/graph/internal/hf_types.h"
+#include "strategies/graph/internal/hf_rules.h"
 
 namespace foreshard::internal {
 namespace {
@@ -82,8 +82,11 @@ bool shows(const nlohmann::json& value, double above) {
 }  // namespace
 
 std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
-                                             bool reads_experts, bool reads_latents,
-                                             bool reads_states, bool reads_towers) {
+                                             const HfType* type) {
+  const bool reads_experts = type != nullptr && type->experts;
+  const bool reads_latents = type != nullptr && type->key_value_rank;
+  const bool reads_states = type != nullptr && type->mamba;
+  const bool reads_towers = type != nullptr && !type->classes.empty();
   std::vector<std::string> features;
   const auto add = [&](const char* feature, std::string_view key) {
     const bool known = std::ranges::any_of(
@@ -98,7 +101,7 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
     const auto* value = keys.find(sign.key);
     if (value != nullptr && shows(*value, sign.above)) add(sign.feature, sign.key);
   }
-  if (!reads_experts && keys.find_in("ffn_config", "moe_num_experts") != nullptr)
+  if (!reads_experts && keys.find("ffn_config.moe_num_experts") != nullptr)
     add(kExperts, "ffn_config.moe_num_experts");
   if (features.empty() && keys.find("text_config") != nullptr)
     add("several models in one", "text_config");
@@ -108,9 +111,9 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
       if (each.is_string() && each.get<std::string>().ends_with("ForMaskedLM"))
         add(kEncoder, "architectures");
   }
+  if (type != nullptr) return features;
   for (const TypeSign& sign : kTypeSigns)
-    if (!(reads_states && sign.feature == kStates) &&
-        sign.types.find(fmt::format(" {} ", model_type)) != std::string_view::npos)
+    if (sign.types.find(fmt::format(" {} ", model_type)) != std::string_view::npos)
       add(sign.feature, "");
   return features;
 }

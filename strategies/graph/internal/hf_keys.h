@@ -1,23 +1,20 @@
 /// \file
-/// Typed access to the keys of a config.json; keeps the first error that reading them found.
+/// The keys of a config.json by type, and the first fault that reading them found. A key "a.b" is
+/// key b inside the object a.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
-namespace foreshard::internal {
+#include "strategies/graph/hf_type.h"
 
-/// A key and its default, for files that leave the key out or give null. `key` may hold several
-/// names, separated by blanks; the first one that the file has is read. nullptr: there is no such
-/// key.
-struct Size {
-  const char* key = nullptr;
-  std::int64_t value = 0;
-};
+namespace foreshard::internal {
 
 class HfKeys {
  public:
@@ -25,28 +22,38 @@ class HfKeys {
 
   explicit HfKeys(const Json& json) : json_(json) {}
 
-  /// The value of the first of `keys` that exists and is not null; nullptr if there is none.
-  const Json* find(std::string_view keys) const;
-  /// The value of `key` inside the object `outer`, or nullptr.
-  const Json* find_in(const char* outer, const char* key) const;
-  bool has(const char* key) const { return json_.contains(key); }
+  /// The value of the key; nullptr if the file has none or says null.
+  const Json* find(std::string_view key) const;
+  /// The value of the first of `keys` that the file states, and that key; nullptr without one.
+  const Json* find_first(const std::vector<std::string>& keys, std::string* key = nullptr) const;
+  /// Whether the file has the key, were its value null.
+  bool has(std::string_view key) const { return json_.contains(key); }
+  /// The first of `keys` that the file states, or else the first.
+  std::string stated_key(const std::vector<std::string>& keys) const;
 
-  std::int64_t size(const Size& wanted, std::int64_t lowest = 1);
-  std::int64_t size_in(const char* outer, const char* key, std::int64_t otherwise);
-  bool flag(const char* key, bool otherwise);
-  bool flag_in(const char* outer, const char* key, bool otherwise);
-  /// Whether any of `keys` is a number above 0; `otherwise` if none of them exists.
-  bool any_positive(std::string_view keys, bool otherwise);
+  std::int64_t size(const std::vector<std::string>& keys, std::int64_t otherwise,
+                    std::int64_t lowest = 1);
+  std::int64_t size(const char* key, std::int64_t otherwise, std::int64_t lowest = 1) {
+    return size(std::vector<std::string>{key}, otherwise, lowest);
+  }
+  std::int64_t size(const HfSize& wanted, std::int64_t lowest = 1) {
+    return size(wanted.keys(), wanted.otherwise, lowest);
+  }
+  /// `otherwise` where there is no such size.
+  std::int64_t size(const std::optional<HfSize>& wanted, std::int64_t otherwise = 0,
+                    std::int64_t lowest = 1) {
+    return wanted ? size(*wanted, lowest) : otherwise;
+  }
+  bool flag(std::string_view key, bool otherwise);
+  /// Whether any of `keys` is a number above 0; `otherwise` if none is there.
+  bool any_positive(const std::vector<std::string>& keys, bool otherwise);
 
-  /// Records an error; only the first one is kept.
+  /// Only the first counts.
   void fault(std::string message, Error::Code code = Error::Code::kInvalidInput);
   void refuse(std::string message) { fault(std::move(message), Error::Code::kUnsupported); }
   const Status& error() const { return error_; }
 
  private:
-  std::int64_t size_of(std::string_view name, const Json& value, std::int64_t lowest);
-  bool flag_of(const std::string& name, const Json* value, bool otherwise);
-
   const Json& json_;
   Status error_;
 };
