@@ -103,12 +103,9 @@ std::string text_of(const File& file, const Group& group, const Case& one) {
 void check(const File& file, const Group& group, const Case& one, Reader read) {
   const TemporaryFolder folder;
   for (const auto& [name, text] : file.files) folder.write(name, text);
-  // Commands name the folder by an @ that a blank, a quote or a slash stands beside.
+  // Commands name the folder by an @.
   const auto placed = [&](const std::string& text) {
-    if (file.reads != "command") return text;
-    std::string full = replaced(text, "@/", folder.path().string() + "/");
-    if (full.ends_with(" @")) full.replace(full.size() - 1, 1, folder.path().string());
-    return full;
+    return file.reads == "command" ? replaced(text, "@/", folder.path().string() + "/") : text;
   };
   const Status status = read({.text = placed(text_of(file, group, one)),
                               .devices = one.devices ? one.devices : group.devices,
