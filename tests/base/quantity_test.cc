@@ -1,6 +1,6 @@
 #include "base/quantity.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <limits>
 #include <rapidcheck.h>
 #include <string>
@@ -8,20 +8,11 @@
 namespace foreshard {
 namespace quantity_test {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 template <class Q>
 Q read(const std::string& text) {
   const auto quantity = parse<Q>(text);
   if (!quantity) ADD_FAILURE() << quantity.error().message;
   return quantity ? *quantity : Q();
-}
-
-template <class Q>
-std::string fault(const std::string& text) {
-  const auto quantity = parse<Q>(text);
-  return quantity ? "accepted" : quantity.error().message;
 }
 
 TEST(Quantity, ReadsWhatPeopleWrite) {
@@ -48,62 +39,10 @@ TEST(Quantity, TakesSpacesAndSignsAsTheyCome) {
   EXPECT_EQ(read<Seconds>("-3 ms"), -3_ms);
 }
 
-TEST(Quantity, ABareNumberIsToldWhatToWrite) {
-  EXPECT_THAT(fault<BytesPerSecond>("400"),
-              AllOf(HasSubstr("'400' has no unit"), HasSubstr("'400 Gbit/s'"), HasSubstr("GB/s")));
-  EXPECT_THAT(fault<Seconds>("2.5"), HasSubstr("'2.5 us'"));
-}
-
-// A rate without its time: the usual one, not any that exists.
-TEST(Quantity, APriceIsToldItsTime) {
-  EXPECT_THAT(fault<DollarsPerSecond>("3 USD"), HasSubstr("did you mean 'USD/h'?"));
-  EXPECT_THAT(fault<DollarsPerJoule>("0.1 USD"), HasSubstr("did you mean 'USD/kWh'?"));
-  EXPECT_THAT(fault<KilogramsPerJoule>("0.4 kg"), HasSubstr("did you mean 'kg/kWh'?"));
-  EXPECT_THAT(fault<BytesPerSecond>("3 GB"), HasSubstr("GB/s"));
-}
-
-TEST(Quantity, BitsAreSpelledOut) {
-  EXPECT_THAT(fault<BytesPerSecond>("400 Gbps"), HasSubstr("did you mean 'Gbit/s'?"));
-  EXPECT_THAT(fault<BytesPerSecond>("450 GBps"), HasSubstr("did you mean 'GB/s'?"));
-  EXPECT_THAT(fault<BytesPerSecond>("450"), HasSubstr("'450 Gbit/s' or '450 GB/s'"));
-  EXPECT_THAT(fault<BytesPerSecond>("400 Gb/s"),
-              AllOf(HasSubstr("bits are spelled out"),
-                    HasSubstr("did you mean 'Gbit/s' (bits) or 'GB/s' (bytes)?")));
-}
-
-TEST(Quantity, BitsExistOnlyInRates) {
-  EXPECT_THAT(fault<Bytes>("80 Gb"), AllOf(HasSubstr("bits exist only in rates"),
-                                           HasSubstr("did you mean 'GB' (bytes)?")));
-  EXPECT_THAT(fault<Bytes>("80 Gbit"), HasSubstr("did you mean 'GB' (bytes)?"));
-  EXPECT_THAT(fault<Bytes>("80 Gib"), HasSubstr("did you mean 'GiB' (bytes)?"));
-  EXPECT_THAT(fault<Bytes>("1 KB"), HasSubstr("'kB' (1000 bytes) or 'KiB' (1024 bytes)"));
-}
-
-TEST(Quantity, SuggestsTheUnitThatWasMeant) {
-  EXPECT_THAT(fault<BytesPerSecond>("400 Gbps"), HasSubstr("did you mean 'Gbit/s'?"));
-  EXPECT_THAT(fault<BytesPerSecond>("32 GT/s"), HasSubstr("payload rate"));
-  EXPECT_THAT(fault<BytesPerSecond>("400 GB"),
-              AllOf(HasSubstr("a size in bytes, not a data rate"), HasSubstr("'GB/s'")));
-  EXPECT_THAT(fault<FlopsPerSecond>("312 TFLOPS"), HasSubstr("did you mean 'TFLOP/s'?"));
-  EXPECT_THAT(fault<Seconds>("2 \u00b5s"), HasSubstr("did you mean 'us'?"));
-  EXPECT_THAT(fault<Seconds>("2 GiB"), HasSubstr("a size in bytes, not a duration"));
-  EXPECT_THAT(fault<Seconds>("2 bananas"), HasSubstr("units: ns, us, ms, s, min, h, d"));
-}
-
-TEST(Quantity, RefusesWhatIsNoFiniteDecimalNumber) {
-  EXPECT_THAT(fault<Seconds>("nan s"), HasSubstr("does not begin with a decimal number"));
-  EXPECT_THAT(fault<Seconds>("inf s"), HasSubstr("does not begin with a decimal number"));
-  EXPECT_THAT(fault<Seconds>("-inf s"), HasSubstr("does not begin with a decimal number"));
-  EXPECT_THAT(fault<Seconds>(""), HasSubstr("does not begin with a decimal number"));
-  EXPECT_THAT(fault<Seconds>("-"), HasSubstr("does not begin with a decimal number"));
-  EXPECT_THAT(fault<Seconds>("."), HasSubstr("does not begin with a decimal number"));
-  EXPECT_THAT(fault<Seconds>("0x10 s"), HasSubstr("hexadecimal"));
-  EXPECT_THAT(fault<Seconds>("1e999 s"), HasSubstr("out of the range"));
-  EXPECT_THAT(fault<Flops>("1e300 YFLOP"), HasSubstr("out of the range"));
-  EXPECT_THAT(fault<Seconds>("2 us 3"),
-              HasSubstr("'us 3' in '2 us 3' is not a unit of a duration"));
-  EXPECT_THAT(fault<Seconds>("2 us\n"), HasSubstr("is not a unit of a duration"));
-  EXPECT_LT(fault<Seconds>("2 " + std::string(100'000, 'x')).size(), 300u);
+TEST(Quantity, ShowsTheBeginningOfALongText) {
+  const auto quantity = parse<Seconds>("2 " + std::string(100'000, 'x'));
+  ASSERT_FALSE(quantity);
+  EXPECT_LT(quantity.error().message.size(), 300u);
 }
 
 TEST(Quantity, FormatsWithThreeDigits) {

@@ -30,31 +30,6 @@ TEST(CalibrateCommand, PlansWhatStudiesNeed) {
   EXPECT_GT(transfers, 2);
 }
 
-TEST(CalibrateCommand, NamesWhatIsMissing) {
-  const auto refused = [](const std::string& arguments, const std::string& message) {
-    const Outcome outcome = foreshard("calibrate " + arguments);
-    EXPECT_EQ(outcome.code, 2) << arguments;
-    EXPECT_THAT(outcome.err, HasSubstr(message));
-    EXPECT_EQ(outcome.out, "");
-  };
-  refused("", "nothing to fit to");
-  refused("--plan", "needs the studies to measure for");
-  refused("--plan configs/studies/host-dp2.yaml --collectives x.csv", "exclude each other");
-  refused("--plan configs/studies/host-dp2.yaml --machine host-2",
-          "--machine applies only with --collectives");
-  refused("--plan configs/studies/host-dp2.yaml --own-kernels",
-          "--own-kernels applies only with --measurement");
-  const std::string table = "--dry-run --collectives tests/golden/nccl_tests/all_reduce.txt ";
-  refused(table + "--cluster two-dgx-h100", "--cluster does not apply to --collectives");
-  refused("configs/studies/host-dp2.yaml " + table, "a study does not apply to --collectives");
-  refused("--collectives --start nccl-start", "a TABLE.csv is missing before --start");
-  refused(table + "./tests/golden/nccl_tests/all_reduce.txt", "is given twice");
-  refused(table + "--cross-validate", "at least two machines");
-  refused("--measurement no-such.json --dry-run", "no-such.json");
-  refused("--measurement x.json", "-o FOLDER");
-  refused("--plan configs/studies/host-dp2.yaml configs/studies/gpt-1.7b-a100-8.yaml", "ranks");
-}
-
 // Eight GPUs of the golden file's machine; the operation and the ranks come from the file.
 TEST(CalibrateCommand, TakesNcclTestsOutput) {
   const std::string file = "tests/golden/nccl_tests/all_reduce.txt";

@@ -40,18 +40,6 @@ TEST(Compare, SaysWhatAnotherFileIs) {
   EXPECT_THAT(outcome.err, HasSubstr("foreshard.measurement/1"));
 }
 
-TEST(Compare, RefusesOptionsThatWouldDoNothing) {
-  for (const auto& [options, what] :
-       {std::pair("--set-b strategy.zero_stage=1 --by time", "--by says what --break-even makes"),
-        std::pair("--set-b strategy.zero_stage=1 --residuals 3",
-                  "--residuals is of a study beside a measurement"),
-        std::pair("run.json --by usd", "--by is of two studies; run.json is a measurement")}) {
-    const Outcome outcome = foreshard(compare(options));
-    EXPECT_EQ(outcome.code, 2) << options;
-    EXPECT_THAT(outcome.err, HasSubstr(what));
-  }
-}
-
 // One and a half nodes are no cluster.
 TEST(Compare, BreaksEvenBetweenWholeNumbers) {
   const Outcome outcome =

@@ -90,47 +90,6 @@ TEST(Import, TakesFilesInPlaceOfTheStrategyOfAStudy) {
   EXPECT_THAT(outcome.err, HasSubstr("16 ranks"));
 }
 
-TEST(Import, SaysWhatIsWrong) {
-  const struct {
-    std::string arguments;
-    std::string message;
-    std::string help;
-  } cases[] = {
-      {"import " + kData + "mixtral.args", "does not say how many ranks there are", "--devices"},
-      {"import " + kData + "mixtral.args --devices 8 --cluster two-dgx-h100",
-       "--devices and --cluster both say how many ranks there are", "omit one"},
-      {"import " + kData + "mixtral.args --devices 128 --part study", "a study has a cluster",
-       "give --cluster"},
-      {"import " + kData + "mixtral.args --cluster two-dgx-h100 --part study",
-       "do not divide into groups of 8 that hold all experts", "help: "},
-      {"import " + kData + "zero3.json --devices 64 --part model", "it describes no model",
-       "--part strategy"},
-      {"import nowhere.toml", "nowhere.toml", ""},
-      {"import configs/studies/host-dp2.yaml", "this is a study of foreshard",
-       "simulate it as it is"},
-      {"simulate --cluster two-dgx-h100 --import " + kData + "zero3.json", "missing: --model",
-       "catalog lists"},
-      {"simulate --cluster two-dgx-h100 --megatron '--micro-batch-size 1 --num-layers 2 "
-       "--hidden-size 64'",
-       "the model lacks heads, vocabulary, sequence", "--set model.heads=N"},
-      {"simulate --cluster two-dgx-h100 --strategy fsdp-64 --megatron '--bf16'",
-       "each give the strategy", "choose one"},
-      {"simulate --model gpt-1.7b --megatron '--micro-batch-size 1'",
-       "does not say how many ranks there are", "--cluster"},
-      {"export gpt-1.7b-a100-8 --as pytorch", "there is no format 'pytorch'", "'megatron'"},
-      {"export gpt-1.7b-a100-8 --as megatron --plan -", "--as writes the strategy alone", ""},
-      {"export host-pp2 --as deepspeed", "strategy.pipeline_parallel: deepspeed cannot say '2'",
-       ""},
-  };
-  for (const auto& [arguments, message, help] : cases) {
-    const Outcome outcome = foreshard(arguments);
-    EXPECT_EQ(outcome.code, 2) << arguments << outcome.err;
-    EXPECT_EQ(outcome.out, "") << arguments;
-    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
-    EXPECT_THAT(outcome.err, HasSubstr(help)) << arguments;
-  }
-}
-
 // What is exported is imported as the same strategy.
 TEST(Export, WritesTheStrategyForOthers) {
   const TemporaryFolder folder;

@@ -66,20 +66,6 @@ TEST(SearchCommand, SaysWhyNotAnotherStrategy) {
   EXPECT_THAT(std::string(why["message"]), HasSubstr(" behind: "));
 }
 
-TEST(SearchCommand, SaysWhatIsWrongWithItsOptions) {
-  for (const auto& [option, what] :
-       {std::pair("--budget 0s", "--budget: must be positive"),
-        std::pair("--budget 60", "--budget: '60' has no unit"),
-        std::pair("--level 4", "--level: 0, 1, 2 or 3"),
-        std::pair("--why-not ''", "--why-not: no strategy is named; write words"),
-        std::pair("--why-not fast", "'fast' is no part of a strategy; write words such as tp8")}) {
-    const Outcome outcome =
-        foreshard(std::string(kSearch) + "--set strategy.global_batch=64 " + option);
-    EXPECT_EQ(outcome.code, 2) << option;
-    EXPECT_THAT(outcome.err, HasSubstr(what));
-  }
-}
-
 TEST(SearchCommand, SplitsAGraphByItsRulesAndTheUsers) {
   const TemporaryFolder folder;
   const std::string rules =

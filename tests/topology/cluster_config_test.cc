@@ -10,19 +10,10 @@
 namespace foreshard {
 namespace cluster_config_test {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 yaml::Loader catalogue() {
   return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-}
-
-std::string fault_in_text(const std::string& text) {
-  auto loader = catalogue();
-  const auto config = loader.read_text<ClusterConfig>(text, "cluster.yaml");
-  if (!config) return config.error().message;
-  const auto cluster = build_cluster(*config, loader);
-  return cluster ? "accepted" : cluster.error().message;
 }
 
 constexpr const char* kEightLines = R"(
@@ -58,54 +49,6 @@ TEST(ClusterConfig, SeveralKindsOfNodes) {
   EXPECT_EQ(cluster->device_types().size(), 2U);
   EXPECT_EQ(cluster->type_of(DeviceId(15)).name, "A100-SXM-80GB");
   EXPECT_EQ(cluster->type_of(DeviceId(16)).name, "H100-SXM");
-}
-
-TEST(ClusterConfig, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(fault_in_text("nodes: 2\n"), HasSubstr("node"));
-  EXPECT_THAT(fault_in_text("nodes: 0\nnode: dgx-h100\n"),
-              AllOf(HasSubstr("1:8"), HasSubstr("at least 1")));
-  EXPECT_THAT(fault_in_text("node: dgx-h10\n"), HasSubstr("dgx-h100"));
-  // What devices draw and how efficient they are lies in folders of its own below theirs.
-  EXPECT_THAT(fault_in_text("node: {device: zzzzzz, gpus: 8}\n"),
-              AllOf(HasSubstr("known: 'A100-PCIe-40GB'"), testing::Not(HasSubstr("draw/")),
-                    testing::Not(HasSubstr("efficiency/"))));
-  EXPECT_THAT(fault_in_text("nodes: 2\nnode: dgx-h100\nfabric: {kind: rail-fat-tre}\n"),
-              HasSubstr("rail-fat-tree"));
-  EXPECT_THAT(
-      fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 3, bandwidth: 1 GB/s}}\n"),
-      HasSubstr("3 NICs cannot serve 8 GPUs evenly"));
-  EXPECT_THAT(fault_in_text("node: {extends: dgx-h100, gpus: 7}\n"),
-              AllOf(HasSubstr("cluster.yaml:1:27: error: 8 NICs cannot serve 7 GPUs evenly"),
-                    HasSubstr("nics: {count: 7}")));
-  EXPECT_THAT(
-      fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 8, bandwidth: 0 GB/s}}\n"),
-      HasSubstr("positive"));
-  EXPECT_THAT(
-      fault_in_text("node: {device: H100-SXM, gpus: 8, pcie: {switches: 3}}\n"),
-      HasSubstr("8 GPUs cannot be spread evenly under 3 PCIe switches: write pcie: {switches: "
-                "1}"));
-  EXPECT_THAT(fault_in_text("nodes: 2\nnode: {device: H100-SXM, gpus: 8}\n"),
-              HasSubstr("needs NICs"));
-  EXPECT_THAT(
-      fault_in_text("node: {device: H100-SXM, gpus: 2, nvlink: {layout: mesh, bandwidth: 25 GB/s, "
-                    "pairs: [{a: 0, b: 2}]}}\n"),
-      HasSubstr("beyond the node's last, 1"));
-}
-
-TEST(ClusterConfig, ChecksTheFabricAgainstTheNodes) {
-  const std::string start = "nodes: 64\nnode: dgx-h100\nfabric:\n  kind: rail-fat-tree\n";
-  EXPECT_THAT(fault_in_text(start + "  levels: 1\n"),
-              AllOf(HasSubstr("cluster.yaml:5:11"), HasSubstr("cannot join 64 nodes")));
-  EXPECT_THAT(fault_in_text(start + "  levels: 3\n"),
-              HasSubstr("3 levels need 1 entries here, found 0"));
-  EXPECT_THAT(fault_in_text(start + "  oversubscription: [1, 2]\n"), HasSubstr("found 2 ratios"));
-  EXPECT_EQ(fault_in_text(start + "  levels: 3\n  pods_per_block: [2]\n"), "accepted");
-}
-
-TEST(ClusterConfig, SelectorsThatMatchNothingAreErrors) {
-  EXPECT_THAT(
-      fault_in_text("node: dgx-h100\ndown: [node0/gpu0, node7/gpu9]\n"),
-      AllOf(HasSubstr("cluster.yaml:2:"), HasSubstr("'node7/gpu9' matches no device, NIC")));
 }
 
 // A node's name stands for all that is in it.
@@ -218,6 +161,19 @@ TEST(ClusterFor, RefusesWhatItCannotBuild) {
   EXPECT_THAT(message({.device = "H100-SXM", .gpus = 0}), HasSubstr("at least 1 GPU"));
   EXPECT_THAT(message({.device = "H100-SX"}), HasSubstr("H100-SX"));
   EXPECT_THAT(message({.device = "H100-SXM", .node = "dgx-a100-80gb"}), HasSubstr("not H100-SXM"));
+}
+
+TEST(Broken, DevicesAreDownOrSlow) {
+  auto config = small_cluster(2, {.kind = "single-switch"});
+  config.down = {"node0/gpu1"};
+  config.degraded = {{.links = {}, .factor = {}, .devices = "node1/*", .speed = 0.5}};
+  const auto cluster = must_build(config);
+  EXPECT_FALSE(cluster.devices()[1].up);
+  EXPECT_TRUE(cluster.devices()[0].up);
+  EXPECT_EQ(cluster.devices()[3].speed, 0.5);
+  const auto route = cluster.route(DeviceId(0), DeviceId(1));
+  ASSERT_FALSE(route);
+  EXPECT_THAT(route.error().message, HasSubstr("down: node0/gpu1"));
 }
 
 }  // namespace cluster_config_test

@@ -53,26 +53,5 @@ TEST(Wiring, BuildsWhatIsWritten) {
   EXPECT_EQ(shares(cluster, *route).count("switch>node1/nic1"), 1U);
 }
 
-TEST(Wiring, NamesTheFault) {
-  const auto fault = [](const std::string& from, const std::string& to) {
-    std::string text = kNode;
-    text.replace(text.find(from), from.size(), to);
-    const auto node = read(text);
-    return node ? "accepted" : node.error().message;
-  };
-  using testing::HasSubstr;
-  EXPECT_THAT(fault("name: bridge", "name: socket0"), HasSubstr("'socket0' is there twice"));
-  EXPECT_THAT(fault("name: bridge", "name: gpu1"), HasSubstr("'gpu1' is there twice"));
-  EXPECT_THAT(fault("b: bridge", "b: brigde"), HasSubstr("there is no 'brigde'"));
-  EXPECT_THAT(fault("a: bridge", "a: socket0"), HasSubstr("joins a part to itself"));
-  EXPECT_THAT(fault("a: nic1, b: socket0", "a: gpu1, b: socket0"), HasSubstr("has no link"));
-  EXPECT_THAT(fault(", bandwidth: 100 Gbit/s", ""), HasSubstr("'nic0' has no bandwidth"));
-  EXPECT_THAT(fault("kind: socket}", "kind: socket, bandwidth: 1 GB/s}"),
-              HasSubstr("only NICs have ports"));
-  EXPECT_THAT(fault("gpus: 2", "gpus: 2\npcie: {generation: 5}"),
-              HasSubstr("remove nvlink, pcie and nics"));
-  EXPECT_THAT(fault("bandwidth: 16 GB/s", "bandwidth: 0 GB/s"), HasSubstr("positive"));
-}
-
 }  // namespace
 }  // namespace foreshard

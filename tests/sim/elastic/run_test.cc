@@ -233,48 +233,6 @@ TEST_F(Elastic, WhatHasNoSourceIsUnknown) {
   EXPECT_THAT(stuck.policies[0].unknown, HasSubstr("1 of 1 histories do not end"));
 }
 
-TEST_F(Elastic, SaysWhatIsWrong) {
-  EXPECT_THAT(fault(""), HasSubstr("nothing happens"));
-  EXPECT_THAT(fault("events: [{at: 1 h}]\n"), HasSubstr("either 'fails' with a node, or 'adds'"));
-  EXPECT_THAT(fault("events: [{at: 2 h, fails: node1, repaired: 1 h}]\n"),
-              HasSubstr("the repair (1 h) must come after the failure (2 h)"));
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: gpu3}]\n"), HasSubstr("'gpu3' is no node"));
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: node2}]\n"),
-              HasSubstr("the machine has 2 nodes: node0 to node1"));
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nrepair: 1 h\n"),
-              HasSubstr("events say themselves"));
-  EXPECT_THAT(fault("failures: {causes: [{name: a, mtbf: 1 h}, {name: a}]}\n"),
-              HasSubstr("two causes are 'a'"));
-  EXPECT_THAT(fault("failures: {causes: [{name: a, events: 3}]}\n"),
-              HasSubstr("'a' has events, but `observed` does not say"));
-  EXPECT_THAT(fault("failures: {causes: [{name: a, mtbf: 1 h, events: 3}]}\n"),
-              HasSubstr("not as both"));
-  EXPECT_THAT(fault("failures: {causes: [{name: a, takes: group}]}\n"), HasSubstr("give 'group'"));
-  EXPECT_THAT(fault("failures: {causes: [{name: a, of: job, mtbf: 1 h}]}\n"),
-              testing::AllOf(HasSubstr("'a' is of the job"), HasSubstr("set takes: nothing")));
-  EXPECT_THAT(fault("failures: {causes: [{name: a, mtbf: 1 h}]}\npolicies: [wait, wait]\n"),
-              HasSubstr("policy 'wait' is given twice"));
-  EXPECT_THAT(fault("failures: {causes: [{name: a, mtbf: 1 h}]}\npolicies: [wait]\nspares: 1\n"),
-              HasSubstr("'spares' are of policy replace"));
-  EXPECT_THAT(fault("failures: llama3-a100\n"), HasSubstr("llama3-h100"));
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {strategy.data_parallel: 1}\n"),
-              HasSubstr("8 devices of the study carry no rank"));
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {strategy.data_parallel: 4}\n"),
-              testing::AllOf(HasSubstr("line.yaml:"), HasSubstr("32 ranks, but there are 16")));
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {train: 1B tokens}\n"),
-              HasSubstr("write train: 2T tokens beside set"));
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\ntrain: 20G tokens\n"),
-              testing::AllOf(HasSubstr("line.yaml:"), testing::Not(HasSubstr("--set"))));
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\nset: {cluster.down: [node0]}\n"),
-              HasSubstr("node0"));
-  constexpr const char* kNoInterval =
-      "detection: 1 min\nrestart: 2 min\ncheckpoint: {storage: 10 GB/s}\n";
-  EXPECT_THAT(fault("events: [{at: 1 h, fails: node1}]\n", kNoInterval),
-              HasSubstr("give checkpoint.interval: 30 min"));
-  EXPECT_THAT(fault("failures: {causes: [{name: a}]}\n", kNoInterval),
-              HasSubstr("no cause of failures has a rate"));
-}
-
 // --- the catalogue ---
 
 // The causes of Llama 3's training are all 419 of its unexpected interruptions, and on 16,384

@@ -1,4 +1,4 @@
-// Disturbances as a study says them: what they do, and what is refused.
+// Disturbances as a study says them: what they do.
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,6 @@
 namespace foreshard::study {
 namespace disturbed_test {
 
-using testing::AllOf;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Four nodes of eight in two leaves under two spines.
@@ -44,13 +42,6 @@ sim::Prediction run(const std::string& disturbances, const sim::SimulateOptions&
   auto run = run_study(*study, options);
   EXPECT_TRUE(run) << run.error().message;
   return run ? run->prediction : sim::Prediction{};
-}
-
-std::string refusal(const std::string& disturbances) {
-  const auto study = load(disturbances);
-  if (!study) return study.error().message;
-  const auto run = run_study(*study, {});
-  return run ? "accepted" : run.error().message;
 }
 
 TEST(DisturbedStudy, NothingIsNothingBitForBit) {
@@ -128,65 +119,6 @@ TEST(DisturbedStudy, ManySeedsGiveADistribution) {
   EXPECT_EQ(
       run("{runs: 9, stragglers: [{devices: node0/gpu0, speed: 0.9}]}").disturbances->steps.size(),
       1u);
-}
-
-TEST(DisturbedStudy, SaysWhatIsWrongAndWhere) {
-  const auto all = [](auto... parts) { return AllOf(HasSubstr(parts)...); };
-  EXPECT_THAT(refusal("{stragglers: [{devices: node9/gpu0, speed: 0.5}]}"),
-              all("mine.yaml:8", "'node9/gpu0' matches no device", "help: vertices are called"));
-  EXPECT_THAT(refusal("{stragglers: [{speed: -1}]}"), HasSubstr("must be positive"));
-  EXPECT_THAT(refusal("{stragglers: [{devices: node0/gpu0}]}"),
-              HasSubstr("either speed or distribution"));
-  EXPECT_THAT(refusal("{stragglers: [{distribution: {kind: normal, mean: 1, deviation: 0.3}}]}"),
-              HasSubstr("negative numbers could be drawn"));
-  EXPECT_THAT(refusal("{stragglers: [{distribution: {kind: uniform, mean: 1}}]}"),
-              HasSubstr("low and high, and nothing else"));
-  EXPECT_THAT(refusal("{stragglers: [{speed: 0.5, at: 2 s, until: 1 s}]}"),
-              HasSubstr("until must be after at"));
-  EXPECT_THAT(refusal("{links: [{links: nobody, profile: [{at: 0 s, factor: 0.5}]}]}"),
-              HasSubstr("'nobody' matches no link"));
-  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 2 s, factor: 0.5}, {at: 1 s, "
-                      "factor: 1}]}]}"),
-              all("times must ascend", "1 s comes after 2 s"));
-  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: -0.5}]}]}"),
-              HasSubstr("must be not negative"));
-  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: 0.5}, {at: 3 s, "
-                      "factor: 1}], period: 2 s}]}"),
-              HasSubstr("does not fit into the period"));
-  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: 0.5}]}, {links: "
-                      "\"node0/*\", profile: [{at: 0 s, factor: 0.5}]}]}"),
-              HasSubstr("has a profile already: the 1. of the list"));
-  EXPECT_THAT(refusal("{failures: [{at: 1 s}]}"), HasSubstr("one of link, device, nic, switch"));
-  EXPECT_THAT(refusal("{failures: [{link: node0/nic0, nic: node0/nic0, at: 1 s}]}"),
-              HasSubstr("one of link, device, nic, switch"));
-  EXPECT_THAT(refusal("{failures: [{nic: node0/gpu0, at: 1 s}]}"), HasSubstr("matches no nic"));
-  EXPECT_THAT(refusal("{failures: [{link: node0/nic0, at: 3 s, until: 2 s}]}"),
-              all("the repair (until 2 s) must come after the failure (at 3 s)"));
-  EXPECT_THAT(refusal("{failures: [{device: \"*\", at: 1 s}]}"),
-              HasSubstr("fails all of the cluster"));
-  EXPECT_THAT(refusal("{failures: [{device: node0/gpu0, at: 1 s, then: reroute}]}"),
-              HasSubstr("no route leads around a dead device"));
-  EXPECT_THAT(refusal("{failures: [{switch: \"spine*\", at: 0 s, then: reroute}]}"),
-              all("no route is left", "no route from"));
-  EXPECT_THAT(refusal("{background: [{from: node0/gpu0, rate: 1 GB/s}]}"),
-              HasSubstr("from and to belong together"));
-  EXPECT_THAT(refusal("{background: [{from: \"node0/*\", to: \"node1/gpu[01]\", rate: 1 GB/s}]}"),
-              HasSubstr("matches no device"));
-  EXPECT_THAT(
-      refusal("{background: [{from: \"node0/*\", to: \"node1/gpu?\", end: 1 s, period: 0.5 s}]}"),
-      HasSubstr("longer than its period"));
-  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: 0.5}, {at: 1 ns, "
-                      "factor: 1}], period: 2 ns}]}"),
-              HasSubstr("'period' must be at least 1 us"));
-  EXPECT_THAT(refusal("{background: [{links: node0/nic0, rate: 1 GB/s, end: 1 ns, period: 2 ns}]}"),
-              HasSubstr("'period' must be at least 1 us"));
-  EXPECT_THAT(
-      refusal("{background: [{links: node0/nic0, kind: constant, rate: 1 TB/s, end: 1 s}]}"),
-      all("more than node0/nic0 -> ", "can carry"));
-  EXPECT_THAT(refusal("{background: [{links: node0/nic0, kind: constant}]}"),
-              HasSubstr("constant traffic needs a rate"));
-  EXPECT_THAT(refusal("{runs: 0}"), HasSubstr("must be at least 1"));
-  EXPECT_THAT(refusal("{straglers: []}"), HasSubstr("did you mean 'stragglers'?"));
 }
 
 }  // namespace disturbed_test

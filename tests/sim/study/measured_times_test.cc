@@ -11,7 +11,6 @@ namespace foreshard::study {
 namespace measured_times_test {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 LoadedStudy loaded(const std::string& study) {
   auto result = load_study({.study = study}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
@@ -36,29 +35,6 @@ TEST(MeasuredTimes, AreReadFromATable) {
   const auto again = read_measured_times(to_csv(*times), "ops.csv");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(to_csv(*again), to_csv(*times));
-}
-
-std::string fault(const std::string& text) {
-  const auto times = read_measured_times(text, "ops.csv");
-  return times ? "accepted" : times.error().message;
-}
-
-TEST(MeasuredTimes, NameTheFaultAndItsLine) {
-  const std::string head = "kernel,operation,bytes,ranks,time_us\n";
-  EXPECT_THAT(fault("kernel,tme_us\n"), HasSubstr("ops.csv:1: unknown column 'tme_us'; there are"));
-  EXPECT_THAT(fault("kernel\na\n"), HasSubstr("ops.csv:1: has no column 'time_us'"));
-  EXPECT_THAT(fault(head), HasSubstr("has no row"));
-  EXPECT_THAT(fault(head + ",,,,1\n"), HasSubstr("ops.csv:2: names neither"));
-  EXPECT_THAT(fault(head + "a,all_reduce,1,2,1\n"), HasSubstr("names both"));
-  EXPECT_THAT(fault(head + "gem 1x1x1 bf16,,,,1\n"), HasSubstr("'gem 1x1x1 bf16' is not a kernel"));
-  EXPECT_THAT(fault(head + "gemm 1x1x1 bf16,,4,,1\n"), HasSubstr("bytes: belongs to operations"));
-  EXPECT_THAT(fault(head + ",reduce,1,2,1\n"), HasSubstr("'reduce' is no collective"));
-  EXPECT_THAT(fault(head + ",all_reduce,big,2,1\n"), HasSubstr("bytes: 'big' is no size"));
-  EXPECT_THAT(fault(head + ",all_reduce,1 MiB,,1\n"), HasSubstr("ranks: is missing"));
-  EXPECT_THAT(fault(head + ",all_reduce,1 MiB,2.5,1\n"), HasSubstr("ranks: '2.5' is no whole"));
-  EXPECT_THAT(fault(head + ",all_reduce,1 MiB,2,-1\n"), HasSubstr("time_us: '-1' is no positive"));
-  EXPECT_THAT(fault(head + ",all_reduce,1 MiB,2,1\n,all_reduce,1 MiB,2,3\n"),
-              HasSubstr("ops.csv:3: 'all_reduce of 1 MiB over 2 ranks' stands in line 2 already"));
 }
 
 // Every kernel and collective twice as slow as the model has them: so is the step, as far as it is

@@ -108,55 +108,6 @@ TEST(Study, MayBeMadeOfPartsAlone) {
   EXPECT_EQ(study->name, "GPT 1.7B on two-dgx-a100");
 }
 
-// The caret points at the key in the file, and every fault is told.
-TEST(Study, ShowsThePlaceOfEveryFault) {
-  const TemporaryFolder folder;
-  const auto file = folder.write(
-      "mine.yaml", study_with("\n  tensor_parallel: 3\n  data_parallel: 4\n  global_batch: 15"));
-  const std::string message = refusal({.study = file});
-  EXPECT_THAT(message, HasSubstr("mine.yaml:4:20"));
-  EXPECT_THAT(message, HasSubstr("16 attention heads cannot be split 3 ways"));
-  EXPECT_THAT(message, HasSubstr("mine.yaml:5:18"));
-  EXPECT_THAT(message, HasSubstr("12 ranks, but there are 8 devices for them"));
-  EXPECT_THAT(message, HasSubstr("mine.yaml:6:17"));
-  EXPECT_THAT(message, HasSubstr("15 sequences do not divide"));
-}
-
-TEST(Study, ShowsThatAnOverrideIsAtFault) {
-  const TemporaryFolder folder;
-  const auto file = folder.write("mine.yaml", study_with(kSound));
-  EXPECT_THAT(refusal({.study = file}, with({{"strategy.tensor_parallel", "3"}})),
-              HasSubstr("--set strategy.tensor_parallel"));
-}
-
-TEST(Study, RefusesNumbersOfATransportThatTheLibraryReplaces) {
-  const TemporaryFolder folder;
-  const auto refused = [&](const std::string& cluster) {
-    const auto file = folder.write(
-        "mine.yaml", "cluster: " + cluster + "\n" + "model: llama3-8b\nstrategy: " + kSound + "\n");
-    return refusal({.study = file});
-  };
-  const std::string node =
-      "{extends: hgx-a100-efa, nics: {transport: {extends: efa, latency: 5 us}}}";
-  const std::string message =
-      "transport 'efa' gives latency, but communication 'NCCL' has numbers of its own for 'efa'";
-  const std::string one = refused("{nodes: 1, node: " + node + "}");
-  EXPECT_THAT(one, HasSubstr(message));
-  EXPECT_THAT(one, HasSubstr("mine.yaml:1"));
-  EXPECT_THAT(one, HasSubstr("remove latency, or give the transport a name of its own"));
-  EXPECT_THAT(refused("{groups: [{nodes: 1, node: " + node + "}]}"), HasSubstr(message));
-  EXPECT_EQ(refused("{nodes: 1, node: {extends: hgx-a100-efa, nics: {transport: "
-                    "{extends: efa, name: mine, latency: 5 us}}}}"),
-            "accepted");
-}
-
-TEST(Study, NamesTheNearestSchedule) {
-  const TemporaryFolder folder;
-  const auto file = folder.write(
-      "mine.yaml", study_with("{data_parallel: 8, global_batch: 8, schedule: gpippe}"));
-  EXPECT_THAT(refusal({.study = file}), HasSubstr("did you mean 'gpipe'?"));
-}
-
 // Rows of torch.distributed.pipelining, one for each rank: this is ZB-H1 of two stages.
 TEST(Study, ReadsAScheduleBesideIt) {
   const TemporaryFolder folder;
@@ -172,13 +123,6 @@ TEST(Study, ReadsAScheduleBesideIt) {
   };
   EXPECT_EQ(step("schedule: custom, schedule_file: zb.csv"), step("schedule: zb-h1"));
   EXPECT_NE(step("schedule: zb-h1"), step("schedule: 1f1b"));
-}
-
-TEST(Study, HasOneModel) {
-  const TemporaryFolder folder;
-  const auto file =
-      folder.write("mine.yaml", study_with(kSound) + "huggingface: {config: config.json}\n");
-  EXPECT_THAT(refusal({.study = file}), HasSubstr("'model' and 'huggingface' are given together"));
 }
 
 TEST(Study, ReadsAHuggingFaceConfigBesideIt) {
@@ -296,44 +240,6 @@ TEST(Study, TakesTheAttentionThatItsDevicesHave) {
   const auto remarks = loaded("V100-SXM-32GB", "megatron-lm")->remarks;
   ASSERT_EQ(remarks.size(), 1);
   EXPECT_THAT(remarks.front(), HasSubstr("needs compute capability 8.0 or more"));
-
-  const auto refused = [&](const std::string& device, const std::string& framework) {
-    const auto study = loaded(device, framework);
-    return study ? "accepted" : study.error().message;
-  };
-  EXPECT_THAT(
-      refused("V100-SXM-32GB", "{extends: megatron-lm, attention: flash-2}"),
-      testing::AllOf(HasSubstr("has no flash-2 attention"), HasSubstr("set attention: fused")));
-  EXPECT_THAT(refused("A100-SXM-80GB", "{extends: generic, attention: flash-3}"),
-              HasSubstr("needs compute capability 9.0"));
-  EXPECT_THAT(refused("B200", "{extends: generic, attention: flash-3}"),
-              HasSubstr("device 'B200' has no flash-3 attention"));
-  EXPECT_THAT(refused("MI300X", "{extends: generic, attention: flash-3}"), HasSubstr("MI300X"));
-}
-
-// What is there but cannot be read needs no advice to save it.
-TEST(Study, AdvisesToSaveWhatIsNotThere) {
-  const TemporaryFolder folder;
-  const auto fault = [&] {
-    return refusal({.study = folder.write("mine.yaml",
-                                          "cluster: {name: box, node: dgx-a100-80gb}\n"
-                                          "huggingface: {config: org/name}\n"
-                                          "strategy: {data_parallel: 8, global_batch: 8}\n")});
-  };
-  EXPECT_THAT(fault(), HasSubstr("downloads nothing"));
-  folder.write("org/name/config.json", R"({"model_type": "zzz"})");
-  EXPECT_THAT(fault(), testing::AllOf(HasSubstr("'zzz'"), testing::Not(HasSubstr("downloads"))));
-}
-
-TEST(Study, SaysWhereAHuggingFaceConfigIsMissing) {
-  const TemporaryFolder folder;
-  const auto file = folder.write("mine.yaml",
-                                 "cluster: {name: box, node: dgx-a100-80gb}\n"
-                                 "huggingface: {config: none.json}\n"
-                                 "strategy: {data_parallel: 8, global_batch: 8}\n");
-  const std::string message = refusal({.study = file});
-  EXPECT_THAT(message, HasSubstr("mine.yaml:2:"));
-  EXPECT_THAT(message, HasSubstr("none.json"));
 }
 
 TEST(RunStudy, PredictsAStep) {

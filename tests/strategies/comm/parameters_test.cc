@@ -45,51 +45,6 @@ TEST(NcclParameters, ChooseTheProtocolBySize) {
   EXPECT_EQ(protocol(1_GiB), "Simple");
 }
 
-// What is wrong with these forms; the rest of a form is given.
-std::string fault_in(const std::vector<std::string>& forms) {
-  std::string text = "name: mine\nforms:\n";
-  for (const std::string& form : forms)
-    text += "  - {base: 5 us, efficiency: {nvlink: 1, pcie: 1, network: 1}, protocol: LL, " + form +
-            "}\n";
-  yaml::Loader loader;
-  const auto parameters = loader.read_text<Parameters>(text, "mine.yaml");
-  return parameters ? "accepted" : parameters.error().message;
-}
-const std::string kHop = "hop: {nvlink: 1 us, pcie: 1 us, network: 1 us}";
-const std::string kHopWithoutPcie = "hop: {nvlink: 1 us, network: 1 us}";
-
-TEST(Parameters, RefuseAFormThatAnEarlierOneHides) {
-  const std::string ring = "algorithm: ring, " + kHop;
-  const std::string hidden = "forms.1 ('ring', protocol LL) is never used: forms.0";
-  EXPECT_THAT(fault_in({ring, ring}), HasSubstr(hidden));
-  EXPECT_THAT(fault_in({ring, ring}), HasSubstr("mine.yaml:3"));
-  EXPECT_THAT(fault_in({ring, ring + ", architectures: [Volta]"}), HasSubstr(hidden));
-  EXPECT_THAT(fault_in({ring + ", architectures: [Volta, Ampere]",
-                        ring + ", architectures: [Ampere], operations: [all_gather]"}),
-              HasSubstr(hidden));
-  EXPECT_EQ(fault_in({ring + ", architectures: [Volta]", ring}), "accepted");
-  // Devices of both generations at once have the second form alone.
-  EXPECT_EQ(
-      fault_in({ring + ", architectures: [Volta]", ring + ", architectures: [Volta, Ampere]"}),
-      "accepted");
-  EXPECT_EQ(fault_in({ring + ", operations: [all_gather]", ring}), "accepted");
-}
-
-TEST(Parameters, RefuseChannelsInsideANodeOfWhatNeedsSeveral) {
-  const std::string tree = "algorithm: nvls_tree, " + kHopWithoutPcie;
-  EXPECT_EQ(fault_in({tree + ", network_channels: 16"}), "accepted");
-  EXPECT_THAT(fault_in({tree + ", channels: 16"}),
-              HasSubstr("'nvls_tree' never runs inside a node; remove channels"));
-  EXPECT_EQ(fault_in({"algorithm: ring, channels: 16, " + kHop}), "accepted");
-}
-
-TEST(Parameters, WantAHopOverPcieWhereThereIsOne) {
-  EXPECT_THAT(fault_in({"algorithm: ring, " + kHopWithoutPcie}),
-              HasSubstr("'ring' may hop over PCIe; give pcie"));
-  EXPECT_THAT(fault_in({"algorithm: nvls, " + kHop}),
-              HasSubstr("'nvls' has no hop over PCIe; remove pcie"));
-}
-
 TEST(Parameters, RefuseNumbersOfATransportForWhichTheyHaveTheirOwn) {
   const auto parameters = nccl();
   ASSERT_TRUE(parameters) << parameters.error().message;
@@ -168,17 +123,6 @@ TEST(Parameters, TakeOnlyFormsThatTransportsOfAllNodesLeave) {
   EXPECT_THAT(none.error().message, HasSubstr("leave no algorithm or no protocol that both allow"));
 }
 
-TEST(Parameters, RefuseSettingsThatNoLibraryKnows) {
-  const auto fault = [](const std::string& text) {
-    const auto read = yaml::Loader().read_text<Transport>("{name: mine, " + text + "}", "t.yaml");
-    return read ? "accepted" : read.error().message;
-  };
-  EXPECT_EQ(fault("algorithms: [ring, pat], protocols: [LL128]"), "accepted");
-  EXPECT_THAT(fault("algorithms: [rings]"), HasSubstr("unknown 'rings'; there are ring, tree"));
-  EXPECT_THAT(fault("protocols: [simple]"),
-              HasSubstr("unknown 'simple'; there are LL, LL128, Simple"));
-}
-
 // Eight nodes of one member each send seven messages: those of at most 192 B, which commands carry,
 // cost 10 us more each, those without bytes 3 us less.
 TEST(Parameters, MessagesThatCommandsCarryTakeLonger) {
@@ -229,23 +173,6 @@ TEST(Parameters, RefuseTwoSetsOfNumbersOfOneTransport) {
   const auto parameters = loader.read_ref<Parameters>("nccl");
   ASSERT_FALSE(parameters);
   EXPECT_THAT(parameters.error().message, HasSubstr("'efa' is listed twice; remove one"));
-}
-
-TEST(Parameters, RefuseAnUnknownAlgorithm) {
-  yaml::Loader loader;
-  const auto parameters = loader.read_text<Parameters>(R"(
-name: mine
-forms:
-  - algorithm: rign
-    protocol: LL
-    base: 5 us
-    hop: {nvlink: 1 us, pcie: 1 us, network: 1 us}
-    efficiency: {nvlink: 1, pcie: 1, network: 1}
-)",
-                                                       "mine.yaml");
-  ASSERT_FALSE(parameters);
-  EXPECT_THAT(parameters.error().message, HasSubstr("unknown algorithm 'rign'"));
-  EXPECT_THAT(parameters.error().message, HasSubstr("mine.yaml:4"));
 }
 
 }  // namespace parameters_test

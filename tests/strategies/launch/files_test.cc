@@ -366,17 +366,16 @@ TEST(DeepSpeedFile, MayLeaveSizesToTheProgram) {
 // What the file leaves to the program and does not follow from the rest is open; what is given
 // with --set is not.
 TEST(LaunchFile, LeavesMicroBatchesOpen) {
-  for (const char* text : {"--tensor-model-parallel-size 2 --global-batch-size 64",
-                           R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto"})"}) {
+  for (const char* text :
+       {"--tensor-model-parallel-size 2 --global-batch-size 64",
+        R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto"})"}) {
     const auto run = import_text(text, 8);
     ASSERT_TRUE(run) << run.error().message;
     EXPECT_THAT(run->open, ElementsAre("micro_batch")) << text;
     EXPECT_EQ(loaded<Strategy>(run->strategy).micro_batch, 1);
     EXPECT_EQ(loaded<Strategy>(run->strategy).global_batch, 64);
-    const auto settled = import_launch({.text = text,
-                                        .name = "run",
-                                        .devices = 8,
-                                        .settled = {{"strategy.micro_batch", "4"}}});
+    const auto settled = import_launch(
+        {.text = text, .name = "run", .devices = 8, .settled = {{"strategy.micro_batch", "4"}}});
     ASSERT_TRUE(settled) << settled.error().message;
     EXPECT_THAT(settled->open, IsEmpty());
     EXPECT_EQ(loaded<Strategy>(settled->strategy).micro_batch, 4);
@@ -499,6 +498,16 @@ TEST(LaunchReport, ShowsWhatWasTakenAndWhatNot) {
   EXPECT_EQ(lines[1], "without meaning for a step: --lr");
   EXPECT_THAT(lines[2], HasSubstr("not in the prediction: --tp-comm-overlap: "));
   EXPECT_EQ(lines[3], "not in the prediction: --bf17: not known; did you mean '--bf16'?");
+}
+
+// Words that are refused elsewhere, where they switch nothing on.
+TEST(DeepSpeedFile, IsSoundWhereWhatIsNotModelledIsSwitchedOff) {
+  const auto run = import_text(R"({"train_batch_size": 4, "optimizer": {"type": "AdamW"},
+      "zero_optimization": {"stage": 2, "zero_hpz_partition_size": 1,
+                            "offload_optimizer": {"device": "none"}}})",
+                               4);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(run->idle, testing::Contains("zero_optimization.zero_hpz_partition_size"));
 }
 
 }  // namespace

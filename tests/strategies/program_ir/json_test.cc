@@ -75,44 +75,9 @@ std::string fault(std::string_view from, std::string_view to) {
   return program ? "accepted" : program.error().message;
 }
 
-TEST(ProgramJson, NamesThePlaceOfAFault) {
-  EXPECT_THAT(fault(R"("name":"small",)", ""), HasSubstr("key 'name' is missing"));
-  EXPECT_THAT(fault(R"("name":"qkv")", R"("nam":"qkv")"),
-              HasSubstr("blocks[0].tasks[0]: unknown key 'nam'; legal: name, gemm"));
-  EXPECT_THAT(fault(R"("m":8)", R"("m":"8")"),
-              HasSubstr("blocks[0].tasks[0].gemm.m: expected an integer, found string"));
-  EXPECT_THAT(fault(R"("m":8)", R"("m":8.5)"), HasSubstr("expected an integer"));
-  EXPECT_THAT(fault(R"("m":8)", R"("m":-8)"), HasSubstr("-8 is not in [0, "));
-  EXPECT_THAT(fault(R"("m":8)", R"("m":18446744073709551615)"), HasSubstr("is not in [0, "));
-  EXPECT_THAT(fault(R"("group":0)", R"("group":1)"), HasSubstr("1 is not one of the 1 groups"));
-  EXPECT_THAT(fault("all_reduce", "all_redcue"),
-              HasSubstr("communication.kind: 'all_redcue' is not a kind of communication"));
-  EXPECT_THAT(fault(R"("bytes":256)", R"("bytes":-1)"), HasSubstr("not a finite number of 0"));
-  EXPECT_THAT(fault(R"("bytes":256)", R"("bytes":null)"), HasSubstr("expected a number"));
-  EXPECT_THAT(fault("[0,0,0,4,0,1]", "[0,0,0,4,0]"),
-              HasSubstr("roles[0].calls[0]: expected an array of 6 to 7 members, found 5"));
-  EXPECT_THAT(fault("[0,0,0,4,0,1]", "[0,0,0,99999999999,0,1]"),
-              HasSubstr("roles[0].calls[0][3]: 99999999999 is not in"));
-  EXPECT_THAT(fault(R"("ranks":"0,1")", R"("ranks":"0-x")"),
-              HasSubstr("roles[0].ranks: '0-x' is not a range"));
-  EXPECT_THAT(fault(R"("after":[0])", R"("after":[0],"sync":true)"),
-              HasSubstr("expected exactly one of gemm"));
-  EXPECT_THAT(fault(R"({"axes":[0]})", R"({"axis":0})"),
-              HasSubstr("groups[0]: key 'coordinate' is missing"));
-  EXPECT_THAT(fault(R"({"axes":[0]})", "7"), HasSubstr("groups[0]: expected an object"));
-}
-
 TEST(ProgramJson, RefusesGarbage) {
-  EXPECT_THAT(fault(kSmall, ""), HasSubstr("no JSON"));
-  EXPECT_THAT(fault(kSmall, "[1, 2"), HasSubstr("no JSON"));
-  EXPECT_THAT(fault(kSmall, "[]"), HasSubstr("expected an object, found array"));
   EXPECT_THAT(fault(kSmall, "\xff\xfe\x00"), HasSubstr("no JSON"));
   EXPECT_THAT(fault(kSmall, std::string(100000, '[')), HasSubstr("nested deeper"));
-  EXPECT_THAT(fault(R"("name":"small")", R"("name":"small","name":"big")"),
-              HasSubstr("'name' appears twice"));
-  EXPECT_THAT(fault(R"("bytes":256)", R"("bytes":1e999)"), HasSubstr("no JSON"));
-  EXPECT_THAT(fault("program/1", "program/2"),
-              HasSubstr("this version reads 'foreshard.program/1'"));
   std::string text(kSmall);
   for (std::size_t size = 0; size < text.size() - 2; size += 7)
     EXPECT_FALSE(program_from_json(std::string_view(text).substr(0, size))) << size;

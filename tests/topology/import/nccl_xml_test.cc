@@ -187,13 +187,6 @@ TEST(NcclXml, AMeshIsForAsManyGpusAsItHas) {
   EXPECT_EQ(std::get<NodeConfig>(eight->what).nvlink->pairs.size(), 16U);
 }
 
-TEST(NcclXml, SaysWhatAFileByClassLacks) {
-  EXPECT_THAT(import_fault(cloud()),
-              HasSubstr("in.txt:4: error: <pci>: the file does not name the GPU: give --device"));
-  EXPECT_THAT(import_fault("<system version=\"1\"><cpu><pci busid=\"1\"/></cpu></system>"),
-              HasSubstr("<pci>: has no class, so that GPUs cannot be told from NICs"));
-}
-
 TEST(NcclXml, WarnsOfWhatIsHardlyMeant) {
   const auto remarks = [](const std::string& text, const std::string& device = "") {
     const auto imported = import_text(text, device);
@@ -234,51 +227,10 @@ TEST(NcclXml, NicsWithoutAnIndexStandBehindTheOthers) {
   EXPECT_EQ(rates(build_node_alone(*imported)).size(), 18U);
 }
 
-TEST(NcclXml, RefusesWithLineAndElement) {
-  const auto fault = [](const std::string& from, const std::string& to) {
-    return import_fault(changed(kOdd, from, to));
-  };
-  EXPECT_THAT(fault("busid=\"0000:05:00.0\"", "busid=\"0000:04:00.0\""),
-              HasSubstr("in.txt:9: error: <pci>: busid \"0000:04:00.0\" is there twice"));
-  EXPECT_THAT(fault("busid=\"0000:05:00.0\" ", ""),
-              HasSubstr("in.txt:9: error: <pci>: has no busid"));
-  EXPECT_THAT(fault("dev=\"1\" sm", "dev=\"0\" sm"),
-              HasSubstr("in.txt:10: error: <gpu>: dev=\"0\" is there twice"));
-  EXPECT_THAT(fault("name=\"mlx5_1\" dev=\"1\"", "name=\"mlx5_1\" dev=\"0\""),
-              HasSubstr("in.txt:15: error: <net>: dev=\"0\" is there twice"));
-  EXPECT_THAT(fault("numaid=\"1\"", "numaid=\"0\""),
-              HasSubstr("<cpu>: numaid=\"0\" is there twice"));
-  EXPECT_THAT(fault("target=\"0000:05:00.0\"", "target=\"0000:99:00.0\""),
-              HasSubstr("in.txt:7: error: <nvlink>: target \"0000:99:00.0\" is not a GPU"));
-  EXPECT_THAT(fault("count=\"2\"", "count=\"1\""),
-              HasSubstr("has 1 NVLinks to 0000:05:00.0, which has 2 back"));
-  EXPECT_THAT(fault("count=\"2\"", "count=\"-2\""), HasSubstr("<nvlink>: count=\"-2\""));
-  EXPECT_THAT(fault("link_width=\"8\"", "link_width=\"8x\""), HasSubstr("link_width=\"8x\""));
-  EXPECT_THAT(fault("speed=\"100000\"", "speed=\"1e5\""), HasSubstr("<net>: speed=\"1e5\""));
-  EXPECT_THAT(fault("device=\"0x1DB1\"", "device=\"0x2330\""), HasSubstr("an earlier one is"));
-  EXPECT_THAT(fault("device=\"0x1db1\"", "device=\"0xffff\""),
-              HasSubstr("give --device ('V100-SXM-16GB' or 'V100-SXM-32GB' have this sm)"));
-  EXPECT_THAT(fault("version=\"1\">", "version=\"3\">"), HasSubstr("has neither version"));
-  EXPECT_THAT(fault("<system", "<topology"), HasSubstr("mismatched tag"));
-  EXPECT_THAT(import_fault(kOdd, "H100-SXM"), HasSubstr("sm=\"70\", but H100-SXM has 90"));
-  EXPECT_THAT(import_fault(kOdd, "H10O-SXM"), HasSubstr("H10O-SXM"));
-  EXPECT_THAT(import_fault("<system version=\"1\"/>"), HasSubstr("holds no <gpu>"));
-  EXPECT_THAT(import_fault("<graphs version=\"1\"/>"),
-              HasSubstr("<graphs>: is a file of NCCL's rings and trees"));
-  EXPECT_THAT(import_fault("<graph/>"), HasSubstr("is not an NCCL topology"));
-  EXPECT_THAT(import_fault("hello"), HasSubstr("has none of the known formats"));
-}
-
-TEST(NcclXml, RefusesXmlTricks) {
-  EXPECT_THAT(import_fault("<!DOCTYPE s [<!ENTITY a \"x\"><!ENTITY b \"&a;&a;\">]><s>&b;</s>"),
-              HasSubstr("in.txt:1: error: a DOCTYPE"));
-  EXPECT_THAT(import_fault("<system version=\"1\">\n&lol;</system>"), HasSubstr("in.txt:2:"));
+TEST(NcclXml, IsNotNestedDeeply) {
   std::string deep = "<system version=\"1\"><cpu numaid=\"0\">";
   for (int i = 0; i < 100; ++i) deep += "<pci busid=\"" + std::to_string(i) + "\">";
   EXPECT_THAT(import_fault(deep), HasSubstr("nested deeper than 64"));
-  EXPECT_THAT(import_fault("<system version=\"1\" version=\"1\"/>"),
-              HasSubstr("duplicate attribute"));
-  EXPECT_THAT(import_fault("<system version=\"1\">hello</system>"), HasSubstr("text between"));
 }
 
 }  // namespace

@@ -177,32 +177,5 @@ TEST(NvidiaSmi, SaysThatATrayIsAPartOfADomain) {
   EXPECT_THAT(whole->remarks, testing::Not(testing::Contains(HasSubstr("part of an NVLink"))));
 }
 
-TEST(NvidiaSmi, RefusesWithLineAndCell) {
-  const auto fault = [](const std::string& from, const std::string& to) {
-    return import_fault(changed(kOld, from, to), "V100-SXM-16GB");
-  };
-  EXPECT_THAT(fault("GPU1\tNV1\t X", "GPU1\tNVX\t X"),
-              HasSubstr("in.txt:3: error: GPU1: 'NVX' under GPU0"));
-  EXPECT_THAT(fault("GPU1\tNV1\t X", "GPU1\tNV2\t X"),
-              HasSubstr("GPU1 differ in the two directions"));
-  EXPECT_THAT(fault("\tSOC\tPIX\t0-19", ""), HasSubstr("in.txt:2: error: GPU0 has 3 of 5 cells"));
-  EXPECT_THAT(fault("GPU2\tNV2", "GPU7\tNV2"),
-              HasSubstr("in.txt:4: error: the row of 'GPU7' has no column in the header"));
-  EXPECT_THAT(fault("GPU2\tNV2\tSOC\t X \tNV1\tSOC\t20-39\n", ""),
-              HasSubstr("in.txt:5: error: the table ends without the row of GPU2"));
-  EXPECT_THAT(fault("GPU2\tNV2\tSOC\t X ", "GPU1\tNV2\tSOC\t X "),
-              HasSubstr("the row of GPU1 is there twice, first in line 3"));
-  EXPECT_THAT(fault("GPU0\t X ", "GPU0\tPIX"), HasSubstr("X is not where"));
-  EXPECT_THAT(import_fault(kOld), HasSubstr("give --device"));
-  EXPECT_THAT(import_fault("\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n", "L40S"),
-              HasSubstr("L40S has none"));
-  EXPECT_THAT(import_fault(a100_table("\t"), "H800-SXM"), HasSubstr("H800-SXM has 8 in all"));
-  // a - b and b - c share a switch, a - c do not.
-  EXPECT_THAT(import_fault("\tGPU0\tGPU1\tGPU2\nGPU0\tX\tPIX\tSYS\nGPU1\tPIX\tX\tPIX\n"
-                           "GPU2\tSYS\tPIX\tX\n",
-                           "L40S"),
-              HasSubstr("which no PCIe tree allows"));
-}
-
 }  // namespace
 }  // namespace foreshard

@@ -44,10 +44,6 @@ std::string json() {
   return text;
 }
 
-std::string fault(const std::string& from, const std::string& to) {
-  return import_fault(changed(json(), from, to));
-}
-
 TEST(Paddle, ReadsMachinesDevicesAndLinks) {
   const auto imported = import_text(json());
   ASSERT_TRUE(imported) << imported.error().message;
@@ -94,22 +90,6 @@ TEST(Paddle, NumbersMayHaveQuotes) {
               HasSubstr("bandwidth must be a positive number of GB/s"));
   EXPECT_THAT(import_fault(changed(text, "\"global_id\": \"1\"", "\"global_id\": \"1.5\"")),
               HasSubstr("global_id must be a whole number from 0 on"));
-}
-
-TEST(Paddle, RefusesWithThePlace) {
-  EXPECT_THAT(fault("\"global_id\": 1,", "\"global_id\": 0,"),
-              HasSubstr("global_id 0 is there twice"));
-  EXPECT_THAT(fault("\"global_id\": 1,", "\"global_id\": 0,"), HasSubstr("in.txt:7:"));
-  EXPECT_THAT(fault("\"target_global_id\": 7", "\"target_global_id\": 70"),
-              HasSubstr("there is no device 70"));
-  EXPECT_THAT(fault("\"target_global_id\": 1,", "\"target_global_id\": 0,"),
-              HasSubstr("joins a device to itself"));
-  EXPECT_THAT(fault("\"bandwidth\": 42", "\"bandwidth\": -1"), HasSubstr("positive"));
-  EXPECT_THAT(fault("V100-SXM2-32GB", "Wonder"), HasSubstr("give --device"));
-  EXPECT_THAT(fault("V100-SXM2-32GB", "A100-SXM4-40GB"), HasSubstr("an earlier one is a"));
-  EXPECT_THAT(fault("\"type\": \"GPU\"", "\"type\": \"GPX\""), HasSubstr("GPX"));
-  EXPECT_THAT(fault("\"devices\"", "\"device\""), HasSubstr("unknown key 'device'"));
-  EXPECT_THAT(fault("{\"hostname\": \"host1\"", "{{"), HasSubstr("in.txt:"));
 }
 
 }  // namespace paddle_test
