@@ -40,6 +40,7 @@ class Shell:
         self.log = folder / "log"
         home = folder / "clone"
         home.mkdir()
+        (home / "configs").symlink_to(SOURCE / "configs")
         run = home / "run"
         run.write_text(f'#!/bin/sh\n[ $# = 0 ] && set -- simulate gpt3-175b-a100-1024\nexec "{PROGRAM}" "$@"\n')
         run.chmod(0o755)
