@@ -15,8 +15,8 @@ namespace foreshard {
 
 struct CsvTable {
   struct Row {
-    std::size_t line = 0;             ///< Where the row begins; the header is line 1.
-    std::vector<std::string> fields;  ///< As many as the header has.
+    std::size_t line = 0;             ///< Line where the row begins; the header is line 1.
+    std::vector<std::string> fields;  ///< One per column of the header.
   };
   std::vector<std::string> header;
   std::vector<Row> rows;
@@ -32,7 +32,7 @@ struct CsvTable {
 ///     followed by text.
 Result<CsvTable> read_csv(std::string_view text, std::string_view name);
 
-/// A field as it is written: in quotes where the RFC wants them.
+/// The field as CSV text, in quotes where the RFC requires them.
 std::string csv_field(std::string_view text);
 
 }  // namespace foreshard

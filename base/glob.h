@@ -9,11 +9,12 @@
 
 namespace foreshard {
 
-/// Whether all of `text` matches `pattern`. What stands between stars is up to `step`: given the
-/// rest of the pattern and the rest of the text, it returns how many letters of each their first
-/// element takes, or nothing if they differ; an empty rest has no element.
-/// Cost: O(pattern * text): after a failure only the last star need take more, since what an
-/// earlier one took is followed by the first place where the pattern up to the next one fits.
+/// Whether all of `text` matches `pattern`. `step` compares what stands between stars: given the
+/// rest of the pattern and the rest of the text, it returns how many characters the first element
+/// of each takes, or nothing if the two elements differ; an empty rest has no element.
+/// Cost: O(pattern * text): after a failure only the last star has to take more text, because the
+/// pattern between an earlier star and the next one has already matched at its first possible
+/// place.
 template <class Step>
 bool matches_glob(std::string_view pattern, std::string_view text, Step step) {
   std::size_t p = 0;
@@ -39,7 +40,7 @@ bool matches_glob(std::string_view pattern, std::string_view text, Step step) {
 
 using GlobStep = std::optional<std::pair<std::size_t, std::size_t>>;
 
-/// A step by one letter, which must be the same or, with `any` in the pattern, may be any one.
+/// A step by one letter: both letters must be equal, unless the pattern's is `any`.
 inline GlobStep letter_step(std::string_view pattern, std::string_view text, char any = '*') {
   if (pattern.empty() || text.empty()) return std::nullopt;
   if (pattern.front() != any && pattern.front() != text.front()) return std::nullopt;

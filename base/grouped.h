@@ -7,7 +7,7 @@
 
 namespace foreshard {
 
-/// With a comma before each three digits.
+/// The number with a comma before every three digits.
 std::string grouped(std::int64_t number);
 
 }  // namespace foreshard

@@ -14,7 +14,7 @@ constexpr std::uint64_t finalised(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// What SplitMix64 draws in state `x`: unlike the finaliser, it does not keep 0.
+/// The number that SplitMix64 draws in state `x`. Unlike the finaliser, it does not map 0 to 0.
 constexpr std::uint64_t mixed(std::uint64_t x) {
   return finalised(x + 0x9e3779b97f4a7c15u);
 }

@@ -10,7 +10,7 @@ std::vector<std::string> first_object_keys(std::string_view text, std::size_t mo
   if (start == std::string_view::npos) return keys;
   text = text.substr(start, most_bytes);
   std::size_t depth = 0;
-  bool before_key = true;  // In the first object: behind its brace, or behind a comma.
+  bool before_key = true;  // In the first object: after its brace or a comma.
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '"') {

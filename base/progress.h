@@ -27,7 +27,7 @@ TerminalTraits stderr_traits();
 
 class Progress {
  public:
-  /// `total` ticks make the whole; 0: unknown.
+  /// `total` is the number of ticks of the whole work; 0: unknown.
   Progress(std::string what, std::int64_t total);
   Progress(std::string what, std::int64_t total, TerminalTraits traits);
   Progress(const Progress&) = delete;
@@ -44,7 +44,7 @@ class Progress {
   const TerminalTraits traits_;
   const Clock::time_point start_;
   std::atomic<std::int64_t> done_{0};
-  std::atomic<Clock::rep> next_;  ///< When the line is due, since the clock's epoch.
+  std::atomic<Clock::rep> next_;  ///< Next time to draw the line, since the clock's epoch.
   std::mutex drawing_;
   std::size_t drawn_ = 0;  ///< Characters of the line on the terminal.
 };

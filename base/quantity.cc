@@ -81,7 +81,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Texts from files may be long or carry line breaks: what a message quotes does neither.
+// A text for a message: short and on one line, which texts from files need not be.
 std::string quoted(std::string_view text) {
   constexpr std::size_t kMost = 40;
   std::string result = "'";
@@ -96,7 +96,7 @@ std::vector<std::string> suffixes_of(const DimensionInfo& info) {
   return words;
 }
 
-// Other ways to write a unit that people bring along, and what they are here.
+// Other common spellings of units, and the suffixes that they stand for.
 struct Foreign {
   std::string_view text;
   std::string_view ours;
@@ -184,7 +184,7 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
   }
   for (const Foreign& foreign : kForeign)
     if (foreign.text == low && has(info, foreign.ours)) return suggest(foreign.ours);
-  // The right word of another dimension explains more than a near miss in this one.
+  // A valid suffix of another dimension explains more than a similar suffix of this one.
   for (std::size_t i = 0; i < kInfos.size(); ++i) {
     if (!has(kInfos[i], suffix)) continue;
     fault.what =
@@ -241,7 +241,7 @@ std::variant<double, QuantityFault> parse_quantity(std::string_view text, Dimens
   const std::string_view all = trimmed(text);
   const auto help = [&](std::string_view number) {
     const std::string written(number);
-    // NVLink and memory are told in bytes, networks in bits.
+    // Rates of NVLink and memory are given in bytes, rates of networks in bits.
     const std::string other =
         dimension == Dimension::kBytesPerSecond ? "' or '" + written + " GB/s" : "";
     return "write for example '" + written + " " + std::string(info.example) + other +
@@ -309,10 +309,10 @@ std::string format_quantity_exact(double in_base, Dimension dimension) {
   const DimensionInfo& info = dimension_info(dimension);
   if (in_base == 0) return format_quantity(0, dimension);
   // Every suffix that reads back exactly competes; the shortest number wins, then the larger unit.
-  // Where none is short (63.01538461538462 GB/s), it is the one in which people say it.
+  // Where no number is short (63.01538461538462 GB/s), the usual unit wins.
   constexpr std::size_t kShort = 13;  // characters
   std::optional<std::string> best;
-  std::optional<std::string> usual;  // with the largest unit that `format` shows, from 1 on
+  std::optional<std::string> usual;  // in the largest unit that `format` shows, number >= 1
   std::size_t shortest = 0;
   for (const Suffix& suffix : info.suffixes) {
     const std::string number = shortest_text(in_base / suffix.scale);
@@ -327,7 +327,7 @@ std::string format_quantity_exact(double in_base, Dimension dimension) {
   }
   if (best && shortest > kShort && usual) return *usual;
   if (best) return *best;
-  // Only the base unit is sure to give the very same double; a price has none, so it takes USD/s.
+  // Only the base unit is sure to give the very same double: USD/s for a price per time.
   for (const Suffix& suffix : info.suffixes)
     if (suffix.scale == 1.0) return shortest_text(in_base) + " " + std::string(suffix.text);
   return shortest_text(in_base) + " ?";

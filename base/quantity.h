@@ -44,14 +44,14 @@ inline constexpr std::size_t kDimensions = 13;
 
 struct Suffix {
   std::string_view text;
-  double scale;  ///< In base units.
-  bool shown;    ///< `format` uses it; the others are only read.
+  double scale;  ///< Value in base units.
+  bool shown;    ///< `format` uses it; `parse` and `format_exact` use all.
 };
 
 struct DimensionInfo {
-  std::string_view name;             ///< With its article: "a data rate".
+  std::string_view name;             ///< Name with its article: "a data rate".
   std::string_view example;          ///< A typical suffix, for help: "Gbit/s".
-  std::span<const Suffix> suffixes;  ///< By ascending scale.
+  std::span<const Suffix> suffixes;  ///< Ascending scale.
   bool counted;                      ///< Whole base units are written without decimals.
 };
 

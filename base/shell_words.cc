@@ -75,7 +75,7 @@ class Cutter {
     }
   }
 
-  // Behind a backslash; a line end joins two lines.
+  // Takes the character after a backslash; a line end joins two lines.
   void take_next() {
     if (at_ + 1 == text_.size()) return;
     ++at_;

@@ -1,5 +1,5 @@
 /// \file
-/// A command line as a shell cuts it.
+/// Splits a command line into words, as a shell does.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace foreshard {
 
 /// The words of `text` by the rules of a POSIX shell: blanks and line ends separate words, quotes
-/// hold one together, a backslash takes the next character as it is and joins lines, `#` at the
-/// begin of a word starts a comment, `$(( a * b ))` is one word. Nothing is expanded: "$x" stays
+/// hold a word together, a backslash makes the next character literal and joins lines, `#` at the
+/// start of a word starts a comment, `$(( a * b ))` is one word. Nothing is expanded: "$x" stays
 /// "$x".
 /// \return kInvalidInput if a quote is not closed.
 Result<std::vector<std::string>> shell_words(std::string_view text);

@@ -47,9 +47,9 @@ std::vector<std::string> words_of(std::string_view name) {
   return words;
 }
 
-// Whether `word` is made of the first letters of the candidate's words ("tp" of "tensor_parallel",
-// with the "s" of a size: "mbs" of "micro_batch"), or has all of its words among its own
-// ("tensor_model_parallel_size").
+// Whether `word` is made of the first letters of the candidate's words ("tp" of "tensor_parallel";
+// with the "s" of a size, "mbs" of "micro_batch"), or contains all of the candidate's words in
+// order ("tensor_model_parallel_size").
 bool stands_for(std::string_view word, std::string_view candidate) {
   const std::vector<std::string> parts = words_of(candidate);
   if (parts.size() < 2) return false;
@@ -69,11 +69,11 @@ bool stands_for(std::string_view word, std::string_view candidate) {
 
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates) {
-  constexpr std::size_t kLongestName = 100;  // Beyond it the quadratic search serves nobody.
+  constexpr std::size_t kLongestName = 100;  // Longer words are not worth a quadratic search.
   if (word.empty() || word.size() > kLongestName) return std::nullopt;
   const std::string wanted = lower_case(word);
   std::optional<std::string> best;
-  std::optional<std::string> longer;  // the shortest that goes on behind the word: "H100-SXM"
+  std::optional<std::string> longer;  // the shortest that continues the word: "H100-SXM"
   std::size_t smallest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::string low = lower_case(candidate);

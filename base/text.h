@@ -15,9 +15,10 @@ namespace foreshard {
 /// optimal-string-alignment distance).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate that a person who typed `word` most likely meant, ignoring case: the first of
-/// those with the smallest distance, and none farther away than a third of the word's length (at
-/// least 1). What goes on behind the whole word ("H100-SXM" for "h100") comes before what differs.
+/// The candidate that a person who typed `word` most likely meant, ignoring case: an exact match;
+/// else the shortest candidate that continues the word ("H100-SXM" for "h100"); else the first with
+/// the smallest distance, at most a third of the word's length (at least 1); else the first that
+/// `word` abbreviates ("tp" for "tensor_parallel") or contains word by word.
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates);
 

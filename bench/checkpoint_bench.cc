@@ -1,11 +1,12 @@
 // checkpoint_bench [--size '2 GiB'] [--folder /tmp] [--memory '256 MiB'] [--rounds 3]
 //                  [--most-ratio 2]
 //
-// Converts a checkpoint on disk from 8-way tensor parallelism to 4-way in 2 pipeline stages, and
-// copies the same bytes with as many threads, a digest and a flush of every file, in turns, each in
-// a process of its own. Prints the ratio of the fastest times and the peak of resident memory;
-// fails (exit 4) if the ratio is above --most-ratio or the memory above the limit by 64 MiB. The
-// source, the copy and the target lie in a folder of their own, which is removed at the end.
+// Converts a checkpoint on disk from 8-way tensor parallelism to 4-way in 2 pipeline stages. In
+// turns with that, copies the same bytes with the same number of threads, a digest and a flush of
+// every file. Each runs in a process of its own. Prints the ratio of the fastest times and the peak
+// of resident memory; fails (exit 4) if the ratio is above --most-ratio or the memory above the
+// limit by 64 MiB. The source, the copy and the target lie in a folder of their own, which is
+// removed at the end.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -91,7 +92,7 @@ Run timed(const Work& work) {
           .peak = static_cast<double>(usage.ru_maxrss) * 1_KiB};
 }
 
-// The same files with the same digest and flush; nothing is verified.
+// Copies the same files with the same digest and flush; nothing is verified.
 Status copy_all(const Source& source, const fs::path& to, std::int32_t threads) {
   fs::create_directory(to);
   std::atomic<std::size_t> next{0};

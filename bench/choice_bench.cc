@@ -1,7 +1,6 @@
-// Plans between layouts: what they are worth and what it takes to find them.
+// Plans between layouts: how much time they save and how long it takes to find them.
 //
-//   table 1  named conversions on two DGX H100: chosen plan against gather and slice,
-//   simulated,
+//   table 1  named conversions on two DGX H100: chosen plan against gather and slice, simulated,
 //            and the bound that no plan can beat
 //   table 2  conversions of a tensor on a mesh of 4,096 ranks: ranking by closed form alone, and
 //            with the best three simulated; processor time, the first on a cluster whose routes
@@ -25,7 +24,7 @@
 namespace foreshard::reshard {
 namespace {
 
-// Of this process: a busy machine changes it little.
+// Processor time of this process: a busy machine changes it little.
 double processor_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }

@@ -2,7 +2,7 @@
 // at the end a table of the workloads that both ran, with the ratio. The time of an engine includes
 // all that it does with a workload; building the workload is not part of it. It is processor time,
 // of this process and of the one that SimGrid runs in, so that a busy machine changes ratios
-// little. SimGrid runs only what takes it seconds.
+// little. SimGrid runs only the workloads that take it no more than seconds.
 #include <benchmark/benchmark.h>
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// The search's estimate against the simulation it stands for: how fast strategies are estimated,
-// how far their steps are off, whether they are in the same order (Kendall's tau), and whether any
-// lower bound is above the simulated step.
+// The search's estimates against the simulations that they stand for: how fast strategies are
+// estimated, how far estimated steps are off, whether both have the same order (Kendall's tau), and
+// whether any lower bound is above the simulated step.
 //
 //     estimate_bench [STRATEGIES [CATALOGUE]]      of each study; run from the repository's root
 //
@@ -21,7 +21,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
-#include "validate/accuracy/statistics.h"
+#include "validate/tables/statistics.h"
 
 namespace foreshard {
 namespace {
@@ -32,8 +32,8 @@ struct Case {
   const char* framework;
   std::int64_t batch;
 };
-// Nodes of 8 and more; host-bound and device-bound; fused and eager frameworks; experts; sequences
-// that are split; devices of two kinds.
+// Few and many nodes; host-bound and device-bound steps; fused and eager frameworks; experts; split
+// sequences; devices of two kinds.
 constexpr std::array kCases{
     Case{"two-dgx-a100", "gpt-1.7b", "megatron-lm", 64},
     Case{"two-dgx-a100", "llama3-8b", "pytorch-fsdp", 32},
@@ -44,7 +44,7 @@ constexpr std::array kCases{
     Case{"mixed-a100-h100", "gpt-1.7b", "megatron-lm", 64},
 };
 
-// Of the processor, so that other work on the machine does not count.
+// Processor time, so that other work on the machine does not count.
 double seconds_since(std::clock_t begin) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
@@ -56,7 +56,7 @@ double quantile(std::vector<double> values, double q) {
 }
 
 struct Errors {
-  std::vector<double> relative;         // of estimate to simulation, in percent
+  std::vector<double> relative;         // estimate against simulation, in percent
   std::vector<accuracy::Pair> pairs{};  // simulation and estimate
   int bounds_above = 0;
 };
@@ -104,9 +104,10 @@ void run(const Case& of, std::size_t count, const std::string& catalogue, Errors
     if (estimates[i].step == Seconds{}) continue;
     auto program = lower::lower(study->model, candidates[i], {});
     if (!program) continue;
-    const auto prediction = sim::simulate(
-        *cluster, study::with_launch_times(study->pool.placed(*std::move(program)), *cluster),
-        study->communication, {.critical_path = false});
+    const auto prediction = study::simulated(
+        *study, *cluster,
+        study::with_launch_times(study->pool.placed(*std::move(program)), *cluster),
+        {.critical_path = false});
     if (!prediction) continue;
     const double error = 100 * (estimates[i].step / prediction->step - 1);
     if (std::abs(error) > 8) fmt::print("  {:+.1f} %: {}\n", error, describe(candidates[i]));

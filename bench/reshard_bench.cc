@@ -1,7 +1,8 @@
-// Ranking the ways from one layout to another on a 16 x 16 x 16 mesh of 4,096 H100: closed form, on
-// a cluster whose routes have not been asked for before ("first") and again ("again"), against the
-// reference, the price of the direct transfer alone on the same cluster. Run from the repository's
-// root, or name the catalogue: reshard_bench [CATALOGUE].
+// Time to rank the plans from one layout to another on a 16 x 16 x 16 mesh of 4,096 H100, by closed
+// form: on a cluster whose routes have not been asked for before ("first"), and on one whose routes
+// are known ("again"). The reference is the time to price the direct transfer alone on the same
+// cluster ("direct"). Run from the repository's root, or name the catalogue: reshard_bench
+// [CATALOGUE].
 #include <benchmark/benchmark.h>
 #include <chrono>
 #include <cstdio>
@@ -24,7 +25,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  // Axes: 0 within nodes of 8 and beyond, 1 and 2 across nodes.
+  // Axis 0 spans two nodes of 8; axes 1 and 2 go across nodes.
   return {
       {"S(a) to S(b), 3-D",
        {4096, 4096, 8192},
@@ -45,7 +46,7 @@ std::vector<Case> cases() {
   };
 }
 
-// Of the last ranking.
+// Counts and time of the last ranking.
 std::int64_t planned = 0;
 std::int64_t asked = 0;
 double pricing = 0;  // milliseconds

@@ -1,11 +1,13 @@
-// What a step costs as the cluster grows: sizes side by side in one run, with ratios to a reference
-// of the same run. Times are processor time, so that a busy machine matters little.
+// Time and memory to simulate a step as the cluster grows: sizes side by side in one run, with
+// ratios to a reference of the same run. Times are processor time, so that a busy machine matters
+// little.
 //
 //     scale_bench [--csv FILE] [CATALOGUE]     (from the repository's root)
 //
-// Steps are those of Llama 3 405B: tensor 8, pipeline 16, 126 layers with 7 on the first and last
-// stage, micro-batches of 1, 16 of them; flat, every operator, layer and micro-batch. Each runs in
-// a process of its own, so that its peak memory is its own. tools/scale_plot draws the CSV.
+// The model is Llama 3 405B: tensor parallel 8, pipeline parallel 16, 126 layers with 7 on the
+// first and last stage, 16 micro-batches of 1; flat granularity, with every operator, layer and
+// micro-batch. Each step runs in a process of its own, so that its peak memory is its own.
+// tools/scale_plot draws the CSV.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -26,8 +28,8 @@
 namespace foreshard {
 namespace {
 
-// Processor time of this process and of those that it waited for. All that is measured runs in one
-// thread, so that on a machine of its own this is what a clock shows.
+// Processor time of this process and of the child processes that it waited for. All that is
+// measured runs in one thread, so on an otherwise idle machine this equals wall-clock time.
 double processor_seconds() {
   double sum = 0;
   for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
@@ -44,14 +46,15 @@ double seconds_of(const std::function<void()>& run) {
   run();
   return processor_seconds() - start;
 }
-// The least of some runs.
+// The time of the fastest run.
 double best_of(int runs, const std::function<void()>& run) {
   double best = seconds_of(run);
   for (int i = 1; i < runs; ++i) best = std::min(best, seconds_of(run));
   return best;
 }
 
-// Reads 64 MiB at random places, one after another: what memory latency costs here and now.
+// The reference: reads at random places of 64 MiB, one after another, which measure the current
+// memory latency of this machine.
 double memory_reference() {
   std::vector<std::uint32_t> next(std::size_t{1} << 24);
   for (std::size_t i = 0; i < next.size(); ++i)

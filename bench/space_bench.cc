@@ -1,6 +1,6 @@
-// How fast all strategies of a space are estimated, time and memory: those of GPT-3 175B and of GPT
-// 1T on 4,096 A100 with one order of ranks, with everything that can be recomputed of as many
-// layers as there are. All tables (blocks, routes, forms of plans) are built inside the timing.
+// Time and memory to estimate all strategies of a space: GPT-3 175B and GPT 1T on 4,096 A100, with
+// one order of ranks, and with each way to recompute for each number of layers. All tables (blocks,
+// routes, shapes of plans) are built inside the timing.
 //
 //     space_bench [CATALOGUE]      run from the repository's root
 #include <algorithm>
@@ -21,13 +21,13 @@
 namespace foreshard {
 namespace {
 
-// Of the processor, so that other work on the machine does not count.
+// Processor time, so that other work on the machine does not count.
 double seconds_since(std::clock_t begin) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
-// Counts the members of families, and finds the fastest that fits. Some are estimated without what
-// is known of others, as a search does with the best.
+// Counts the candidates of families, and finds the fastest that fits. Some are estimated again by
+// themselves, without what is known of others, as a search does with the best.
 class Seen : public search::FamilyVisitor {
  public:
   explicit Seen(search::Estimator& estimator) : estimator_(estimator) {}
@@ -36,12 +36,12 @@ class Seen : public search::FamilyVisitor {
   double fit = 0;
   search::Estimate best;
   std::string which;
-  double worst = 1;  // of those estimated again: how far the two estimates are apart
+  double worst = 1;  // largest ratio of two estimates of one candidate
   double sum = 0;
   double checked = 0;
 
   void begin(const search::Family& family) { family_ = &family; }
-  void end() {  // of a family
+  void end() {  // ends a family
     for (const search::Member& member : again_) {
       const auto estimate = estimator_.estimate(family_->strategy_of(member));
       if (!estimate) continue;
@@ -65,7 +65,7 @@ class Seen : public search::FamilyVisitor {
   void add(const search::Member& member, const search::Estimate& estimate) override {
     ++strategies;
     ++fit;
-    constexpr std::int64_t kChecked = 20'000;  // one of so many
+    constexpr std::int64_t kChecked = 20'000;  // one candidate of this many is estimated again
     if (static_cast<std::int64_t>(fit) % kChecked == 0) {
       again_.push_back(member);
       steps_.push_back(estimate.step);
@@ -86,7 +86,7 @@ class Seen : public search::FamilyVisitor {
   std::vector<Seconds> steps_;
 };
 
-// Those that split a layer and the pipeline alike follow one another.
+// Strategies with the same tensor and pipeline parallelism follow one another.
 void visit(const study::LoadedStudy& study, search::Estimator& estimator, Seen& seen) {
   const auto ways = search::ways_to_recompute(study.model, study.strategy);
   for (std::int64_t tensor = 1; tensor <= study.model.heads; ++tensor) {

@@ -14,7 +14,7 @@
 namespace foreshard {
 namespace {
 
-// What the parts are measured on.
+// Input of the measured parts.
 struct Prepared {
   study::LoadedStudy study;
   ClusterView cluster;
@@ -84,14 +84,13 @@ void building_and_running(benchmark::State& state, const Prepared& on, bool coal
 void simulating(benchmark::State& state, const Prepared& on, bool coalesce) {
   sim::Prediction last;
   for (auto _ : state) {
-    auto prediction =
-        sim::simulate(on.cluster, on.program, on.study.communication, {.coalesce = coalesce});
+    auto prediction = study::simulated(on.study, on.cluster, on.program, {.coalesce = coalesce});
     last = *std::move(prediction);
   }
   count_tasks(state, last);
 }
 
-// Cluster and Program too, from the loaded study on.
+// All parts from the loaded study on, Cluster and Program included.
 void all(benchmark::State& state, const Prepared& on) {
   sim::Prediction last;
   for (auto _ : state) {

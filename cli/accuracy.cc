@@ -1,4 +1,4 @@
-#include "validate/accuracy/accuracy.h"
+#include "evidence/accuracy.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/percentage.h"
+#include "evidence/markdown.h"
+#include "evidence/report.h"
 
 #include "sim/study/study.h"
-#include "validate/accuracy/markdown.h"
-#include "validate/accuracy/report.h"
 
 namespace foreshard::cli {
 namespace {
@@ -39,6 +39,11 @@ class Accuracy final : public Command {
                        "Cluster on which collectives were measured: a file or a catalogue name. "
                        "Default: the usual machine of the rows' devices.");
     add_operation(declaration, operation_);
+    declaration.option("--row", "ID", row_, "Predict the row with this id alone.");
+    declaration.flag(
+        "--as-study", as_study_,
+        "Print the study that --row is predicted as, for `foreshard simulate`; for rows "
+        "of training steps.");
     declaration.flag("--regret", regret_,
                      "Also search each group of five or more measured strategies of one model: how "
                      "much slower than the fastest the search's choice was measured (text, JSON).");
@@ -70,6 +75,7 @@ class Accuracy final : public Command {
     if (page_ == "-")
       return fail({Error::Code::kInvalidInput, "--report: a page goes to a file, not to stdout"});
     FORESHARD_TRY(refuse_same_place("--report", page_, "--output", output_));
+    if (as_study_) return write_study(environment);
     FORESHARD_ASSIGN(const auto report, scored(environment));
     if (!page_.empty()) FORESHARD_TRY(write_result(page_, accuracy::to_markdown(report)));
     FORESHARD_TRY(write_result(output_, written(report)));
@@ -77,6 +83,15 @@ class Accuracy final : public Command {
   }
 
  private:
+  Result<ExitCode> write_study(const Environment& environment) const {
+    if (row_.empty()) return fail("--as-study prints the study of one row", "give --row ID");
+    FORESHARD_ASSIGN(const auto text,
+                     accuracy::study_of_row({tables_.begin(), tables_.end()},
+                                            {.catalogue = environment.catalogue, .row = row_}));
+    FORESHARD_TRY(write_result(output_, text));
+    return kDone;
+  }
+
   Result<accuracy::Report> scored(const Environment& environment) const {
     yaml::Loader loader({.catalogue = environment.catalogue});
     auto communication =
@@ -89,6 +104,7 @@ class Accuracy final : public Command {
                        load_cluster(machine_, loader, environment.catalogue, "machine"));
     }
     options.operation = told_operation(operation_);
+    options.row = row_;
     options.threads = static_cast<int>(
         threads_ > 0 ? threads_ : std::max(1U, std::thread::hardware_concurrency()));
     options.progress = true;
@@ -114,6 +130,8 @@ class Accuracy final : public Command {
 
   std::vector<std::string> tables_;
   std::string limit_;
+  std::string row_;
+  bool as_study_ = false;
   std::string communication_ = std::string(study::kDefaultCommunication);
   std::string machine_;
   std::string operation_;

@@ -11,7 +11,8 @@
 
 namespace foreshard::cli {
 
-/// Silent for the first second and where stderr is not a terminal; the destructor erases it.
+/// Shows the line while it lives; the destructor erases it. Nothing is shown in the first second,
+/// or if stderr is not a terminal.
 class Busy {
  public:
   explicit Busy(std::string what);

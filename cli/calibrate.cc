@@ -15,15 +15,15 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-#include "validate/accuracy/collective_summary.h"
 #include "validate/calibrate/collective_fit.h"
 #include "validate/calibrate/write.h"
+#include "validate/tables/collective_summary.h"
 
 namespace foreshard::cli {
 namespace {
 
-constexpr double kBarBelow = 20;  // percent, operations of less than 1 MiB
-constexpr double kBarFrom = 10;
+constexpr double kBarBelow = 20;  // accepted error in percent, operations below 1 MiB
+constexpr double kBarFrom = 10;   // accepted error in percent, operations from 1 MiB on
 
 class Calibrate final : public Command {
  public:
@@ -145,7 +145,8 @@ class Calibrate final : public Command {
     return kDone;
   }
 
-  // What would be ignored: an option of one source of measurements beside another source.
+  // An option that would be ignored, because it belongs to another source of measurements than the
+  // one that is given; empty: none.
   std::string of_another_call() const {
     if (!tables_.empty()) {
       for (const auto& [name, given] : {std::pair{"--cluster", !cluster_.empty()},
@@ -263,7 +264,7 @@ class Calibrate final : public Command {
     return written(output_, text);
   }
 
-  // What the numbers found do not reproduce of the rows that they were fitted to.
+  // The operations whose rows the fitted numbers do not reproduce, in words.
   std::string unmet(const accuracy::CollectiveSummary& fitted,
                     const accuracy::CollectiveSummary& before) const {
     std::string text;

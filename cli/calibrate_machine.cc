@@ -28,7 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What processors begin with, as studies name it for GPUs (study::kDefaultCommunication).
+// Communication file that calibration of processors starts from. For GPUs, studies name it
+// (study::kDefaultCommunication).
 constexpr std::string_view kHostCommunication = "host";
 
 }  // namespace
@@ -55,7 +56,7 @@ Result<std::vector<Planned>> planned(const MachineRequest& request,
 
 namespace {
 
-// The first device type of the cluster; its nodes are of one kind (calibrate_machine asks so).
+// The device type of the cluster, whose nodes are all of one kind (calibrate_machine requires it).
 DeviceType device_of(const ClusterConfig& cluster) {
   return *cluster.node_groups().front().node->device;
 }
@@ -77,7 +78,7 @@ Result<measure::Measurement> read_measurement(const std::string& file) {
   return measurement;
 }
 
-// Each measurement with the Program whose fingerprint it bears.
+// Pairs each measurement with the Program that has its fingerprint.
 Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& request,
                                                     const std::vector<Planned>& studies) {
   std::vector<std::pair<std::string, program::Program>> programs;
@@ -107,7 +108,7 @@ Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& reques
   return runs;
 }
 
-// "host-dp2: 812 ms -> 655 ms (-19.3 %)" of each study.
+// One line per study, before and after calibration: "host-dp2: 812 ms -> 655 ms (-19.3 %)".
 Result<std::string> predictions(const std::vector<Planned>& studies,
                                 const calibrate::MachineStart& start, const Found& found) {
   std::string text;

@@ -1,6 +1,6 @@
 /// \file
-/// The parts of `foreshard calibrate` that concern a replay: the Program that measures what
-/// studies need, and the machine's files from what was measured.
+/// The parts of `foreshard calibrate` that concern a replay: writing the microbenchmark Program of
+/// studies, and fitting the machine's files to measurements.
 #pragma once
 
 #include <optional>
@@ -19,40 +19,40 @@ namespace foreshard::cli {
 
 struct MachineRequest {
   std::vector<std::string> studies;   ///< The studies whose Programs are measured and predicted.
-  std::string cluster;                ///< Empty: that of the first study.
-  std::string communication;          ///< Likewise.
-  std::vector<std::string> programs;  ///< Of measurements, beside those of the studies.
+  std::string cluster;                ///< Empty: the cluster of the first study.
+  std::string communication;          ///< Empty: the communication of the first study.
+  std::vector<std::string> programs;  ///< Programs of measurements, in addition to the studies'.
   std::vector<std::string> measurements;
   bool own_kernels = false;  ///< Fit to foreshard's own kernels too.
   bool dry_run = false;
-  std::string output;  ///< A file for the plan, a folder for the machine.
+  std::string output;  ///< File of the plan, or folder for the machine's files.
 };
 
-/// A study with what its Program runs on.
+/// A study and its Program, on the requested cluster and communication.
 struct Planned {
   study::LoadedStudy study;
   program::Program program;
 };
-/// The request's studies.
+/// Loads the request's studies and builds their Programs.
 Result<std::vector<Planned>> planned(const MachineRequest& request, const Environment& environment);
 
-/// What a calibration found, beside the machine itself.
+/// The result of a calibration.
 struct Found {
   calibrate::MachineCalibration machine;
-  std::optional<Framework> framework{};        ///< With numbers of its own.
-  std::vector<calibrate::OutputFile> files{};  ///< Beside those of the machine.
-  std::string report;                          ///< For people.
+  std::optional<Framework> framework{};        ///< Framework with calibrated numbers, if any.
+  std::vector<calibrate::OutputFile> files{};  ///< Files in addition to the machine's.
+  std::string report;                          ///< Text for people.
 };
-/// Writes the machine's files into the request's folder and tells the report; with `dry_run` the
-/// latter alone. Each study's step before and after follows it.
+/// Writes the machine's files into the request's folder (not with `dry_run`), and prints the
+/// report, followed by each study's step before and after.
 Result<ExitCode> write_found(const MachineRequest& request, const std::vector<Planned>& studies,
                              const calibrate::MachineStart& start, const Found& found);
 
 /// Writes the microbenchmark Program of the studies.
 Result<ExitCode> write_plan(const MachineRequest& request, const Environment& environment);
 
-/// Fits device and communication to the measurements; writes their files into the folder, or, with
-/// `dry_run`, prints the numbers and each study's new prediction.
+/// Fits device and communication to the measurements and writes their files into the folder; with
+/// `dry_run`, it only prints the numbers and each study's new prediction.
 Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& environment);
 
 }  // namespace foreshard::cli

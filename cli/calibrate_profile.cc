@@ -33,7 +33,8 @@ namespace {
 
 constexpr Bytes kLargestProfile = 4_GiB;
 constexpr const char* kShippedNames = "kernels";
-/// A profile that shows less of the time of a Program's kernels is taken to be of another one.
+/// A profile with less than this share of the time of a Program's kernels (Match::shown) is assumed
+/// to be of another Program.
 constexpr double kLeastShown = 0.1;
 
 Result<std::string> text_of(const std::string& file) {
@@ -42,7 +43,8 @@ Result<std::string> text_of(const std::string& file) {
   return bytes;
 }
 
-// The rows of nccl-tests, by the shorter of the two ways; operations that Programs have.
+// The rows of nccl-tests, if Programs have the operation, with the shorter of the out-of-place and
+// in-place times.
 std::vector<profile::InspectedCollective> collectives_of(const calibrate::NcclTestsRun& run) {
   std::vector<profile::InspectedCollective> result;
   const auto kind =
@@ -62,7 +64,7 @@ std::vector<profile::InspectedCollective> collectives_of(const calibrate::NcclTe
   return result;
 }
 
-// The ranks of the group of `rank` in which it communicates.
+// The devices of the group with which `rank` runs the communication.
 std::vector<DeviceId> devices_of(const program::Program& program,
                                  const sim::Communicators& communicators, std::size_t block,
                                  std::size_t task, std::int32_t rank) {
@@ -77,7 +79,7 @@ std::vector<DeviceId> devices_of(const program::Program& program,
   return devices;
 }
 
-// What the model expects of each task that the rank runs.
+// Task -> its time according to the model, for each task that the rank runs.
 std::map<const program::Task*, Seconds> expected_times(const Planned& planned,
                                                        const ClusterView& cluster,
                                                        std::int32_t rank) {
@@ -95,7 +97,7 @@ std::map<const program::Task*, Seconds> expected_times(const Planned& planned,
       const auto devices = devices_of(program, communicators, b, t, rank);
       if (devices.empty()) continue;
       const sim::SimulatedCost cost(cluster, planned.study.communication, what->routing);
-      // Without a time, it is matched by its place in the order alone.
+      // A communication without an expected time is matched by order alone.
       if (const auto time = cost.communication_time(what->kind, what->bytes, devices))
         times[&tasks[t]] = *time;
     }
@@ -103,7 +105,7 @@ std::map<const program::Task*, Seconds> expected_times(const Planned& planned,
   return times;
 }
 
-// The host's numbers take the place of those of the node and the framework.
+// Puts the measured host times into the node and the framework.
 void set_host(const profile::HostNumbers& host, const std::string& source, const Planned& planned,
               Found& found) {
   ClusterConfig& cluster = found.machine.cluster;

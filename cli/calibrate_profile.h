@@ -1,5 +1,5 @@
 /// \file
-/// The part of `foreshard calibrate` that concerns profiles of a user's own training.
+/// The part of `foreshard calibrate` that uses profiles of a user's own training.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 namespace foreshard::cli {
 
 struct ProfileRequest {
-  MachineRequest machine;                 ///< The first study is what was profiled.
-  std::vector<std::string> profiles;      ///< Files.
-  std::vector<std::string> kernel_names;  ///< Files or catalogue names, the first first.
+  MachineRequest machine;                 ///< The first study describes the profiled training.
+  std::vector<std::string> profiles;      ///< Paths of profiles.
+  std::vector<std::string> kernel_names;  ///< Files or catalogue names, in order of precedence.
 };
 
-/// Matches the profiles with the study's Program, fits the machine to what was matched, and writes
-/// its files, or, with `dry_run`, tells the numbers.
+/// Matches the profiles with the study's Program, fits the machine to the matched times, and writes
+/// its files; with `dry_run`, it only prints the numbers.
 Result<ExitCode> fit_profile(const ProfileRequest& request, const Environment& environment);
 
 }  // namespace foreshard::cli

@@ -1,19 +1,83 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <utility>
 
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/kinds.h"
-#include "cli/operators.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "strategies/graph/operators/definition.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::cli {
 namespace {
+
+// The table of operators, as Markdown for people and as JSON for programs.
+
+/// The table as Markdown, with a section for each operator: its rule (for small example shapes if
+/// it has a single shape) and its settings.
+std::string operators_markdown();
+/// [{"name", "doc", "inputs", "outputs", "differentiable", "view", "bodies", "settings": [...]}]
+nlohmann::ordered_json operators_json();
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const SettingValue& value) {
+  return std::visit([](const auto& v) { return Json(v); }, value);
+}
+
+std::vector<std::string> words_of(const SettingDefinition& setting) {
+  return {setting.words.begin(), setting.words.end()};
+}
+
+std::string operators_markdown() {
+  std::string text;
+  for (const OperatorDefinition& each : operator_definitions()) {
+    text += fmt::format("{}### {}\n\n{}\n\n`{}` -> `{}`{}{}\n", text.empty() ? "" : "\n", each.name,
+                        each.doc, each.inputs, each.outputs, each.view ? "; no kernel" : "",
+                        each.gradient == nullptr ? "; no gradient" : "");
+    if (each.settings.empty()) continue;
+    text += "\n| setting | type | default | meaning |\n|---|---|---|---|\n";
+    for (const SettingDefinition& setting : each.settings) {
+      const std::string type = setting.words.empty() ? std::string(type_name_of(setting.fallback))
+                                                     : "one of " + join(words_of(setting));
+      const std::string fallback =
+          setting.required ? "**required**" : fmt::format("`{}`", describe(setting.fallback));
+      text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, type, fallback, setting.doc);
+    }
+  }
+  return text;
+}
+
+Json operators_json() {
+  Json list = Json::array();
+  for (const OperatorDefinition& each : operator_definitions()) {
+    Json settings = Json::array();
+    for (const SettingDefinition& setting : each.settings) {
+      Json entry{{"name", setting.name},
+                 {"type", type_name_of(setting.fallback)},
+                 {"required", setting.required},
+                 {"doc", setting.doc}};
+      if (!setting.required) entry["default"] = json_of(setting.fallback);
+      if (!setting.words.empty()) entry["words"] = words_of(setting);
+      settings.push_back(std::move(entry));
+    }
+    list.push_back({{"name", each.name},
+                    {"doc", each.doc},
+                    {"inputs", each.inputs},
+                    {"outputs", each.outputs},
+                    {"differentiable", each.gradient != nullptr},
+                    {"view", each.view},
+                    {"bodies", each.bodies},
+                    {"settings", std::move(settings)}});
+  }
+  return {{"schema", "foreshard.operators/1"}, {"operators", std::move(list)}};
+}
 
 using Json = nlohmann::ordered_json;
 constexpr int kIndent = 2;
@@ -64,7 +128,7 @@ class Catalog final : public Command {
     return kDone;
   }
 
-  // The table of operators, as docs/graph-format.md has it.
+  // Prints the table of operators, as in docs/graph-format.md.
   Result<ExitCode> operators() const {
     FORESHARD_TRY(write_result(
         {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown()));
@@ -86,7 +150,7 @@ class Catalog final : public Command {
     return kDone;
   }
 
-  // Names are unique within a kind only: all that have this name are shown.
+  // Names are unique only within a kind, so all entries with this name are shown.
   Result<ExitCode> show(const Environment& environment) const {
     std::string text;
     std::vector<std::string> all;
@@ -105,7 +169,7 @@ class Catalog final : public Command {
     return kDone;
   }
 
-  // Those that begin so, or the entry that is spelt most like it.
+  // Suggests the entries that begin with the given name, else the entry with the most similar name.
   std::string nearest(std::vector<std::string> all) const {
     const auto near = nearest_name(entry_, all);
     const std::string begin = lower_case(entry_);

@@ -87,7 +87,7 @@ class Check final : public Command {
                     file_));
   }
 
-  // The model of a config.json, as a file of kind model.
+  // Prints the model in a config.json as a file of kind model.
   Result<ExitCode> check_hf_config(const std::vector<yaml::Override>& overrides) const {
     yaml::Loader loader({.overrides = overrides});
     const auto source =
@@ -105,7 +105,7 @@ class Check final : public Command {
     return kDone;
   }
 
-  // A fault of the file at `path`, whose name an error of reading it has already.
+  // Adds the path to an error of a file; errors of reading it (kIo) already name it.
   static Error in_file(const std::string& path, const Error& error) {
     return error.code == Error::Code::kIo ? error : Error{error.code, path + ": " + error.message};
   }
@@ -129,7 +129,7 @@ class Check final : public Command {
     return kDone;
   }
 
-  // The checks that need more than one file: the parts fit together, and give a Program.
+  // The checks that need several files: the parts of a study fit together and give a Program.
   Result<std::string> check_study(yaml::Options options) const {
     FORESHARD_ASSIGN(const auto study, study::load_study({.study = file_}, std::move(options)));
     FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
@@ -137,7 +137,8 @@ class Check final : public Command {
     return as_comments("Its parts fit together.", report::subject_of(study));
   }
 
-  // Its operators go together; with a mesh, how the annotations carry over the graph.
+  // Checks that the graph's operators fit together; with a mesh, prints how the annotations
+  // propagate through the graph.
   Result<std::string> check_graph(yaml::Options options) const {
     yaml::Loader loader(std::move(options));
     FORESHARD_ASSIGN(const auto config, loader.read_file<GraphConfig>(file_));

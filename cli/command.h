@@ -1,6 +1,6 @@
 /// \file
-/// What a command of `foreshard` is. To add one: its .cc, its declaration in commands.h, one line
-/// in the table of commands.cc.
+/// The interface of a command of `foreshard`. To add a command, write its .cc, its declaration in
+/// commands.h, and one line in the table of commands.cc.
 #pragma once
 
 #include <filesystem>
@@ -16,23 +16,23 @@
 
 namespace foreshard::cli {
 
-/// What every command is given.
+/// Context that every command gets.
 struct Environment {
-  std::vector<std::filesystem::path> catalogue;  ///< Folders, searched in this order.
+  std::vector<std::filesystem::path> catalogue;  ///< Folders, in the order in which to search them.
 };
 
 class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(Declaration& declaration) = 0;
-  /// Runs with the options that were read. Results go to stdout, all else to stderr.
+  /// Runs with the options that were read. Results go to stdout, everything else to stderr.
   virtual Result<ExitCode> run(const Environment& environment) = 0;
 };
 
 struct CommandInfo {
   std::string_view name;
   std::string_view summary;  ///< One line.
-  std::string_view example;  ///< Lines of a shell, shown by --help.
+  std::string_view example;  ///< Shell commands, shown by --help.
   std::unique_ptr<Command> (*make)();
 };
 

@@ -1,6 +1,6 @@
 /// \file
-/// All that the program understands, declared to the parser: for those who read a command line, and
-/// for the shell completion, which lists it.
+/// Declares all options and commands to the parser: for reading a command line, and for the shell
+/// completion, which lists them.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ struct Declared {
   std::unique_ptr<Command> command;
 };
 
-/// The options of the program and all commands. `configs` becomes the folder of the catalogue.
+/// Declares the program's options and all commands.
+/// \param configs  receives the folder of the catalogue when the command line is read.
 std::vector<Declared> declare_all(CLI::App& app, std::string& configs);
 
 }  // namespace foreshard::cli

@@ -1,5 +1,5 @@
 /// \file
-/// One maker for each command; commands.cc lists them.
+/// Factories of the commands; commands.cc lists them.
 #pragma once
 
 #include <memory>

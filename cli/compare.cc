@@ -1,8 +1,11 @@
 #include "validate/compare/compare.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <filesystem>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,15 +13,19 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/result.h"
+#include "base/units.h"
 #include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/compare_studies.h"
-#include "cli/compare_sweeps.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/percentage.h"
 
 #include "sim/study/run.h"
+#include "sim/sweep/comparison.h"
+#include "sim/sweep/output.h"
+#include "sim/sweep/store.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
 #include "validate/compare/write.h"
@@ -26,6 +33,82 @@
 
 namespace foreshard::cli {
 namespace {
+
+// `compare A B` of two results files of `foreshard study`: SQLite files written with --results, or
+// JSON written with --format json.
+
+/// Whether a file is a results file of `foreshard study`, by its content; it may be damaged.
+bool holds_sweep(const std::string& path);
+
+struct SweepsGiven {
+  std::string a;
+  std::string b;
+  std::vector<std::string> options;  ///< Names of the options that were given: "--set".
+  std::string format;                ///< "text" or "json"
+};
+
+/// The comparison as text or JSON.
+/// \pre holds_sweep(a) or holds_sweep(b).
+/// \return kInvalidInput if the other file is something else or an option has no effect; errors of
+///     sweep::compare and the readers of results files (kInvalidInput, kIo).
+Result<std::string> compared_sweeps(const SweepsGiven& given);
+
+constexpr Bytes kLargestSweep = 512_MiB;
+constexpr std::int64_t kMostPairs = 20;  // pairs of points listed in the text
+
+Result<sweep::Results> sweep_in(const std::string& path) {
+  if (sweep::is_database(path)) return sweep::read_results(path);
+  FORESHARD_ASSIGN(const std::string text, read_file(path, kLargestSweep));
+  auto results = sweep::results_in(text);
+  if (!results) return Error{results.error().code, path + ": " + results.error().message};
+  return results;
+}
+
+Status fault_in(const SweepsGiven& given) {
+  const auto fault = [](std::string why) {
+    return Error{Error::Code::kInvalidInput, std::move(why)};
+  };
+  constexpr std::array<std::string_view, 2> kAllowed{"--format", "--output"};
+  for (const std::string& option : given.options)
+    if (option.starts_with("--") && std::ranges::find(kAllowed, option) == kAllowed.end())
+      return fault(fmt::format(
+          "{} is of studies, but results of grids of them are given; leave it out", option));
+  const std::string& sweep = holds_sweep(given.a) ? given.a : given.b;
+  const std::string& other = holds_sweep(given.a) ? given.b : given.a;
+  if (other.empty())
+    return fault(
+        fmt::format("{} holds results of a grid of studies: name the other ones that they "
+                    "are compared with",
+                    sweep));
+  std::error_code status;
+  if (!std::filesystem::exists(other, status)) return fault(other + ": there is no such file");
+  if (!holds_sweep(other))
+    return fault(
+        fmt::format("{} holds results of a grid of studies, {} does not; foreshard study "
+                    "SWEEP.yaml --results FILE makes them",
+                    sweep, other));
+  return {};
+}
+
+bool holds_sweep(const std::string& path) {
+  std::error_code status;
+  if (!std::filesystem::is_regular_file(path, status)) return false;
+  if (sweep::is_database(path)) return true;
+  if (!path.ends_with(".json")) return false;
+  const auto text = read_file(path, kLargestSweep);
+  if (!text) return false;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  return json.is_object() && json.value("schema", nlohmann::json()) == sweep::kSweepSchema;
+}
+
+Result<std::string> compared_sweeps(const SweepsGiven& given) {
+  FORESHARD_TRY(fault_in(given));
+  FORESHARD_ASSIGN(const sweep::Results a, sweep_in(given.a));
+  FORESHARD_ASSIGN(const sweep::Results b, sweep_in(given.b));
+  FORESHARD_ASSIGN(const sweep::Comparison comparison, sweep::compare(a, b));
+  return given.format == "json" ? sweep::comparison_json(a, b, comparison)
+                                : sweep::comparison_text(a, b, comparison, kMostPairs);
+}
 
 Bytes largest(std::size_t characters) {
   return Bytes::from_base(static_cast<double>(characters));
@@ -89,7 +172,8 @@ class Compare final : public Command {
   }
 
  private:
-  // A cluster in place of a study: of A it is that of its parts, of B it is put in A's place.
+  // Handles clusters that are given in place of studies. A cluster as A becomes --cluster of A's
+  // parts; a cluster as B replaces A's cluster.
   Status take_clusters(const Environment& environment) {
     if (is_cluster(study_.study(), environment)) {
       if (is_given("--cluster"))
@@ -105,7 +189,7 @@ class Compare final : public Command {
     return {};
   }
 
-  // Two predictions.
+  // Compares two predictions.
   Result<ExitCode> put_beside(const Environment& environment) const {
     for (const auto& [flag, value] :
          {std::pair("--program", &program_), std::pair("--max-error", &limit_),
@@ -159,9 +243,8 @@ class Compare final : public Command {
     FORESHARD_ASSIGN(const auto study, study_.load(environment));
     FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
     FORESHARD_ASSIGN(const auto program, program_of(study, cluster));
-    const auto prediction =
-        sim::simulate(cluster, program, study.communication,
-                      {.coalesce = false, .timeline = true, .critical_path = false});
+    const auto prediction = study::simulated(
+        study, cluster, program, {.coalesce = false, .timeline = true, .critical_path = false});
     if (!prediction) return prediction.error();
     auto comparison =
         compare::compare(program, *prediction, *measurement, compare::options_for(cluster));

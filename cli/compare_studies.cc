@@ -25,16 +25,17 @@ namespace {
 
 constexpr Bytes kLargestResult = 64_MiB;
 constexpr double kHalf = 0.5;
-constexpr std::size_t kMostEffects = 24;  // keys that are tried alone: a simulation each
+constexpr std::size_t kMostEffects = 24;  // keys that are tried alone, each with a simulation
 
-// A prediction that was made; what a search found is a study.
+// Whether `name` is a JSON file with a prediction. The result of a search counts as a study.
 bool is_json_file(const std::string& name) {
   std::error_code status;
   return name.ends_with(".json") && std::filesystem::is_regular_file(name, status) &&
          !holds_found(name);
 }
 
-// A side: its prediction, and the study that made it unless a file has the prediction.
+// A side of the comparison: its prediction, and its study unless the prediction was read from a
+// file.
 struct Side {
   report::Outcome outcome;
   std::optional<study::LoadedStudy> study;
@@ -52,10 +53,10 @@ Result<Side> side_of_file(const std::string& path) {
   return Side{*std::move(outcome), std::nullopt};
 }
 
-// Which of the differences, in the order of their keys, are tried alone: of each part of the study
-// ("cluster", "strategy") the first, then of each the second, and so on, up to kMostEffects.
+// Indices of the differences that are tried alone, ascending: the first one of each part of the
+// study ("cluster", "strategy"), then the second one of each part, and so on, up to kMostEffects.
 std::vector<std::size_t> tried_alone(const std::vector<study::InputDifference>& differences) {
-  std::map<std::string, std::size_t> seen;                    // of each part
+  std::map<std::string, std::size_t> seen;                    // part -> differences so far
   std::vector<std::pair<std::size_t, std::size_t>> in_turns;  // turn, index
   for (std::size_t i = 0; i < differences.size(); ++i) {
     if (differences[i].b.empty()) continue;
@@ -139,7 +140,7 @@ class Sides {
     return given_.a.load_other(environment_, given_.b, sets);
   }
 
-  // Each change, some of them with the step of A that has it alone.
+  // All changes; some have the step of A with only that change.
   std::vector<report::Change> changes_of(const std::vector<study::InputDifference>& differences) {
     std::vector<report::Change> changes;
     changes.reserve(differences.size());
@@ -150,7 +151,7 @@ class Sides {
     return changes;
   }
 
-  // Nothing where the change alone is no study.
+  // Step of A with only this change; nothing if that gives no valid study.
   std::optional<Seconds> step_with(const std::string& set) const {
     const auto study = given_.a.load_other(environment_, "", {set});
     if (!study) return std::nullopt;
@@ -160,7 +161,7 @@ class Sides {
     return step ? std::optional(Seconds::from_base(*step)) : std::nullopt;
   }
 
-  // Of predictions it is known which files they were made from.
+  // The changes between predictions that were read from files: the inputs that they name.
   static std::vector<report::Change> changes_of_files(const report::Outcome& a,
                                                       const report::Outcome& b) {
     std::vector<report::Change> changes;
@@ -196,7 +197,8 @@ class Sides {
                              figure(), who)};
   }
 
-  // Whether B is a study with the whole numbers at the ends, but not with what lies between.
+  // Whether the key takes whole numbers only: the range's ends are whole, and B is a valid study
+  // with the lower end but not with half more.
   bool is_whole(const std::string& key, const study::ValueRange& range) const {
     const auto whole = [](double value) { return value == std::round(value); };
     if (!range.unit.empty() || !whole(range.low) || !whole(range.high)) return false;

@@ -1,5 +1,5 @@
-// The words that a shell offers after `foreshard`, from what is declared to the parser. Both shells
-// get the same case statements; zsh adds what each word is for.
+// Shell completion: the words that a shell offers after `foreshard`, from the declarations to the
+// parser. Both shells get the same case statements; zsh also shows a description of each word.
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -23,7 +23,7 @@ struct Word {
   std::string doc;
 };
 
-// What of a script is the shell's own.
+// The parts of a script that differ between shells.
 struct Shell {
   std::string_view name;
   std::string_view begin;  // Sets `current`, `previous`; begins the loop over the words before.
@@ -71,7 +71,7 @@ fi
 )",
                      true};
 
-// "/topology/show"; empty for the program itself.
+// Path of a command: "/topology/show"; empty for the program itself.
 std::string path_of(const CLI::App& app) {
   return app.get_parent() == nullptr ? "" : path_of(*app.get_parent()) + "/" + app.get_name();
 }
@@ -80,7 +80,7 @@ std::vector<CLI::App*> commands_of(CLI::App& app) {
   return app.get_subcommands([](CLI::App*) { return true; });
 }
 
-// This command's, each command's before those below it.
+// The command and all commands below it; each command comes before its subcommands.
 std::vector<CLI::App*> all_commands(CLI::App& app) {
   std::vector<CLI::App*> all{&app};
   for (CLI::App* command : commands_of(app)) {
@@ -90,7 +90,7 @@ std::vector<CLI::App*> all_commands(CLI::App& app) {
   return all;
 }
 
-// Its own and those of the commands above it, which it takes too.
+// The options of a command and of the commands above it, which it accepts, too.
 std::vector<CLI::Option*> options_of(CLI::App& app) {
   std::vector<CLI::Option*> options;
   for (CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
@@ -111,7 +111,7 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
   return flags;
 }
 
-// As a shell reads it in single quotes.
+// The word in single quotes, escaped for the shell.
 std::string quoted(const Word& word, const Shell& shell) {
   std::string text = word.text;
   if (shell.with_doc && !word.doc.empty()) {
@@ -123,7 +123,7 @@ std::string quoted(const Word& word, const Shell& shell) {
   return "'" + safe + "'";
 }
 
-// One branch of a case statement: where the line matches `pattern`, `words` are offered.
+// One branch of a case statement, which offers `words` where the line matches `pattern`.
 std::string branch(const std::string& pattern, const std::vector<Word>& words, const Shell& shell) {
   std::vector<std::string> list;
   list.reserve(words.size());
@@ -131,7 +131,7 @@ std::string branch(const std::string& pattern, const std::vector<Word>& words, c
   return fmt::format("    {}) found=({}) ;;\n", pattern, join(list, " "));
 }
 
-// After an option that takes a value: its words, or a file.
+// Branches for the value of an option: its words, or a file name.
 std::string values(CLI::App& app, const Shell& shell) {
   std::string text;
   std::vector<std::string> of_files;
@@ -149,7 +149,7 @@ std::string values(CLI::App& app, const Shell& shell) {
   return text + fmt::format("    {}) {} ;;\n", join(of_files, " | "), shell.file);
 }
 
-// Elsewhere: the options where a dash is typed, or else the commands.
+// Branches elsewhere: the options if a dash is typed, else the commands.
 std::string names(CLI::App& app, const Shell& shell) {
   std::vector<Word> options;
   for (const CLI::Option* option : options_of(app))

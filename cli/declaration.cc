@@ -13,9 +13,9 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr std::string_view kBetweenWords = "|";  // In the name of a choice's validator.
+constexpr std::string_view kBetweenWords = "|";  // separator in the name of a choice's validator
 
-// The parser's own name of a positional argument, told in messages: "file is required".
+// The parser's name of a positional argument, used in messages: "file is required".
 std::string lower(const std::string& type) {
   std::string name;
   for (const char c : type.substr(0, type.find('.')))
@@ -80,7 +80,7 @@ void Declaration::choice(const std::string& flags, std::string& value,
 void Declaration::count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
                         const std::string& doc) {
   CLI::Option* option = app_->add_option(flags, value, doc);
-  // The range is told where it is broken; in the help it would be noise.
+  // The error message names the range; in the help it would be noise.
   option->type_name("N")->check(
       CLI::Range(lowest, std::numeric_limits<std::int64_t>::max()).description(""));
   if (value >= lowest) option->capture_default_str();

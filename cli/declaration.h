@@ -1,5 +1,5 @@
 /// \file
-/// What a command takes from the command line, without showing the parser (CLI11) behind it.
+/// Declares the arguments and options of a command, hiding the parser (CLI11).
 #pragma once
 
 #include <cstdint>
@@ -14,53 +14,56 @@ class Option;
 
 namespace foreshard::cli {
 
-/// Adds to one command. The variables must outlive the reading of the command line; their values
-/// are the defaults.
+/// Adds arguments and options to one command. The variables must outlive the reading of the command
+/// line; their values are the defaults.
 class Declaration {
  public:
   explicit Declaration(CLI::App& app) : app_(&app) {}
 
-  /// Words without a dash, in the order of declaration. `type` stands for one in the help.
+  /// Positional arguments, in the order of declaration. `type` is the placeholder in the help.
   void argument(const std::string& type, std::string& value, const std::string& doc);
   void required_argument(const std::string& type, std::string& value, const std::string& doc);
-  /// At least one.
+  /// One or more arguments.
   void arguments(const std::string& type, std::vector<std::string>& values, const std::string& doc);
-  /// Any number, also none.
+  /// Any number of arguments, including none.
   void arguments_if_any(const std::string& type, std::vector<std::string>& values,
                         const std::string& doc);
 
-  /// `flags` is "--name" or "-n,--name".
+  /// An option with a value. `flags` is "--name" or "-n,--name".
   void option(const std::string& flags, const std::string& type, std::string& value,
               const std::string& doc);
-  /// May be given several times.
+  /// An option that may be given several times.
   void repeatable(const std::string& flags, const std::string& type,
                   std::vector<std::string>& values, const std::string& doc);
-  /// Likewise, and with several values at a time: all that follow up to the next option.
+  /// An option that may be given several times, each time with several values: all words up to the
+  /// next option.
   void list(const std::string& flags, const std::string& type, std::vector<std::string>& values,
             const std::string& doc);
-  /// One of `words`; the first is the default. For a mistyped word the message suggests the nearest
-  /// one.
+  /// An option whose value is one of `words`; the first is the default. If a word is mistyped, the
+  /// message suggests the nearest one.
   void choice(const std::string& flags, std::string& value, std::vector<std::string> words,
               const std::string& doc);
-  /// A whole number from `lowest` on. The value of `value` is the default, unless it is less.
+  /// An option whose value is a whole number, at least `lowest`. `value` is the default, unless it
+  /// is less.
   void count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
              const std::string& doc);
   void flag(const std::string& flags, bool& value, const std::string& doc);
 
-  /// The options that the command line gave, once it is read: "--name", in the order declared.
+  /// The options that were given on the command line, after it was read: "--name", in the order of
+  /// declaration.
   std::vector<std::string> given() const;
 
-  /// A command of this command; `chosen` becomes true if it is given.
+  /// Adds a subcommand; `chosen` becomes true if it is given.
   Declaration subcommand(const std::string& name, bool& chosen, const std::string& doc,
                          std::string_view example);
-  /// One of the subcommands must be given.
+  /// Makes a subcommand mandatory.
   void require_subcommand();
 
  private:
   CLI::App* app_;
 };
 
-/// The words that a `choice` is one of; none if `option` is none.
+/// The allowed words of a `choice`; empty if `option` is not a choice.
 std::vector<std::string> words_of(CLI::Option& option);
 
 /// The end of a command's help.

@@ -11,8 +11,8 @@ enum ExitCode : int {
   kBadInput = 2,    ///< Wrong usage or input.
   kInfeasible = 3,  ///< Nothing fits.
   kGateFailed = 4,  ///< A limit that was asked for is exceeded.
-  kPartial = 5,     ///< A time limit; what was finished is kept.
-  kRankLost = 6,    ///< Of a replay: a rank hung, or ended before the others.
+  kPartial = 5,     ///< The time limit was reached; finished results are kept.
+  kRankLost = 6,    ///< In a replay, a rank hung or ended before the others.
   kInterrupted = 130
 };
 

@@ -83,7 +83,8 @@ class Export final : public Command {
     return names;
   }
 
-  // What the file cannot hold stands in comments, where it has them, and on stderr.
+  // Writes the strategy for another framework. Settings that its format cannot express are listed
+  // in comments, if it has comments, and on stderr.
   Result<ExitCode> write_strategy(const Environment& environment) const {
     if (!plan_.empty() || !arrivals_.empty() || !bundle_.empty() || rank_ >= 0)
       return fail("--as writes the strategy alone",
@@ -109,9 +110,9 @@ class Export final : public Command {
 
   Status write_arrivals(const study::LoadedStudy& study, const ClusterView& cluster,
                         const program::Program& program) const {
-    FORESHARD_ASSIGN(const auto prediction,
-                     sim::simulate(cluster, program, study.communication,
-                                   {.timeline = true, .critical_path = false}));
+    FORESHARD_ASSIGN(
+        const auto prediction,
+        study::simulated(study, cluster, program, {.timeline = true, .critical_path = false}));
     const auto arrivals =
         compare::arrivals_of(program, prediction, std::max<std::int64_t>(0, rank_));
     if (!arrivals) return arrivals.error();

@@ -48,7 +48,9 @@ Result<FoundStrategy> read_found(const std::string& name) {
   if (!result)
     return Error{result.error().code, fmt::format("{}: {}", wanted.path, result.error().message)};
   const auto listed = std::ssize(result->found.simulated);
-  const bool is_first = wanted.number == 1 && !wanted.is_numbered;  // of nothing, too: why so
+  const bool is_first =
+      wanted.number == 1 &&
+      !wanted.is_numbered;  // accepted for an empty list, too, whose reasons are of interest
   if (is_first || (wanted.number >= 1 && wanted.number <= listed))
     return FoundStrategy{.result = *std::move(result),
                          .index = static_cast<std::size_t>(wanted.number - 1)};

@@ -12,12 +12,12 @@ namespace foreshard::cli {
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// The heap grows to its full size once, is marked as one for large pages, and is empty again. This
-// reserves addresses; the system gives memory only for what is written later.
+// Grows the heap to its full size once, marks it for large pages, and empties it again. This
+// reserves only addresses; the system provides memory when pages are written later.
 void use_large_pages() {
   constexpr int kHeap = 1 << 30;
-  constexpr int kLargestOnHeap = 1 << 25;  // the most that the library takes
-  constexpr int kMostBeside = 1 << 16;     // its default
+  constexpr int kLargestOnHeap = 1 << 25;  // the largest value that the library accepts
+  constexpr int kMostBeside = 1 << 16;     // the library's default
   constexpr std::uintptr_t kLargePage = std::uintptr_t{1} << 21;
   mallopt(M_MMAP_THRESHOLD, kLargestOnHeap);
   mallopt(M_TRIM_THRESHOLD, kHeap);

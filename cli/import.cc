@@ -62,6 +62,8 @@ class Import final : public Command {
       text += fmt::format("# not in the prediction: {}: {}\n", each.setting, each.why);
     yaml::Loader loader({.catalogue = environment.catalogue});
     if (part_ == "strategy") {
+      for (const std::string& key : imported.open)
+        text += fmt::format("# nobody says {0}; a study tries it out with open: [{0}]\n", key);
       text += launch::as_block(imported.strategy, 0);
       FORESHARD_TRY(loader.read_text<Strategy>(text, imported.name));
       return text;
@@ -69,16 +71,18 @@ class Import final : public Command {
     if (imported.model.empty())
       return Error{Error::Code::kInvalidInput,
                    imported.name + ": error: it describes no model\n   help: use --part strategy"};
-    std::vector<yaml::Override> none;
-    FORESHARD_TRY(add_to_study(imported, files, none));
+    std::vector<yaml::Override> overrides;
+    FORESHARD_TRY(add_to_study(imported, files, overrides));
     if (part_ == "model") {
       text += launch::as_block(imported.model, 0);
       FORESHARD_TRY(loader.read_text<Model>(text, imported.name));
       return text;
     }
-    FORESHARD_TRY(study::load_study(files, {.catalogue = environment.catalogue}));
+    FORESHARD_TRY(
+        study::load_study(files, {.catalogue = environment.catalogue, .overrides = overrides}));
     text += "cluster: " + (cluster_.starts_with('{') ? cluster_ : yaml::quoted(cluster_)) + "\n";
     text += "model:\n" + launch::as_block(imported.model, 2);
+    if (!imported.open.empty()) text += "open: [" + join(imported.open) + "]\n";
     return text + "strategy:\n" + launch::as_block(imported.strategy, 2);
   }
 

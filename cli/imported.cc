@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes kLargestFile = 4_MiB;
 
-// Keys of the strategy and the model that are a value, not a part of one.
+// Overrides of strategy and model whose value is a scalar: key -> value.
 std::map<std::string, std::string> settled(const std::vector<yaml::Override>& sets) {
   std::map<std::string, std::string> keys;
   for (const yaml::Override& set : sets) {
@@ -50,6 +50,8 @@ Result<launch::Imported> import_given(const ImportOptions& options) {
 Status add_to_study(const launch::Imported& imported, study::StudyFiles& files,
                     std::vector<yaml::Override>& overrides) {
   files.strategy = launch::in_braces(imported.strategy);
+  if (!imported.open.empty())
+    overrides.insert(overrides.begin(), {"open", "[" + join(imported.open) + "]"});
   const launch::Line* sequence = line_of(imported.model, "sequence");
   if (files.model) {
     const bool onnx = files.model->ends_with(".onnx");

@@ -1,5 +1,5 @@
 /// \file
-/// Strategies, and models, that another framework's configuration describes.
+/// Strategies and models imported from another framework's configuration.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 namespace foreshard::cli {
 
 struct ImportOptions {
-  std::string file{};       ///< Its path, or "-".
+  std::string file{};       ///< Path of the configuration, or "-" (stdin).
   std::string arguments{};  ///< Options of Megatron-LM, instead of a file.
-  std::string format{};     ///< As in launch::Request.
+  std::string format{};     ///< Same as launch::Request::format.
   std::optional<std::int64_t> devices{};
-  std::vector<yaml::Override> sets{};  ///< Of a study; those of strategy and model are heeded.
+  std::vector<yaml::Override> sets{};  ///< Overrides; only those of strategy and model are used.
 };
 
-/// \return as launch::import_launch; kIo if the file cannot be read.
+/// \return errors of launch::import_launch; kIo if the file cannot be read.
 Result<launch::Imported> import_given(const ImportOptions& options);
 
-/// Puts the strategy in its place in `files`, and the model, where none is given; where one is, the
-/// length of its sequences alone.
+/// Puts the imported strategy into `files`, and the imported model if neither a model nor a study
+/// is given. If a model is given, only the imported sequence length is used.
 /// \return kInvalidInput if the model lacks something.
 Status add_to_study(const launch::Imported& imported, study::StudyFiles& files,
                     std::vector<yaml::Override>& overrides);
 
-/// What was taken, what has no meaning, what is left out: on stderr.
+/// Reports on stderr which settings were used, which have no effect and which are not supported.
 void note_report(const launch::Imported& imported);
 
 }  // namespace foreshard::cli

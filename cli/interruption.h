@@ -1,6 +1,6 @@
 /// \file
-/// Ctrl-C while there is something to keep: the first one asks the command to come to an end, the
-/// second one ends the program.
+/// Handles Ctrl-C while a command has results to keep: the first Ctrl-C asks the command to finish,
+/// the second one ends the program.
 ///
 ///     const Interruption interruption;
 ///     while (!interruption.asked()) ...
@@ -10,13 +10,13 @@
 
 namespace foreshard::cli {
 
-/// What becomes of that which is done when the first one comes.
+/// What happens to finished results at the first Ctrl-C.
 enum class Kept : std::uint8_t {
-  kShown,   ///< The command shows it.
-  kStored,  ///< It is in a file, too.
+  kShown,   ///< The command shows them.
+  kStored,  ///< The command shows them, and a file has them, too.
 };
 
-/// One at a time. The destructor brings back what Ctrl-C did before.
+/// Only one object may exist at a time. The destructor restores the previous handler of Ctrl-C.
 class Interruption {
  public:
   explicit Interruption(Kept kept = Kept::kShown);
@@ -24,7 +24,7 @@ class Interruption {
   Interruption& operator=(const Interruption&) = delete;
   ~Interruption();
 
-  /// From any thread.
+  /// Whether Ctrl-C was pressed. May be called from any thread.
   static bool asked();
 
  private:

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/yaml/describe.h"
+#include "evidence/row_format.h"
 
 #include "sim/elastic/timeline.h"
 #include "sim/search/graph/rules.h"
@@ -23,15 +24,15 @@
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
-#include "validate/accuracy/exclusions.h"
 #include "validate/profile/kernel_names.h"
+#include "validate/tables/exclusions.h"
 
 namespace foreshard::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What is printed of an object: of a model, the sizes that are used.
+// The object as it is printed: a model has its derived sizes filled in.
 template <class T>
 T shown(T object) {
   return object;
@@ -44,7 +45,7 @@ study::Study shown(study::Study object) {
   return object;
 }
 
-// What is wrong with a well-formed object: with a model, sizes that contradict each other.
+// The fault of a well-formed object: a model may have sizes that contradict each other.
 template <class T>
 Status fault_in(const T&) {
   return {};
@@ -89,8 +90,8 @@ constexpr Kind kind(std::string_view name, std::string_view folder, std::string_
   return {name, folder, summary, echo_file<T>, echo_entry<T>, schema<T>, keys<T>};
 }
 
-// What stands before the colon of each line that begins in the first column, and whether a list
-// follows it on that line or the next one.
+// Top-level keys of a YAML text (the text before the colon of each line that begins in the first
+// column) -> whether a list follows on that line or the next one.
 std::map<std::string, bool> top_level_keys(std::string_view text) {
   const auto begins_list = [](std::string_view value) {
     value.remove_prefix(std::min(value.find_first_not_of(" \r"), value.size()));
@@ -114,7 +115,8 @@ std::map<std::string, bool> top_level_keys(std::string_view text) {
   return found;
 }
 
-// How many of the keys the kind knows, and of those, how many are lists here as they are there.
+// Number of keys that the kind knows, and how many of them are lists, or not, as in the kind's
+// schema.
 std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const Kind& kind,
                                                    const std::map<std::string, bool>& written) {
   std::pair<std::ptrdiff_t, std::ptrdiff_t> found{0, 0};
@@ -132,7 +134,7 @@ std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const Kind& kind,
   return found;
 }
 
-// By the nearest folder that is named as one of a catalogue; nullptr if there is none.
+// The kind of the nearest folder that has the name of a catalogue folder; nullptr if there is none.
 const Kind* kind_of_folder(fs::path folder) {
   for (; folder.has_relative_path(); folder = folder.parent_path()) {
     for (const char* below_devices : {"draw", "efficiency"})
@@ -146,7 +148,7 @@ const Kind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 22> kKinds{
+  static constexpr std::array<Kind, 23> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -174,6 +176,8 @@ std::span<const Kind> kinds() {
       kind<search::SearchSpace>("search", "searches", "Which strategies a search tries (--space)."),
       kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
       kind<sweep::Sweep>("sweep", "sweeps", "A grid of studies (foreshard study)."),
+      kind<accuracy::RowFormat>("table", "tables",
+                                "How tables of measured training steps write things down."),
       kind<Transport>("transport", "transports", "How a network's adapters are driven."),
       kind<comm::nccl::Tables>("tuner", "tuners",
                                "What NCCL takes hardware to be, and its tuner's constants."),
@@ -206,8 +210,8 @@ const Kind& kind_of(const fs::path& path, std::string_view text) {
       most = matches;
     }
   }
-  // The folder decides between kinds that have as many of the keys: many a folder is called models
-  // or nodes that is none of a catalogue's.
+  // The folder only decides between kinds that know equally many keys, because folders outside of a
+  // catalogue may also be called models or nodes.
   const Kind* of_folder = kind_of_folder(place.parent_path());
   const bool fits = of_folder != nullptr && likeness(*of_folder, written).first >= most.first;
   return fits ? *of_folder : *best;
@@ -217,7 +221,7 @@ Model with_sizes(Model model) {
   model.kv_heads = model.kv();
   if (model.experts > 0) model.expert_ffn = model.expert_width();
   model.ffn = model.has_dense_layers() ? model.ffn_width() : 0;
-  // Where it divides nothing, the model is refused for that.
+  // If hidden is no multiple of heads, the model is refused elsewhere.
   if (model.heads > 0 && model.hidden % model.heads == 0) model.head_dim = model.head_size();
   return model;
 }

@@ -19,28 +19,29 @@ namespace foreshard::cli {
 
 struct Kind {
   std::string_view name;     ///< "cluster".
-  std::string_view folder;   ///< Of the catalogue: "clusters".
+  std::string_view folder;   ///< Folder in the catalogue: "clusters".
   std::string_view summary;  ///< One line.
-  /// Reads a file, or the catalogue entry of that name, and writes all of it out again.
+  /// Reads a file, or a catalogue entry, and returns its complete content as YAML.
   Result<std::string> (*echo_file)(yaml::Loader& loader, const std::filesystem::path& path);
   Result<std::string> (*echo_entry)(yaml::Loader& loader, std::string_view name);
   nlohmann::ordered_json (*schema)();
-  std::vector<std::string> (*keys)();  ///< Of the top level.
+  std::vector<std::string> (*keys)();  ///< Keys of the top level.
 };
 
-/// By name, the study first.
+/// All kinds; the study comes first.
 std::span<const Kind> kinds();
-/// A kind by its name or its folder.
+/// The kind with this name or folder.
 /// \return nullptr if there is none.
 const Kind* find_kind(std::string_view name);
 /// The names of all kinds.
 std::vector<std::string> kind_names();
 
-/// What the file at `path` is: by the catalogue folder it lies in, or else the kind that knows most
-/// of its top-level keys; a study, if none knows any.
+/// The kind of the file at `path`: the kind that knows most of its top-level keys. If the kind of
+/// the catalogue folder that contains the file knows as many, it is that kind. A study if neither
+/// keys nor folder tell.
 const Kind& kind_of(const std::filesystem::path& path, std::string_view text);
 
-/// The same model with the sizes that follow from others (kv_heads, head_dim, ffn) written out.
+/// The model with the sizes that follow from others (kv_heads, head_dim, ffn) filled in.
 Model with_sizes(Model model);
 
 /// The names in a kind's catalogue folder, sorted; nested folders as "by-device/a100".

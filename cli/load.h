@@ -1,5 +1,5 @@
 /// \file
-/// Clusters as the command line names them.
+/// Loads clusters that are named on the command line.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,13 @@
 
 namespace foreshard::cli {
 
-/// The cluster that `name` stands for: a file, a catalogue name or YAML in braces. Where it names a
-/// node, YAML in braces of the cluster of that node alone; else `name` itself.
+/// The cluster that `name` means, in a form that the loader takes. `name` is a file, a catalogue
+/// name or YAML in braces. If it names a node, the result is YAML in braces of a cluster with only
+/// that node; otherwise it is `name` itself.
 std::string as_cluster(const std::string& name,
                        const std::vector<std::filesystem::path>& catalogue);
 
-/// A cluster, or a node as as_cluster() takes it.
+/// Loads a cluster; `name` is resolved by as_cluster(), so it may also name a node.
 Result<ClusterConfig> load_cluster(const std::string& name, yaml::Loader& loader,
                                    const std::vector<std::filesystem::path>& catalogue,
                                    std::string_view at = {});

@@ -16,7 +16,7 @@
 namespace foreshard::cli {
 namespace {
 
-// As launchers of Megatron-LM, DeepSpeed and others abbreviate them.
+// Abbreviations of keys in launchers of Megatron-LM, DeepSpeed and others.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kAbbreviations{{
     {"tp", "strategy.tensor_parallel"},
     {"tp_size", "strategy.tensor_parallel"},
@@ -52,7 +52,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kUsualOpt
     {"--config", "--configs"},
 }};
 
-// The words of an option: "--global-batch=64" -> "global_batch".
+// The key of an option: "--global-batch=64" -> "global_batch".
 std::string key_of(std::string_view option) {
   std::string key(option.substr(std::min(option.find_first_not_of('-'), option.size())));
   key.resize(std::min(key.find('='), key.size()));
@@ -67,7 +67,7 @@ std::optional<std::string> text_of(const std::string& path) {
   return text ? std::optional(*text) : std::nullopt;
 }
 
-// "prediction" of a result's text; empty if it is no result.
+// Name of the result that the text is, such as "prediction"; empty if it is no result.
 std::string result_of(std::string_view text) {
   constexpr std::string_view kBegin = "\"foreshard.";
   constexpr std::size_t kHead = 200;
@@ -78,7 +78,7 @@ std::string result_of(std::string_view text) {
   return std::string(head.substr(begin + kBegin.size(), end - begin - kBegin.size()));
 }
 
-// The option that takes the file: "model"; "" for a study or what may be one.
+// The option that takes the file, such as "model"; "" if the file is or may be a study.
 std::string part_of(const std::string& path, const std::string& text) {
   if (path.ends_with(".onnx") || looks_like_hf_config(text)) return "model";
   const std::string_view kind = kind_of(path, text).name;
@@ -93,7 +93,7 @@ std::string use_of_result(const std::string& result, const std::string& path) {
   return "give the study that it was made from";
 }
 
-// A directory that stands where a study should: names a study in it, if there is one.
+// The error for a directory in place of a study; names a study in it, if there is one.
 Error folder_for_study(const std::string& folder) {
   std::error_code status;
   std::vector<std::string> studies;

@@ -65,7 +65,7 @@ Result<study::LoadedStudy> StudyOptions::load_found(const Environment& environme
   const auto set = [&](const std::string& path, const std::string& value) {
     whole.sets_.push_back(fmt::format("{}={}", path, value));
   };
-  // A search has schedules of its own.
+  // A search makes its own schedules.
   if (!asked->strategy.schedule_actions.empty()) set("strategy.schedule_actions", "[]");
   if (!asked->strategy.pass_times.empty()) set("strategy.pass_times", "[]");
   for (const yaml::Override& each : found.result.settings[found.index]) set(each.path, each.value);

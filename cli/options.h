@@ -22,23 +22,23 @@ namespace foreshard::cli {
 class StudyOptions {
  public:
   void declare(Declaration& declaration);
-  /// \param sizes_matter  as in StudyFiles.
+  /// \param sizes_matter  same as StudyFiles::sizes_matter.
   Result<study::LoadedStudy> load(const Environment& environment, bool sizes_matter = true) const;
-  /// The same study with `sets` ("KEY=VALUE") behind its own; with another file or catalogue name
-  /// in place of STUDY.yaml, unless `other` is empty.
+  /// Loads the study with additional `sets` ("KEY=VALUE") after its own and, unless `other` is
+  /// empty, with the file or catalogue name `other` in place of STUDY.yaml.
   Result<study::LoadedStudy> load_other(const Environment& environment, const std::string& other,
                                         const std::vector<std::string>& sets,
                                         bool sizes_matter = true) const;
-  /// The words that were given, for load() of another run to read the same.
+  /// The options that were given, from which another run can load the same study.
   search::Asked asked() const;
-  /// Those words. \return kInvalidInput for options that there are not, and where a part came from
-  /// stdin.
+  /// The options for the result of asked().
+  /// \return kInvalidInput for unknown options, and if a part came from stdin.
   static Result<StudyOptions> of(const search::Asked& asked);
-  /// STUDY.yaml, as given; empty if it was not.
+  /// STUDY.yaml as given; empty if it was not given.
   const std::string& study() const { return study_; }
-  /// The first option beside STUDY.yaml that was given, for example "--set"; empty if none was.
+  /// The first option other than STUDY.yaml that was given, such as "--set"; empty if none was.
   std::string beside_study() const;
-  /// The same with what stands for STUDY.yaml as --cluster.
+  /// The options with the value of STUDY.yaml used as --cluster.
   StudyOptions on_cluster() const {
     StudyOptions changed = *this;
     changed.cluster_ = study_;
@@ -54,27 +54,27 @@ class StudyOptions {
   Status add_imported(const Environment& environment, study::StudyFiles& files,
                       std::vector<yaml::Override>& overrides) const;
 
-  /// The options beside STUDY.yaml and --set.
+  /// All options except STUDY.yaml and --set.
   static std::span<const std::pair<const char*, std::string StudyOptions::*>> parts();
 
   std::string study_, cluster_, model_, strategy_, import_, megatron_, communication_, measured_;
   std::vector<std::string> sets_;
 };
 
-/// --op: of what nccl-tests printed, where neither the text nor the file's name tells it.
+/// Adds --op, the operation of nccl-tests output whose text names none.
 void add_operation(Declaration& declaration, std::string& operation);
-/// What --op says; empty: nothing.
+/// The operation that --op says; empty: none.
 std::string told_operation(const std::string& operation);
 
 /// "path=value" -> Override.
 /// \return kInvalidInput if there is no `=`.
 Result<std::vector<yaml::Override>> overrides_of(const std::vector<std::string>& sets);
 
-/// --format, one of `words`, the first by default.
+/// Adds --format, one of `words`; the first is the default.
 void add_format(Declaration& declaration, std::string& format, std::vector<std::string> words);
-/// -o, --output.
+/// Adds -o, --output.
 void add_output(Declaration& declaration, std::string& path);
-/// --set.
+/// Adds --set.
 void add_set(Declaration& declaration, std::vector<std::string>& sets);
 
 }  // namespace foreshard::cli

@@ -47,7 +47,7 @@ Status refuse_same_place(std::string_view first_option, const std::string& first
   if (first.empty() || second.empty()) return {};
   std::error_code first_fault;
   std::error_code second_fault;
-  // Absolute before: of a file that is not there yet, only folders can be looked up.
+  // Paths are made absolute first, because a file that does not exist yet has no canonical path.
   const auto one = std::filesystem::weakly_canonical(std::filesystem::absolute(first), first_fault);
   const auto other =
       std::filesystem::weakly_canonical(std::filesystem::absolute(second), second_fault);

@@ -1,5 +1,5 @@
 /// \file
-/// How long a command may take, as --budget says it.
+/// Parses the time that a command may take (--budget).
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace foreshard::cli {
 
 /// "60s", "10 min".
-/// \return kInvalidInput, with what to write instead, for a number without a unit, any other text,
-///     and a time that is not positive.
+/// \return kInvalidInput, with what to write instead, for a number without a unit, for any other
+///     text, and for a time that is not positive.
 Result<Seconds> patience(const std::string& text);
 
 }  // namespace foreshard::cli

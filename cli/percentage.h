@@ -1,5 +1,5 @@
 /// \file
-/// Limits as --max-error takes them.
+/// Parses percentages (--max-error).
 #pragma once
 
 #include <string>

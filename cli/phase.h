@@ -1,5 +1,5 @@
 /// \file
-/// A model and a strategy that match, without a cluster.
+/// Loads a model and a strategy that fit together, without a cluster.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@
 namespace foreshard::cli {
 
 /// \param name  a catalogue name, a file, or a config.json of Hugging Face.
-/// \param at  where overrides see it.
+/// \param at  the path under which overrides address the model.
 Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::string_view at);
 
-/// \return kInvalidInput with all faults of the strategy for `model`, its own number of devices
-///     taken for granted.
+/// \return kInvalidInput with all faults of the strategy for `model`. It is assumed that there are
+///     as many devices as the strategy needs.
 Result<Strategy> load_strategy(const std::string& name, const Model& model,
                                const Environment& environment);
 

@@ -21,7 +21,7 @@
 namespace foreshard::cli {
 namespace {
 
-// What --NAME says; nothing where it is not given.
+// Value of the option --NAME; nothing if it is not given.
 template <class Q>
 Result<std::optional<Q>> read_option(const char* name, const std::string& text) {
   if (text.empty()) return std::optional<Q>();
@@ -98,7 +98,7 @@ class Replan final : public Command {
     return options;
   }
 
-  // What the options set of the study after the change.
+  // The overrides with which the options describe the study after the change.
   Result<std::vector<std::string>> sets_after(const study::LoadedStudy& before) const {
     if (changed_.empty() && down_.empty() && sets_.empty())
       return Error{Error::Code::kInvalidInput,
@@ -120,7 +120,7 @@ class Replan final : public Command {
     return sets;
   }
 
-  // The search leaves alone what the options set of the strategy.
+  // Makes the search keep the values of the strategy that the options set.
   Status keep_what_is_set(const Strategy& strategy, search::SearchSpace& space) const {
     constexpr std::string_view kStrategy = "strategy";
     std::vector<std::string> keys;
@@ -141,7 +141,7 @@ class Replan final : public Command {
       const std::string rest = path.substr(kStrategy.size() + 1);
       keys.push_back(rest.substr(0, rest.find('.')));
     }
-    // What is recomputed decides whether its parts are left alone.
+    // `recompute` comes first, because it decides whether its parts can be kept.
     std::ranges::stable_sort(keys, std::greater(),
                              [](const std::string& key) { return key == "recompute"; });
     for (const std::string& key : keys)
@@ -150,7 +150,7 @@ class Replan final : public Command {
     return {};
   }
 
-  // A fault of such a value, by the option that it came from.
+  // Rewrites an error about a `--set` value to name the option that the value came from.
   Error as_given(Error error, const std::vector<std::string>& sets) const {
     for (std::size_t i = 0; i < sets.size(); ++i) {
       const std::string set = "--set " + sets[i];

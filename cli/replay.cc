@@ -23,7 +23,7 @@
 namespace foreshard::cli {
 namespace {
 
-// A folder of temporary files, gone with the object.
+// A folder for temporary files, removed by the destructor.
 class Scratch {
  public:
   Scratch() {
@@ -141,16 +141,16 @@ class Replay final : public Command {
       return Error{
           Error::Code::kInvalidInput,
           fmt::format("--as-rank is '{}', not a rank from 0 to {}", as_rank_, call.ranks - 1)};
-    FORESHARD_ASSIGN(const auto prediction,
-                     sim::simulate(cluster, program, study.communication,
-                                   {.timeline = true, .critical_path = false}));
+    FORESHARD_ASSIGN(
+        const auto prediction,
+        study::simulated(study, cluster, program, {.timeline = true, .critical_path = false}));
     FORESHARD_ASSIGN(const auto arrivals, compare::arrivals_of(program, prediction, rank));
     arrivals_ = call.program + ".arrivals";
     call.ranks = 1;
     return write_file(arrivals_, measure::to_json(arrivals));
   }
 
-  // Other hosts do not see this one's temporary files.
+  // Path of the Program. With a launcher it is not a temporary file, which other hosts may not see.
   std::string path_of_program(const Scratch& scratch) const {
     if (!program_file_.empty()) return program_file_;
     if (launcher_.empty()) return scratch.file("program.json");

@@ -32,7 +32,7 @@ bool runs(const fs::path& path) {
   return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path);
 }
 
-// Beside this program, else on the PATH.
+// Path of foreshard-replay: in this program's folder, else on the PATH.
 Result<std::string> replay_program() {
   std::error_code ignored;
   const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / kProgram;
@@ -51,7 +51,7 @@ Result<std::string> replay_program() {
                            kProgram, beside.parent_path().string())};
 }
 
-// Each rank on a core of its own, where there are so many.
+// The call of mpirun. Each rank is bound to its own core if there are enough cores.
 std::vector<std::string> mpirun(std::int64_t ranks) {
   std::vector<std::string> words{"mpirun", "-n", std::to_string(ranks)};
   const bool enough = ranks <= static_cast<std::int64_t>(std::thread::hardware_concurrency());
@@ -60,7 +60,7 @@ std::vector<std::string> mpirun(std::int64_t ranks) {
   return words;
 }
 
-// Blocks the signals that are waited for, as long as it lives.
+// While it lives, blocks the signals for which `replay` waits.
 class Blocked {
  public:
   Blocked() {
@@ -80,7 +80,7 @@ class Blocked {
   sigset_t before_{};
 };
 
-// The exit code, once it has ended.
+// The exit code of the child; nothing while it runs.
 std::optional<int> ended(pid_t child) {
   int status = 0;
   const pid_t got = waitpid(child, &status, WNOHANG);
@@ -91,13 +91,13 @@ std::optional<int> ended(pid_t child) {
   return std::nullopt;
 }
 
-// What the child does between fork and exec; what went wrong, where it comes back.
+// What the child does between fork and exec. If exec fails, it writes errno to `report` and exits.
 [[noreturn]] void become(const std::vector<char*>& arguments, const sigset_t& signals, pid_t parent,
                          bool results_to_stderr, int report) {
   setsid();
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   if (results_to_stderr) dup2(STDERR_FILENO, STDOUT_FILENO);
-  // Should this program be killed, the launcher is told to end its ranks.
+  // If this program is killed, the launcher gets SIGTERM, so that it ends its ranks.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() == parent) execvp(arguments[0], arguments.data());
   const int error = errno;
@@ -161,7 +161,8 @@ Result<int> replay(const ReplayCall& call) {
   FORESHARD_ASSIGN(auto words, command_of(call));
   const Blocked blocked;
   FORESHARD_ASSIGN(const auto child, spawn(std::move(words), blocked, call.results_to_stderr));
-  // Linux, sched(7): the nice value of the child's session as a whole. Not permitted: as it is.
+  // Sets the nice value of the child's session as a whole; if that is not permitted, nothing
+  // changes. Source: Linux, sched(7).
   std::ofstream(fmt::format("/proc/{}/autogroup", child)) << "-20";
 
   bool interrupted = false;

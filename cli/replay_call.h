@@ -1,5 +1,5 @@
 /// \file
-/// Starting foreshard-replay, with a launcher and its ranks: what `replay` and `validate` do.
+/// Starts foreshard-replay with a launcher and its ranks, for `replay` and `validate`.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ struct ReplayCall {
   std::string output{};   ///< Path of the measurement; may be empty.
   bool host = false;
   std::int64_t ranks = 1;
-  /// Words that start the ranks: "mpirun -n 8", "srun". Empty: none for one rank, else mpirun with
-  /// each rank bound to a core.
+  /// Launcher that starts the ranks: "mpirun -n 8", "srun". Empty: none for one rank, else mpirun
+  /// with each rank bound to a core.
   std::string launch{};
-  std::int64_t repeats = 0;         ///< 0: foreshard-replay's own.
+  std::int64_t repeats = 0;         ///< 0: foreshard-replay's default.
   std::string until{};              ///< Empty: not given.
   std::vector<std::string> more{};  ///< Further options of foreshard-replay.
-  bool results_to_stderr = false;   ///< Its output is not the caller's result.
+  bool results_to_stderr = false;   ///< Redirect its stdout, which is not the caller's result.
 };
 
 /// The whole command line, the launcher first.
-/// \return kUnsupported if foreshard-replay lies neither beside this program nor on the PATH;
-///     kInvalidInput if `launch` has an open quote.
+/// \return kUnsupported if foreshard-replay is neither in this program's folder nor on the PATH;
+///     kInvalidInput if `launch` has an unclosed quote.
 Result<std::vector<std::string>> command_of(const ReplayCall& call);
 
-/// Runs it to its end. SIGINT, SIGTERM and SIGHUP are passed on to the launcher, which ends its
-/// ranks. Where the system groups processes by session, this one's is favoured, if that is
-/// permitted: what else runs on the machine then hardly shows in the times.
-/// \return the launcher's exit code (128 + n if signal n ended it, kInterrupted if one was passed
-///     on); command_of's errors; kIo if it cannot be started.
+/// Runs foreshard-replay to its end. SIGINT, SIGTERM and SIGHUP are passed on to the launcher,
+/// which ends its ranks. If the system groups processes by session and permits it, the session of
+/// the replay gets priority, so that other processes hardly affect the times.
+/// \return the launcher's exit code (128 + n if signal n ended it, kInterrupted if a signal was
+///     passed on); errors of command_of; kIo if it cannot be started.
 Result<int> replay(const ReplayCall& call);
 
 }  // namespace foreshard::cli

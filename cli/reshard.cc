@@ -98,7 +98,7 @@ class Reshard final : public Command {
     return std::ranges::find(list, word) != list.end();
   }
 
-  // An option of another mode.
+  // The error if the option belongs to another mode.
   std::optional<ExitCode> misplaced(const std::string& option, const ReshardMode& mode) const {
     const std::vector<std::string> common{"--set", "--format", "--output"};
     const auto used = mode.options();
@@ -110,7 +110,7 @@ class Reshard final : public Command {
                 fmt::format("it applies with {}", quoted_choice(others)));
   }
 
-  // A path that begins with nothing that is read.
+  // The error if a `--set` path begins with none of `parts`.
   static std::optional<ExitCode> unreachable(const std::string& set,
                                              const std::vector<std::string>& parts) {
     if (has(parts, set.substr(0, set.find_first_of(".=")))) return std::nullopt;

@@ -1,7 +1,7 @@
 /// \file
-/// `foreshard reshard` has several modes, told apart by what it is given: a tensor (`--tensor`),
-/// two strategies (`--from-strategy`), files on disk (`--checkpoint`). Each has its file and a line
-/// in the table of reshard.cc.
+/// The modes of `foreshard reshard`. An option selects the mode: `--tensor` (one tensor),
+/// `--from-strategy` (two strategies), `--checkpoint` (files on disk). Each mode has its own file
+/// and a line in the table of reshard.cc.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ReshardOptions {
   std::string cluster;
   std::string to_strategy;
   std::string model;
-  std::vector<std::int32_t> down;  ///< Ascending.
+  std::vector<std::int32_t> down;  ///< Numbers of failed devices, ascending.
   std::string format;
   std::string output;
   std::vector<std::string> sets;
@@ -30,13 +30,13 @@ struct ReshardOptions {
 class ReshardMode {
  public:
   virtual ~ReshardMode() = default;
-  /// Its own options, those of ReshardOptions excepted.
+  /// Declares the mode's own options, without the options in ReshardOptions.
   virtual void declare(Declaration& declaration) = 0;
-  /// Whether the option that asks for it was given.
+  /// Whether the option that selects this mode was given.
   virtual bool asked() const = 0;
-  /// "--name" of every option that it uses, its own and those of ReshardOptions.
+  /// "--name" of every option that the mode uses: its own options and some of ReshardOptions.
   virtual std::vector<std::string> options() const = 0;
-  /// What `--set` reaches: the first parts of its paths.
+  /// First components of the paths that `--set` accepts.
   virtual std::vector<std::string> settable(const ReshardOptions& options) const = 0;
   virtual Result<ExitCode> run(const ReshardOptions& options, const Environment& environment) = 0;
 };

@@ -24,8 +24,7 @@ using checkpoint::ConversionPlan;
 using checkpoint::Source;
 using checkpoint::Target;
 
-// The target that a strategy makes of a model. Where it is for inference, what the optimizer keeps
-// is left out.
+// The target layout of a model with a strategy. For inference, optimizer state is left out.
 Target target_of(const Source& source, const Model& model, const Strategy& strategy) {
   Target target;
   target.origin =
@@ -55,8 +54,8 @@ Target target_of(const Source& source, const Model& model, const Strategy& strat
   return target;
 }
 
-// Likewise, of tensors that keep the names of Hugging Face. Such a directory has no optimizer
-// state.
+// The target layout for tensors that keep the names of Hugging Face. Such a directory has no
+// optimizer state.
 Result<Target> target_of_names(const Source& source, const Model& model, const Strategy& strategy) {
   constexpr int kCutsParameters = 3;
   if (strategy.zero_stage >= kCutsParameters)

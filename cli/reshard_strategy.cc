@@ -47,7 +47,7 @@ std::string text_of(const Strategy& strategy) {
   return text;
 }
 
-// Parameters and optimizer state from one strategy to another.
+// Mode that moves parameters and optimizer state from one strategy to another.
 class ReshardStrategy final : public ReshardMode {
  public:
   void declare(Declaration& declaration) override {
@@ -108,7 +108,7 @@ class ReshardStrategy final : public ReshardMode {
                                                loader, "to_cluster"));
     if (const Status same = elastic::same_devices(before.view, changed.view); !same.ok())
       return invalid("--to-cluster: " + same.error().message);
-    // The exchange runs where both sets of devices are.
+    // The exchange runs on the larger cluster, which contains both sets of devices.
     const bool grown = changed.view.devices().size() >= before.view.devices().size();
     const LoadedCluster& where = grown ? changed : before;
 
@@ -128,7 +128,7 @@ class ReshardStrategy final : public ReshardMode {
     return result;
   }
 
-  // Ranks in order on the devices that are up.
+  // Places the ranks in order on the devices that are up.
   static Result<elastic::Side> placed(const Strategy& strategy, const LoadedCluster& cluster,
                                       const std::vector<std::int32_t>& down, const char* option) {
     const auto devices = static_cast<std::int32_t>(cluster.view.devices().size());

@@ -16,7 +16,7 @@
 namespace foreshard::cli {
 namespace {
 
-// How a tensor moves from one layout to another on a cluster.
+// Mode that plans how a tensor moves from one layout to another on a cluster.
 class ReshardTensor final : public ReshardMode {
  public:
   void declare(Declaration& declaration) override {

@@ -1,12 +1,22 @@
 #include "cli/results.h"
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
-
-#include "cli/internal/result_forms.h"
+#include <string_view>
 
 namespace foreshard::cli {
 namespace {
+
+// The files of cli/results/, within the program.
+
+struct ResultForm {
+  std::string_view name;  ///< "prediction".
+  std::string_view text;  ///< JSON, as results.h describes it.
+};
+
+/// Sorted by name. Its source is made by cli/CMakeLists.txt.
+std::span<const ResultForm> result_forms();
 
 using Json = nlohmann::ordered_json;
 
@@ -23,14 +33,14 @@ std::vector<std::string> alternatives(const std::string& text) {
   return all;
 }
 
-// "number|null: What it is."
+// The schema of a value that is described as "number|null: What it is.".
 Json schema_of_value(const std::string& text) {
   const auto colon = text.find(": ");
   const auto words = alternatives(text.substr(0, colon));
   Json schema = Json::object();
   if (words.front().starts_with('#')) {
     const Json reference = {{"$ref", "#/definitions/" + words.front().substr(1)}};
-    // Beside a $ref nothing else counts, in the drafts that editors know.
+    // In the drafts that editors know, keys next to a $ref are ignored.
     schema = words.size() > 1 ? or_null(reference) : Json{{"allOf", Json::array({reference})}};
   } else if (words.front().starts_with('\'')) {
     for (const std::string& word : words)

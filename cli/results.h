@@ -1,20 +1,21 @@
 /// \file
-/// What commands write as JSON, described. A file of cli/results/ has the form of the result
-/// itself, and says in place of each value what stands there:
+/// Descriptions of the JSON that commands write. A file in cli/results/ has the structure of the
+/// result itself, with a description in place of each value:
 ///
 ///     {"//": "A training step, as `simulate` predicts it.",
 ///      "schema": "foreshard.prediction/1",
 ///      "feasible": "boolean: Whether it fits.",
 ///      "step": {"time_s": "number|null: Time of a step; null if a failure ends it."},
 ///      "engine": "'fluid'|'simgrid'",                 one of these words
-///      "classes": [{"role": "string"}],               a list of such
+///      "classes": [{"role": "string"}],               a list of such objects
 ///      "misfits": {"*": "integer"},                   any keys
 ///      "timing?": {"wall_s": "number"},               not in every result
 ///      "nearest|null": {"gap": "number"},
-///      "breakdown_s": "#times: Where the time goes.", as "#times" says:
+///      "breakdown_s": "#times: Where the time goes.", a reference to the definition "#times":
 ///      "#times": {"*": "number"}}
 ///
-/// Types are those of JSON Schema, or `any`. The tests hold real results to these descriptions.
+/// Types are the types of JSON Schema, or `any`. Tests check real results against these
+/// descriptions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,12 +26,12 @@
 
 namespace foreshard::cli {
 
-/// The JSON Schema of a result, by its name ("prediction") or what it says under `schema`
+/// The JSON Schema of a result, found by its name ("prediction") or by its `schema` key
 /// ("foreshard.prediction/1"). It allows no key that is not described.
 /// \return nothing if there is no such result.
 std::optional<nlohmann::ordered_json> result_schema(std::string_view name);
 
-/// "accuracy", "arrivals" ...
+/// Names of all results: "accuracy", "arrivals" ...
 std::vector<std::string> result_names();
 
 }  // namespace foreshard::cli

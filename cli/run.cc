@@ -26,7 +26,7 @@
 namespace foreshard::cli {
 namespace {
 
-// A failed check has printed its line; the shell sees "internal error" and not a signal.
+// A failed check has printed its line. The program ends with kInternalError instead of a signal.
 void on_abort(int) {
   _exit(kInternalError);
 }
@@ -67,7 +67,7 @@ std::string help_line(const CLI::App& app) {
   return name + " --help";
 }
 
-// The first line of the example that ends a command's help.
+// The first line of the example at the end of a command's help.
 std::string first_example(const CLI::App& app) {
   const std::string footer = app.get_footer();
   const auto begin = footer.find("\n  ") + 3;
@@ -85,7 +85,7 @@ std::string word_after(const std::vector<std::string>& words, const std::string&
   return place == words.end() || place + 1 == words.end() ? "" : *(place + 1);
 }
 
-// An argument that nothing takes: a wrong flag, a wrong command or one word too many.
+// Reports an argument that is not accepted: a wrong flag, a wrong command or one word too many.
 ExitCode unexpected(const CLI::App& app, const std::string& argument,
                     const std::vector<std::string>& words) {
   if (argument.starts_with("-")) {
@@ -122,7 +122,7 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument,
       hint);
 }
 
-// The first word of the command line that stands where a command should, and is not one.
+// The word of the command line in the place of a command, if it is not a command.
 std::optional<std::string> wrong_command(const CLI::App& app,
                                          const std::vector<std::string>& words) {
   const auto names = subcommands_of(app);
@@ -166,7 +166,8 @@ int run(int argc, char** argv) {
   const std::vector<std::string> words = words_of(argc, argv);
   if (const auto word = wrong_command(app, words)) return unexpected(app, *word, words);
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // read from its end
+    app.parse(std::vector<std::string>(
+        words.rbegin(), words.rend()));  // the parser takes the words in reverse order
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
 /// \file
-/// The program: reads the command line, runs one command, gives the exit code.
+/// The program: reads the command line, runs one command, and returns the exit code.
 #pragma once
 
 namespace foreshard::cli {

@@ -59,7 +59,7 @@ class Search final : public Command {
   }
 
   Result<ExitCode> run(const Environment& environment) override {
-    // An environment that names no rank of its own is that of a shell, not of a launcher.
+    // Without a rank in the environment, the program was started by a shell, not by a launcher.
     const auto of_launcher = team::team_of(net::environment(), output_);
     const team::Team team = of_launcher ? *of_launcher : team::Team{};
     FORESHARD_ASSIGN(const auto study, study_.load(environment, false));
@@ -107,7 +107,7 @@ class Search final : public Command {
   }
 
  private:
-  // One of several processes that a launcher started.
+  // Helps rank 0: this is one of several processes that a launcher started.
   Result<ExitCode> helped(const study::LoadedStudy& study, const team::Team& team) const {
     const std::string rank = fmt::format("rank {} of {} ({})", team.identity.rank,
                                          team.identity.ranks, team.identity.source);
@@ -156,7 +156,7 @@ class Search final : public Command {
 
   static Result<search::SearchResult> searched(const study::LoadedStudy& study,
                                                search::SearchOptions options) {
-    Progress progress("simulating", 0);  // how many follows from the bounds
+    Progress progress("simulating", 0);  // the total is unknown: it depends on the bounds
     options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
     const Interruption interruption;
     options.stop = [] { return Interruption::asked(); };

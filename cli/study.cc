@@ -69,7 +69,7 @@ class StudyCommand final : public Command {
   }
 
  private:
-  // Options that `allowed` does not name would have no effect.
+  // Refuses options that are not in `allowed`, because they would have no effect.
   Status refuse_others(const std::string& command, const std::vector<std::string>& allowed) const {
     if (!file_.empty())
       return Error{
@@ -135,7 +135,7 @@ class StudyCommand final : public Command {
       FORESHARD_ASSIGN(
           store, sweep::Store::open(results_, sweep::question_of(setup.sweep), work, remarks));
       for (const std::string& remark : remarks) note(remark);
-      if (!together) team::forget_ranks(team);  // The file is locked: no team is at work.
+      if (!together) team::forget_ranks(team);  // the file is locked, so no other team is at work
       options.store = &*store;
     }
     const Interruption interruption(results_.empty() ? Kept::kShown : Kept::kStored);
@@ -150,7 +150,7 @@ class StudyCommand final : public Command {
     return written(result.results, result.partial, whole);
   }
 
-  // One of several processes that a launcher started.
+  // Helps rank 0: this is one of several processes that a launcher started.
   Result<ExitCode> helped(const sweep::Setup& setup, const team::Team& team,
                           std::int64_t threads) const {
     if (results_.empty())
@@ -171,7 +171,7 @@ class StudyCommand final : public Command {
   Result<sweep::Setup> setup_of(const Environment& environment, std::int64_t threads,
                                 const team::Team& team) const {
     FORESHARD_ASSIGN(auto loaded, sweep::load_sweep(file_, {.catalogue = environment.catalogue}));
-    // Threads that the points leave over go to their searches.
+    // If there are more threads than points, the searches of the points use them.
     const std::int64_t points = sweep::size_of(sweep::names_of(loaded.sweep));
     return sweep::Setup{.sweep = std::move(loaded),
                         .catalogue = environment.catalogue,
@@ -181,13 +181,14 @@ class StudyCommand final : public Command {
                             std::min(threads * (team.one_host ? team.identity.ranks : 1), points))};
   }
 
-  // What is free, shared among the points that are simulated at the same time.
+  // Free memory divided by the number of points that are simulated at the same time.
   static Bytes memory_of_one(std::int64_t at_once) {
     const auto free = sim::free_memory();
     return free ? *free / static_cast<double>(at_once) : sweep::Setup{}.max_memory;
   }
 
-  // Launchers start as many ranks as there are processors.
+  // Number of threads. With a launcher the default is 1, because launchers start one rank per
+  // processor.
   std::int64_t threads(bool together) const {
     if (threads_ > 0) return threads_;
     return together ? 1 : std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
@@ -203,7 +204,7 @@ class StudyCommand final : public Command {
     return sweep::run_sweep(setup, options);
   }
 
-  // \param whole  whether the grid was asked for, not a part of it: then its answer counts.
+  // \param whole  whether the whole grid was asked for; then the verdict decides the exit code.
   Result<ExitCode> written(const sweep::Results& results, bool partial, bool whole) const {
     const sweep::Ranking ranking = sweep::ranking_of(results);
     FORESHARD_TRY(write_result(output_, text_of(results, ranking)));

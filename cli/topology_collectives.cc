@@ -29,13 +29,14 @@ using comm::SweepForm;
 using comm::SweepRow;
 
 constexpr std::size_t kMostSizes = 10000;
-constexpr std::size_t kMostRanks = 1 << 20;  // of a list, before it is compared with the cluster
+constexpr std::size_t kMostRanks = 1 << 20;  // in a list, before it is checked against the cluster
 
 Error bad(std::string message) {
   return {Error::Code::kInvalidInput, std::move(message)};
 }
 
-// Those that need no list of transfers. "receive" is a "send" seen from the other end.
+// Names of the operations that need no list of transfers. "receive" is left out: it is a "send"
+// seen from the other end.
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
@@ -58,7 +59,7 @@ const std::string& name_of_device(const ClusterView& cluster, DeviceId device) {
   return cluster.vertices()[cluster.devices()[device.index()].vertex.index()].name;
 }
 
-/// The devices of an operation, and the names of those that "all" leaves out.
+/// The devices of an operation, and the names of the devices that "all" leaves out.
 struct Group {
   std::vector<DeviceId> devices;
   std::vector<std::string> left_out{};
@@ -147,7 +148,7 @@ struct Table {
   std::int64_t nodes = 0;
   std::string communication;
   std::string tuner;
-  std::string chosen;  ///< The algorithm that the command line names; empty: the tuner's.
+  std::string chosen;  ///< Algorithm from the command line; empty: the tuner chooses.
   std::vector<std::string> left_out;
   bool all = false;
   std::vector<SweepRow> rows;
@@ -315,7 +316,7 @@ std::string to_json(const Table& table) {
   return json.dump(2) + "\n";
 }
 
-// The command line's own choice goes before those of the file.
+// Puts the command line's choice in front of the choices of the file.
 Status add_choice(const std::string& operation, const std::string& algorithm,
                   const std::string& protocol, std::int64_t channels,
                   comm::Parameters& parameters) {

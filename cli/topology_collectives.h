@@ -1,5 +1,6 @@
 /// \file
-/// `foreshard topology collectives`: what a collective does on a cluster, size by size.
+/// `foreshard topology collectives`: algorithm, protocol and time of a collective on a cluster,
+/// size by size.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ Error in_file(const fs::path& path, const Error& error) {
   return {error.code, path.string() + ": " + error.message};
 }
 
-// A study on one description of the machine.
+// A study with one description of the machine.
 struct Case {
   std::string name;
   fs::path folder;
@@ -74,7 +74,7 @@ class Validate final : public Command {
       FORESHARD_ASSIGN(const auto read, percentage(limit_));
       limit = read / 100;
     }
-    const auto until = percentage(until_);  // a fault is told before the first replay
+    const auto until = percentage(until_);  // checked before the first replay
     if (!until || !(*until > 0 && *until < 100))
       return fail({Error::Code::kInvalidInput,
                    fmt::format("--until: '{}' is not a percentage like '2%'", until_)});
@@ -106,7 +106,7 @@ class Validate final : public Command {
     const fs::path calibrated = fs::path(folder_) / "calibrated";
     FORESHARD_TRY(calibrate(cases, measurements.front(), calibrated));
     out.calibrated = calibrated.string();
-    // From the files, as `simulate --cluster --communication` would.
+    // Loaded from the files, as `simulate --cluster --communication` would do.
     auto again =
         load((calibrated / "cluster.yaml").string(), (calibrated / "communication.yaml").string());
     if (!again) return again.error();
@@ -141,7 +141,7 @@ class Validate final : public Command {
     return cases;
   }
 
-  // What the folder holds of this Program, or a new replay.
+  // The measurement of this Program in the folder, or else a new replay.
   Result<measure::Measurement> measured(const program::Program& program, const fs::path& folder,
                                         const std::string& name, const std::string& until) {
     std::error_code status;
@@ -191,13 +191,14 @@ class Validate final : public Command {
     return measurement;
   }
 
-  // Also written beside the measurement: <stage>.json, <stage>.txt and <stage>.trace.json.
+  // Compares prediction and measurement, and writes <stage>.json, <stage>.txt and
+  // <stage>.trace.json into the measurement's folder.
   static Result<compare::Comparison> compared(const Case& of,
                                               const measure::Measurement& measurement,
                                               const std::string& stage) {
     const auto prediction =
-        sim::simulate(of.cluster, of.program, of.study.communication,
-                      {.coalesce = false, .timeline = true, .critical_path = false});
+        study::simulated(of.study, of.cluster, of.program,
+                         {.coalesce = false, .timeline = true, .critical_path = false});
     if (!prediction) return prediction.error();
     auto comparison =
         compare::compare(of.program, *prediction, measurement, compare::options_for(of.cluster));
@@ -226,7 +227,7 @@ class Validate final : public Command {
     const auto machine = calibrate::calibrate_machine(
         {.cluster = start.study.cluster, .communication = start.study.communication},
         {{*std::move(plan), *std::move(measurement)}, {start.program, first}},
-        {.own_kernels = true});  // a replay is what is predicted
+        {.own_kernels = true});  // because replays are predicted
     if (!machine) return machine.error();
     std::error_code status;
     fs::create_directories(folder, status);
@@ -242,7 +243,7 @@ class Validate final : public Command {
     for (const auto& name : {"device", "processor", "nccl", "mpi", "blas"}) {
       const auto fact = machine.facts.find(name);
       if (fact == machine.facts.end()) continue;
-      // Versions tend to go on with what they were built with.
+      // Versions often continue with build information after a comma.
       words.push_back(fact->second.substr(0, std::min<std::size_t>(fact->second.find(','), 40)));
     }
     words.push_back(fmt::format("{} {}", measurement.ranks.size(),
@@ -278,7 +279,7 @@ class Validate final : public Command {
   std::string limit_;
   std::string folder_ = "validation";
   std::string format_;
-  std::optional<ExitCode> ended_;  // of a replay that failed
+  std::optional<ExitCode> ended_;  // exit code of a replay that failed
 };
 
 }  // namespace

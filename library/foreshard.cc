@@ -14,8 +14,8 @@
 #include "sim/study/tensor_reshard.h"
 #include "strategies/reshard/explain.h"
 
-// Behind the others: a namespace of the library (search, reshard) may not follow a function of its
-// name in an inline namespace, as clang reads the standard.
+// Included last: as clang reads the standard, a namespace of the library (search, reshard) may not
+// follow a function with its name in an inline namespace.
 #include "library/foreshard/foreshard.h"
 
 namespace foreshard {
@@ -75,7 +75,7 @@ study::LoadedStudy loaded(const Study& study, const char* package, bool sizes_ma
                                     options_of(study.settings, study.catalogue, package)));
 }
 
-// As options of the command line.
+// The study as options of the command line.
 search::Asked asked_of(const Study& study) {
   search::Asked asked{.study = study.file};
   for (const auto& [option, value] :

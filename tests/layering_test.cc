@@ -65,6 +65,7 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "validate/replay/gpu/",
     "validate/compare/",
     "validate/",
+    "evidence/",
     "cli/",
 });
 
@@ -106,7 +107,7 @@ const std::vector<Confined>& confined() {
         "strategies/parallelism/expert_faults.", "strategies/parallelism/offload_faults.",
         "strategies/parallelism/state_sharding.", "strategies/launch/", "sim/search/space.",
         "sim/search/space_keys.", "sim/search/offered.", "sim/report/", "sim/study/", "validate/",
-        "cli/", "tests/"},
+        "evidence/", "cli/", "tests/"},
        "StateSharding says what is cut, gathered and reduced"},
       {"std::cout", {"cli/", "validate/replay/"}, "results are values; the commands print them"},
       {"std::cerr", {"cli/", "validate/replay/", "base/check."}, "messages are values"},
@@ -227,8 +228,8 @@ std::vector<std::string> faults_in(std::string_view file, const std::string& tex
 TEST(Layering, EveryFileKeepsTheRules) {
   const fs::path root = FORESHARD_SOURCE_DIR;
   std::size_t files = 0;
-  for (const char* folder :
-       {"base", "topology", "strategies", "sim", "library", "validate", "cli", "tests", "bench"}) {
+  for (const char* folder : {"base", "topology", "strategies", "sim", "library", "validate",
+                             "evidence", "cli", "tests", "bench"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const auto kind = entry.path().extension();

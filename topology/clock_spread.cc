@@ -32,7 +32,7 @@ DeviceType slowest_of(DeviceType type, std::int64_t devices) {
 ClusterConfig at_clocks_of_slowest(ClusterConfig cluster, std::span<const std::int32_t> used) {
   std::vector<std::int32_t> sorted(used.begin(), used.end());
   std::ranges::sort(sorted);
-  std::map<std::string, std::int64_t> members;  // of the kind
+  std::map<std::string, std::int64_t> members;  // device type -> used devices
   std::int64_t end = 0;
   auto next = sorted.begin();
   for (const NodeGroup& group : cluster.node_groups()) {

@@ -2,8 +2,8 @@
 /// Devices of one kind are not equally fast: under one power limit, chips that leak more run at
 /// lower clocks. A training step waits for the slowest of its devices, again and again: tensor-
 /// parallel ranks at each collective, stages at each hand-over, data-parallel ranks at the end.
-/// So each device that a job runs on is taken as the slowest of its kind among them is expected to
-/// be; devices that it does not use change nothing:
+/// Each device that a job uses is therefore given the expected clocks of the slowest device of its
+/// kind among those used; devices that the job does not use do not matter:
 ///
 ///     clocks = mean clocks * (1 - clock_spread * z(n))
 ///
@@ -12,10 +12,10 @@
 /// Source of z: Blom, "Statistical Estimates and Transformed Beta-Variables" (1958): the quantile
 /// of (n - 0.375) / (n + 0.25); within 0.03 of the exact values.
 ///
-/// Not modelled: that slow devices are put where there is little to do; temperatures of a rack;
-/// passes over memory, which hardly differ from device to device; in estimates of a search, that a
-/// strategy which leaves devices idle has fewer to wait for. Kernels that an efficiency lists as
-/// measured keep their times.
+/// Not modelled: slow devices placed where there is little work; temperatures within a rack; passes
+/// over memory, which hardly differ from device to device; in a search's estimates, that a strategy
+/// which leaves devices idle waits for fewer. Kernels that an efficiency lists as measured keep
+/// their times.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,11 @@ namespace foreshard {
 /// \pre devices >= 1
 double deviations_of_slowest(std::int64_t devices);
 
-/// `type` with the clocks of the slowest of so many.
+/// `type` at the expected clocks of the slowest of `devices` devices.
 DeviceType slowest_of(DeviceType type, std::int64_t devices);
 
-/// `cluster` with each kind of device at the clocks of the slowest of `used` that are of it.
+/// `cluster` with each kind of device at the expected clocks of the slowest used device of that
+/// kind.
 /// \param used  indices of devices, in the cluster's order.
 ClusterConfig at_clocks_of_slowest(ClusterConfig cluster, std::span<const std::int32_t> used);
 

@@ -21,17 +21,17 @@ namespace foreshard {
 /// Both directions of one cable or bus.
 struct DuplexLink {
   LinkKind kind = LinkKind::kNetwork;
-  BytesPerSecond bandwidth;  ///< Of each direction. Invariant: > 0.
+  BytesPerSecond bandwidth;  ///< Rate of each direction. Invariant: > 0.
   Seconds latency;           ///< Invariant: >= 0.
   double efficiency = 1;     ///< Bandwidth over the nominal rate. Invariant: > 0.
-  std::int32_t hops = 1;     ///< As in Link.
+  std::int32_t hops = 1;     ///< See Link::hops.
 };
 
 class ClusterView::Builder {
  public:
   explicit Builder(std::string name);
   ~Builder();
-  /// Begins with all that `cluster` has, to change some of it. Ids stay what they are.
+  /// A builder that starts as a copy of `cluster`, to change parts of it. Ids stay the same.
   static Builder copy_of(const ClusterView& cluster);
   Builder(Builder&&) noexcept;
   Builder& operator=(Builder&&) noexcept;
@@ -51,20 +51,23 @@ class ClusterView::Builder {
   std::span<const Vertex> vertices() const;
   std::span<const Link> links() const;
   void take_down(LinkId link);
-  /// The device alone; its links are taken down one by one.
+  /// Takes down the device alone; its links are taken down one by one.
   void take_down(DeviceId device);
   /// \pre 0 < factor <= 1
   void degrade(LinkId link, double factor);
   /// Multiplies its speed.
   /// \pre 0 < factor <= 1
   void slow_down(DeviceId device, double factor);
-  void set_speed(DeviceId device, double speed);        ///< \pre speed > 0
-  void set_efficiency(LinkId link, double efficiency);  ///< Its bandwidth stays. \pre > 0
+  void set_speed(DeviceId device, double speed);  ///< \pre speed > 0
+  /// Keeps the bandwidth. \pre efficiency > 0
+  void set_efficiency(LinkId link, double efficiency);
   void set_reduces_in_network(bool reduces);
   void set_routing(Routing routing, std::uint64_t seed, Pxn pxn = Pxn::kNever);
-  /// Devices of a host pass on over NVLink what two others that it does not join send each other.
+  /// Lets devices relay, over NVLink, what two devices of their host that NVLink does not join send
+  /// each other.
   void allow_nvlink_relays();
-  /// Of a fabric whose routes follow from its order: what kAdaptive needs, and faster otherwise.
+  /// Declares the regular structure of the fabric, from which its routes follow. kAdaptive needs
+  /// it; other routing is faster with it.
   void set_shape(FabricShape shape);
 
   ClusterView build() &&;

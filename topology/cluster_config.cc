@@ -16,7 +16,7 @@
 namespace foreshard {
 namespace {
 
-/// Makes an error of (path of keys, message, help).
+/// Makes an error from (path of keys, message, help).
 using ErrorMaker = std::function<Error(const std::string&, const std::string&, const std::string&)>;
 
 std::string fault_in_nodes(const ClusterConfig& config) {
@@ -47,7 +47,7 @@ std::string fault_in_degradation(const Degradation& part) {
   return "";
 }
 
-/// Device types are shared by nodes that refer to the same entry or say the same name.
+/// Nodes whose device types have the same name share one device type.
 DeviceTypeId type_id(ClusterView::Builder& builder, std::map<std::string, DeviceTypeId>& known,
                      const DeviceType& type) {
   const auto [slot, added] = known.try_emplace(type.name);
@@ -59,7 +59,8 @@ constexpr const char* kNamesHelp =
     "they are called node0/gpu0, node0/nic0, pod0/leaf0, spine0, ..., and node0 is all of that "
     "node; * stands for any text";
 
-/// Where a selector matches nothing it may be the name of a node, which is all that is in it.
+/// A selector that matches nothing may be the name of a node, and then means everything in that
+/// node.
 std::string in_node(const std::string& selector) {
   return selector + "/*";
 }
@@ -111,12 +112,12 @@ Status degrade(ClusterView::Builder& builder, const ClusterConfig& config,
   return {};
 }
 
-/// Whether no link is named: a slow device leaves the fabric as it is.
+/// Whether no links are degraded: slow devices do not change the fabric.
 bool only_devices(const std::vector<Degradation>& degraded) {
   return std::ranges::all_of(degraded, [](const auto& part) { return !part.devices.empty(); });
 }
 
-/// Whether the network joins the NICs of each node: what cables connect, over `links` and switches.
+/// Whether the network joins all NICs of each node, over the cables in `links` and the switches.
 bool rails_meet(const std::vector<FabricPort>& ports, std::span<const Link> links,
                 std::size_t vertices) {
   std::vector<std::size_t> parent(vertices);
@@ -134,9 +135,9 @@ bool rails_meet(const std::vector<FabricPort>& ports, std::span<const Link> link
   return true;
 }
 
-/// Whether NCCL does the sends of these nodes: NVIDIA's GPUs say their compute capability. Not
-/// modelled: PXN among the GPUs of one tray where a node is a rack of several. RCCL has it off
-/// (ROCm/rccl, src/graph/paths.cc: PXN_DISABLE is 1).
+/// Whether NCCL, with PXN, does the sends of these nodes. NVIDIA GPUs are those whose type gives a
+/// compute capability. Not modelled: PXN among the GPUs of one tray where a node is a rack of
+/// several trays. RCCL has PXN off (ROCm/rccl, src/graph/paths.cc: PXN_DISABLE is 1).
 bool has_pxn(const ClusterConfig& config) {
   const auto groups = config.node_groups();
   return std::ranges::all_of(groups, [](const NodeGroup& group) {
@@ -152,8 +153,8 @@ Pxn pxn_of(const ClusterConfig& config, bool rails_meet) {
   return has_pxn(config) ? Pxn::kPeers : Pxn::kNever;
 }
 
-/// Where the network does not join rails, hosts must. The cables of a custom fabric are what is
-/// there: where they leave rails apart, hosts do what they can.
+/// Where the network does not join rails, hosts must do so over NVLink. A custom fabric is taken as
+/// given: where its cables leave rails apart, hosts join what they can.
 Status fault_in_rails(const ClusterConfig& config, const ErrorMaker& error) {
   if (config.fabric.kind == "custom") return {};
   for (const auto& group : config.node_groups()) {
@@ -183,7 +184,7 @@ Status fault_in_size(const ClusterConfig& config, const ErrorMaker& error) {
                "more than 4 million devices: larger than any cluster", "");
 }
 
-/// What add_cpu_memory() takes.
+/// Arguments of add_cpu_memory().
 struct CpuMemory {
   BytesPerSecond bandwidth;
   double efficiency = 1;
@@ -193,9 +194,9 @@ struct CpuMemory {
 };
 
 /// Builds the nodes.
-/// \param memory  theirs, which comes behind the fabric: vertices and links keep their ids whether
-///     a node says how fast its memory is or not.
-/// \return their NICs.
+/// \param memory  receives the nodes' memories, to be added after the fabric, so that the ids of
+///     other vertices and links do not depend on whether a node gives the rate of its memory.
+/// \return the nodes' NICs.
 Result<std::vector<FabricPort>> add_nodes(ClusterView::Builder& builder,
                                           const ClusterConfig& config, const ErrorMaker& error,
                                           std::vector<CpuMemory>& memory) {

@@ -26,14 +26,14 @@
 
 namespace foreshard {
 
-/// Some equal nodes of a cluster that has several kinds.
+/// A group of identical nodes, in a cluster that has several kinds of nodes.
 struct NodeGroup {
   std::int64_t nodes = 1;
   yaml::Ref<NodeConfig> node;
 };
 
-/// Links that reach only a part of their bandwidth, or devices that reach a part of their speed.
-/// Exactly one of the two.
+/// Links that reach only a part of their bandwidth, or devices that reach only a part of their
+/// speed: exactly one of the two.
 struct Degradation {
   std::string links{};  ///< A selector, as in ClusterConfig::down.
   std::optional<double> factor{};
@@ -45,35 +45,39 @@ struct ClusterConfig {
   std::string name = "cluster";
   std::int64_t nodes = 1;
   std::optional<yaml::Ref<NodeConfig>> node;
-  std::vector<NodeGroup> groups;  ///< Instead of `nodes` and `node`.
+  std::vector<NodeGroup> groups;  ///< Replaces `nodes` and `node`.
   FabricConfig fabric;
   Routing routing = Routing::kSpread;
   std::int64_t seed = 0;
-  bool sharp = false;  ///< The network's switches add up what passes (NVIDIA SHARP).
-  /// Whether all messages reach NICs of other rails over NVLink, or none does (cluster_view.h).
-  /// Default: all where rails meet nowhere else, else those between peers on NVIDIA's GPUs.
+  bool sharp = false;  ///< The network's switches reduce data in flight (NVIDIA SHARP).
+  /// true: all messages reach NICs of other rails over NVLink; false: none do (`Pxn` in
+  /// cluster_view.h). Default: all messages where the network does not join rails; else sends and
+  /// receives on NVIDIA GPUs, and none on other GPUs.
   std::optional<bool> pxn;
-  /// Selectors: "node3/gpu5" is that device, NIC or switch with every link of it, "node3/nic0 -
-  /// pod0/leaf0" the links between two; `*` stands for any text, `?` for any character.
+  /// Selectors of what does not work. "node3/gpu5": that device, NIC or switch with all its links;
+  /// "node3": everything in that node; "node3/nic0 - pod0/leaf0": the links between the two. `*`
+  /// stands for any text, `?` for any character.
   std::vector<std::string> down;
   std::vector<Degradation> degraded;
-  /// Not in YAML: every cable is a link of its own also where equal ones could be one, so that each
-  /// can be disturbed by name.
+  /// Not in YAML: every cable stays a link of its own, even where equal cables could be merged into
+  /// one link, so that each can be disturbed by name.
   bool single_cables = false;
-  std::optional<HostConfig> host;                       ///< Instead of that of the nodes.
-  std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device, instead of its type's.
-  /// Of one device that is owned, with its share of everything around it; written off evenly over
-  /// `lifetime`. Instead of rent.
+  std::optional<HostConfig> host;  ///< Replaces the nodes' own `host`.
+  /// Rent of one device; replaces its type's.
+  std::optional<yaml::Sourced<DollarsPerSecond>> rent;
+  /// Purchase price of one device with its share of everything around it, written off evenly over
+  /// `lifetime`. Replaces rent.
   std::optional<yaml::Sourced<Dollars>> price;
   std::optional<yaml::Sourced<Seconds>> lifetime;
-  std::optional<yaml::Sourced<Watts>> switch_power;  ///< Of each switch of the fabric.
-  std::optional<yaml::Sourced<Watts>> other_power;   ///< Storage, management: of all together.
-  /// Power usage effectiveness: what the site draws over what its machines draw. 1: they alone.
+  std::optional<yaml::Sourced<Watts>> switch_power;  ///< Power of each switch of the fabric.
+  std::optional<yaml::Sourced<Watts>> other_power;   ///< Total power of storage, management, ...
+  /// Power usage effectiveness: power of the site / power of its machines. 1: the machines alone.
   std::optional<yaml::Sourced<double>> pue;
-  std::optional<yaml::Sourced<DollarsPerJoule>> electricity;  ///< On top of rent or price.
-  std::optional<yaml::Sourced<KilogramsPerJoule>> carbon;     ///< CO2, of the electricity.
+  /// Energy price, on top of rent or price.
+  std::optional<yaml::Sourced<DollarsPerJoule>> electricity;
+  std::optional<yaml::Sourced<KilogramsPerJoule>> carbon;  ///< CO2 per unit of electricity.
 
-  /// `groups`, or the one that `nodes` and `node` make.
+  /// `groups`, or the single group that `nodes` and `node` describe.
   std::vector<NodeGroup> node_groups() const;
   std::int64_t node_count() const;
   std::int64_t device_count() const;
@@ -84,8 +88,8 @@ const yaml::Table<NodeGroup>& yaml_table(const NodeGroup*);
 const yaml::Table<Degradation>& yaml_table(const Degradation*);
 const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*);
 
-/// \param loader  that read `config`: errors then show file, line and caret.
-/// \param at      where `config` stands in what the loader read, for example "cluster".
+/// \param loader  the loader that read `config`, so that errors show file, line and caret.
+/// \param at      path of `config` in what the loader read, for example "cluster".
 /// \return kInvalidInput if the parts do not fit together (fabric and number of nodes, a selector
 ///     that matches nothing, several nodes without NICs, rails that never meet).
 Result<ClusterView> build_cluster(const ClusterConfig& config, const yaml::Loader& loader,

@@ -14,7 +14,7 @@ Error fault(const std::string& why) {
   return {Error::Code::kInvalidInput, why};
 }
 
-/// A part of a machine has the links of that part; a larger one would have links that nobody built.
+/// A part of a machine has the links of that part; how a larger machine would be linked is unknown.
 std::string fault_in_growth(const NodeConfig& node, std::int64_t gpus) {
   if (gpus <= node.gpus) return "";
   const std::string has = "has " + std::to_string(node.gpus) + (node.gpus == 1 ? " GPU" : " GPUs") +
@@ -25,7 +25,7 @@ std::string fault_in_growth(const NodeConfig& node, std::int64_t gpus) {
   return "";
 }
 
-/// \pre `fault_in_growth` has none: beyond the machine's GPUs only PCIe is added.
+/// \pre `fault_in_growth` finds nothing: beyond the machine's GPUs only PCIe is added.
 void resize(NodeConfig& node, std::int64_t gpus) {
   if (gpus == node.gpus) return;
   if (node.nics) {

@@ -1,13 +1,30 @@
 #include "topology/cluster_view.h"
 
+#include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 #include "topology/cluster_builder.h"
 #include "topology/internal/cluster_state.h"
-#include "topology/internal/hash.h"
+
+namespace foreshard::internal {
+namespace {
+
+// Numbers that look random and are the same on every machine.
+
+/// A number in [0, 1) that depends on all of `keys` and their order.
+constexpr double unit_hash(std::initializer_list<std::uint64_t> keys) {
+  std::uint64_t state = 0;
+  for (const auto key : keys) state = mixed(state ^ key);
+  return static_cast<double>(state >> 11) * 0x1p-53;
+}
+
+}  // namespace
+}  // namespace foreshard::internal
 
 namespace foreshard {
 namespace {

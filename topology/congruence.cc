@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int32_t kNone = -1;
 
-// The switches outside of nodes, as a graph without directions.
+// The switches outside of nodes, as an undirected graph.
 class SwitchGraph {
  public:
   explicit SwitchGraph(const ClusterView& cluster) : number_(cluster.vertices().size(), kNone) {
@@ -32,8 +32,8 @@ class SwitchGraph {
   std::int32_t size() const { return count_; }
   std::int32_t number(VertexId vertex) const { return number_[vertex.index()]; }
 
-  // The parent of each switch, kNone for roots. Switches with one neighbour left are taken away
-  // again and again, so that the middle of a tree is its root. Empty if there is a cycle.
+  // The parent of each switch, kNone for roots. Leaves of the tree are removed repeatedly, so that
+  // its middle becomes the root. Empty if there is a cycle.
   std::vector<std::int32_t> parents() const {
     std::vector<std::vector<std::int32_t>> next(at(count_));
     for (const auto& [a, b] : cables_) {
@@ -93,7 +93,7 @@ Congruence::Congruence(const ClusterView& cluster) {
   const auto vertices = cluster.vertices();
   const std::size_t parts = at(cluster.node_count()) + at(fabric.size());
   shape_.assign(parts, 0);
-  // Numbers of vertices within their nodes; what each part is made of.
+  // Number the vertices within their nodes, and hash the vertices of each part.
   std::vector<std::int32_t> local(vertices.size(), 0);
   std::vector<std::int32_t> members(at(cluster.node_count()), 0);
   std::vector<std::int32_t> devices(at(cluster.node_count()), 0);

@@ -1,19 +1,20 @@
 /// \file
-/// Which parts of a cluster are built alike, so that what is found out about routes in one place
-/// holds in others.
+/// Which parts of a cluster are built alike, so that what is known about routes in one place holds
+/// in other places.
 ///
 /// **Parts** are the nodes and the switches outside of any node. A node holds the links inside it
 /// and its ports (its links to switches); a switch holds its links to its parent. Two parts of one
 /// *shape* have the same vertices and links, in the same order, with the same attributes.
 ///
 /// **Why routes carry over.** Where the switches form trees, a path between two nodes is unique
-/// from the port that it leaves by to the one that it enters by, and paths never pass through a
-/// third node. So the routes among some nodes depend on these nodes and on the switches above them
-/// alone. If two lists of nodes have the same shapes, one by one, with their ports under switches
-/// that coincide in the same places and have the same shapes, and so on up to the roots, then the
-/// map from the parts of one list to those of the other keeps links, attributes and connections:
-/// it maps routes to routes, link by link. Any routing that looks at nothing else obeys: not
-/// kEcmpHash, which looks at names, nor kAdaptive, which looks at the whole fabric.
+/// from the port where it leaves to the port where it enters, and paths never pass through a third
+/// node. So the routes among some nodes depend only on these nodes and on the switches above them.
+/// Take two lists of nodes with the same shapes, one by one. Let the switches at their ports have
+/// the same shapes, one by one, and coincide in the same places of both lists, and so on up to the
+/// roots. Then mapping the parts of one list to the parts of the other keeps links, attributes and
+/// connections: it maps routes to routes, link by link. This holds for any routing that looks at
+/// nothing else: not for kEcmpHash, which looks at names, nor for kAdaptive, which looks at the
+/// whole fabric.
 ///
 /// Shapes are compared by 64-bit hashes.
 #pragma once
@@ -47,7 +48,7 @@ class Congruence {
 
   struct Place {
     std::int32_t part = 0;
-    std::int32_t index = 0;  ///< Among the links of the part.
+    std::int32_t index = 0;  ///< Index among the links of the part.
   };
   Place place_of(LinkId link) const { return place_[link.index()]; }
   LinkId link_at(Place place) const {

@@ -3,7 +3,7 @@
 namespace foreshard {
 namespace {
 
-/// Beyond these lies a slip of a unit, not a machine.
+/// Values beyond these limits are mistaken units, not machines.
 constexpr BytesPerSecond kSlowest = 1_Mbit_s;
 constexpr BytesPerSecond kFastest = 1000_TB_s;
 constexpr Seconds kLongestLatency = 1_s;

@@ -1,12 +1,12 @@
 /// \file
-/// The CPUs of a host as offloading to it sees them: how fast their memory is, and what joins a GPU
-/// to them where that is not PCIe:
+/// The CPUs of a host, as far as offloading to them needs: the rate of their memory, and the link
+/// between a GPU and its CPU where it is not PCIe:
 ///
 ///     cpu:
 ///       memory_bandwidth: 307.2 GB/s
 ///
-/// Not modelled: where in the host's memory data lies (each GPU uses that of the socket that is
-/// nearest to it), how large it is, and what reads and writes lose beside each other.
+/// Not modelled: where in host memory data lies (each GPU uses the memory of its nearest socket),
+/// the size of that memory, and the rate that reads and writes cost each other.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct CpuLinkConfig {
       "GB/s",
       yaml::Evidence::kTransferred};
   yaml::Sourced<Seconds> latency{0.3_us, "as a hop of NVLink", yaml::Evidence::kTransferred};
-  std::int64_t gpus = 1;  ///< Of one CPU.
+  std::int64_t gpus = 1;  ///< GPUs that share one CPU.
 };
 
 struct CpuConfig {

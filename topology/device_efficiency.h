@@ -1,8 +1,8 @@
 /// \file
 /// How close a device comes to its data sheet, kernel class by kernel class: the parameters of the
-/// operator-time model, fitted to measured kernels. Their meaning is described here, how they
-/// combine in sim/compute/operator_time.h. All are ratios to the data sheet or times, so that a
-/// device without measurements can borrow those of a relative.
+/// operator-time model, fitted to measured kernels. This header says what they mean,
+/// sim/compute/operator_time.h how they combine. All are times or ratios to the data sheet, so that
+/// a device without measurements can borrow the numbers of a related device.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,24 @@ struct FitRecord {
   std::string source;
   yaml::Evidence evidence = yaml::Evidence::kUser;
   std::int64_t rows = 0;    ///< Measurements that were fitted or checked.
-  double median_error = 0;  ///< Of |predicted / measured - 1|, on rows kept out of the fit.
+  double median_error = 0;  ///< Median of |predicted / measured - 1| on rows kept out of the fit.
   double p90_error = 0;
 };
 
-/// The device that the numbers of products are of. A device that takes them from another one has
+/// The device on which the numbers of matrix products were measured. A device that takes them from
+/// another device has
 ///
 ///     operand_rate, adding_rate  in proportion to the peak of one multiprocessor
 ///     sustained                  in proportion to (power limit / peak)^(1/3), at most 1
 ///
-/// since dynamic power grows with the cube of the clock. So an H100 has 2.59 times the operand rate
-/// of an A100, as both were fitted by themselves, and a B200 with an H100's numbers sustains 0.75
-/// of its rate, where 0.71 was measured. Without a power limit, clocks stay as they are. Not
-/// modelled: what a later process saves, what an idle device takes, that attention slows with the
-/// clocks, too.
+/// since dynamic power grows with the cube of the clock. By this rule an H100 has 2.59 times the
+/// operand rate of an A100, which agrees with their separate fits, and a B200 with an H100's
+/// numbers sustains 0.75 of its rate, where 0.71 was measured. Without a power limit, clocks do not
+/// change. Not modelled: the power that a later process saves, the power of an idle device, and
+/// that attention slows with the clocks, too.
 struct MeasuredAt {
   Watts power;
-  FlopsPerSecond peak;  ///< Of bf16, or of fp16 where the device has no bf16.
+  FlopsPerSecond peak;  ///< bf16 peak, or fp16 where the device has no bf16.
   std::int64_t multiprocessors = 1;
 };
 
@@ -52,37 +53,41 @@ struct GemmEfficiency {
   FitRecord fit;
   /// Share of the dense peak that the inner loop of a large tile reaches at full clocks.
   double rate = 0;
-  std::map<std::string, double> rate_of;  ///< By dtype name, where it differs from `rate`.
+  std::map<std::string, double> rate_of;  ///< dtype name -> rate, where it differs from `rate`.
   /// Share of `rate` that is left where rows of an operand or of the result are no multiple of 16
-  /// bytes, which is what the tensor cores' loads want (cuBLAS documentation, tensor core usage).
+  /// bytes, the alignment that the tensor cores' loads need (cuBLAS documentation, tensor core
+  /// usage).
   double unaligned = 1;
-  /// Share of the vector units' fp32 rate that a product reaches which runs on them (kernel.h,
-  /// `matrix_units`); nothing: such products are taken as unaligned ones.
+  /// Share of the vector units' fp32 rate that products reach if they run on the vector units
+  /// (kernel.h, `matrix_units`). Nothing: such products count as unaligned.
   std::optional<double> vector{};
-  /// Share of `rate` that is left where scales change along k (kernel.h, `Scales`): applying them
-  /// to partial sums takes time beside the matrix units, where those do not do it themselves.
+  /// Shares of `rate` that are left where scales change along k (kernel.h, `Scales::kBlocks` and
+  /// `kVectors`): unless the matrix units apply the scales themselves, applying them to partial
+  /// sums takes extra time.
   double block_scales = 1;
   double vector_scales = 1;
   /// Share of `rate` that is left at the clocks which the power limit allows in continuous use.
   double sustained = 0;
-  std::map<std::string, double> sustained_of;  ///< By dtype name, where it differs.
+  std::map<std::string, double> sustained_of;  ///< dtype name -> share, where it differs.
   /// Share of the memory bandwidth that a memory-bound product reaches.
   double streaming = 0;
-  /// How well arithmetic and memory hide each other: a product takes the norm of their times of
-  /// this exponent. 1: one after the other; nothing: the longer one, however long the other.
+  /// How well arithmetic and memory accesses overlap: the time of a product is the norm, with this
+  /// exponent, of their two times. 1: the sum of both; nothing: the longer one alone.
   std::optional<double> overlap{};
-  std::optional<double> scaled_overlap{};  ///< Where scales change along k; nothing: `overlap`.
+  /// `overlap` where scales change along k; nothing: same.
+  std::optional<double> scaled_overlap{};
   /// Rate at which one multiprocessor is fed with operands from the L2 cache.
   BytesPerSecond operand_rate;
   /// Rate at which one multiprocessor reads and writes the fp32 numbers that a product adds to, as
-  /// far as its inner loop does not hide it; nothing: `operand_rate`.
+  /// far as its inner loop does not hide this. Nothing: `operand_rate`.
   std::optional<BytesPerSecond> adding_rate{};
-  std::optional<MeasuredAt> measured_at{};  ///< Nothing: numbers stay on all devices.
+  std::optional<MeasuredAt> measured_at{};  ///< Nothing: all devices take the numbers unchanged.
   Seconds tile_overhead;                    ///< Filling the pipeline of a tile and writing it out.
-  Seconds split_overhead;    ///< Of adding the parts when k is split over multiprocessors.
+  Seconds split_overhead;  ///< Time to start adding the parts when k is split over multiprocessors.
   double split_traffic = 0;  ///< Share of the parts' bytes that goes through memory.
-  Seconds floor;             ///< Of a kernel that does nothing.
-  /// Products launched one by one on several streams (kernel.h, `apart`) that run at the same time.
+  Seconds floor;             ///< Time of a kernel that does nothing.
+  /// How many products run at the same time if they are launched one by one on several streams
+  /// (kernel.h, `apart`).
   /// Source: NVIDIA/TransformerEngine, transformer_engine/common/util/multi_stream.cpp: four.
   std::int64_t side_by_side = 4;
   std::vector<GemmTile> tiles;
@@ -91,7 +96,7 @@ struct GemmEfficiency {
   std::int64_t smallest_part = 1;    ///< Elements of k that a part must keep.
 };
 
-/// Of attention, at one head dimension.
+/// Rates of attention at one head dimension.
 struct AttentionRate {
   std::int64_t head_dim = 0;
   double forward = 0;  ///< Share of the dense peak.
@@ -100,46 +105,48 @@ struct AttentionRate {
 
 struct AttentionEfficiency {
   FitRecord fit;
-  std::vector<AttentionRate> rates;  ///< Ascending head_dim; between two: linear, beyond: the last.
-  double sustained = 0;              ///< As of GemmEfficiency.
-  std::int64_t tile = 0;             ///< Queries (backward: keys) of a work unit.
-  Seconds unit_overhead;             ///< Of one work unit.
+  /// Ascending head_dim; linear in between, constant beyond both ends.
+  std::vector<AttentionRate> rates;
+  double sustained = 0;   ///< See GemmEfficiency::sustained.
+  std::int64_t tile = 0;  ///< Queries (backward: keys) of a work unit.
+  Seconds unit_overhead;  ///< Time to start and end one work unit.
   Seconds floor;
 };
 
 struct PassEfficiency {
-  /// Share of the memory bandwidth that plain element-wise kernels reach, and every pass that
-  /// `of` does not name.
+  /// Share of the memory bandwidth that plain element-wise kernels reach, and all passes that `of`
+  /// does not name.
   yaml::Sourced<double> streaming;
-  std::map<std::string, yaml::Sourced<double>> of;  ///< By pass name (kernel.h `find_pass`).
-  yaml::Sourced<Seconds> floor;                     ///< Of a kernel that does nothing.
+  std::map<std::string, yaml::Sourced<double>> of;  ///< Pass name (kernel.h `find_pass`) -> share.
+  yaml::Sourced<Seconds> floor;                     ///< Time of a kernel that does nothing.
 };
 
 /// A kernel that was measured on the devices of `measured_on` (sim/compute/measured.h).
 struct MeasuredKernel {
-  std::string kernel;           ///< As reports describe it: "gemm 512x512x2048 fp32".
+  std::string kernel;           ///< Name in reports: "gemm 512x512x2048 fp32".
   Seconds time;                 ///< Median. Invariant: > 0.
-  std::optional<Seconds> low;   ///< 95 % interval of the median.
-  std::optional<Seconds> high;  ///< Likewise.
+  std::optional<Seconds> low;   ///< Lower end of the 95 % interval of the median.
+  std::optional<Seconds> high;  ///< Upper end.
   bool burst = false;           ///< Measured alone at full clocks, not in continuous use.
   std::string source;
 };
 
 struct DeviceEfficiency {
-  /// By it, forms of collectives say which devices they are for ("Hopper"). Empty: the name of the
-  /// file that holds the numbers.
+  /// Name ("Hopper") by which forms of collectives (algorithm and protocol) state the devices they
+  /// are for. Empty: the name of the file that holds the numbers.
   std::string generation;
   std::vector<std::string> measured_on;  ///< Device names. Elsewhere the numbers are transferred.
-  /// Whether attention and passes are those of foreshard-replay's own kernels, not those that
+  /// Whether `attention` and `passes` describe foreshard-replay's own kernels, not the kernels that
   /// frameworks run on the device; calibrate keeps the two apart.
   bool own_kernels = false;
   GemmEfficiency gemm;
-  AttentionEfficiency attention;  ///< Of the fused kernel that is usual on the device.
-  /// By name of the implementation (kernel.h `find_attention`), those that it also has.
+  AttentionEfficiency attention;  ///< The fused kernel that is usual on the device.
+  /// Implementation name (kernel.h `find_attention`) -> numbers, for the device's other
+  /// implementations.
   std::map<std::string, AttentionEfficiency> attention_of;
   PassEfficiency passes;
   std::vector<MeasuredKernel> measured{};
-  /// Standard deviation of the clocks that one device of many sustains, as a share of their mean
+  /// Standard deviation of the sustained clock between devices of this kind, as a share of its mean
   /// (clock_spread.h).
   yaml::Sourced<double> clock_spread{0, "not given: all alike", yaml::Evidence::kTransferred};
   /// Octaves over which measured kernels correct the model for similar ones; 0: not at all.

@@ -14,7 +14,7 @@
 namespace foreshard {
 namespace {
 
-// What stands in for a type without tensor cores of its own, nearest first.
+// The wider types that stand in for a dtype without tensor cores of its own, nearest first.
 struct Wider {
   std::string_view dtype;
   std::array<std::string_view, 3> stand_ins;
@@ -25,7 +25,7 @@ constexpr std::array kWider{
     Wider{"fp16", {"tf32", "", ""}},
 };
 
-// Types that tensor cores compute, and those that products come in.
+// Types that tensor cores compute, and all types of matrix products.
 constexpr std::array kTensorTypes{"tf32", "fp16", "bf16", "fp8", "fp4", "int8"};
 constexpr std::array kProductTypes{"fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8"};
 

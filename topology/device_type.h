@@ -30,22 +30,23 @@ namespace foreshard {
 struct DeviceType {
   std::string name;
   yaml::Sourced<Bytes> memory;                     ///< Capacity.
-  yaml::Sourced<BytesPerSecond> memory_bandwidth;  ///< By the data sheet.
-  /// Dense tensor-core rates by the data sheet, by dtype name ("tf32", "fp16", "bf16", "fp8",
-  /// "fp4").
+  yaml::Sourced<BytesPerSecond> memory_bandwidth;  ///< Data-sheet value.
+  /// Dense tensor-core rates by the data sheet: dtype name ("tf32", "fp16", "bf16", "fp8", "fp4",
+  /// "int8") -> rate.
   std::map<std::string, yaml::Sourced<FlopsPerSecond>> tensor_peak;
   yaml::Sourced<FlopsPerSecond> vector_peak;    ///< fp32, outside the tensor cores.
   yaml::Sourced<std::int64_t> multiprocessors;  ///< Streaming multiprocessors.
   /// 10 x major + minor version: 90 is sm_90. Libraries choose by it.
   yaml::Sourced<std::int64_t> compute_capability{80, "not given: taken as an A100's",
                                                  yaml::Evidence::kTransferred};
-  std::optional<yaml::Sourced<Watts>> power;            ///< Limit of one device: when it works.
-  std::optional<yaml::Sourced<Watts>> idle_power;       ///< Of one that waits. At most `power`.
-  yaml::Ref<DeviceDraw> draw;                           ///< Between the two, by what it does.
-  std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device.
+  std::optional<yaml::Sourced<Watts>> power;  ///< Limit of one device: its draw when it works.
+  /// Draw of a device that waits. At most `power`.
+  std::optional<yaml::Sourced<Watts>> idle_power;
+  yaml::Ref<DeviceDraw> draw;                           ///< Draw between the two, by kind of work.
+  std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Rent of one device.
   yaml::Ref<DeviceEfficiency> efficiency;
-  /// Not in YAML: kernels that were measured on this very device, whatever the efficiency's numbers
-  /// rest on. They come before those that the efficiency lists.
+  /// Not in YAML: kernels that were measured on this very device, wherever the efficiency's numbers
+  /// come from. They take precedence over the kernels that the efficiency lists.
   std::vector<MeasuredKernel> measured{};
 };
 
@@ -57,27 +58,28 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*);
 /// is_non_tn_fp8_gemm_supported.
 bool reads_fp8_either_way(const DeviceType& device);
 
-/// By it, forms of collectives say which devices they are for ("Hopper"): what its efficiency says,
-/// else the name of the efficiency's file. Empty if the efficiency is written in place and says
-/// nothing.
+/// Name by which forms of collectives state the devices they are for ("Hopper"): the efficiency's
+/// `generation`, else the name of its file. Empty if the efficiency is written in place and has no
+/// `generation`.
 std::string generation_of(const DeviceType& device);
 
-/// How well a fit is known for this device: its own evidence where it was measured, else
-/// kTransferred.
+/// How well a fit is known for this device: the fit's own evidence if it was measured on this
+/// device, else kTransferred at best.
 yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit);
 
-/// The peak at which products of `dtype` ("bf16") run: its own, else that of the nearest wider type
-/// listed (fp4 -> fp8; fp8, int8 -> bf16 -> fp16 -> tf32; bf16, fp16 -> tf32), else the vector
-/// units'. A device with fp16 tensor cores only (V100) thus runs bf16 on its vector units.
+/// The peak rate of products of `dtype` ("bf16"): the rate listed for it, else for the first listed
+/// wider type (fp4: fp8, bf16, fp16; fp8 and int8: bf16, fp16, tf32; bf16 and fp16: tf32), else the
+/// rate of the vector units. A device with fp16 tensor cores only (V100) thus runs bf16 on its
+/// vector units.
 FlopsPerSecond peak_of(const DeviceType& device, const std::string& dtype);
 
-/// What MeasuredAt makes of a share of the rate that products sustain, and of a rate at which one
-/// multiprocessor moves operands. As they are where the device is the one that they are of.
+/// The sustained share of products, and the rate at which one multiprocessor moves operands,
+/// converted to `device` by the rule of MeasuredAt. Unchanged if they were measured on `device`.
 double sustained_on(const DeviceType& device, double share);
 BytesPerSecond operands_on(const DeviceType& device, BytesPerSecond rate);
 
-/// Makes the numbers of products the device's own: they have what `measured_at` changes, and it is
-/// the device from now on.
+/// Converts the numbers of products to this device by the rule of MeasuredAt; `measured_at` is the
+/// device itself from then on (nothing if its power is not known).
 void own_products(DeviceType& device);
 
 }  // namespace foreshard

@@ -86,7 +86,7 @@ std::string to_dot(const ClusterView& cluster, std::int32_t most_nodes) {
     for (const auto i : members[node]) line(i, "    ");
     text += "  }\n";
   }
-  // A link and the one that comes back with the same rate and state are drawn once.
+  // A link and its reverse link with the same rate and state are drawn as one line.
   std::multimap<std::pair<VertexId, VertexId>, std::size_t> unmatched;
   std::vector<bool> both(links.size(), false);
   std::vector<bool> drawn(links.size(), true);

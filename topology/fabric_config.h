@@ -17,7 +17,8 @@
 
 namespace foreshard {
 
-/// Letters as in Kim et al., ISCA 2008. A group's routers are joined each to each.
+/// Sizes of a dragonfly; letters as in Kim et al., ISCA 2008. All routers of a group are joined to
+/// each other.
 struct DragonflyConfig {
   std::int64_t nics_per_router = 1;           ///< p
   std::int64_t routers_per_group = 1;         ///< a
@@ -27,7 +28,8 @@ struct DragonflyConfig {
   std::optional<BytesPerSecond> global_bandwidth{};
 };
 
-/// A group's leaves and spines are joined each to each; global cables leave its spines.
+/// Sizes of a dragonfly+. In a group, every leaf is joined to every spine; global cables leave from
+/// spines.
 struct DragonflyPlusConfig {
   std::int64_t nics_per_leaf = 1;
   std::int64_t leaves_per_group = 1;
@@ -43,11 +45,11 @@ enum class GridEnds : std::uint8_t {
   kNics,   ///< One NIC at each router.
 };
 
-/// Of a torus or a mesh.
+/// Sizes of a torus or a mesh.
 struct GridConfig {
   std::vector<std::int64_t> dims{};
   GridEnds ends = GridEnds::kNodes;
-  std::optional<BytesPerSecond> bandwidth{};  ///< Of one cable between routers.
+  std::optional<BytesPerSecond> bandwidth{};  ///< Rate of one cable between routers.
 };
 
 enum class PlaneSplit : std::uint8_t {
@@ -58,14 +60,14 @@ enum class PlaneSplit : std::uint8_t {
 struct PlanesConfig {
   std::int64_t count = 2;
   PlaneSplit split = PlaneSplit::kPorts;
-  std::string fabric = "rail-fat-tree";  ///< Of each plane.
+  std::string fabric = "rail-fat-tree";  ///< Fabric of each plane.
 };
 
 /// Both directions of one or several equal cables.
 struct CableConfig {
   std::string a{};  ///< A switch, or a selector of NICs ("node*/nic0").
   std::string b{};
-  std::optional<BytesPerSecond> bandwidth{};  ///< Of one.
+  std::optional<BytesPerSecond> bandwidth{};  ///< Rate of one cable.
   std::int64_t count = 1;
 };
 
@@ -75,7 +77,7 @@ struct CustomFabricConfig {
 };
 
 struct FabricConfig {
-  std::string kind = "single-switch";  ///< A name of fabrics/fabric.h.
+  std::string kind = "single-switch";  ///< The name of a fabric (fabrics/fabric.h).
   std::optional<std::int64_t> levels{};
   std::optional<std::int64_t> nodes_per_pod{};
   std::vector<std::int64_t> pods_per_block{};
@@ -89,7 +91,7 @@ struct FabricConfig {
   yaml::Sourced<Seconds> latency{0.13_us, "NVIDIA Quantum QM8700 data sheet: 130 ns",
                                  yaml::Evidence::kDatasheet};
 
-  /// Of the uplinks of level 1, 2, ...: what is not listed is 1.
+  /// Oversubscription of the uplinks of `level` (1, 2, ...); 1 if it is not listed.
   double oversubscription_of(std::int64_t level) const;
 };
 

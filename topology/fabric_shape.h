@@ -1,5 +1,5 @@
 /// \file
-/// The order in a fabric from which its routes follow.
+/// Regular structures of a fabric, from which its routes follow.
 #pragma once
 
 #include <cstdint>

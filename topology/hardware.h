@@ -1,6 +1,6 @@
 /// \file
-/// How devices present themselves to the tools that importers read, and what their own links can do
-/// at most (configs/hardware/gpus.yaml):
+/// The names and ids by which tools report devices, for importers, and the limits of the devices'
+/// own links (configs/hardware/gpus.yaml):
 ///
 ///     const auto hardware = read_hardware(loader);
 ///     hardware->device_of_pci_id(0x2330)->device           // "H100-SXM"
@@ -21,18 +21,18 @@
 namespace foreshard {
 
 struct HardwareDevice {
-  std::string device;                      ///< In configs/devices/.
+  std::string device;                      ///< Name in configs/devices/.
   std::vector<std::string> pci_ids;        ///< Device ids of its vendor, hexadecimal.
-  std::vector<std::string> names;          ///< As drivers call it, without the vendor.
+  std::vector<std::string> names;          ///< Driver names, without the vendor.
   std::int64_t nvlinks = 0;                ///< The most that one device can have (AMD: xGMI).
   std::optional<BytesPerSecond> nvlink{};  ///< One link, one direction, nominal.
   std::string source;
 
-  /// Of all its links. 0 without any.
+  /// Rate of all its NVLinks together, one direction. 0 without any.
   BytesPerSecond nvlink_bandwidth() const;
 };
 
-/// The rate between two sockets of a kind; empty or absent keys fit any.
+/// The rate between two sockets of a kind; empty or absent keys match any socket.
 struct HardwareSocket {
   std::string arch;
   std::string vendor;
@@ -42,17 +42,18 @@ struct HardwareSocket {
   std::string source;
 };
 
-/// Beyond these a cluster is implausible (plausibility.h).
+/// Limits beyond which a cluster is implausible (plausibility.h).
 struct HardwareLimits {
   yaml::Sourced<BytesPerSecond> fastest_port{};
   yaml::Sourced<BytesPerSecond> slowest_port{};
-  yaml::Sourced<BytesPerSecond> slowest_link{};  ///< Of any kind, payload.
+  yaml::Sourced<BytesPerSecond> slowest_link{};  ///< Any kind of link, payload rate.
   yaml::Sourced<std::int64_t> switch_ports{};
   yaml::Sourced<BytesPerSecond> switch_throughput{};  ///< Sum over its ports, one direction.
   yaml::Sourced<double> oversubscription{};
-  yaml::Sourced<double> pcie_uplink{};  ///< Of a device's own PCIe link, the part that goes on.
-  yaml::Sourced<double> degraded{};     ///< The smallest factor.
-  yaml::Sourced<Seconds> latency{};     ///< Of one link.
+  /// Least share of a device's own PCIe rate that reaches its CPU.
+  yaml::Sourced<double> pcie_uplink{};
+  yaml::Sourced<double> degraded{};  ///< The smallest factor.
+  yaml::Sourced<Seconds> latency{};  ///< Largest latency of one link.
   yaml::Sourced<Seconds> launch_time{};
 };
 
@@ -63,7 +64,8 @@ struct Hardware {
 
   /// \return null if none is known.
   const HardwareDevice* device_of_pci_id(std::int64_t id) const;
-  /// The device whose longest name occurs in `text`; case, spaces and dashes do not count.
+  /// The device with the longest name that occurs in `text`; only letters and digits count, in any
+  /// case.
   const HardwareDevice* device_of_name(std::string_view text) const;
   const HardwareDevice* find(std::string_view device) const;
   const HardwareSocket* socket_of(std::string_view arch, std::string_view vendor,

@@ -9,7 +9,7 @@
 namespace foreshard {
 namespace {
 
-/// Beyond these lies a slip of a unit, not a machine.
+/// Values beyond these limits are mistaken units, not machines.
 constexpr BytesPerSecond kSlowestLink = 1_Mbit_s;
 constexpr BytesPerSecond kFastestLink = 1000_TB_s;
 constexpr Seconds kLongestLatency = 1_s;
@@ -79,7 +79,7 @@ std::string fault_in_cpu(const NodeConfig& node) {
   return "";
 }
 
-// Superchips have no PCIe between them that would join them in the place of NVLinks.
+// Superchips have no PCIe between them that could replace NVLinks.
 std::string fault_in_superchips(const NodeConfig& node) {
   if (!node.cpu.link || node.gpus == 1 || node.nvlink || node.wiring) return "";
   return std::to_string(node.gpus) +

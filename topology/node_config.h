@@ -1,5 +1,5 @@
 /// \file
-/// One host in YAML: its devices and what joins them. The smallest one that works:
+/// One host in YAML: its devices and what joins them. A minimal example:
 ///
 ///     device: A100-SXM-80GB
 ///     gpus: 8
@@ -50,8 +50,9 @@ struct NvlinkConfig {
                                  yaml::Evidence::kTransferred};
   std::int64_t links_per_pair = 1;
   std::vector<NvlinkPair> pairs;
-  /// Of layout kSwitch: groups of switches, each with an equal part of the GPUs (NVL36x2: one per
-  /// rack), joined each to each so that all their GPUs can send across at once.
+  /// Layout kSwitch: number of groups of switches, each with an equal part of the GPUs (NVL36x2:
+  /// one per rack). Every two groups are joined, so that all GPUs of a group can send across at
+  /// once.
   std::int64_t switches = 1;
 };
 
@@ -93,21 +94,21 @@ struct NodeConfig {
   std::string summary;
   yaml::Ref<DeviceType> device;
   std::int64_t gpus = 1;
-  /// Of a rack whose trays (hosts) share one NVLink domain: GPUs of one tray.
+  /// GPUs per tray (host), in a rack whose trays share one NVLink domain.
   std::optional<std::int64_t> gpus_per_tray;
   std::optional<NvlinkConfig> nvlink;
   PcieConfig pcie;
   std::optional<NicConfig> nics;
-  /// Instead of `nvlink`, `pcie` and `nics`.
+  /// Replaces `nvlink`, `pcie` and `nics`.
   std::optional<WiringConfig> wiring;
   HostConfig host;
   CpuConfig cpu;
-  /// What the node draws beside its devices, for each of them and at all times: CPUs, memory,
-  /// adapters, fans, losses.
+  /// Power of the node besides its devices, per device and at all times: CPUs, memory, adapters,
+  /// fans, losses.
   std::optional<yaml::Sourced<Watts>> host_power;
 };
 
-/// Whether a port leads out of the node.
+/// Whether the node has a port to the network.
 bool has_nics(const NodeConfig& node);
 
 const yaml::Names<NvlinkLayout>& yaml_names(const NvlinkLayout*);
@@ -125,8 +126,9 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*);
 BytesPerSecond pcie_bandwidth(std::int64_t generation);
 /// The generation given, or the first one whose x16 carries a NIC of the node (at least 4).
 std::int64_t pcie_generation(const NodeConfig& node);
-/// How many PCIe switches: as given, or one per NIC where NICs serve whole GPUs (at least one per
-/// socket if that divides the GPUs). A logical switch: what the GPUs of one NIC share.
+/// Number of PCIe switches: as given, else the greatest common divisor of GPUs and NICs (one per
+/// NIC where each NIC serves whole GPUs), but at least one per socket if the sockets divide the
+/// GPUs. A switch is logical: what the GPUs of one NIC share.
 std::int64_t pcie_switches(const NodeConfig& node);
 
 }  // namespace foreshard

@@ -22,14 +22,14 @@
 namespace foreshard {
 
 enum class Severity : std::uint8_t {
-  kRemark,   ///< Unusual; may well be meant.
-  kWarning,  ///< Hardly meant.
+  kRemark,   ///< Unusual, but may be intended.
+  kWarning,  ///< Probably a mistake.
 };
 
 struct Finding {
   Severity severity = Severity::kRemark;
   std::string rule;
-  std::string place;  ///< The part or the key, and how many more there are like it.
+  std::string place;  ///< The part or the key, and how many more are like it.
   std::string message;
   std::string remedy;
 };

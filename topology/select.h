@@ -1,7 +1,7 @@
 /// \file
-/// Parts of a cluster by name, as `down:` and `degraded:` of a cluster file and the disturbances of
-/// a study write them: "node3/gpu5", "node*/nic0", "node3/nic0 - pod0/leaf0". `*` stands for any
-/// text, `?` for any character.
+/// Selects parts of a cluster by name, with the selectors that `down:` and `degraded:` of a cluster
+/// file and the disturbances of a study use: "node3/gpu5", "node*/nic0", "node3/nic0 - pod0/leaf0".
+/// `*` stands for any text, `?` for any character.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace foreshard {
 
-/// Of "a - b": the links between vertices that match, in both directions; of "a": every link of the
-/// vertices that match. Ascending.
+/// The links that a selector names, ascending. "a - b": links between matching vertices, in both
+/// directions; "a": every link of the matching vertices.
 std::vector<LinkId> select_links(std::string_view selector, const ClusterView& cluster);
 
 /// The vertices of these kinds whose names match. Ascending.

@@ -52,7 +52,7 @@ std::vector<RouteSample> sample_routes(const ClusterView& cluster) {
     seen.push_back(target);
     samples.push_back(sample(cluster, DeviceId(0), target));
   };
-  std::vector<std::size_t> starts;  // of the nodes
+  std::vector<std::size_t> starts;  // first device of each node
   for (std::size_t i = 0; i < devices.size(); ++i)
     if (i == 0 || devices[i].node != devices[i - 1].node) starts.push_back(i);
   add(1);

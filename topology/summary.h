@@ -1,6 +1,6 @@
 /// \file
-/// What a cluster amounts to, for people and programs: counts, links by kind, bisection bandwidth,
-/// and some routes.
+/// Summary of a cluster, for people and programs: counts, links by kind, bisection bandwidth, and
+/// some routes.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,19 @@ struct RouteSample {
   std::string from;
   std::string to;
   std::optional<Route> route;
-  std::string error;               ///< Where there is no route.
+  std::string error;               ///< Reason, if there is no route.
   std::vector<std::string> links;  ///< "a -> b", with the share where it is below 1.
-  BytesPerSecond bandwidth;        ///< Of one flow alone: the least of bandwidth / share.
+  BytesPerSecond bandwidth;        ///< Rate of one flow alone: the least of bandwidth / share.
 };
 
 struct ClusterSummary {
   std::string name;
   std::int64_t nodes = 0;
-  std::map<std::string, std::int64_t> devices;   ///< By type.
-  std::map<std::string, std::int64_t> vertices;  ///< By kind.
-  std::vector<LinkClass> links;                  ///< By kind, then descending bandwidth.
+  std::map<std::string, std::int64_t> devices;   ///< Device type -> count.
+  std::map<std::string, std::int64_t> vertices;  ///< Vertex kind -> count.
+  std::vector<LinkClass> links;                  ///< Ordered by kind, then descending bandwidth.
   std::optional<BytesPerSecond> bisection;
-  std::string bisection_note;  ///< Of which halves, or why it was left out.
+  std::string bisection_note;  ///< The two halves, or why it was left out.
   std::vector<RouteSample> routes;
 };
 

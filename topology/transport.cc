@@ -10,7 +10,7 @@
 namespace foreshard {
 namespace {
 
-// Names of the library's forms (strategies/comm/): those that NCCL_ALGO and NCCL_PROTO can name.
+// The library's algorithms and protocols (strategies/comm/) that NCCL_ALGO and NCCL_PROTO can name.
 constexpr std::array<std::string_view, 7> kAlgorithms{
     "ring", "tree", "nvls", "nvls_tree", "collnet_chain", "collnet_direct", "pat"};
 constexpr std::array<std::string_view, 3> kProtocols{"LL", "LL128", "Simple"};

@@ -14,7 +14,7 @@
 ///         - {a: gpu1, b: socket0, kind: pcie, bandwidth: 31.51 GB/s}
 ///         - {a: nic0, b: socket0, kind: pcie, bandwidth: 15.75 GB/s}
 ///
-/// GPUs are called gpu0, gpu1, ...; every rate is nominal and of one direction, and times the
+/// GPUs are called gpu0, gpu1, ...; every rate is nominal and for one direction; times the
 /// efficiency of its kind it is the payload rate.
 #pragma once
 
@@ -31,11 +31,11 @@ namespace foreshard {
 enum class WiringPartKind : std::uint8_t { kNvSwitch, kPcieSwitch, kSocket, kNic };
 enum class WiringLinkKind : std::uint8_t { kNvLink, kPcie, kSocket };
 
-/// Anything in a host but a GPU.
+/// A part of a host other than a GPU.
 struct WiringPart {
   std::string name;
   WiringPartKind kind = WiringPartKind::kPcieSwitch;
-  std::optional<BytesPerSecond> bandwidth;  ///< Of a NIC's port to the network.
+  std::optional<BytesPerSecond> bandwidth;  ///< Rate of a NIC's port to the network.
 };
 
 /// Both directions of one connection.
@@ -61,9 +61,9 @@ struct WiringConfig {
   yaml::Sourced<Seconds> nic_latency{0.6_us, "as nics.latency", yaml::Evidence::kDatasheet};
 };
 
-/// What is wrong with the wiring of a host that has so many GPUs, or "": a name twice or like a
+/// What is wrong with the wiring of a host that has `gpus` GPUs, or "": a name that repeats or is a
 /// GPU's, an end that does not exist, a link from a part to itself, a NIC without a rate or a link,
-/// a rate at something else.
+/// a rate on another part.
 std::string fault_in(const WiringConfig& wiring, std::int64_t gpus);
 
 const yaml::Names<WiringPartKind>& yaml_names(const WiringPartKind*);

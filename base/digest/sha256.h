@@ -11,7 +11,7 @@ namespace foreshard {
 /// The digest of `bytes` in lower-case hexadecimal (64 characters). Source: FIPS 180-4.
 std::string sha256(std::string_view bytes);
 
-/// The same of bytes that come in pieces.
+/// The same digest, of bytes that come in pieces.
 class Sha256 {
  public:
   Sha256();
@@ -20,7 +20,7 @@ class Sha256 {
   ~Sha256();
 
   void update(std::string_view bytes);
-  /// Of all bytes so far. Ends the digest: nothing may follow.
+  /// The digest of all bytes so far. No call may follow.
   std::string finish();
 
  private:

@@ -10,10 +10,10 @@
 
 namespace foreshard {
 
-/// Whether `bytes` begin as those of a gzip file do.
+/// Whether `bytes` begin like a gzip file.
 bool is_gzip(std::string_view bytes);
 
-/// What `bytes`, one or several gzip members one after another, hold.
+/// The decompressed content of `bytes`, which are one or several gzip members one after another.
 /// \param name  stands for the file in messages.
 /// \return kInvalidInput with "name:" where the bytes are no gzip file, end too early, are damaged,
 ///     or hold more than `largest`.

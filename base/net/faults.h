@@ -9,7 +9,7 @@
 
 namespace foreshard::net {
 
-/// What the user said cannot be done.
+/// What the user asked for cannot be done.
 inline Error bad(std::string what) {
   return {Error::Code::kInvalidInput, std::move(what)};
 }

@@ -24,11 +24,11 @@ std::optional<std::int64_t> whole_number_in(std::string_view text) {
   return value;
 }
 
-// What a launcher tells, and under which names.
+// The variables that a launcher sets.
 struct Launcher {
   std::array<const char*, 3> names;  // Rank, number of ranks, local rank.
-  std::array<const char*, 2> job{};  // Which together name the job.
-  bool complete = true;              // Some of the three, but not all, are a mistake.
+  std::array<const char*, 2> job{};  // Variables that together name the job.
+  bool complete = true;              // Whether it is a mistake to set only some of the three.
 };
 constexpr Launcher kPlain{.names = {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
                           .job = {"TORCHELASTIC_RUN_ID"}};
@@ -45,7 +45,7 @@ constexpr Launcher kHydra{.names = {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}, 
 constexpr Launcher kSlurm{.names = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
                           .job = {"SLURM_JOB_ID", "SLURM_STEP_ID"}};
 
-// Empty where the launcher does not say.
+// The job's name; empty where the launcher gives none.
 std::string job_by(const Environment& environment, const Launcher& launcher) {
   std::vector<std::string> parts;
   for (const char* name : launcher.job)
@@ -54,7 +54,7 @@ std::string job_by(const Environment& environment, const Launcher& launcher) {
   return join(parts, ".");
 }
 
-// Nothing if none of the three is set.
+// Nothing if none of the three is set, or if `complete` is false and one is missing.
 Result<std::optional<Identity>> read(const Environment& environment, const Launcher& launcher) {
   const auto& names = launcher.names;
   std::array<std::int64_t, 3> values{};
@@ -167,7 +167,7 @@ std::string first_host(const std::string& list) {
   const auto end = list.find_first_of("[,");
   if (end == std::string::npos || list[end] == ',') return list.substr(0, end);
   const auto number = list.substr(end + 1, list.find_first_of("-,]", end) - end - 1);
-  // What follows the bracket belongs to the name, too: "rack[1-2]-a".
+  // The text after the bracket belongs to the name, too: "rack[1-2]-a".
   const auto close = list.find(']', end);
   const auto rest = close == std::string::npos ? std::string() : list.substr(close + 1);
   return list.substr(0, end) + number + rest.substr(0, rest.find(','));

@@ -15,11 +15,11 @@ namespace foreshard::net {
 inline constexpr const char* kLoopback = "127.0.0.1";
 
 struct RankZero {
-  std::string host{};  ///< Empty: this one.
+  std::string host{};  ///< Empty: this host.
   std::uint16_t port = 0;
 
-  /// How to reach it from here: a host reaches itself also where it does not know the name that
-  /// others use.
+  /// The address at which this host reaches rank 0. A host reaches itself even where it cannot
+  /// resolve the name that others use.
   std::string address() const;
 };
 
@@ -29,8 +29,8 @@ std::string own_name();
 /// \return kIo as write_file.
 Status write_rank_zero(const std::filesystem::path& file, const RankZero& place);
 
-/// What rank 0 wrote; nothing if there is no such file. Only of a file of our own, since others may
-/// write to the folder, as they may to that of temporary files.
+/// What rank 0 wrote; nothing if there is no such file. The file must be a regular file of this
+/// user, since other users may write to the folder (to /tmp, for example).
 std::optional<RankZero> rank_zero_in(const std::filesystem::path& file);
 
 }  // namespace foreshard::net

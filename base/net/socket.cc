@@ -38,7 +38,7 @@ Result<Addresses> resolve(const std::string& address, std::uint16_t port, int fl
   addrinfo* list = nullptr;
   const std::string service = std::to_string(port);
   int code = ::getaddrinfo(address.c_str(), service.c_str(), &hints, &list);
-  // This host, whoever is asked (RFC 6761, section 6.3): containers may lack /etc/hosts.
+  // "localhost" is always this host (RFC 6761, section 6.3), but containers may lack /etc/hosts.
   if (code != 0 && address == "localhost")
     code = ::getaddrinfo("127.0.0.1", service.c_str(), &hints, &list);
   if (code != 0) return io("cannot resolve host '" + address + "': " + ::gai_strerror(code));
@@ -94,8 +94,8 @@ int try_connecting(const addrinfo& to, Descriptor& out, int patience_ms) {
     if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) return errno;
     if (code != 0) return code;
   }
-  // Where nobody listens on a port that the system may hand out, it can meet itself (RFC 9293,
-  // section 3.5: simultaneous open).
+  // If nobody listens on a port that the system may hand out, the socket can connect to itself (RFC
+  // 9293, section 3.5: simultaneous open).
   if (is_own_peer(socket.get())) return ECONNREFUSED;
   out = std::move(socket);
   return 0;
@@ -159,7 +159,7 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
     const sockaddr* address;
     socklen_t size;
   };
-  // All interfaces: by IPv6, which takes IPv4 too, or by IPv4 where there is no other.
+  // All interfaces: by IPv6, which takes IPv4 too, or by IPv4 where there is no IPv6.
   const std::vector<Candidate> candidates =
       loopback ? std::vector<Candidate>{{local->ai_addr, local->ai_addrlen}}
                : std::vector<Candidate>{{reinterpret_cast<const sockaddr*>(&any6), sizeof any6},

@@ -1,6 +1,5 @@
 /// \file
-/// TCP sockets: to listen, to connect, to move bytes. Errors are values that say what the system
-/// said.
+/// TCP sockets: to listen, to connect, to move bytes. Errors are values with the system's message.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace foreshard::net {
 
-/// Owns a descriptor.
+/// Owns a file descriptor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -33,13 +32,14 @@ struct Listening {
   Descriptor socket{};
   std::uint16_t port = 0;
 };
-/// Whether `address` is this host in so many words: "localhost" or a number of the loopback (127.x,
-/// ::1). A name is not, whatever this host takes it for: Debian's /etc/hosts lets a host resolve
-/// its own name to 127.0.1.1 (Debian Reference, section 5.1.1), and others resolve it otherwise.
+/// Whether `address` names this host literally: "localhost" or a loopback number (127.x, ::1).
+/// Other names do not, whatever this host resolves them to: Debian's /etc/hosts lets a host resolve
+/// its own name to 127.0.1.1 (Debian Reference, section 5.1.1), and other hosts resolve it
+/// otherwise.
 bool is_local(const std::string& address);
 
-/// Listens on `port` (0: any that is free): of the loopback only if `address` is_local, else of all
-/// interfaces. Does not block.
+/// Listens on `port` (0: any that is free): on the loopback interface only if `address` is_local,
+/// else on all interfaces. Does not block.
 /// \return kIo; "in use" names the remedy.
 Result<Listening> listen_on(const std::string& address, std::uint16_t port);
 
@@ -47,7 +47,7 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port);
 /// \return kIo with the last reason.
 Result<Descriptor> connect_to(const std::string& address, std::uint16_t port, Seconds patience);
 
-/// Of an accepted connection, as connect_to does.
+/// Turns on keep-alive for an accepted connection, as connect_to does.
 void notice_dead_peers(int socket);
 
 /// \return false where the peer is gone. Never raises SIGPIPE.

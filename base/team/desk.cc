@@ -35,11 +35,11 @@ class Desk::Service {
     wait(team_.farewell, [this] { return all_came(); });
     closing_ = true;
     welcoming_.join();
-    // Strangers that say nothing would keep their threads.
+    // Peers that never say hello would keep their threads.
     close([](const Connection& connection) { return !connection.known; });
     wait(team_.grace, [this] { return all_left(); });
     const std::string over = over_text(team_);
-    // Before connections are closed: whoever finds its own closed reads it.
+    // Written before connections are closed: a rank whose connection is closed reads it.
     if (over.empty() || !write_file(team_.place, over).ok()) forget_ranks(team_);
     close([](const Connection&) { return true; });
     for (Connection& connection : connections_) connection.thread.join();

@@ -14,22 +14,23 @@
 
 namespace foreshard::team {
 
-/// What rank 0 leaves at the place of a team that is done; empty where the job has no name: then
-/// nobody could tell it from an earlier one's.
+/// The text that rank 0 leaves at the meeting place when the team is done. Empty where the job has
+/// no token: the text could not be told from an earlier job's.
 std::string over_text(const Team& team);
 
 class Desk {
  public:
-  /// Has the peer at `socket` do a task, and keeps its answer. From any thread. \return false where
-  /// the peer is lost, or says what is none of its business: the task is given back.
+  /// Has the peer at `socket` do a task, and keeps its answer. Called from any thread.
+  /// \return false where the peer is lost or its answer is not valid: the task is given back.
   using SeeDone = std::function<bool(int socket, std::int64_t task)>;
 
-  /// Listens, and writes down where. The queue, and what `see_done` uses, must outlive it.
+  /// Listens, and writes the address into the team's file. The queue, and what `see_done` uses,
+  /// must outlive the desk.
   /// \return kIo
   static Result<std::unique_ptr<Desk>> open(const Team& team, Job job, Queue& queue,
                                             SeeDone see_done);
-  /// \pre the queue is over. Tells those who ask, waits for those who are late as long as
-  ///     Team::farewell says, and for those who have a task as long as Team::grace does.
+  /// \pre the queue is over. Tells ranks that ask for a task that all is over; waits Team::farewell
+  ///     for ranks that are late, and Team::grace for ranks that still have a task.
   ~Desk();
   Desk(const Desk&) = delete;
   Desk& operator=(const Desk&) = delete;

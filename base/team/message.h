@@ -1,6 +1,6 @@
 /// \file
-/// Messages between the ranks of a team: some words, each a size (4 bytes, little endian) and that
-/// many bytes, with the size of all of it before them.
+/// Messages between the ranks of a team. A message is the size of the rest and then words; a word
+/// is its size and then its bytes. Sizes have 4 bytes, little endian.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@ namespace foreshard::team {
 
 using Words = std::vector<std::string>;
 
-/// Larger messages are not taken; of strangers, who have not said hello, only small ones are.
+/// Larger messages are refused. Peers that have not yet said hello may send only small ones.
 inline constexpr std::size_t kLargestMessage = std::size_t{16} << 20;
 inline constexpr std::size_t kLargestHello = 4096;
 
 std::string encode(const Words& words);
-/// Without the size of all of it. Nothing if sizes do not add up.
+/// The words of a message without its leading size. Nothing if sizes do not add up.
 std::optional<Words> decode(std::string_view bytes);
 
 /// \return false where the peer is gone.
 bool send(int socket, const Words& words);
-/// \return nothing where the peer is gone, or what it says is no message of at most `largest`.
+/// \return nothing where the peer is gone, or does not send a message of at most `largest` bytes.
 std::optional<Words> receive(int socket, std::size_t largest = kLargestMessage);
 
 }  // namespace foreshard::team

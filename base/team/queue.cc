@@ -5,7 +5,7 @@
 
 namespace foreshard::team {
 
-// How often those who wait ask whether it is time to stop.
+// The interval at which waiting workers ask whether it is time to stop.
 constexpr auto kGlance = std::chrono::milliseconds(100);
 
 Queue::Queue(std::function<bool()> out_of_time)

@@ -2,8 +2,8 @@
 /// The tasks that are still to be done, handed out to whoever asks: threads of this process and,
 /// on their behalf, other processes.
 ///
-/// Invariant: each task is waiting, taken by one worker, or done. A worker that is lost gives its
-/// task back; so others wait, while all tasks are taken, until all are done.
+/// Invariant: each task is waiting, taken by one worker, or done. The task of a lost worker is
+/// given back; so while all tasks are taken, other workers wait until all are done.
 #pragma once
 
 #include <condition_variable>
@@ -18,17 +18,17 @@ namespace foreshard::team {
 
 class Queue {
  public:
-  /// Of tasks that come in rounds, until stop().
+  /// A queue of tasks that come in rounds, until stop().
   /// \param out_of_time  asked before a task is handed out, from any thread; may be empty.
   explicit Queue(std::function<bool()> out_of_time);
-  /// Of tasks that are all there are.
+  /// A queue of one round: `tasks` are all tasks.
   Queue(const std::vector<std::int64_t>& tasks, std::function<bool()> out_of_time);
 
-  /// Another round. \pre those before are done, or the queue has stopped.
+  /// Adds another round. \pre earlier tasks are done, or the queue has stopped.
   void add(const std::vector<std::int64_t>& tasks);
   /// The next task of the round; nothing when all are done, or no more shall be begun.
   std::optional<std::int64_t> take() { return next(false); }
-  /// The same, but waits for another round where more may come.
+  /// The same, but where further rounds may come, waits for the next one.
   std::optional<std::int64_t> wait() { return next(in_rounds_); }
   void done();
   void give_back(std::int64_t task);

@@ -48,8 +48,8 @@ Result<std::optional<net::Descriptor>> greeted(const Team& team, const net::Rank
   return std::optional(std::move(connection));
 }
 
-// The file may be left from an earlier run, so a rank that finds nobody there looks again. Nothing
-// where all is over.
+// A connection to rank 0; nothing where all is over. The file may be left from an earlier run, so a
+// rank that finds nobody there looks again.
 Result<std::optional<net::Descriptor>> connected(const Team& team, const Job& job) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(team.patience / 1_s));
@@ -67,7 +67,7 @@ Result<std::optional<net::Descriptor>> connected(const Team& team, const Job& jo
                            team.identity.rank, format(team.patience), team.place.string())};
 }
 
-// One task, or none if all are done. \return whether there may be more.
+// Does one task, or none if all are done. \return whether there may be more.
 Result<bool> do_next(const Team& team, const Job& job, int socket, std::size_t thread,
                      const Worker& worker) {
   if (!send(socket, {"next"})) return lost(team, job);
@@ -82,7 +82,7 @@ Status work(const Team& team, const Job& job, std::size_t thread, const Worker& 
   FORESHARD_ASSIGN(const auto connection, connected(team, job));
   while (connection) {
     const Result<bool> more = do_next(team, job, connection->get(), thread, worker);
-    // What it was late with is left out.
+    // If rank 0 has ended, the task of this late rank is left out.
     if (!more) return is_over(team) ? Status() : Status(more.error());
     if (!*more) break;
   }

@@ -6,17 +6,17 @@
 ///                      next                                   a task, or over
 ///                      ...      what answers the task         as the task has it
 ///
-/// Whoever is lost takes its connections along, and its tasks are handed out again: no process but
-/// rank 0 is needed. So the processes need not (and do not) call MPI_Init: they take their rank
-/// from what mpirun, srun and the like put into the environment (base/net/identity.h), and meet by
-/// a file beside that of the results, which all of them must see.
+/// When a process is lost, its connections break and its tasks are handed out again: only rank 0
+/// must survive. So the processes need not (and do not) call MPI_Init: they take their rank from
+/// the environment variables that mpirun, srun and the like set (base/net/identity.h), and meet by
+/// a file beside the results, which all of them must see.
 ///
-/// What is worked on must be the same everywhere; a rank with other files is refused. When rank 0
-/// ends it leaves "over" and the job's token in that file, for ranks that come later; the next run
-/// takes it away.
+/// All ranks must work on the same input; a rank with other files is refused. When rank 0 ends, it
+/// leaves "over" and the job's token in the file by which they meet, for ranks that come later; the
+/// next run removes it.
 ///
-/// Not modelled: a rank that hangs without ending keeps its task. Where time is over (--budget,
-/// Ctrl-C) it has `grace` to be done; then its connection is closed, and the task is left out.
+/// Not modelled: a rank that hangs without exiting keeps its task. When time is over (--budget,
+/// Ctrl-C), it has `grace` to finish; then its connection is closed, and the task is left out.
 #pragma once
 
 #include <cstddef>
@@ -35,33 +35,34 @@ namespace foreshard::team {
 struct Team {
   net::Identity identity = {};
   bool one_host = false;        ///< All ranks are on this host: nobody else can come.
-  std::filesystem::path place;  ///< Of the file by which they meet.
-  Seconds patience = 60_s;      ///< For rank 0 to be there.
-  Seconds farewell = 5_s;       ///< For ranks that are late, when all tasks are done.
-  Seconds grace = 10_s;         ///< For ranks that still have a task when rank 0 comes to its end.
+  std::filesystem::path place;  ///< Path of the file by which the ranks meet.
+  Seconds patience = 60_s;      ///< Longest wait for rank 0 to appear.
+  Seconds farewell = 5_s;       ///< Longest wait for late ranks, when all tasks are done.
+  Seconds grace = 10_s;         ///< Longest wait for ranks with a task, when rank 0 ends.
 };
 
 /// What a team works on.
 struct Job {
-  std::string work;     ///< A digest of all that its ranks must have alike.
-  std::string subject;  ///< In a word: "sweep".
-  std::string remains;  ///< What to know where rank 0 is lost: "what it had done is kept".
+  std::string work;     ///< A digest of all that must be the same on all ranks.
+  std::string subject;  ///< One word for messages: "sweep".
+  std::string remains;  ///< Part of the message if rank 0 is lost: "what it had done is kept".
 };
 
-/// From what the launcher says; ranks meet beside `results`.
+/// The team that the launcher's variables describe; its ranks meet beside `results`.
 /// \return as net::identity_from.
 Result<Team> team_of(const net::Environment& environment, const std::filesystem::path& results);
 
-/// Takes away what an earlier team left at the place where this one would meet: of a process that
+/// Removes the file that an earlier team left at this team's meeting place; for a process that
 /// works alone.
 void forget_ranks(const Team& team);
 
 /// Does a task that came over `socket`, and answers. Called from several threads, which `thread`
-/// tells apart. \return false where rank 0 is lost, or says what is no task; an error ends the part
-/// of this thread.
+/// tells apart.
+/// \return false where rank 0 is lost or sends what is no task; an error ends the work of this
+///     thread.
 using Worker = std::function<Result<bool>(int socket, const Words& task, std::size_t thread)>;
 
-/// Of a rank other than 0: does tasks until rank 0 says that all are done.
+/// The part of a rank other than 0: does tasks until rank 0 says that all are done.
 /// \return kIo where rank 0 is not found, or lost; kInvalidInput where it refuses this rank; the
 ///     first error of a worker.
 Status help(const Team& team, const Job& job, std::int64_t threads, const Worker& worker);

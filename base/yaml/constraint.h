@@ -16,8 +16,8 @@ struct Constraint {
   double lowest = -std::numeric_limits<double>::infinity();
   double highest = std::numeric_limits<double>::infinity();
   bool above_lowest = false;           ///< `lowest` itself is excluded.
-  std::vector<std::string> allowed{};  ///< Of a text; empty allows all.
-  bool non_empty = false;              ///< Of a text, list or map.
+  std::vector<std::string> allowed{};  ///< Legal values of a text; empty: all.
+  bool non_empty = false;              ///< A text, list or map must not be empty.
   std::string doc{};                   ///< "at least 1": ends "must be ..." in a message.
 };
 

@@ -1,11 +1,13 @@
 /// \file
-/// Further uses of a `Table`: the JSON Schema for editors, the reference page, and an echo of what
-/// was read.
+/// Further uses of a `Table`: the JSON Schema for editors, the reference page, an echo of what was
+/// read, and the few lines from which an object can be read again.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/result.h"
+#include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
 namespace foreshard::yaml {
@@ -14,6 +16,7 @@ namespace internal {
 nlohmann::ordered_json json_schema(const Type& type);
 std::string reference(const Type& type);
 std::string echo(const Type& type, const void* object);
+Result<std::string> brief(const Type& type, const void* object, Loader& loader);
 }  // namespace internal
 
 /// JSON Schema (draft 07) of the files that `Loader` accepts as a T, as far as a schema can say it.
@@ -34,6 +37,16 @@ std::string reference() {
 template <class T>
 std::string echo(const T& object) {
   return internal::echo(type_of<T>(), &object);
+}
+
+/// `object` as YAML without the keys that have their defaults. A `Ref` with a name is written as
+/// that name; where its value differs from what the loader finds under the name, as `extends` with
+/// the keys that differ. It reads back as the same object, on the condition of `echo`; what cannot
+/// be said by `extends` (an entry that is taken out of a map) is written in full.
+/// \return the loader's error for a name that it does not find.
+template <class T>
+Result<std::string> brief(const T& object, Loader& loader) {
+  return internal::brief(type_of<T>(), &object, loader);
 }
 
 }  // namespace foreshard::yaml

@@ -1,6 +1,5 @@
 /// \file
-/// What a person names where an object is wanted: a file, an entry of the catalogue, or YAML in
-/// braces.
+/// An object as a person names it: by a file, an entry of the catalogue, or YAML in braces.
 #pragma once
 
 #include <string>
@@ -11,12 +10,12 @@
 
 namespace foreshard::yaml {
 
-/// A path, not the name of a catalogue entry.
+/// Whether `name` is a path, not the name of a catalogue entry.
 inline bool is_file_name(std::string_view name) {
   return name.ends_with(".yaml") || name.ends_with(".yml");
 }
 
-/// The object in the file or catalogue entry `name`, or in YAML in braces; overrides see it at
+/// The object in the file or catalogue entry `name`, or in YAML in braces; overrides address it by
 /// `at`.
 template <class T>
 Result<T> read_given(const std::string& name, Loader& loader, std::string_view at = {}) {

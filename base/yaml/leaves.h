@@ -1,5 +1,5 @@
 /// \file
-/// A YAML document of no type of ours, and so a JSON one, as the list of its values.
+/// A YAML (or JSON) document that is no type of ours, as the list of its values.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ namespace foreshard::yaml {
 
 struct Leaf {
   std::string path;                  ///< Keys and positions of lists with dots between: "a.b.0".
-  std::vector<std::string> words{};  ///< The scalar, or those of a list of scalars; null: none.
+  std::vector<std::string> words{};  ///< The scalar, or the items of a list of scalars; null: none.
   bool list = false;
   std::string place{};  ///< "file:line:column"
 };
 
-/// In the order of the document; a mapping without keys has none.
+/// The values in the order of the document; a mapping without keys has none.
 /// \param name  stands for the document in messages.
 /// \return kInvalidInput if it is no YAML, or has what `Loader` refuses (tags, merge keys, several
-///     documents, keys that are there twice, sizes beyond its limits).
+///     documents, duplicate keys, sizes beyond its limits).
 Result<std::vector<Leaf>> leaves(std::string_view text, std::string_view name);
 
 }  // namespace foreshard::yaml

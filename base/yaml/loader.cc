@@ -10,14 +10,14 @@ namespace foreshard::yaml {
 struct Loader::State {
   internal::Memory memory;
 
-  // Places of an earlier read of the same part would point into the wrong file.
+  // Forgets the places of an earlier read of the same part: they would point into the wrong file.
   void forget_places(const std::string& at) {
     std::erase_if(memory.places, [&](const auto& place) {
       return at.empty() || place.first == at || place.first.starts_with(at + ".");
     });
   }
 
-  // The mark of the value at `path`, or of the nearest one around it.
+  // The mark of the value at `path`, or of the nearest value around it.
   const internal::Mark* mark_of(std::string path) const {
     for (;;) {
       const auto found = memory.places.find(path);

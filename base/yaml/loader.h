@@ -39,8 +39,8 @@ struct Options {
   std::vector<Override> overrides{};               ///< A later one wins.
   Bytes largest_file = 4_MiB;
   int deepest = 64;                  ///< Collections in collections, aliases expanded.
-  std::size_t most_nodes = 200'000;  ///< Of a file, aliases expanded.
-  std::size_t most_errors = 20;      ///< Reported at once.
+  std::size_t most_nodes = 200'000;  ///< Limit per file, aliases expanded.
+  std::size_t most_errors = 20;      ///< Errors reported at once.
   std::size_t width = 100;           ///< Source lines are clipped to it.
 };
 
@@ -49,6 +49,11 @@ struct Input {
   std::string path;
   std::string bytes;
 };
+
+class Loader;
+namespace internal {
+Result<std::string> brief(const Type& type, const void* object, Loader& loader);
+}
 
 class Loader {
  public:
@@ -101,6 +106,8 @@ class Loader {
                    const internal::Type& type, void* object);
   Status read_ref(std::string_view ref, std::string_view at, const internal::Type& type,
                   void* object);
+
+  friend Result<std::string> internal::brief(const internal::Type&, const void*, Loader&);
 
   struct State;
   std::unique_ptr<State> state_;

@@ -47,7 +47,7 @@ class Names {
       if (e.text == text) return static_cast<E>(e.value);
     return std::nullopt;
   }
-  /// In the table's order.
+  /// The words in the table's order.
   const std::vector<internal::Name>& entries() const { return entries_; }
 
  private:

@@ -13,7 +13,7 @@ namespace foreshard::yaml {
 template <class T>
 struct Ref {
   T value{};
-  std::string name{};  ///< As referred to; empty if written in place.
+  std::string name{};  ///< Name as referred to; empty if written in place.
 
   const T& operator*() const { return value; }
   const T* operator->() const { return &value; }

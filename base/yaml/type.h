@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -37,7 +38,7 @@ struct Field {
   std::string key;
   std::string doc;
   bool required;
-  std::size_t offset;     ///< Of the member in its object, in bytes.
+  std::size_t offset;     ///< Offset of the member in its object, in bytes.
   const Type& (*type)();  ///< A function, so that a type may contain itself.
   std::vector<Constraint> constraints;
 };
@@ -51,7 +52,7 @@ struct Check {
 struct Fields {
   std::string name;
   std::string doc;
-  std::string folder;  ///< Of the catalogue; empty: not a catalogue type.
+  std::string folder;  ///< Catalogue folder; empty: not a catalogue type.
   std::vector<Field> fields;
   std::vector<Check> checks;
   const void* defaults;  ///< An object as its constructor leaves it.
@@ -80,7 +81,8 @@ struct Type {
   Dimension dimension{};                          ///< kQuantity
   const std::vector<Name>* (*names)() = nullptr;  ///< kEnum
   const Fields& (*fields)() = nullptr;            ///< kStruct
-  const Type& (*element)() = nullptr;             ///< of kOptional ... kRef, but kStruct
+  std::shared_ptr<void> (*fresh)() = nullptr;  ///< kStruct: an object as its constructor leaves it
+  const Type& (*element)() = nullptr;             ///< kOptional, kList, kMap, kSourced, kRef
   std::int64_t lowest = 0;                        ///< kInteger
   std::int64_t highest = 0;                       ///< kInteger
   void (*set_integer)(void*, std::int64_t) = {};  ///< kInteger, kEnum
@@ -90,7 +92,7 @@ struct Type {
   void (*clear)(void*) = {};                      ///< kOptional, kList, kMap
   void* (*add)(void*, const std::string&) = {};   ///< a new element: kOptional, kList, kMap (key)
   std::size_t (*size)(const void*) = {};          ///< kOptional, kList, kMap
-  /// In order, with the key of a map.
+  /// Visits the elements in order, with their keys in a map: kOptional, kList, kMap.
   void (*each)(const void*, const std::function<void(const std::string&, const void*)>&) = {};
   void* (*value)(void*) = {};         ///< kSourced, kRef
   std::string* (*text)(void*) = {};   ///< the source of kSourced, the name of kRef
@@ -119,9 +121,11 @@ template <class T>
 struct TypeOf {
   static Type make() {
     static_assert(HasTable<T>, "the type needs a yaml_table in its namespace");
-    return {.kind = Kind::kStruct, .fields = []() -> const Fields& {
+    return {.kind = Kind::kStruct,
+            .fields = []() -> const Fields& {
               return yaml_table(static_cast<const T*>(nullptr)).fields();
-            }};
+            },
+            .fresh = []() -> std::shared_ptr<void> { return std::make_shared<T>(); }};
   }
 };
 

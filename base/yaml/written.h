@@ -1,5 +1,5 @@
 /// \file
-/// `Written`: a value of any shape as it is written, for a key whose value another reader takes: an
+/// `Written`: a value of any shape, kept as text, for a key whose value another reader takes: an
 /// override that is kept for later, an object that another loader reads.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace foreshard::yaml {
 
 struct Written {
-  std::string text{};  ///< On one line: a scalar or a flow collection that reads back as the value.
+  std::string text{};  ///< One line: a scalar or a flow collection that reads back as the value.
 
   bool operator==(const Written&) const = default;
 };

@@ -7,9 +7,10 @@
 ///     const foreshard::Prediction prediction = foreshard::predict(study);
 ///     // prediction.step_seconds, prediction.memory.peak_bytes, prediction.json, ...
 ///
-/// A question is plain data in the words of the command line (docs/library.md), an answer plain
-/// data with the JSON that the `foreshard` command prints. What cannot be answered throws Failure.
-/// Functions keep nothing between calls and may be called from several threads at once.
+/// A question is plain data in the words of the command line (docs/library.md). An answer is plain
+/// data, with the JSON that the `foreshard` command prints. A question that cannot be answered
+/// throws Failure. Functions keep nothing between calls and may be called from several threads at
+/// once.
 #pragma once
 
 #include <concepts>
@@ -45,24 +46,24 @@ class Failure : public std::runtime_error {
   Kind kind_;
 };
 
-/// A value that takes the place of one in the files, as `--set KEY=VALUE`.
+/// A value that replaces one in the files, like `--set KEY=VALUE`.
 struct Setting {
   std::string key;    ///< A path of keys and list positions: "strategy.tensor_parallel".
   std::string value;  ///< YAML: "8", "2 us", "[1, 2]".
 };
 
-/// A model, divided by a strategy over the devices of a cluster. Nothing is read before it is
-/// asked about. Either a study's `file` is given, or cluster, model and strategy; a part that is
-/// given beside `file` takes the place of the file's.
+/// A model, divided by a strategy over the devices of a cluster. Files are read only when a
+/// function takes the study. Either a study's `file` is given, or cluster, model and strategy; a
+/// part that is given besides `file` replaces the file's.
 struct Study {
-  std::string file = {};               ///< A YAML file, or a name of the catalogue.
-  std::string cluster = {};            ///< A name of the catalogue, a file, or YAML in braces.
-  std::string model = {};              ///< Likewise; a config.json of Hugging Face; an .onnx file.
-  std::string strategy = {};           ///< Likewise: "{tensor_parallel: 8, global_batch: 64}".
-  std::string communication = {};      ///< Likewise: numbers of the communication library.
+  std::string file = {};      ///< A YAML file, or a name of the catalogue.
+  std::string cluster = {};   ///< A name of the catalogue, a file, or YAML in braces.
+  std::string model = {};     ///< The same; or a config.json of Hugging Face; or an .onnx file.
+  std::string strategy = {};  ///< Name, file or YAML: "{tensor_parallel: 8, global_batch: 64}".
+  std::string communication = {};  ///< Name, file or YAML: numbers of the communication library.
   std::vector<Setting> settings = {};  ///< A later one wins.
-  /// The folder of the catalogue. By default that of $FORESHARD_CONFIGS, or share/foreshard/configs
-  /// beside the folder of the running program, or the package's.
+  /// The folder of the catalogue. Empty: $FORESHARD_CONFIGS, else share/foreshard/configs beside
+  /// the folder of the running program, else the package's catalogue.
   std::string catalogue = {};
 
   Study& set(std::string key, std::string value) {
@@ -86,11 +87,11 @@ enum class Engine {
 
 struct PredictOptions {
   Engine engine = Engine::kFluid;
-  std::string trace = {};  ///< File to write a time line for ui.perfetto.dev to; empty: none.
+  std::string trace = {};  ///< File for a timeline to view in ui.perfetto.dev; empty: none.
 };
 
-/// Where the seconds of the device that finishes last go; the parts sum to the step. Communication
-/// is what computation does not hide.
+/// The time of the device that finishes last, by use, in seconds; the parts sum to the step.
+/// Communication counts only as far as computation does not hide it.
 struct Breakdown {
   double compute = 0;
   double optimizer = 0;
@@ -103,113 +104,114 @@ struct Breakdown {
   double pipeline_bubble = 0;
 };
 
-/// Of the device with the least room.
+/// Memory of the device with the least room left.
 struct Memory {
   std::int64_t peak_bytes = 0;
-  std::int64_t capacity_bytes = 0;  ///< All that the device has.
-  std::int64_t reserve_bytes = 0;   ///< Of it, what is not for tensors.
+  std::int64_t capacity_bytes = 0;  ///< All memory of the device.
+  std::int64_t reserve_bytes = 0;   ///< Part of the capacity that is not for tensors.
 };
 
 /// The prediction of a step.
 struct Prediction {
-  std::string model;  ///< In words, as the next two.
+  std::string model;  ///< Description in words, like the next two.
   std::string cluster;
   std::string strategy;
-  std::int64_t devices = 0;  ///< That ranks run on.
+  std::int64_t devices = 0;  ///< Devices that ranks run on.
   bool feasible = false;     ///< It fits in memory, and no failure interrupts it.
-  /// Infinite if a failure interrupts the step. 8 of 10 measurements are expected between the low
-  /// and the high one.
+  /// Infinite if a failure interrupts the step. 8 of 10 measurements are expected between low and
+  /// high.
   double step_seconds = 0;
   double step_seconds_low = 0;
   double step_seconds_high = 0;
-  double samples_per_second = 0;  ///< Sequences, or what else the model takes.
+  double samples_per_second = 0;  ///< Sequences, or the model's other samples.
   double tokens_per_second = 0;   ///< 0 where samples hold no tokens.
-  double tflops_per_device = 0;   ///< Of the model: without what is recomputed.
-  double mfu = 0;                 ///< The same as a part of the device's peak.
+  double tflops_per_device = 0;   ///< Model FLOPs: recomputation does not count.
+  double mfu = 0;                 ///< The same rate as a part of the device's peak.
   Breakdown breakdown;
   Memory memory;
   std::optional<double> usd_per_step;     ///< Nothing where the price of a device is not known.
   std::optional<double> joules_per_step;  ///< Nothing where the power of a device is not known.
-  std::optional<double> training_steps;   ///< Of the study's `train`.
+  std::optional<double> training_steps;   ///< Steps of the study's `train`.
   std::vector<std::string> warnings;
   std::string json;  ///< Schema foreshard.prediction/1: all of this and more.
 };
 
-/// A strategy that does not fit in memory has a prediction, which is not feasible.
-/// \param package  leave it: the catalogue of the package that the caller was compiled against.
+/// A strategy that does not fit in memory still has a prediction, with `feasible` false.
+/// \param package  leave the default: the catalogue of the package that the caller was compiled
+///     against.
 /// \throws Failure
 Prediction predict(const Study& study, const PredictOptions& options = {},
                    const char* package = FORESHARD_PACKAGE_CATALOGUE);
 
 struct SearchOptions {
-  std::string space = {};      ///< Which values to try: a file or YAML in braces; empty: all.
-  std::optional<int> level;    ///< How much to try, 0 to 3; as `space` says, by default 2.
+  std::string space = {};      ///< Values to try: a file or YAML in braces; empty: all.
+  std::optional<int> level;    ///< Breadth, 0 to 3. Nothing: as in `space`, by default 2.
   std::int64_t top = 10;       ///< Strategies in the result.
-  std::int64_t simulate = 20;  ///< Of the best estimates.
+  std::int64_t simulate = 20;  ///< Simulations of the best estimates.
   std::int64_t certify = 20;   ///< Further simulations, of strategies that might still be faster.
   std::int64_t threads = 2;    ///< Simulations at the same time.
-  double budget_seconds = 0;   ///< The best so far is the answer after this; 0: no limit.
+  double budget_seconds = 0;   ///< Limit; the best so far is then the answer. 0: none.
 };
 
 struct Candidate {
-  std::string strategy;           ///< In words.
-  std::vector<Setting> settings;  ///< Added to those of the study, they make its strategy this one.
+  std::string strategy;           ///< Description in words.
+  std::vector<Setting> settings;  ///< Settings that, added to the study's, select this strategy.
   bool fits = false;
-  double step_seconds = 0;  ///< As of a Prediction.
+  double step_seconds = 0;  ///< See Prediction::step_seconds.
   double step_seconds_low = 0;
   double step_seconds_high = 0;
   double mfu = 0;
-  std::int64_t peak_bytes = 0;  ///< Of the device with the least room.
+  std::int64_t peak_bytes = 0;  ///< Peak of the device with the least room left.
   std::int64_t idle_devices = 0;
   std::optional<double> usd_per_step;
 };
 
 struct SearchResult {
-  /// Those that fit by time, the fastest first, then others. Empty where nothing could be
-  /// simulated.
+  /// Simulated strategies that fit, the fastest first, then the others. Empty where nothing could
+  /// be simulated.
   std::vector<Candidate> best;
   std::int64_t considered = 0;
-  /// By its lower bound, no other strategy that was considered is simulated as faster.
+  /// Lower bounds prove that no other strategy that was considered simulates faster.
   bool certified = false;
-  /// How much faster another could be at most, as a part of the first one's time.
+  /// How much faster another strategy could be at most, as a part of the first one's time.
   double gap = 0;
   bool partial = false;  ///< `budget_seconds` ended the search.
-  /// Nothing fits without the memory of hosts, which was tried unasked and is not counted.
+  /// Nothing fits without offloading to host memory. Offloading was tried unasked; whether hosts
+  /// have enough memory is not checked.
   bool needs_hosts = false;
   std::string json;  ///< Schema foreshard.search/1.
 };
 
-/// The fastest strategies of the study's model on its cluster. Of the study's strategy, batch,
-/// precision and framework matter; `global_batch` alone must be given.
+/// The fastest strategies of the study's model on its cluster. The search takes only batch,
+/// precision and framework from the study's strategy; only `global_batch` must be given.
 /// \throws Failure, also where no strategy of the space suits the model
 SearchResult search(const Study& study, const SearchOptions& options = {},
                     const char* package = FORESHARD_PACKAGE_CATALOGUE);
 
-/// A tensor that moves from one layout to another on a cluster. The words are those of
-/// docs/reshard.md.
+/// A tensor that moves from one layout to another on a cluster, in the notation of docs/reshard.md.
 struct Resharding {
   std::string tensor;   ///< Type and shape: "bf16[8192, 53248]".
-  std::string from;     ///< Mesh axes, ranks, what splits each dimension: "tp=8 @0-7 [-, tp]".
-  std::string to;       ///< Likewise.
-  std::string cluster;  ///< As of a Study; rank r is on device r.
-  std::vector<Setting> settings = {};  ///< Of "cluster" and of "communication".
-  std::string catalogue = {};          ///< As of a Study.
+  std::string from;     ///< Layout: mesh axes, ranks, axes per dimension: "tp=8 @0-7 [-, tp]".
+  std::string to;       ///< Layout, in the same notation.
+  std::string cluster;  ///< See Study::cluster; rank r is on device r.
+  std::vector<Setting> settings = {};  ///< Settings of "cluster" and "communication".
+  std::string catalogue = {};          ///< See Study::catalogue.
 };
 
 struct ReshardStep {
   std::string primitive;          ///< "all_gather", "transfer", "slice", ...
-  std::vector<std::string> axes;  ///< Of the mesh after the step; none of a transfer.
-  double seconds = 0;             ///< On links that nothing else uses.
-  std::int64_t bytes = 0;         ///< What crosses links, all ranks together.
+  std::vector<std::string> axes;  ///< Axes of the mesh after the step; none for a transfer.
+  double seconds = 0;             ///< Time on links that nothing else uses.
+  std::int64_t bytes = 0;         ///< Bytes that cross links, all ranks together.
 };
 
 struct ReshardPlan {
-  std::string name;  ///< Its steps in order: "all_gather(tp) + slice(dp)".
+  std::string name;  ///< The steps in order: "all_gather(tp) + slice(dp)".
   std::vector<ReshardStep> steps;
-  double seconds = 0;                      ///< All at once on shared links.
-  std::optional<double> baseline_seconds;  ///< To gather everything and slice it.
+  double seconds = 0;                      ///< Time of the plan, all ranks on shared links.
+  std::optional<double> baseline_seconds;  ///< Time to gather everything and slice it.
   double lower_bound_seconds = 0;          ///< No plan is faster.
-  std::string json;  ///< Schema foreshard.reshard/1, with what was not chosen.
+  std::string json;  ///< Schema foreshard.reshard/1, with the plans that were not chosen.
 };
 
 /// The fastest plan that is known.

@@ -1,5 +1,5 @@
 /// \file
-/// How sure a kernel's time is: the evidence of the parameters that it rests on.
+/// How sure a kernel's time is: the evidence behind the parameters that determine it.
 #pragma once
 
 #include "base/yaml/sourced.h"
@@ -9,21 +9,21 @@
 
 namespace foreshard {
 
-/// What a step's time rests on; parameters of one group are wrong together.
+/// Groups of parameters that a step's time rests on; errors within one group go together.
 enum class ParameterGroup : std::uint8_t {
   kProducts,       ///< Matrix products.
   kAttention,      ///< Fused attention.
   kPasses,         ///< Memory-bound kernels.
-  kCommunication,  ///< Of the communication library.
+  kCommunication,  ///< The communication library's parameters.
 };
 inline constexpr std::size_t kParameterGroups = 4;
 /// "matrix products".
 std::string_view name_of(ParameterGroup group);
 
 ParameterGroup group_of(const Kernel& kernel);
-/// The weakest of what the kernel's time rests on: its efficiency, as far as it was measured on
-/// this device, and the device's own peaks where they are the user's word. A data sheet's peak is
-/// no weakness: efficiencies are shares of it.
+/// The weakest evidence among the parameters of the kernel's time: its efficiency, as far as it was
+/// measured on this device, and the device's own peaks if the user stated them. A peak from a data
+/// sheet weakens nothing, because efficiencies are shares of that peak.
 yaml::Evidence evidence_of(const Kernel& kernel, const DeviceType& device);
 
 }  // namespace foreshard

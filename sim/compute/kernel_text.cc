@@ -21,7 +21,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-// "8x16x32" with as many numbers as `numbers` has; false for anything else.
+// Parses "8x16x32" into exactly as many numbers as `numbers` holds; false for anything else.
 template <std::size_t N>
 bool read(std::string_view word, std::array<std::int64_t, N>& numbers,
           std::string_view separators) {

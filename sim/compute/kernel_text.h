@@ -1,5 +1,5 @@
 /// \file
-/// Kernels from their descriptions, for files that name them.
+/// Parses kernels from their descriptions, for files that name kernels.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace foreshard {
 
-/// The kernel that `describe` writes as exactly this text; nothing if there is none.
+/// The kernel whose `describe` is exactly this text; nothing if there is none.
 std::optional<Kernel> kernel_from(std::string_view text);
 
 }  // namespace foreshard

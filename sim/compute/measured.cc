@@ -17,7 +17,7 @@ double octaves(std::int64_t extent) {
   return std::log2(static_cast<double>(std::max<std::int64_t>(extent, 1)));
 }
 
-// Where a kernel is among those of its kind.
+// Binary logarithms of a kernel's extents: its position among kernels of its kind.
 using Place = std::array<double, 4>;
 Place place_of(const Gemm& g) {
   return {octaves(g.batch), octaves(g.m), octaves(g.n), octaves(g.k)};
@@ -123,7 +123,8 @@ OperatorTime MeasuredKernels::corrected(const Kernel& kernel, const OperatorTime
   return time;
 }
 
-// Of an entry under attention_of: "cudnn" of "cudnn-fp8", its rates in fp8.
+// The implementation that an entry under attention_of is about: "cudnn" for "cudnn-fp8", which
+// holds its rates in fp8.
 static std::string implementation_of(const std::string& entry) {
   constexpr std::string_view kNarrow = "-fp8";
   return entry.ends_with(kNarrow) ? entry.substr(0, entry.size() - kNarrow.size()) : entry;

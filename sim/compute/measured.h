@@ -1,5 +1,5 @@
 /// \file
-/// Kernels that were measured on the same device: their times take the place of the model's:
+/// Kernels that were measured on this device: the measured times replace the model's:
 ///
 ///     efficiency:
 ///       measured:
@@ -7,20 +7,22 @@
 ///            source: "..."}
 ///       reach: 1
 ///
-/// A listed kernel takes the measured time; if it was measured at other clocks than are asked for,
-/// times the model's ratio of the two. With a `reach` of h octaves, kernels near measured ones take
-/// the model's time, scaled by what the model gets wrong for those:
+/// A listed kernel takes the measured time. If it was measured at other clocks than the caller asks
+/// for, the measured time is multiplied by the ratio of the model's times at the two clocks. With a
+/// `reach` of h octaves, a kernel near measured ones takes the model's time, multiplied by how far
+/// the model is off for those measured kernels:
 ///
 ///     factor = exp(sum w_i log(measured_i / model_i) / (1/4 + sum w_i))
 ///     w_i    = exp(-d_i^2 / (2 h^2))      d_i = distance of the extents' binary logarithms
 ///
-/// over the measured kernels of the same kind, dtype and clocks. The 1/4 is a kernel at distance 0
-/// that the model gets right a quarter of the way: far from all measured ones the factor is 1.
+/// The sums run over the measured kernels of the same kind, dtype and clocks. The 1/4 is the weight
+/// of the model itself: it acts as one more kernel, for which the model is right. Far from all
+/// measured kernels the factor is therefore 1.
 /// Source: Nadaraya, "On estimating regression", 1964, and Watson, "Smooth regression analysis",
 /// 1964, shrunk towards the model.
 ///
-/// Other devices of the same efficiency file (DeviceEfficiency::measured_on) take nothing of it.
-/// What a device lists itself (DeviceType::measured) comes first.
+/// Devices that the efficiency file does not name in DeviceEfficiency::measured_on ignore its
+/// measured kernels. What a device lists itself (DeviceType::measured) takes precedence.
 #pragma once
 
 #include <optional>
@@ -35,15 +37,15 @@ namespace foreshard {
 
 class MeasuredKernels {
  public:
-  /// \pre fault_in(*device.efficiency) finds nothing: what cannot be read is left out. The device
-  ///     must outlive the object.
+  /// \pre fault_in(*device.efficiency) finds nothing; otherwise kernels that cannot be parsed are
+  ///     skipped. The device must outlive the object.
   explicit MeasuredKernels(const DeviceType& device);
 
   bool empty() const { return exact_.empty(); }
-  /// Whether this very kernel was measured.
+  /// Whether exactly this kernel was measured.
   bool holds(const Kernel& kernel) const { return exact_.contains(kernel); }
-  /// `model` is the model's time of `kernel` on the device at `duty`; the result's parts are scaled
-  /// alike, and its `basis` records why.
+  /// `model` is the model's time of `kernel` on the device at `duty`. All parts of the result are
+  /// scaled by the same factor, and `basis` records why.
   OperatorTime corrected(const Kernel& kernel, const OperatorTime& model, Duty duty) const;
 
  private:
@@ -62,14 +64,15 @@ class MeasuredKernels {
   std::unordered_map<Kernel, std::size_t, KernelHash> exact_;  // into known_; looked up only
 };
 
-/// Whether anything was measured on the device, or may have been.
+/// Whether the device or its efficiency file lists measured kernels. The file's may be of another
+/// device.
 inline bool lists_measured(const DeviceType& device) {
   return !device.measured.empty() || !device.efficiency->measured.empty();
 }
 
-/// What is wrong with the names in an efficiency file: an unknown implementation of attention, a
-/// measured kernel whose text is not a kernel (the message names it), a kernel twice. Empty if
-/// nothing is.
+/// What is wrong with the names in an efficiency file: an unknown attention implementation, a
+/// measured kernel whose text is not a kernel (the message quotes it), or a kernel listed twice.
+/// Empty if nothing is wrong.
 std::string fault_in(const DeviceEfficiency& efficiency);
 
 }  // namespace foreshard

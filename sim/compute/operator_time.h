@@ -3,11 +3,11 @@
 ///
 ///     time = max(compute, memory) + floor
 ///
-/// with every part listed, so that a report can explain it. For example, a product of 4096^3 in
+/// All parts are listed, so that a report can explain the time. For example, a product of 4096^3 in
 /// bf16 on 108 multiprocessors: 512 tiles of 256 x 128 in 5 waves, compute-bound.
 ///
-/// Not modelled: other work on the device (the engine shares SMs and memory), data left
-/// in the L2 cache by the kernel before, and a power limit that depends on the mix of kernels.
+/// Not modelled: other work on the device (the engine shares SMs and memory), data that the
+/// previous kernel left in the L2 cache, and a power limit that depends on the mix of kernels.
 #pragma once
 
 #include <cstdint>
@@ -25,61 +25,63 @@ namespace foreshard {
 enum class Bound : std::uint8_t { kCompute, kMemory, kFloor };
 std::string_view name_of(Bound bound);
 
-/// The clocks that a kernel meets.
+/// Clocks at which a kernel runs.
 enum class Duty : std::uint8_t {
-  kSustained,  ///< Inside a training step: whatever the power limit leaves.
+  kSustained,  ///< Inside a training step: the clocks that the power limit leaves.
   kBurst,      ///< Alone, as microbenchmarks run it.
 };
 
 /// Where a time comes from.
 enum class Basis : std::uint8_t {
   kModel,
-  kMeasured,    ///< This very kernel was measured on this device.
-  kNeighbours,  ///< The model's, scaled by what it gets wrong for measured kernels nearby.
+  kMeasured,  ///< Exactly this kernel was measured on this device.
+  /// The model's time, multiplied by how far the model is off for measured kernels nearby.
+  kNeighbours,
 };
 
 struct OperatorTime {
-  Seconds compute{};       ///< Of the arithmetic on the busiest multiprocessor.
-  Seconds memory{};        ///< Of the bytes through the memory interface.
-  Seconds floor{};         ///< Of a kernel that does nothing.
-  std::int64_t units = 0;  ///< Tiles of a product, work units of attention; 0 of a pass.
-  std::int64_t waves = 0;  ///< Rounds in which the multiprocessors take them.
-  GemmTile tile{};         ///< Of a product.
-  std::int64_t split = 1;  ///< Parts of k, of a product.
+  Seconds compute{};       ///< Arithmetic on the busiest multiprocessor.
+  Seconds memory{};        ///< Traffic through the memory interface.
+  Seconds floor{};         ///< Time of a kernel that does nothing.
+  std::int64_t units = 0;  ///< Tiles of a product, work units of attention; 0 for a pass.
+  std::int64_t waves = 0;  ///< Rounds in which the multiprocessors process the units.
+  GemmTile tile{};         ///< Tile shape of a product.
+  std::int64_t split = 1;  ///< Number of parts into which a product's k is split.
   Basis basis = Basis::kModel;
-  double correction = 1;  ///< For kNeighbours: what the model's time was multiplied by.
+  double correction = 1;  ///< Factor on the model's time, for kNeighbours.
 
   Seconds total() const { return (compute < memory ? memory : compute) + floor; }
-  /// What a faster kernel would have to improve: the largest of the three.
+  /// The largest of the three parts: what a faster kernel would have to improve.
   Bound bound() const;
 };
 
-/// The measured time where there is one (measured.h), otherwise that of `model_time_of`.
+/// The measured time where there is one (measured.h), otherwise the time of `model_time_of`.
 ///
-/// \pre As of model_time_of.
+/// \pre The same as for model_time_of.
 OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty = Duty::kSustained);
 
-/// The time of `kernel` alone on one device of type `device`, by the model alone.
+/// The time of `kernel` alone on one device of type `device`, from the model only.
 ///
-/// Products: the best of the device's tile shapes and splits of k, as a tuned library would choose
-/// (k is whole where scales change along it),
+/// Products: the fastest of the device's tile shapes and splits of k, as a tuned library would
+/// choose (k is not split where scales change along it),
 ///
 ///     compute = waves * (overhead + max(tile flops / rate, tile operands / operand rate))
 ///     waves   = ceil(batch * ceil(m / tile m) * ceil(n / tile n) * split / multiprocessors)
 ///     memory  = bytes of A, B, D (and of the parts, if split) / (bandwidth * streaming)
 ///
-/// where the longer of both, l, takes l (1 + (shorter / l)^p)^(1/p) on devices with an `overlap` p;
+/// On devices with an `overlap` p, the longer of the two, l, becomes l (1 + (shorter / l)^p)^(1/p);
 /// products whose scales change along k may have another p.
 /// Source of p: aiconfigurator's products of k = 256, whose arithmetic lasts as long as their
-/// traffic: the longer one alone is 25 % short of what they take on B200.
+/// traffic. On B200, the longer one alone is 25 % below their measured times.
 ///
-/// Of products launched apart as many as `side_by_side` are one batch, and batches follow.
+/// Products that are launched apart run in batches of `side_by_side`, one batch after another.
 ///
-/// Attention: units of `tile` queries (backward: keys) for each sequence and head; causal units
-/// have half of the keys on average, and the device balances them except for the last. Passes:
-/// memory = bytes / (bandwidth * efficiency of the pass).
+/// Attention: one unit is `tile` queries (backward: keys) of one sequence and head. A causal unit
+/// sees half of the keys on average, and the device balances such units except for the last.
 ///
-/// \pre every extent of the kernel is >= 1 (0 gives an empty kernel: the floor).
+/// Passes (memory-bound kernels): memory = bytes / (bandwidth * efficiency of the pass).
+///
+/// \pre Every extent of the kernel is >= 1 (0 gives an empty kernel, which takes the floor).
 OperatorTime model_time_of(const Kernel& kernel, const DeviceType& device,
                            Duty duty = Duty::kSustained);
 
@@ -93,8 +95,8 @@ struct KernelHash {
 
 class MeasuredKernels;
 
-/// time_of with a memory, for callers that ask the same kernels again and again. One object for
-/// each thread; the device must outlive it.
+/// `time_of` with a cache, for callers that ask for the same kernels again and again. Use one
+/// object per thread; the device must outlive it.
 class CachedOperatorTime {
  public:
   explicit CachedOperatorTime(const DeviceType& device);

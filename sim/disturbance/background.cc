@@ -42,7 +42,7 @@ Traffic traffic_of(const Background& b) {
   return traffic;
 }
 
-// Constant traffic that no link could carry.
+// An error if constant traffic exceeds the bandwidth of a link that it crosses.
 Status excess(const std::vector<Traffic>& flows, const ClusterView& cluster, const std::string& key,
               const ErrorAt& error) {
   for (const Traffic& flow : flows) {

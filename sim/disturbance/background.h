@@ -1,15 +1,15 @@
 /// \file
-/// Traffic of others on the cluster's links: storage, another job.
+/// Traffic of other jobs or of storage on the cluster's links.
 ///
 ///     background:
 ///       - {from: node0/gpu0, to: node5/gpu0, rate: 10 GB/s}      # elastic: shares
 ///       - {links: "node*/nic0", rate: 5 GB/s, kind: constant,     # open loop: takes
 ///          start: 1 s, end: 2 s, period: 4 s}
 ///
-/// An *elastic* flow takes the max-min share of its path that `connections` connections get beside
-/// the job's own, up to `rate`: what congestion-controlled traffic strives for. A *constant* one
-/// takes its rate from every link that it crosses, whatever else uses it; the job shares the rest.
-/// Both are exact under the engine's max-min sharing.
+/// An *elastic* flow takes the max-min share of its path that `connections` connections would get
+/// next to the job's own, up to `rate`; congestion-controlled traffic approaches this share. A
+/// *constant* flow takes its rate from every link that it crosses, whatever else uses the link; the
+/// job shares the rest. Both are exact under the engine's max-min sharing.
 #pragma once
 
 #include <optional>
@@ -26,11 +26,12 @@ namespace foreshard::disturbance {
 enum class BackgroundKind : std::uint8_t { kElastic, kConstant };
 
 struct Background {
-  /// Selectors of devices. As many senders as receivers make pairs in order; one of either serves
-  /// all.
+  /// Selectors of devices. Equal numbers of senders and receivers are paired in order; a single
+  /// sender or receiver is paired with all devices on the other side.
   std::optional<std::string> from;
   std::optional<std::string> to;
-  std::optional<std::string> links;  ///< Instead: a flow over each of these links alone.
+  /// Alternative to `from` and `to`: one flow over each of these links alone.
+  std::optional<std::string> links;
   std::optional<BytesPerSecond> rate;
   BackgroundKind kind = BackgroundKind::kElastic;
   double connections = 1;

@@ -11,12 +11,12 @@ namespace {
 
 constexpr double kCutOff = 4;  // standard deviations
 
-// In (0, 1).
+// A number in (0, 1).
 double uniform(std::uint64_t key, std::uint64_t draw) {
   return (static_cast<double>(mixed(key ^ mixed(draw)) >> 11) + 0.5) * 0x1p-53;
 }
 
-// Standard normal, without what lies beyond the cut-off. Source: Box and Muller, "A note on the
+// Standard normal number, cut off at kCutOff on both sides. Source: Box and Muller, "A note on the
 // generation of random normal deviates", Ann. Math. Stat. 29(2), 1958.
 double normal(std::uint64_t key) {
   for (std::uint64_t draw = 0;; draw += 2) {

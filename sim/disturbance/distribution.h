@@ -12,18 +12,18 @@ namespace foreshard::disturbance {
 
 enum class DistributionKind : std::uint8_t {
   kNormal,     ///< Cut off at 4 standard deviations on both sides.
-  kLognormal,  ///< exp(normal(ln median, sigma)), cut off likewise.
+  kLognormal,  ///< exp(normal(ln median, sigma)), cut off at 4 sigma on both sides.
   kUniform,
 };
 
 struct Distribution {
   DistributionKind kind = DistributionKind::kNormal;
-  std::optional<double> mean{};       ///< For kNormal.
-  std::optional<double> deviation{};  ///< For kNormal.
-  std::optional<double> median{};     ///< For kLognormal.
-  std::optional<double> sigma{};      ///< For kLognormal: of the logarithm.
-  std::optional<double> low{};        ///< For kUniform.
-  std::optional<double> high{};       ///< For kUniform.
+  std::optional<double> mean{};       ///< Only for kNormal.
+  std::optional<double> deviation{};  ///< Only for kNormal.
+  std::optional<double> median{};     ///< Only for kLognormal.
+  std::optional<double> sigma{};      ///< Standard deviation of the logarithm; only for kLognormal.
+  std::optional<double> low{};        ///< Only for kUniform.
+  std::optional<double> high{};       ///< Only for kUniform.
 
   bool operator==(const Distribution&) const = default;
 };
@@ -31,12 +31,12 @@ struct Distribution {
 const yaml::Names<DistributionKind>& yaml_names(const DistributionKind*);
 const yaml::Table<Distribution>& yaml_table(const Distribution*);
 
-/// What is wrong with it, or "": a parameter that is missing or that its kind does not have, or a
-/// number that can be drawn and is not positive.
+/// What is wrong with the distribution, or "": a parameter that is missing or that does not belong
+/// to the distribution's kind, or a distribution that can yield a number that is not positive.
 std::string fault_in(const Distribution& distribution);
 
-/// The number that belongs to `key`: the same key gives the same number on every machine whose libm
-/// rounds alike.
+/// The random number that belongs to `key`: the same key gives the same number on every machine
+/// whose libm rounds in the same way.
 /// \pre fault_in(distribution) is empty.
 /// \return > 0
 double sample(const Distribution& distribution, std::uint64_t key);

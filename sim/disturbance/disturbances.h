@@ -44,14 +44,14 @@ const yaml::Table<Disturbances>& yaml_table(const Disturbances*);
 /// them.
 bool about_links(const Disturbances& disturbances);
 
-/// Whether another seed gives another plan.
+/// Whether the plan depends on the seed.
 bool random(const Disturbances& disturbances);
 
-/// The plan of `disturbances` on a cluster in run `run` (0, 1, ...), whose seed is theirs plus
-/// `run`.
-/// \param used  the devices of the job's ranks: of these alone a part is chosen by seed.
-/// \return what `error` makes of a selector that matches nothing, one link with two profiles, a
-///     failure of everything, a background flow without a route.
+/// The plan of `disturbances` on a cluster in run `run` (0, 1, ...). Its seed is the seed of
+/// `disturbances` plus `run`.
+/// \param used  the devices of the job's ranks. A straggler's `fraction` chooses among these only.
+/// \return The error that `error` makes of a selector that matches nothing, a link with two
+///     profiles, a failure of everything, or a background flow without a route.
 Result<Plan> plan_of(const Disturbances& disturbances, const ClusterView& cluster,
                      std::span<const std::int32_t> used, std::int64_t run, const ErrorAt& error);
 

@@ -1,13 +1,14 @@
 /// \file
-/// What breaks during the step, and what happens to the tasks that use it.
+/// Failures during the step, and what happens to the tasks that use the failed parts.
 ///
 ///     failures:
 ///       - {link: "pod0/leaf0 - spine1", at: 3 s, then: reroute, detection: 0.2 s, until: 9 s}
 ///       - {device: node3/gpu5, at: 1 s, detection: 10 s}        # then: fail
 ///
-/// A device, NIC or switch takes all of its links with it; what a dead device computes stands still
-/// too. Nothing reacts before `detection` has passed: with `fail`, a communication or kernel that
-/// has stood still for so long fails; with `reroute`, from then on routes avoid what is dead.
+/// When a device, NIC or switch fails, all of its links fail with it; the computation of a dead
+/// device stands still too. Nothing reacts before `detection` has passed: with `fail`, a
+/// communication or kernel that has stood still for that long fails; with `reroute`, routes avoid
+/// the dead parts from then on.
 #pragma once
 
 #include <optional>
@@ -22,12 +23,13 @@
 namespace foreshard::disturbance {
 
 struct Failure {
-  std::optional<std::string> link;  ///< Exactly one of these four; selectors (topology/select.h).
+  /// Selectors (topology/select.h); exactly one of the four is given.
+  std::optional<std::string> link;
   std::optional<std::string> device;
   std::optional<std::string> nic;
   std::optional<std::string> switch_name;
   Seconds at;
-  std::optional<Seconds> until;  ///< Repaired.
+  std::optional<Seconds> until;  ///< Time of the repair.
   Then then = Then::kFail;
   Seconds detection{};
 };

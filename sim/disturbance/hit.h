@@ -1,5 +1,5 @@
 /// \file
-/// What happened to a step, for reports.
+/// Disturbances that a step met, for reports.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ inline constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>
 /// One disturbance and the parts that it affects.
 struct Hit {
   std::string kind;    ///< "straggler", "link", "failure", "background", "jitter".
-  std::string effect;  ///< For people: "80 % of its speed".
+  std::string effect;  ///< Text for people: "80 % of its speed".
   Seconds at{};
   Seconds until = kNever;
   std::int64_t count = 0;        ///< Number of affected parts.
-  std::vector<std::string> who;  ///< Names of the first of them.
+  std::vector<std::string> who;  ///< Names of the first affected parts.
 };
 
 }  // namespace foreshard::disturbance

@@ -28,7 +28,7 @@ struct LinkProfile {
 const yaml::Table<ProfilePoint>& yaml_table(const ProfilePoint*);
 const yaml::Table<LinkProfile>& yaml_table(const LinkProfile*);
 
-/// Profiles of nothing but 1 are left out.
+/// Adds the profiles to the plan; profiles whose factors are all 1 are left out.
 Status add_link_profiles(Plan& plan, const std::vector<LinkProfile>& profiles,
                          const ClusterView& cluster, const ErrorAt& error);
 

@@ -1,7 +1,7 @@
 /// \file
 /// The disturbances of one step on one cluster: which devices are slow, which links change when,
-/// what fails. Made from a study's `disturbances` (disturbances.h), or by hand; `sim/simulate`
-/// applies it.
+/// what fails. A plan is made from a study's `disturbances` (disturbances.h) or by hand;
+/// `sim/simulate` applies it.
 #pragma once
 
 #include <cstdint>
@@ -22,32 +22,33 @@ namespace foreshard::disturbance {
 
 /// What happens to the tasks that use what has failed.
 enum class Then : std::uint8_t {
-  kFail,     ///< Stand still; fail when `detection` is over, and with them the step.
-  kReroute,  ///< Stand still until `detection` is over, then go on by other routes.
-  kWait,     ///< Stand still until the repair.
+  kFail,     ///< They stand still, and fail when `detection` is over; the step fails with them.
+  kReroute,  ///< They stand still until `detection` is over, then go on by other routes.
+  kWait,     ///< They stand still until the repair.
 };
 
 struct Slow {
   DeviceId device;
-  double speed = 1;  ///< Of the speed that the cluster gives it. Invariant: > 0.
+  double speed = 1;  ///< Share of the speed that the cluster gives the device. Invariant: > 0.
 };
 struct SpeedChange {
   DeviceId device;
   Seconds at;
-  double speed = 1;  ///< From then on, of what it has without. Invariant: in (0, 1].
+  /// Share of its undisturbed speed that the device has from `at` on. Invariant: in (0, 1].
+  double speed = 1;
 };
-/// Of a profile: from `at` on the link has this part of its bandwidth.
+/// A point of a profile: from `at` on, the link has this share of its bandwidth.
 struct ProfilePoint {
   Seconds at;
   double factor = 1;  ///< Invariant: >= 0, finite.
 };
 struct Profile {
   std::vector<LinkId> links;
-  std::vector<ProfilePoint> points;  ///< Times ascend.
-  Seconds period = kNever;           ///< All points again, this much later.
+  std::vector<ProfilePoint> points;  ///< Ascending times.
+  Seconds period = kNever;           ///< Time after which all points repeat.
 };
 struct Outage {
-  std::string what;  ///< For people: "link leaf0 - spine1".
+  std::string what;  ///< Text for people: "link leaf0 - spine1".
   std::vector<LinkId> links{};
   std::vector<DeviceId> devices{};
   Seconds at{};
@@ -59,9 +60,10 @@ struct Outage {
 struct Traffic {
   std::string what;
   std::vector<RoutedLink> links{};
-  /// Bytes per second: of an elastic flow, at most; of a constant one, exactly.
+  /// Maximum of an elastic flow, exact rate of a constant one.
   BytesPerSecond rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
-  bool constant = false;  ///< Takes its rate whatever else uses the link, instead of sharing.
+  /// Whether the flow takes its rate whatever else uses the link, instead of sharing the link.
+  bool constant = false;
   double connections = 1;
   Seconds from{};
   Seconds until = kNever;
@@ -70,28 +72,28 @@ struct Traffic {
 
 struct Plan {
   std::uint64_t seed = 0;
-  std::vector<Slow> slow;              ///< By device, each once.
-  std::vector<SpeedChange> throttled;  ///< By device, then by time.
-  std::vector<Profile> profiles;       ///< A link is in one at most.
+  std::vector<Slow> slow;              ///< Sorted by device, each device once.
+  std::vector<SpeedChange> throttled;  ///< Sorted by device, then by time.
+  std::vector<Profile> profiles;       ///< Each link is in at most one profile.
   std::vector<Outage> outages;
   std::vector<Traffic> traffic;
-  std::optional<Distribution> jitter;  ///< Of the factor on every kernel's time.
+  std::optional<Distribution> jitter;  ///< Distribution of the factor on every kernel's time.
   std::vector<Hit> hits;
 
-  /// Whether it changes nothing but the speeds of devices.
+  /// Whether the plan changes nothing but constant speeds of devices.
   bool only_slow() const {
     return throttled.empty() && profiles.empty() && outages.empty() && traffic.empty() && !jitter;
   }
 };
 
-/// The factor on the time of a rank's kernel, the `instance`-th task that it issues: 1 if `plan` is
-/// null or has no jitter.
+/// The factor on the time of the kernel that is task `instance` of rank `rank`: 1 if `plan` is null
+/// or has no jitter.
 double kernel_factor(const Plan* plan, std::int32_t rank, std::size_t instance);
 
-/// Makes an error of (keys below `disturbances`, message, help).
+/// Makes an error from (keys below `disturbances`, message, help).
 using ErrorAt = std::function<Error(const std::string&, const std::string&, const std::string&)>;
 
-/// A copy of the cluster in which the devices of `plan.slow` are slow. Nothing if there are none.
+/// A copy of the cluster in which the devices of `plan.slow` are slow; nothing if there are none.
 std::optional<ClusterView> slowed(const ClusterView& cluster, const Plan& plan);
 
 }  // namespace foreshard::disturbance

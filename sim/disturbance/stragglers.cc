@@ -97,7 +97,7 @@ Status add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
     if (s.fraction)
       std::erase_if(matched, [&](DeviceId device) { return !of_job.contains(device.value()); });
     auto devices = chosen(s, plan.seed, i, std::move(matched));
-    if (s.speed == 1.0) continue;  // nobody is slow
+    if (s.speed == 1.0) continue;  // no device is slow
     Hit hit{.kind = "straggler",
             .effect = {},
             .at = s.at,

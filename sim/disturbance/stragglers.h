@@ -23,10 +23,11 @@ namespace foreshard::disturbance {
 
 struct Straggler {
   std::string devices = "*";  ///< A selector (topology/select.h).
-  /// Of those of them that the job uses, chosen by seed: at least one.
+  /// Share of those matching devices that the job uses, chosen by seed; at least one device.
   std::optional<double> fraction;
-  std::optional<double> speed;               ///< Of the device's speed; or
-  std::optional<Distribution> distribution;  ///< of a speed for each.
+  std::optional<double> speed;  ///< Share of the device's speed that it keeps.
+  /// Distribution of each device's speed, instead of `speed`.
+  std::optional<Distribution> distribution;
   Seconds at{};
   std::optional<Seconds> until;
 };

@@ -1,5 +1,5 @@
 /// \file
-/// How often the parts of a machine fail, as YAML says it (catalogue folder: failures):
+/// How often the parts of a machine fail, in YAML (catalogue folder: failures):
 ///
 ///     name: llama3-h100
 ///     observed: {time: 54 d, devices: 16384, nodes: 2048}
@@ -8,16 +8,17 @@
 ///       - {name: rack power, of: group, group: 4, takes: group}          # no rate: UNKNOWN
 ///       - {name: software, of: device, mtbf: 300 y, takes: nothing}
 ///
-/// A rate is given as the mean time between failures of one unit, or as the events that were seen:
+/// A rate is given as the mean time between failures of one unit, or as a number of observed
+/// events:
 ///
 ///     mtbf = observed time x observed units / events
 ///
-/// Failures of a cause are exponential and do not depend on each other. What a cause takes is the
-/// failure domain: a node, or a group of so many nodes one behind the other (a rack, what hangs on
-/// a leaf switch), which works again when it is repaired; or nothing, where processes end and can
-/// begin again at once. A cause without a rate is UNKNOWN, and so is what depends on it.
+/// Failures of a cause are exponential and independent. A cause takes down its failure domain: a
+/// node, or a group of adjacent nodes (a rack, or all nodes on a leaf switch), which works again
+/// after the repair; or nothing, if processes end and can restart at once. A cause without a rate
+/// is UNKNOWN, and so is everything that depends on it.
 ///
-/// Not modelled: infant mortality and wear; failures that follow from others, or that load brings.
+/// Not modelled: infant mortality and wear; failures that follow from other failures or from load.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +38,15 @@ enum class Takes : std::uint8_t { kNothing, kNode, kGroup };
 struct Cause {
   std::string name;
   Unit of = Unit::kDevice;
-  std::optional<yaml::Sourced<Seconds>> mtbf;  ///< Of one unit. One of these two, or neither.
+  /// Mean time between failures of one unit. At most one of `mtbf` and `events` is given.
+  std::optional<yaml::Sourced<Seconds>> mtbf;
   std::optional<yaml::Sourced<double>> events;
   Takes takes = Takes::kNode;
-  std::int64_t group = 1;                        ///< Nodes of a group.
-  std::optional<yaml::Sourced<Seconds>> repair;  ///< Until what it takes works again.
+  std::int64_t group = 1;                        ///< Number of nodes in a group.
+  std::optional<yaml::Sourced<Seconds>> repair;  ///< Time until the failure domain works again.
 };
 
-/// In which time so many units had the `events` of the causes.
+/// The time in which this number of units had the `events` of the causes.
 struct Observed {
   Seconds time;
   std::int64_t devices = 0;
@@ -65,7 +67,7 @@ const yaml::Table<Observed>& yaml_table(const Observed*);
 /// Catalogue folder: failures.
 const yaml::Table<FailureRates>& yaml_table(const FailureRates*);
 
-/// Mean time between the failures of one unit; nothing where it is not known.
+/// Mean time between failures of one unit; nothing if it is unknown.
 std::optional<Seconds> mtbf_of(const Cause& cause, const FailureRates& rates);
 
 }  // namespace foreshard::elastic

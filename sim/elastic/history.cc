@@ -26,7 +26,7 @@ struct Stage {
   Seconds left;
 };
 
-// Steps that a checkpoint holds, and what was computed behind it.
+// Steps that a checkpoint holds, and the time that was computed since.
 struct Mark {
   double steps = 0;
   Seconds since;
@@ -65,7 +65,7 @@ class Run {
   }
 
  private:
-  // Nearest to the interval; at least until the checkpoint before is safe.
+  // Steps nearest to the interval, but at least until the previous checkpoint is safe.
   double steps_between() const {
     constexpr double kRounding = 1e-9;  // of quotients that are whole
     const double writing = std::ceil((rules_.written - rules_.blocked) / step_ - kRounding);
@@ -82,7 +82,9 @@ class Run {
     return next;
   }
 
-  // Spends what is left of something, but not beyond `until`; whether it is over.
+  // Spends what is left of a stage, but not beyond `until`.
+  //
+  // \return Whether the stage is over.
   bool spend(Seconds& left, Seconds until, Seconds Parts::*part) {
     const bool over = now_ + left <= until;
     const Seconds time = over ? left : until - now_;
@@ -126,7 +128,9 @@ class Run {
     return {};
   }
 
-  // Up to the next checkpoint, or `until`; whether the checkpoint came first.
+  // Computes up to the next checkpoint or `until`.
+  //
+  // \return Whether the checkpoint came first.
   bool compute(Seconds until) {
     const double target = std::min(next_save_, rules_.steps);
     const Seconds need = (target - done_) * step_;
@@ -146,18 +150,19 @@ class Run {
     promote();
     ++result_.checkpoints;
     state_ = State::kSaving;
-    if (done_ >= rules_.steps) {  // the run ends with it, so it never becomes `pending_`
+    // the run ends with this checkpoint, so it never becomes `pending_`
+    if (done_ >= rules_.steps) {
       const bool writing = safe_at_ < kNeverHappens;
       saving_left_ = rules_.written + (writing ? safe_at_ - now_ : Seconds());
       return;
     }
-    if (safe_at_ < kNeverHappens) safe_ = pending_;  // but for rounding: see steps_between
+    if (safe_at_ < kNeverHappens) safe_ = pending_;  // happens only by rounding: see steps_between
     pending_ = {.steps = done_, .since = {}};
     safe_at_ = now_ + rules_.written;
     saving_left_ = rules_.blocked;
   }
 
-  // What was written by now is safe.
+  // A checkpoint that is completely written by now becomes the safe one.
   void promote() {
     if (safe_at_ > now_) return;
     safe_ = pending_;
@@ -212,7 +217,7 @@ class Run {
     std::int64_t of_job = 0;
     bool any = failure.of_job;
     const std::int64_t end = std::min(failure.node + failure.nodes, present_);
-    // What is repaired carries no rank before the run takes it back.
+    // A repaired node carries no rank before the run takes it back.
     std::vector<bool> out(in_job_.begin(), in_job_.begin() + rules_.nodes);
     out.flip();
     for (std::int64_t n = failure.node; n < end && !failure.of_job; ++n) {
@@ -229,7 +234,7 @@ class Run {
     bool hit = failure.of_job || of_job > 0;
     if (hit && !failure.of_job && rules_.policy == Policy::kReroute && running()) {
       FORESHARD_ASSIGN(const auto lost, plans_.replicas_on(out));
-      hit = !lost || *lost > current_.replicas_lost;  // else it carries no rank
+      hit = !lost || *lost > current_.replicas_lost;  // otherwise the node carries no rank
     }
     return hit ? interrupt(failure, of_job) : Status();
   }
@@ -262,15 +267,15 @@ class Run {
 
   // --- what to do ---
 
-  // The arrangement that the policy wants on the nodes that are up, and which they are; nothing
-  // where it waits.
+  // The arrangement that the policy wants on the nodes that are up, and these nodes (in `job`);
+  // nothing if the policy waits.
   Result<std::optional<Arrangement>> wanted(std::vector<bool>& job) {
     job.assign(up_.size(), false);
     const bool all = rules_.policy == Policy::kReplace || rules_.policy == Policy::kShrink;
     const std::int64_t end = all ? present_ : rules_.nodes;
     const std::int64_t most = rules_.policy == Policy::kShrink ? present_ : rules_.nodes;
     std::int64_t count = 0;
-    for (const bool stays : {true, false})  // those that are in it come first
+    for (const bool stays : {true, false})  // nodes that are in the job already come first
       for (std::int64_t n = 0; n < end && count < most; ++n) {
         const auto node = static_cast<std::size_t>(n);
         if (!up_[node] || in_job_[node] != stays) continue;
@@ -291,7 +296,7 @@ class Run {
     return step ? std::optional(to) : std::nullopt;
   }
 
-  // Behind the detection, and whenever nodes come while the run waits.
+  // Decides after the detection, and whenever nodes come while the run waits.
   Status decide() {
     std::vector<bool> job;
     FORESHARD_ASSIGN(const auto to, wanted(job));
@@ -316,7 +321,7 @@ class Run {
     return go_on(*to, shift);
   }
 
-  // At a checkpoint, with nodes that have come.
+  // At a checkpoint: changes to an arrangement with nodes that have come.
   Status change() {
     std::vector<bool> job;
     FORESHARD_ASSIGN(const auto to, wanted(job));
@@ -362,8 +367,8 @@ class Run {
   std::int64_t present_ = 0;
   std::multimap<Seconds, std::size_t> back_;
   std::optional<Failure> next_drawn_;
-  std::size_t given_ = 0;  // of rules_.given, those that have been
-  std::size_t added_ = 0;  // of rules_.additions, likewise
+  std::size_t given_ = 0;  // number of rules_.given that have happened
+  std::size_t added_ = 0;  // number of rules_.additions that have happened
 
   // The work.
   double done_ = 0;
@@ -374,7 +379,7 @@ class Run {
   Seconds safe_at_ = kNeverHappens;
   Seconds saving_left_;
 
-  // Standing still.
+  // While the run stands still.
   Seconds detection_left_;
   std::deque<Stage> stages_;
   bool from_replicas_ = false;

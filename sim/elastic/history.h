@@ -1,27 +1,27 @@
 /// \file
-/// One history of a run on a machine that fails: computing, saving, standing still, going on, until
+/// One history of a run on a machine that fails: computing, saving, standing still, resuming, until
 /// all steps are done and saved.
 ///
-///     computes `interval`, saves, computes ...       saved: nothing of it is lost any more
+///     computes `interval`, saves, computes ...       saved: these steps can no longer be lost
 ///     a failure hits the run: detection, then by the policy
-///       wait     until the nodes that failed work again
-///       replace  spare nodes take their place; without one, as wait
-///       shrink   the strategy for the nodes that are left; grows again behind a checkpoint
-///       reroute  the replicas that are left share the batch; likewise
-///     then restart (reroute: regroup) and slices, and the run goes on
+///       wait     until the failed nodes work again
+///       replace  spare nodes take their place; without spares, like wait
+///       shrink   a strategy for the remaining nodes; grows again after a checkpoint
+///       reroute  the remaining replicas share the batch; grows again after a checkpoint
+///     then restart (reroute: regroup) and slices, and the run continues
 ///
-/// A run that goes back to a checkpoint computes again all that was done since; where all slices
-/// are still held by somebody (Recovery::kReplicas), only the step that was interrupted. A failure
-/// while the run stands still begins the standing still anew, from a checkpoint. What fails while
-/// it carries no rank (a spare) does not stop the run.
+/// A run that goes back to a checkpoint computes again everything that was done since. If the
+/// remaining nodes still hold all slices (Recovery::kReplicas), it repeats only the interrupted
+/// step. If something fails while the run stands still, the recovery begins anew, from a
+/// checkpoint. A failed node that carries no rank (a spare) does not stop the run.
 ///
-/// A checkpoint stops the run for `blocked`; from `written` on, counted from its beginning, it is
-/// safe. Equal: synchronous. The next one begins when it is safe, not before. There is one behind
-/// the last step too.
+/// A checkpoint stops the run for `blocked`; it is safe from `written` on, counted from its
+/// beginning. If both are equal, the checkpoint is synchronous. The next checkpoint begins only
+/// when this one is safe. There is one after the last step too.
 ///
-/// Not modelled: a failure that is not noticed as one (wrong results); slow devices; steps that
-/// differ; that nodes wear. Which of the nodes are left matters to reroute alone: other strategies
-/// are those for as many nodes (Plans).
+/// Not modelled: failures that go unnoticed (wrong results); slow devices; steps that differ; wear
+/// of nodes. Which nodes remain matters only for reroute: all other strategies are the ones for the
+/// same number of nodes (Plans).
 #pragma once
 
 #include <cstdint>
@@ -37,38 +37,38 @@
 namespace foreshard::elastic {
 
 enum class Policy : std::uint8_t { kReplace, kShrink, kWait, kReroute };
-/// From where a run that failed takes its parameters and optimizer state.
+/// Source of the parameters and the optimizer state after a failure.
 enum class Recovery : std::uint8_t { kCheckpoint, kReplicas };
 
-/// How a run lies on the machine: on so many nodes, with so many of its replicas.
+/// How a run uses the machine: on how many nodes, and without how many of its replicas.
 struct Arrangement {
   std::int64_t nodes = 0;
-  std::int64_t replicas_lost = 0;  ///< Of reroute.
+  std::int64_t replicas_lost = 0;  ///< Replicas left out by reroute.
   auto operator<=>(const Arrangement&) const = default;
 };
 
-/// Slices that move, or are read from a checkpoint.
+/// Slices that move between devices, or are read from a checkpoint.
 struct Shift {
   Seconds time{};
   Bytes bytes{};
   bool from_checkpoint = false;
 };
 
-/// What the strategy of an arrangement takes. Asked again and again for the same: remembers.
+/// Step times and shifts for arrangements. Repeated questions are answered from a cache.
 class Plans {
  public:
   virtual ~Plans() = default;
-  /// Time of a step; nothing where no strategy fits.
+  /// Time of a step; nothing if no strategy fits.
   virtual Result<std::optional<Seconds>> step_of(Arrangement arrangement) = 0;
-  /// \param failed  of the nodes of `from`, those that hold nothing any more: its last ones.
-  /// \param recovery  kCheckpoint: all is read from a checkpoint.
+  /// \param failed  how many of the nodes of `from` no longer hold anything: the last ones.
+  /// \param recovery  kCheckpoint: everything is read from a checkpoint.
   virtual Result<Shift> shift(Arrangement from, Arrangement to, std::int64_t failed,
                               Recovery recovery) = 0;
-  /// How many replicas the run loses with these nodes of it; nothing where it cannot be told.
+  /// Number of replicas that the run loses if these nodes are down; nothing if that is unknown.
   virtual Result<std::optional<std::int64_t>> replicas_on(const std::vector<bool>& down) = 0;
 };
 
-/// Nodes that come to stay.
+/// Nodes that are added for good.
 struct Addition {
   Seconds at{};
   std::int64_t nodes = 0;
@@ -77,14 +77,14 @@ struct Addition {
 struct Rules {
   Policy policy = Policy::kWait;
   Recovery recovery = Recovery::kCheckpoint;
-  double steps = 0;        ///< Of the whole run. Invariant: whole, > 0.
-  std::int64_t nodes = 0;  ///< That the run begins on.
+  double steps = 0;        ///< Steps of the whole run. Invariant: whole, > 0.
+  std::int64_t nodes = 0;  ///< Number of nodes at the start.
   std::int64_t spares = 0;
   Seconds detection{};
   Seconds restart{};
-  Seconds regroup{};  ///< In place of `restart`, where replicas are left out or come back.
-  /// Between checkpoints; rounded to whole steps, at least one, and never less than the one before
-  /// needs to be safe.
+  Seconds regroup{};  ///< Replaces `restart` when replicas are left out or come back.
+  /// Time between checkpoints; rounded to whole steps, at least one, and never shorter than the
+  /// previous checkpoint needs to be safe.
   Seconds interval{};
   Seconds blocked{};
   Seconds written{};                  ///< Invariant: >= blocked.
@@ -94,9 +94,9 @@ struct Rules {
 
 /// Where the time went. The parts sum to `wall`.
 struct Parts {
-  Seconds useful{};    ///< Steps at the speed of the whole run.
-  Seconds slowdown{};  ///< What the same steps took longer, on fewer nodes.
-  Seconds lost{};      ///< Computed again.
+  Seconds useful{};    ///< Steps at the speed of the full machine.
+  Seconds slowdown{};  ///< Additional time of the same steps on fewer nodes.
+  Seconds lost{};      ///< Work that was lost and is computed again.
   Seconds saving{};
   Seconds detection{};
   Seconds restart{};
@@ -109,22 +109,24 @@ struct Parts {
 };
 
 struct History {
-  bool finished = false;  ///< Else it was given up after kLongest times the run without failures.
+  /// Whether the run ended; otherwise it was given up after kLongest times the run without
+  /// failures.
+  bool finished = false;
   Seconds wall{};
   Parts parts{};
-  std::int64_t failures = 0;     ///< Of the machine, until the end.
-  std::int64_t interrupted = 0;  ///< Times that the run stood still for one.
+  std::int64_t failures = 0;     ///< Failures of the machine until the end.
+  std::int64_t interrupted = 0;  ///< Number of failures that stopped the run.
   std::int64_t checkpoints = 0;
-  std::int64_t moves = 0;  ///< Shifts, those from checkpoints too.
+  std::int64_t moves = 0;  ///< Number of shifts, including those from checkpoints.
   Bytes moved{};
-  std::map<std::size_t, std::int64_t> by_cause{};  ///< Interruptions.
-  std::int64_t fewest_nodes = 0;                   ///< That the run was on.
+  std::map<std::size_t, std::int64_t> by_cause{};  ///< Cause -> number of interruptions.
+  std::int64_t fewest_nodes = 0;  ///< Smallest number of nodes that the run was on.
 };
 
 inline constexpr double kLongest = 100;
 
-/// \param drawn  the failures that are not given.
-/// \return the errors of `plans`.
+/// \param drawn  the failures in addition to Rules::given.
+/// \return The errors of `plans`.
 Result<History> history_of(const Rules& rules, Plans& plans, const Failures& drawn);
 
 }  // namespace foreshard::elastic

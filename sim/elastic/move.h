@@ -1,7 +1,7 @@
 /// \file
-/// What moves when a run goes on under another strategy, or on other devices (R1, R4.9): the slices
-/// of parameters and optimizer state, by the planner of strategies/conversion, priced on a cluster.
-/// `foreshard reshard --from-strategy`, `replan` and `elastic` all ask here.
+/// The move of a run to another strategy or to other devices (R1, R4.9): which slices of parameters
+/// and optimizer state move, by the planner of strategies/conversion, and their time on a cluster.
+/// `foreshard reshard --from-strategy`, `replan` and `elastic` all use it.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,34 @@
 
 namespace foreshard::elastic {
 
-/// A strategy and where its ranks are.
+/// A strategy and the devices of its ranks.
 struct Side {
   const Strategy& strategy;
-  std::vector<std::int32_t> devices;  ///< Of each rank; there may be more than ranks.
+  std::vector<std::int32_t> devices;  ///< Indexed by rank; may have more entries than ranks.
 };
 
 struct Move {
   conversion::Conversion plan;
-  Bytes lost;  ///< Elements that no device has any more.
+  Bytes lost;  ///< Bytes of elements that no device holds any more.
 };
 
-/// \param down  devices that hold nothing any more: those that failed, also where what replaces
-///     them has their number.
+/// \param down  devices that no longer hold anything: the failed ones, even if a replacement has
+///     the same number.
 /// \param where  the cluster that has the devices of both sides.
-/// \return as conversion::plan_conversion.
+/// \return The errors of conversion::plan_conversion.
 Result<Move> plan_move(const Model& model, const Side& from, const Side& to,
                        const std::vector<std::int32_t>& down, const ClusterView& where);
 
-/// What `plan` takes on that cluster. The names of both sides are the caller's.
-/// \return as conversion::explain; kInfeasible also where something is lost.
+/// The time of `plan` on that cluster. The caller sets the names of both sides.
+/// \return The errors of conversion::explain; kInfeasible also if something is lost.
 Result<conversion::Explanation> explain_move(conversion::Conversion plan, const ClusterView& where,
                                              const comm::Parameters& communication);
 
-/// What a checkpoint of the model holds under the strategy: each element once, padding left out.
+/// Size of a checkpoint of the model under the strategy: each element once, without padding.
 Bytes checkpoint_size(const Model& model, const Strategy& strategy);
 
-/// That devices with the same number are the same in both clusters.
-/// \return kInvalidInput that names the first which is not, and a remedy.
+/// Checks that devices with the same number are the same in both clusters.
+/// \return kInvalidInput that names the first one that differs, and a remedy.
 Status same_devices(const ClusterView& before, const ClusterView& after);
 
 }  // namespace foreshard::elastic

@@ -45,7 +45,7 @@ std::string days(Seconds time) {
   return time < kDay ? format(time) : fmt::format("{:.1f} d", time / kDay);
 }
 
-// Nothing is missing: rates of all causes, and what this policy needs.
+// Whether nothing is missing: the rates of all causes, and what this policy needs.
 bool is_known(const ElasticResult& result, const PolicyFigures& figures) {
   return figures.unknown.empty() && result.without_rate.empty();
 }
@@ -112,7 +112,7 @@ std::string checkpoint_text(const ElasticResult& result) {
 
 std::string policies_text(const ElasticResult& result) {
   const bool bounds = !result.without_rate.empty();
-  const std::size_t wide = bounds ? 11 : 8;  // of times
+  const std::size_t wide = bounds ? 11 : 8;  // width of times
   std::string text =
       fmt::format("\n  {:<8} {} {} {} {} {} {} {} {}\n", "policy", right("goodput", 9),
                   right("mean", wide), right("p10", wide), right("median", wide),
@@ -137,7 +137,7 @@ std::string policies_text(const ElasticResult& result) {
   return text;
 }
 
-// Sums of hours leave less than this where nothing was spent: "-0.000".
+// Where no time was spent, rounding may leave a smaller sum of hours than this: "-0.000".
 constexpr double kLeastShown = 5e-4;
 
 std::string parts_text(const ElasticResult& result) {
@@ -156,7 +156,8 @@ std::string parts_text(const ElasticResult& result) {
   return text;
 }
 
-// Said first where the run itself, or what it comes to, leaves less than the memory margin.
+// Comes first if the strategy of the run, or of one of its arrangements, leaves less than the
+// memory margin.
 std::string tight_text(const ElasticResult& result) {
   const bool is_tight = std::ranges::any_of(result.arrangements, &ArrangementFigures::tight);
   return is_tight ? "TIGHT: a strategy of this run leaves less than the study's memory margin and "

@@ -16,7 +16,7 @@ namespace {
 
 using internal::running_of;
 
-// Which devices differ between the clusters.
+// Records which devices differ between the clusters.
 void add_devices(const ClusterView& before, const ClusterView& after, Replan& result) {
   const std::size_t both = std::min(before.devices().size(), after.devices().size());
   for (std::size_t device = 0; device < both; ++device) {
@@ -29,7 +29,7 @@ void add_devices(const ClusterView& before, const ClusterView& after, Replan& re
   result.added += static_cast<std::int64_t>(after.devices().size() - both);
 }
 
-// The old strategy on what is left; why not, where it does not suit.
+// The old strategy on the remaining devices; otherwise sets `why_not`.
 Result<std::optional<Running>> kept_on(study::LoadedStudy& after, std::string& why_not) {
   const auto faults = faults_in(after.strategy, after.model, after.pool.size());
   if (!faults.empty()) {
@@ -50,7 +50,7 @@ Result<std::optional<Running>> kept_on(study::LoadedStudy& after, std::string& w
 
 Result<Running> searched(const study::LoadedStudy& after, search::SearchOptions options,
                          Replan& result) {
-  if (!options.space.offload) options.space.offload = false;  // what moves to hosts is not modelled
+  if (!options.space.offload) options.space.offload = false;  // moves to hosts are not modelled
   FORESHARD_ASSIGN(const auto found, search::run_search(after, options));
   result.partial = found.partial;
   if (found.simulated.empty() || !found.simulated.front().fits) {

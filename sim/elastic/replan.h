@@ -1,15 +1,15 @@
 /// \file
-/// One change of a cluster (R4.9, R1.1): what a run does that loses devices, or is given some. The
-/// strategy is found anew by the search of `foreshard search`, the slices move as `foreshard
-/// reshard` plans it, and what stands still meanwhile is added up.
+/// One change of a cluster (R4.9, R1.1): what a run does when it loses or gains devices. The search
+/// of `foreshard search` finds the new strategy, the slices move as planned by `foreshard reshard`,
+/// and the time for which the run stands still is added up:
 ///
 ///     stall = detection + restart + slices
-///     slices = the exchange between devices, where somebody still has every element; else all that
-///              the ranks hold, read from the last checkpoint: storage gives elements of one step
-///              alone, so survivors go back to it too
+///     slices = the exchange between devices, if some device still holds every element; otherwise
+///              all ranks read all that they hold from the last checkpoint: a checkpoint holds the
+///              elements of one step, so surviving devices go back to that step too
 ///
-/// Not modelled: work that is lost since the last checkpoint (`foreshard elastic` counts it);
-/// replicas that read once from storage and send on; that some devices begin before others.
+/// Not modelled: work lost since the last checkpoint (`foreshard elastic` counts it); replicas that
+/// read from storage once and send on; some devices that begin earlier than others.
 /// Requirement: R4.9, R1.1, R0.4.
 #pragma once
 
@@ -28,32 +28,32 @@
 
 namespace foreshard::elastic {
 
-/// What nobody can tell from a study. Empty: not known.
+/// Costs that a study does not tell. Empty: unknown.
 struct RestartCosts {
-  std::optional<Seconds> detection;       ///< From the failure until somebody acts.
-  std::optional<Seconds> restart;         ///< Processes and communicators begin again.
-  std::optional<BytesPerSecond> storage;  ///< Of all ranks that read a checkpoint, together.
+  std::optional<Seconds> detection;       ///< Time from the failure until somebody acts.
+  std::optional<Seconds> restart;         ///< Time to start processes and communicators again.
+  std::optional<BytesPerSecond> storage;  ///< Rate at which all ranks together read a checkpoint.
 };
 
 struct ReplanOptions {
   search::SearchOptions search = {};
-  bool keep = false;  ///< The old strategy, where it still fits.
+  bool keep = false;  ///< Whether to keep the old strategy if it still fits.
   RestartCosts costs = {};
 };
 
 /// A strategy that runs on a cluster.
 struct Running {
   Strategy strategy;
-  std::vector<std::string> use;       ///< As of search::Simulated.
-  std::vector<std::int32_t> devices;  ///< Of its ranks.
-  std::int64_t idle = 0;              ///< Devices that work and carry no rank.
+  std::vector<std::string> use;       ///< Selectors as in search::Simulated.
+  std::vector<std::int32_t> devices;  ///< Devices of its ranks.
+  std::int64_t idle = 0;              ///< Working devices without a rank.
   Seconds step;
   Seconds low;  ///< Interval of the step.
   Seconds high;
-  study::Unmeasured unmeasured;  ///< What of the step nobody measured.
+  study::Unmeasured unmeasured;  ///< Unmeasured part of the step.
   Bytes peak;
   Bytes capacity;
-  bool tight = false;  ///< It leaves less than the study's memory margin.
+  bool tight = false;  ///< Whether it leaves less than the study's memory margin.
 };
 
 struct Replan {
@@ -62,31 +62,33 @@ struct Replan {
   std::string cluster_after;
   std::vector<std::int32_t> failed;  ///< Devices that worked before and are down afterwards.
   std::int64_t removed = 0;          ///< Devices that the cluster no longer has; they still send.
-  std::int64_t added = 0;            ///< That it had not, or that were down.
+  std::int64_t added = 0;  ///< Devices that the cluster did not have before, or that were down.
   Running before;
   Running after;
   bool kept = false;
-  std::string not_kept;    ///< Why the old strategy was not kept, where that was asked for.
-  bool certified = false;  ///< As of search::SearchResult; false if kept.
-  bool partial = false;    ///< The search's time was over, or somebody stopped it.
-  /// The exchange between devices; nothing where something is lost.
+  std::string not_kept;    ///< Reason why the old strategy was not kept, if that was requested.
+  bool certified = false;  ///< See search::SearchResult; false if kept.
+  bool partial = false;    ///< Whether the search ran out of time or was stopped.
+  /// The exchange between devices; nothing if something is lost.
   std::optional<conversion::Explanation> move;
-  Bytes lost;        ///< Of which no device has a copy.
-  Bytes checkpoint;  ///< Each element once.
-  Bytes read;        ///< By all ranks, where something is lost.
+  Bytes lost;        ///< Bytes of which no device has a copy.
+  Bytes checkpoint;  ///< Size of a checkpoint, each element once.
+  Bytes read;        ///< Bytes that all ranks read, if something is lost.
   RestartCosts costs;
 
-  /// Between devices, or from storage; what moves is known, how long it takes may not be.
+  /// Bytes that move between devices or from storage. They are known even if their time is not.
   Bytes bytes() const;
   std::optional<Seconds> slices() const;
-  /// The detection of a failure counts; a change without one is known beforehand.
+  /// The detection counts only after a failure; any other change is known beforehand.
   std::optional<Seconds> stall() const;
 };
 
-/// A search may have found nothing that fits: then the best that it found, or nothing at all.
+/// Plans the change. If the search finds nothing that fits, the error says what its best strategy
+/// lacks.
 /// \param after  the changed study; the parallel sizes of its strategy do not matter.
-/// \return kUnsupported for a graph; kInvalidInput where models differ, or devices of the same
-///     number; kInfeasible where nothing fits afterwards; else as run_search and run_study.
+/// \return kUnsupported for a graph; kInvalidInput if the models differ, or devices with the same
+///     number; kInfeasible if nothing fits afterwards; otherwise the errors of run_search and
+///     run_study.
 Result<Replan> replan(const study::LoadedStudy& before, study::LoadedStudy after,
                       const ReplanOptions& options);
 

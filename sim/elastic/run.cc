@@ -38,7 +38,7 @@ StudyQuestion question_of(const LoadedTimeline& loaded, const ElasticOptions& op
   return question;
 }
 
-// A message on the study as the author of the time line reads it: with the place there.
+// A message about the study, with places as the author of the timeline knows them.
 Error shown(Error error, const LoadedTimeline& loaded) {
   const auto replace = [&](const std::string& given, const std::string& place) {
     for (std::size_t at = 0; (at = error.message.find(given, at)) != std::string::npos;
@@ -67,7 +67,7 @@ std::int64_t units_of(const Cause& cause, std::int64_t nodes, std::int64_t devic
   return 0;
 }
 
-// What is asked of the machine, and what follows from it for every policy.
+// What a timeline says about the machine, and what follows from it for every policy.
 class Machine {
  public:
   Machine(const LoadedTimeline& loaded, const StudyPlans& plans) : loaded_(loaded), plans_(plans) {
@@ -134,7 +134,7 @@ class Machine {
     if (rate > 0) result.between = 1_s / rate;
   }
 
-  // Units lie on spares and on what comes later as on the nodes of the run.
+  // Spares and added nodes have as many units per node as the nodes of the run.
   void add_hazard(const Cause& cause, const CauseFigures& figures, std::size_t index) {
     const bool of_job = cause.of == Unit::kJob;
     const double share = of_job ? 1 : static_cast<double>(all_) / static_cast<double>(nodes_);
@@ -183,7 +183,7 @@ class Machine {
                              ? daly_interval(figures.blocked, *result.between)
                              : young_interval(figures.blocked, *result.between);
     }
-    // One is written before the next begins.
+    // A checkpoint is written before the next one begins.
     figures.interval = std::max(figures.interval, figures.written - figures.blocked);
     return {};
   }
@@ -210,7 +210,7 @@ class Machine {
   const LoadedTimeline& loaded_;
   const StudyPlans& plans_;
   std::int64_t nodes_ = 0;
-  std::int64_t all_ = 0;  // with spares, and what is added
+  std::int64_t all_ = 0;  // number of nodes with spares and added ones
   std::vector<Hazard> hazards_;
   std::vector<std::size_t> cause_of_hazard_;
   std::vector<Addition> additions_;
@@ -234,7 +234,7 @@ void add(Parts& to, const Parts& from, double share) {
     to.*part += from.*part * share;
 }
 
-// Of all nodes together, for as long as they are there.
+// Sum over all nodes of the time for which they are part of the machine.
 Seconds node_time(const Rules& rules, Seconds wall) {
   Seconds time = static_cast<double>(rules.nodes + rules.spares) * wall;
   for (const Addition& added : rules.additions)
@@ -242,7 +242,7 @@ Seconds node_time(const Rules& rules, Seconds wall) {
   return time;
 }
 
-// Why nothing can be said of a policy, before any history.
+// The reason why nothing can be said about a policy, before any history; empty: none.
 std::string unknown_of(Policy policy, const ElasticResult& result, bool tells_replicas) {
   std::vector<std::string> names;
   for (const CauseFigures& cause : result.causes)

@@ -1,17 +1,17 @@
 /// \file
-/// From a time line to what its policies come to: many histories of the same run, and what they
-/// have in common.
+/// From a timeline to the results of its policies: many histories of the same run, and their
+/// statistics.
 ///
 ///     goodput   = run without failures and checkpoints / mean time of the run
-///     interval  = Daly's or Young's, of the mean time between failures that hit the whole run
-///     a checkpoint writes every element once, at the speed of the storage; asynchronous: the run
-///     stops until the slices are copied to the hosts, all devices at once
+///     interval  = Daly's or Young's, from the mean time between failures that hit the whole run
+///     a checkpoint writes every element once, at the speed of the storage; if it is asynchronous,
+///     the run stops only while the slices are copied to the hosts, from all devices at once
 ///
-/// Where a rate or a repair has no source, what depends on it is UNKNOWN: goodput without the
-/// causes that nobody has counted is a bound, and is called so.
+/// If a rate or a repair time has no source, everything that depends on it is UNKNOWN: goodput
+/// without the causes that have no rate is a bound, and is reported as one.
 ///
-/// Not modelled: electricity while the run stands still (rent counts); the load that writing puts
-/// on the network and the hosts; queues for a cluster that is shared.
+/// Not modelled: electricity while the run stands still (rent counts); the load of writing on the
+/// network and the hosts; queues on a shared cluster.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ namespace foreshard::elastic {
 /// A cause on the machine of the run.
 struct CauseFigures {
   std::string name;
-  std::int64_t units = 0;          ///< Of the run, spares left out.
-  std::optional<Seconds> mtbf;     ///< Of one of them; empty: UNKNOWN.
-  std::optional<Seconds> between;  ///< Of all of them.
-  std::optional<Seconds> repair;   ///< Empty: UNKNOWN, or nothing is taken.
+  std::int64_t units = 0;          ///< Units in the run, without spares.
+  std::optional<Seconds> mtbf;     ///< Mean time between failures of one unit; empty: UNKNOWN.
+  std::optional<Seconds> between;  ///< Mean time between failures of all units together.
+  std::optional<Seconds> repair;   ///< Empty: UNKNOWN, or the cause takes nothing down.
   bool takes = false;
 };
 
@@ -48,7 +48,7 @@ struct CheckpointFigures {
   Seconds written;
 };
 
-/// Of the days that a run takes; nearest ranks.
+/// Statistics of the time of a run; percentiles are nearest ranks.
 struct Spread {
   Seconds mean;
   Seconds p10;
@@ -58,27 +58,28 @@ struct Spread {
 
 struct PolicyFigures {
   Policy policy = Policy::kWait;
-  std::string unknown{};      ///< Why nothing is known of it; empty: the rest holds.
-  std::int64_t finished = 0;  ///< Histories that came to their end.
-  double goodput = 0;         ///< By the causes that are known.
-  Spread time{};              ///< Of those that finished.
-  Parts parts{};              ///< Means, like all below.
+  std::string unknown{};      ///< Reason why the results are unknown; empty: they are valid.
+  std::int64_t finished = 0;  ///< Number of histories that finished.
+  double goodput = 0;         ///< Goodput under the causes with a known rate.
+  Spread time{};              ///< Set only if all histories finished.
+  Parts parts{};              ///< Mean over the histories; so are the numbers below.
   double failures = 0;
   double interrupted = 0;
   double checkpoints = 0;
   double moves = 0;
   Bytes moved{};
-  std::int64_t fewest_nodes = 0;  ///< Of all histories.
-  std::optional<Dollars> rent{};  ///< Of all nodes that are there: spares of replace, added ones.
-  std::map<std::size_t, double> by_cause{};  ///< Interruptions, by index of `causes`.
+  std::int64_t fewest_nodes = 0;  ///< Minimum over all histories.
+  /// Rent of all nodes that are there, with spares of replace and added nodes.
+  std::optional<Dollars> rent{};
+  std::map<std::size_t, double> by_cause{};  ///< Number of interruptions, by index of `causes`.
 };
 
 struct ArrangementFigures {
   Arrangement arrangement;
-  std::string strategy;  ///< Empty: none fits.
+  std::string strategy;  ///< Empty: no strategy fits.
   std::optional<Seconds> step;
-  bool tight = false;            ///< It leaves less than the study's memory margin.
-  std::int64_t idle = 0;         ///< Devices of these nodes without a rank; 0 of reroute.
+  bool tight = false;            ///< Whether it leaves less than the study's memory margin.
+  std::int64_t idle = 0;         ///< Devices of these nodes without a rank; 0 for reroute.
   std::optional<Seconds> low{};  ///< Interval of the step.
   std::optional<Seconds> high{};
 };
@@ -98,12 +99,13 @@ struct ElasticResult {
   std::int64_t histories = 0;
   std::int64_t seed = 0;
   std::vector<CauseFigures> causes{};
-  std::vector<std::string> without_rate{};  ///< Names of causes.
-  std::optional<Seconds> between{};  ///< Mean time between failures of the run, by what is known.
+  std::vector<std::string> without_rate{};  ///< Names of the causes without a rate.
+  /// Mean time between failures of the run, from the causes with a known rate.
+  std::optional<Seconds> between{};
   CheckpointFigures checkpoint{};
-  std::vector<PolicyFigures> policies{};           ///< In the order asked for.
-  std::vector<ArrangementFigures> arrangements{};  ///< That the histories came to.
-  /// What nobody measured of the study's own step, and of those of the arrangements.
+  std::vector<PolicyFigures> policies{};           ///< Same order as requested.
+  std::vector<ArrangementFigures> arrangements{};  ///< Arrangements that occurred in the histories.
+  /// Unmeasured parts of the steps of the arrangements, the study's own among them.
   std::vector<study::Unmeasured> unmeasured{};
 
   Seconds ideal() const { return steps * step; }
@@ -111,11 +113,11 @@ struct ElasticResult {
 
 struct ElasticOptions {
   std::vector<std::filesystem::path> catalogue;
-  std::int64_t threads = 2;        ///< Of each search.
-  std::function<void()> progress;  ///< After each history. May be empty.
+  std::int64_t threads = 2;        ///< Threads per search.
+  std::function<void()> progress;  ///< Called after each history. May be empty.
 };
 
-/// \return kInvalidInput with its place in the time line or the study; as StudyPlans.
+/// \return kInvalidInput with its place in the timeline or the study; the errors of StudyPlans.
 Result<ElasticResult> run_elastic(const LoadedTimeline& timeline, const ElasticOptions& options);
 
 /// Schema foreshard.elastic/1.

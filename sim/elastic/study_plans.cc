@@ -13,7 +13,7 @@
 namespace foreshard::elastic {
 namespace {
 
-// Of each rank, which replica it is of.
+// rank -> its replica
 std::vector<std::int64_t> replica_of_ranks(const Strategy& strategy) {
   std::int64_t stride = 1;
   std::int64_t size = 1;
@@ -34,7 +34,7 @@ bool tells_replicas(const Strategy& strategy) {
   return strategy.expert_parallel == 1 && strategy.shard_replicas == 1;
 }
 
-// With fewer replicas, which share the batch: the last ones have less to do than the others.
+// Overrides for fewer replicas that share the batch: the last ones have less to do than the others.
 std::vector<yaml::Override> with_replicas(const Strategy& strategy, std::int64_t replicas) {
   const std::int64_t round = replicas * strategy.micro_batch;
   const std::int64_t batch = (strategy.global_batch + round - 1) / round * round;
@@ -42,16 +42,16 @@ std::vector<yaml::Override> with_replicas(const Strategy& strategy, std::int64_t
           {"strategy.global_batch", std::to_string(batch)}};
 }
 
-// No strategy suits, which is an answer here.
+// Whether the error only means that no strategy suits, which is an answer here.
 bool is_answer(const Error& error) {
   return error.code == Error::Code::kInfeasible || error.code == Error::Code::kInvalidInput;
 }
 
-// The search's best. Where what is simulated does not fit by a little, more is.
+// The search's best. If the simulated candidates just miss fitting, more are simulated.
 Result<std::optional<Running>> searched(const study::LoadedStudy& study,
                                         search::SearchOptions options) {
   constexpr std::int64_t kMostSimulated = 256;
-  if (!options.space.offload) options.space.offload = false;  // what moves to hosts is not modelled
+  if (!options.space.offload) options.space.offload = false;  // moves to hosts are not modelled
   for (;; options.simulate *= 4) {
     const auto found = search::run_search(study, options);
     if (!found && !is_answer(found.error())) return found.error();
@@ -154,7 +154,7 @@ Result<std::optional<Running>> StudyPlans::running_on(Arrangement arrangement) c
   if (!run && !is_answer(run.error())) return run.error();
   if (!run || !run->prediction.fits) return std::optional<Running>();
   Running running = internal::running_of(*study, run->prediction);
-  // The ranks of the replicas that are left stay where they are.
+  // The ranks of the remaining replicas stay where they are.
   const auto replicas = replica_of_ranks(study_.strategy);
   const auto& devices = known_.at({.nodes = nodes()})->devices;
   running.devices.clear();
@@ -163,7 +163,7 @@ Result<std::optional<Running>> StudyPlans::running_on(Arrangement arrangement) c
   return std::optional(std::move(running));
 }
 
-// Numbers with few divisors are slower than smaller ones.
+// Node counts with few divisors may be slower than smaller ones.
 Result<std::optional<Running>> StudyPlans::best_up_to(std::int64_t count) {
   constexpr std::int64_t kMostIdle = 2;
   std::optional<Running> best;

@@ -1,20 +1,20 @@
 /// \file
-/// Plans of a study's run: what it takes on fewer or more nodes, found by the search of `foreshard
-/// search`, and the slices that move then, by the planner of `foreshard reshard`. Each question is
-/// answered once.
+/// Plans of a study's run: its step on fewer or more nodes, found by the search of `foreshard
+/// search`, and the slices that then move, by the planner of `foreshard reshard`. Each question is
+/// answered once and cached.
 ///
-///   as many nodes as the study has    its own strategy
-///   fewer, more                       the search's best on the first so many nodes, or on one or
-///                                     two less where that is faster: the others idle
-///   replicas lost                     the study's strategy with that many replicas less, which
-///                                     take as many micro-batches as the batch then needs
+///   the study's number of nodes       its own strategy
+///   fewer, more                       the search's best on the first nodes, using all of them or,
+///                                     if that is faster, one or two less: those are idle
+///   replicas lost                     the study's strategy with fewer replicas, which take as
+///                                     many micro-batches as the batch then needs
 ///
-/// Slices move between devices where somebody has every element, as in Replan; else all ranks read
-/// the checkpoint from storage. The nodes that fail stand for all that might: the last ones.
+/// Slices move between devices if some device holds every element, as in Replan; otherwise all
+/// ranks read the checkpoint from storage. Failed nodes are assumed to be the last ones.
 ///
-/// Not modelled: nodes of a lost replica that work, which could help the others; that a node that
-/// idles fails without a stop; ranks that share experts, or sets of ZeRO shards, when replicas are
-/// lost (reroute is then not known).
+/// Not modelled: working nodes of a lost replica, which could help the others; an idle node fails
+/// without stopping the run; lost replicas if ranks share experts or sets of ZeRO shards (the
+/// result of reroute is then unknown).
 #pragma once
 
 #include <filesystem>
@@ -39,21 +39,22 @@ struct StudyQuestion {
   std::vector<std::filesystem::path> catalogue;
   std::vector<yaml::Override> overrides;
   search::SearchOptions search;
-  BytesPerSecond storage;  ///< Of all ranks together. Invariant: > 0.
+  BytesPerSecond storage;  ///< Rate of all ranks together. Invariant: > 0.
 };
 
 class StudyPlans final : public Plans {
  public:
-  /// \return the errors of load_study and run_study; kUnsupported for a graph or a step of mode:
-  ///     forward; kInfeasible where the study itself does not fit.
+  /// \return The errors of load_study and run_study; kUnsupported for a graph or a step of mode:
+  ///     forward; kInvalidInput if devices are down, chosen by `use`, or idle; kInfeasible if the
+  ///     study itself does not fit.
   static Result<std::unique_ptr<StudyPlans>> make(StudyQuestion question);
 
   const study::LoadedStudy& study() const { return study_; }
   const sim::Prediction& prediction() const { return run_.prediction; }
   std::int64_t nodes() const { return run_.cluster.node_count(); }
   Bytes checkpoint() const { return checkpoint_; }
-  /// What all devices take to copy what they hold of it to their hosts, at the same time.
-  /// \return as ClusterView::host_route.
+  /// Time in which all devices, at the same time, copy their part of the checkpoint to their hosts.
+  /// \return The errors of ClusterView::host_route.
   Result<Seconds> copy_to_hosts() const;
 
   Result<std::optional<Seconds>> step_of(Arrangement arrangement) override;
@@ -61,7 +62,7 @@ class StudyPlans final : public Plans {
                       Recovery recovery) override;
   Result<std::optional<std::int64_t>> replicas_on(const std::vector<bool>& down) override;
 
-  /// Every arrangement that was asked for, and its strategy; nothing where none fits.
+  /// Every arrangement that was asked for, and its strategy; nothing if none fits.
   const std::map<Arrangement, std::optional<Running>>& asked() const { return known_; }
 
  private:
@@ -80,11 +81,12 @@ class StudyPlans final : public Plans {
   study::LoadedStudy study_;
   study::StudyRun run_;
   Bytes checkpoint_;
-  std::vector<conversion::DeviceTraffic> held_;  // by its devices, padding included
+  std::vector<conversion::DeviceTraffic> held_;  // per device of the study, padding included
   std::map<Arrangement, std::optional<Running>> known_;
-  std::map<std::int64_t, std::optional<Running>> searched_;  // on all of so many nodes
+  std::map<std::int64_t, std::optional<Running>> searched_;  // number of nodes, all used -> best
   std::map<std::tuple<Arrangement, Arrangement, std::int64_t, Recovery>, Shift> shifts_;
-  std::map<std::int64_t, ClusterView> views_;  // with more nodes than the study
+  // number of nodes, larger than the study's -> cluster
+  std::map<std::int64_t, ClusterView> views_;
 };
 
 }  // namespace foreshard::elastic

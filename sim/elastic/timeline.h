@@ -1,5 +1,5 @@
 /// \file
-/// A run on a machine that fails, as YAML says it (`foreshard elastic`, catalogue folder: elastic):
+/// A run on a machine that fails, in YAML (`foreshard elastic`, catalogue folder: elastic):
 ///
 ///     study: llama2-70b-h100-128     # a catalogue name or a path
 ///     train: 2T tokens               # default: the study's
@@ -19,8 +19,8 @@
 ///     histories: 200
 ///     seed: 1
 ///
-/// Times of events count from the beginning of the run. Nodes are node0, node1, ...: those of the
-/// study, behind them the spares, behind them those that are added.
+/// Times of events count from the beginning of the run. Nodes are named node0, node1, ...: first
+/// the study's nodes, then the spares, then the added ones.
 #pragma once
 
 #include <cstdint>
@@ -44,19 +44,22 @@ namespace foreshard::elastic {
 
 struct Event {
   Seconds at;
-  std::optional<std::string> fails;  ///< "node3". One of these two.
-  std::optional<std::int64_t> adds;  ///< Nodes.
-  std::optional<Seconds> repaired;   ///< Of what fails; never, if not given.
+  /// Name of the node: "node3". Exactly one of `fails` and `adds`.
+  std::optional<std::string> fails;
+  std::optional<std::int64_t> adds;  ///< Number of nodes.
+  std::optional<Seconds> repaired;  ///< Time of the repair of the failed node; never, if not given.
 };
 
 enum class Optimum : std::uint8_t { kDaly, kYoung };
 
 struct CheckpointRule {
-  BytesPerSecond storage;           ///< Of all ranks together, written and read.
-  std::optional<Seconds> interval;  ///< That is computed between two; or by `optimum`.
-  std::optional<Optimum> optimum;   ///< Default: kDaly.
-  bool asynchronous = false;        ///< The run goes on once the slices are copied to the hosts.
-  std::optional<Seconds> blocks;    ///< What that copy takes; default: by the study's cluster.
+  BytesPerSecond storage;  ///< Rate of all ranks together, for writing and reading.
+  /// Time computed between two checkpoints; default: by `optimum`.
+  std::optional<Seconds> interval;
+  std::optional<Optimum> optimum;  ///< Default: kDaly.
+  /// Whether the run continues once the slices are copied to the hosts.
+  bool asynchronous = false;
+  std::optional<Seconds> blocks;  ///< Time of that copy; default: computed for the study's cluster.
 };
 
 struct Timeline {
@@ -91,15 +94,15 @@ struct LoadedTimeline {
   std::string name;  ///< The file without its suffix.
   std::filesystem::path folder;
   Timeline timeline;
-  yaml::Loader loader;  ///< For errors that show a place in the file.
+  yaml::Loader loader;  ///< The loader of the file, for errors that show a place in it.
 };
 
 /// \param name  a file, "-", or a catalogue name.
-/// \return kInvalidInput with its place: nothing that happens, policies named twice, an event that
-///     fails no node; kIo if the file cannot be read.
+/// \return kInvalidInput with its place: nothing happens, a policy is named twice, an event fails
+///     no node; kIo if the file cannot be read.
 Result<LoadedTimeline> load_timeline(const std::string& name, const yaml::Options& options);
 
-/// The number of "node3"; nothing for other words.
+/// The number in "node3"; nothing for other words.
 std::optional<std::int64_t> node_number(const std::string& name);
 
 }  // namespace foreshard::elastic

@@ -23,14 +23,14 @@ using internal::NoEvents;
 using internal::Shapes;
 using internal::Sharing;
 
-// Instants that differ by less than the rounding of the clock are one instant: otherwise equal
-// flows, whose ends differ in the last bits, would each cost a solution of all they share with.
+// Instants that differ by less than the rounding of the clock count as one. Otherwise equal flows
+// whose ends differ in the last bits would each cost a new solution for all that share with them.
 constexpr double kOneInstant = 1 + 4 * std::numeric_limits<double>::epsilon();
 
 // One run. Time moves from batch to batch: all that happens at one instant is one batch, after
-// which rates are settled once. Within a batch, what ends is taken out, then the workload's events
-// are applied, then what begins is put in, in the order of activity ids, then of what becomes
-// ready.
+// which rates are settled once. Within a batch, activities that end are removed first; then the
+// workload's events are applied; then activities begin, first those that leave their latency, in
+// the order of their ids, then those that become ready.
 template <class TheEvents>
 class Run {
  public:
@@ -72,7 +72,8 @@ class Run {
   Timeline take_timeline() && { return std::move(timeline_); }
 
   // The first activity that has begun to work and makes no progress, and the resource that it
-  // lacks. \pre the run is over, some activity did not finish
+  // lacks.
+  // \pre The run is over, and some activity did not finish.
   std::pair<std::int32_t, std::int32_t> stalled() const {
     std::pair<std::int32_t, std::int32_t> first{std::numeric_limits<std::int32_t>::max(), 0};
     for (std::size_t slot = 0; slot < progress_.size(); ++slot) {
@@ -86,13 +87,13 @@ class Run {
  private:
   static constexpr bool kEvents = TheEvents::kAny;
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  // Events that repeat may never revive what stands still: after so many of the longest period,
-  // none will.
+  // Repeating events may never revive an activity that stands still: the run gives up after this
+  // number of periods, each as long as the longest one.
   static constexpr double kEnoughPeriods = 20;
   static constexpr std::int32_t kNobody = -1;
   static constexpr std::int32_t kWaiting = -1;  // in its latency: has no shape yet
 
-  // What goes on in a slot.
+  // What currently runs in a slot.
   struct Progress {
     std::int32_t activity = kNobody;
     std::int32_t shape = kWaiting;
@@ -107,7 +108,8 @@ class Run {
     double start;
   };
 
-  // Moves to the next instant at which something happens. \return false if none is left
+  // Moves to the next instant at which something happens.
+  // \return false if there is none
   bool next_instant() {
     const double due = queue_.empty() ? kInfinity : queue_.next_time();
     if constexpr (kEvents) {
@@ -122,7 +124,8 @@ class Run {
     return true;
   }
 
-  // Whether nothing goes on that could end, and only events are left that never changed that.
+  // Whether nothing that could end is running, and all remaining events are repetitions that have
+  // not changed this for kEnoughPeriods.
   bool hopeless() {
     if (!queue_.empty() || !events_.only_repeats()) {
       idle_since_ = kInfinity;
@@ -182,7 +185,7 @@ class Run {
     }
   }
 
-  // Puts what runs in the shape that it has now.
+  // Moves running activities into their current shape.
   void change_shapes() {
     std::vector<std::int32_t> moving;
     for (std::size_t slot = 0; slot < progress_.size(); ++slot) {
@@ -215,7 +218,7 @@ class Run {
     work(due.activity, due.start);
   }
 
-  // By index: what starts may finish at once, and make more ready.
+  // Loops by index: an activity that starts may finish at once and make more ready.
   void start_ready() {
     for (std::size_t i = 0; i < ready_.size(); ++i) start(ready_[i]);
     ready_.clear();
@@ -246,7 +249,7 @@ class Run {
 
   void begin_work(std::int32_t a, std::int32_t shape, double start, double remaining) {
     std::int32_t slot = 0;
-    // In the place of an equal one that has just ended, no rate changes.
+    // The slot of an equal activity that has just ended can be reused: no rate changes.
     if (auto& vacated = vacated_[at(shape)]; !vacated.empty()) {
       slot = vacated.back();
       vacated.pop_back();
@@ -262,7 +265,7 @@ class Run {
     }
   }
 
-  // By the time the activity ends, what is looked at then has arrived.
+  // Prefetches what is needed when the activity ends.
   void prefetch_end(std::int32_t a) const {
     __builtin_prefetch(&timeline_.start[at(a)], 1);
     __builtin_prefetch(&timeline_.finish[at(a)], 1);
@@ -297,7 +300,8 @@ class Run {
     }
   }
 
-  // An activity on a failed resource is to fail when its patience ends; what lives again is not.
+  // Schedules the failure of an activity on a failed resource for the end of its patience, or
+  // cancels it if the resource works again.
   void decide_fate(std::int32_t slot) {
     const Progress& p = progress_[at(slot)];
     if (p.activity == kNobody) return;
@@ -311,7 +315,7 @@ class Run {
   void reschedule(const Sharing::Change& change) {
     Progress& p = progress_[at(change.slot)];
     if constexpr (kEvents) {
-      if (p.activity == kNobody) return;  // traffic of others
+      if (p.activity == kNobody) return;  // background traffic
     }
     p.remaining = std::max(0.0, p.remaining - change.old_rate * (now_ - p.since));
     p.since = now_;
@@ -331,7 +335,7 @@ class Run {
       queue_.push(change.slot, when);
   }
 
-  // Says of what never ended when it began, and when the last thing happened.
+  // Records when unfinished activities began, and when the last thing happened.
   void end_incomplete() {
     timeline_.complete = false;
     double last = 0;
@@ -359,10 +363,10 @@ class Run {
   std::vector<std::int32_t> vacated_shapes_;
   std::vector<std::int32_t> ready_;
   std::vector<std::int32_t> due_slots_;
-  std::vector<std::int32_t> uncertain_;  // slots that may be doomed, or not any more
+  std::vector<std::int32_t> uncertain_;  // slots on resources that failed or were repaired
   std::vector<Due> due_;
   double now_ = 0;
-  double idle_since_ = kInfinity;  // and nothing but repeating events since then
+  double idle_since_ = kInfinity;  // start of the time with nothing but repeating events
   std::size_t finished_ = 0;
   Timeline timeline_;
 };

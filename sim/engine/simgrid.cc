@@ -21,12 +21,12 @@ using internal::NormalShape;
 using internal::Shapes;
 using internal::WholeUnits;
 
-// How far rounding to whole units may move a work, relatively.
+// Largest relative change of a work by rounding to whole units.
 constexpr double kRounding = 1e-9;
-// Scaled works stay below 2^62, well inside the 64 bits that SimGrid counts with.
+// Scaled works stay below 2^62, well within the 64 bits that SimGrid counts with.
 constexpr int kWorkBits = 62;
 
-// Why SimGrid cannot express a shape, or nothing.
+// Why SimGrid cannot express a shape; nullptr: it can.
 const char* obstacle(const Shapes& shapes, const NormalShape& shape) {
   if (shape.holds > 0) return "occupies a resource";
   if (std::isfinite(shape.cap)) return "has a rate cap";
@@ -41,7 +41,7 @@ Error unsupported(std::size_t activity, const char* why) {
           "SimGrid cannot express activity " + std::to_string(activity) + ": it " + why};
 }
 
-// The first event that SimGrid cannot express, in words, or nothing.
+// An error that describes the first event that SimGrid cannot express, if there is one.
 Status obstacle_among_events(const Workload& workload) {
   const auto unsupported = [](const char* what) {
     return Error{Error::Code::kUnsupported,
@@ -153,14 +153,14 @@ class SharedMemory {
   void* address_;
 };
 
-// What the two processes share: this, then a start and a finish per activity.
+// Data that the two processes share: this, then a start and a finish per activity.
 struct Outcome {
   std::int64_t events = 0;
   std::int64_t finished = 0;
   char message[256] = {};
 };
 
-// SimGrid writes to both streams when it is unhappy; what counts of it goes into the outcome.
+// SimGrid writes errors to both streams; those that matter go into the outcome.
 void silence() {
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0) return;

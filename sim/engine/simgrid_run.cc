@@ -22,7 +22,7 @@ using simgrid::kernel::routing::NetZoneImpl;
 using simgrid::kernel::routing::Route;
 using simgrid::kernel::timer::Timer;
 
-// A zone whose one route is whatever path the flow about to start takes.
+// A zone with a single route: the path of the flow that is about to start.
 class PathZone final : public NetZoneImpl {
  public:
   using Path = std::vector<simgrid::kernel::resource::StandardLinkImpl*>;
@@ -32,8 +32,8 @@ class PathZone final : public NetZoneImpl {
 
   void get_local_route(const NetPoint*, const NetPoint*, Route* route, double* latency) override {
     route->link_list_.insert(route->link_list_.end(), path_->begin(), path_->end());
-    // CM02 shares a link in proportion to 1 / latency: give all flows the same one. A factor of 0
-    // takes it out of their time.
+    // CM02 shares a link in proportion to 1 / latency: give all flows the same latency. The latency
+    // factor of 0 (below) keeps it out of their times.
     if (latency != nullptr) *latency += 1.0;
   }
   void get_graph(const s_xbt_graph_t*, std::map<std::string, xbt_node_t, std::less<>>*,
@@ -106,7 +106,7 @@ class Driver {
     }
   }
 
-  // By index: what starts may finish at once, and make more ready.
+  // Loops by index: an activity that starts may finish at once and make more ready.
   void start_ready() {
     for (std::size_t i = 0; i < ready_.size(); ++i) start(ready_[i]);
     ready_.clear();
@@ -135,8 +135,8 @@ class Driver {
     s4u::CommPtr flow = s4u::Comm::sendto_init();
     flow->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(a) + 1));
     flow->set_payload_size(units_.work[at(a)]);
-    running_[at(a)] = flow;  // SimGrid crashes if the last reference goes while it runs
-    flow->set_source(sender_)->set_destination(receiver_);  // which starts it
+    running_[at(a)] = flow;  // SimGrid crashes if the last reference disappears while the flow runs
+    flow->set_source(sender_)->set_destination(receiver_);  // this starts the flow
   }
 
   void finish(std::int32_t a) {

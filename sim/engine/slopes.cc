@@ -17,9 +17,9 @@ using internal::Load;
 using internal::NormalShape;
 using internal::Shapes;
 
-// What the engine took for one instant, with the rounding of a start and its latency on top.
+// The engine's tolerance for one instant, plus the rounding of a start and its latency.
 constexpr double kSameInstant = 1 + 8 * std::numeric_limits<double>::epsilon();
-// The replayed ends differ from the run's by rounding only.
+// The replayed ends differ from the run's ends by rounding only.
 constexpr double kReplayRounding = 1e-6;
 
 using Slope = std::vector<double>;
@@ -34,7 +34,7 @@ struct Dual {
   Slope slope;
 };
 
-// Goes through the instants of a run once more.
+// Walks through the instants of a run once more.
 class Replay {
  public:
   Replay(const Workload& workload, const Timeline& times, const Slopes& slopes)
@@ -79,14 +79,14 @@ class Replay {
   };
   struct Running {
     std::int32_t activity = kNobody;
-    double remaining = 0;  // at `since`, as is its slope
+    double remaining = 0;  // at `since`; so is remaining_slope
     double rate = 0;
     double since = 0;
     Slope remaining_slope;
     Slope rate_slope;
     Slope since_slope;
   };
-  // What a resource has left for those whose rate is not known yet.
+  // What a resource has left for the activities whose rate is not known yet.
   struct Filling {
     Dual left;
     double pull = 0;
@@ -126,7 +126,8 @@ class Replay {
     return instants;
   }
 
-  // What works ends first; then, in the order of ids, what has no work passes and what has begins.
+  // Activities with work end first. Then, in the order of ids, activities without work begin and
+  // end at once, and the others begin.
   void step(std::span<const Instant> instants) {
     causes_.clear();
     later_.clear();
@@ -150,7 +151,7 @@ class Replay {
     visited_.clear();
   }
 
-  // Of what it waited for, the last one decides.
+  // Derivative of an activity's start: the predecessor that ended last decides.
   Slope start_slope(std::size_t a) {
     const Activity& what = activity(a);
     Slope slope = zero_;
@@ -217,14 +218,14 @@ class Replay {
     causes_.push_back({finish, std::move(end), a});
   }
 
-  // Why rates may change, and when.
+  // An activity whose begin or end may change rates, and when.
   struct Cause {
     double time;
     Slope slope;
     std::int32_t activity;
   };
 
-  // Solves for all that share with the cause, directly or through others.
+  // Solves for all activities that share with the cause, directly or through others.
   void settle(const Cause& cause) {
     region_.clear();
     members_.clear();
@@ -324,7 +325,7 @@ class Replay {
     }
   }
 
-  // Gives a member its rate; what it has done until now it did at the rate before.
+  // Gives a member its new rate; its progress until now used the old rate.
   void freeze(std::int32_t slot, double rate, const Slope& slope, const Cause& cause) {
     Running& one = slots_[at(slot)];
     const NormalShape& how = shape(one.activity);
@@ -357,21 +358,21 @@ class Replay {
   const Slopes& slopes_;
   Shapes shapes_;
   Slope zero_;
-  std::vector<double> finish_;  // slopes of ends, activity by activity
+  std::vector<double> finish_;  // derivatives of the ends, activity by activity
   std::vector<std::size_t> before_begin_;
   std::vector<std::int32_t> before_;
-  std::vector<std::int32_t> running_;  // per activity, its slot
+  std::vector<std::int32_t> running_;  // activity -> its slot
   std::vector<Running> slots_;
   std::vector<std::int32_t> free_;
-  std::vector<std::vector<std::int32_t>> users_;  // per resource, slots
+  std::vector<std::vector<std::int32_t>> users_;  // resource -> slots that use it
   std::vector<double> held_;
   std::vector<Filling> filling_;
   std::vector<Instant> later_;
   std::vector<Cause> causes_;
-  std::vector<std::int32_t> visited_;  // resources of this instant
-  std::vector<std::int32_t> region_;   // resources at hand
-  std::vector<std::int32_t> members_;  // slots at hand
-  std::vector<std::int32_t> open_;     // of these, without a rate yet
+  std::vector<std::int32_t> visited_;  // resources solved at this instant
+  std::vector<std::int32_t> region_;   // resources being solved
+  std::vector<std::int32_t> members_;  // slots being solved
+  std::vector<std::int32_t> open_;     // members without a rate yet
 };
 
 }  // namespace

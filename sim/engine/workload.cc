@@ -26,7 +26,7 @@ Id<Tag> next_id(std::size_t size) {
   return Id<Tag>(static_cast<std::int64_t>(size));
 }
 
-// Shapes have a handful of entries or a few thousand: sorting serves both.
+// Shapes have a handful of entries or a few thousand: sorting is fine for both.
 template <class Entry>
 bool distinct(const std::vector<Entry>& entries) {
   std::vector<ResourceId> ids;
@@ -36,7 +36,7 @@ bool distinct(const std::vector<Entry>& entries) {
   return std::ranges::adjacent_find(ids) == ids.end();
 }
 
-// The resource of which an activity's own occupation leaves it nothing, or an invalid id.
+// The first resource that the shape uses and that its own occupation fills, or an invalid id.
 ResourceId starved_of(const Workload& workload, const Shape& shape) {
   for (const Occupation& occupation : shape.occupations)
     if (occupation.amount >= workload.capacity(occupation.resource))
@@ -138,7 +138,7 @@ void Workload::add_background(ShapeId shape, Seconds from, Seconds until, Second
   const auto add = [&](Event::Kind kind, Seconds at) {
     events_.push_back({.kind = kind, .at = at, .period = period, .as = shape, .load = loads_});
   };
-  // Where a period ends as the next begins, it ends first.
+  // Where one period ends as the next begins, the end comes first.
   if (until < kNever) add(Event::Kind::kLoadEnds, until);
   add(Event::Kind::kLoadBegins, from);
   ++loads_;

@@ -15,7 +15,7 @@ Bytes& of(BytesByKind& live, MemoryKind kind) {
   return live[static_cast<std::size_t>(kind)];
 }
 
-// Keeps of each of `parts` equal parts of the time the sample with the most live bytes.
+// For each of `parts` equal parts of the time, keeps the sample with the most live bytes.
 std::vector<Sample> thinned(const std::vector<Sample>& samples, std::size_t parts) {
   if (samples.size() <= parts) return samples;
   const Seconds from = samples.front().time;

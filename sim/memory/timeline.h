@@ -42,14 +42,15 @@ struct LiveBytes {
 
 /// Live bytes over the step.
 ///
-/// All events of one instant count together, frees before allocations: a device's allocator gives
-/// back in stream order, so the task that starts when another ends may take what that one left. The
-/// peak is looked for between instants, so a buffer that lives for no time is in no peak. The order
-/// of `events` does not matter beyond rounding, and byte counts below 2^53 do not round.
+/// All events at one instant count together, frees before allocations: a device's allocator
+/// recycles memory in stream order, so a task that starts when another ends may take the memory
+/// that the other one frees. The peak is the largest value between instants, so a buffer that lives
+/// for no time is in no peak. The order of `events` does not matter beyond rounding, and byte
+/// counts below 2^53 do not round.
 ///
-/// `curve_samples`: at most that many samples (0: no curve, at least 2 otherwise). With more
-/// instants than that, time is cut into that many equal parts and of each the sample with the most
-/// live bytes is kept, so the peak is always in the curve.
+/// \param curve_samples  the maximum number of samples in the curve (0: no curve, at least 2
+///     otherwise). If there are more instants, time is cut into that many equal parts, and each
+///     part keeps the sample with the most live bytes, so the peak is always in the curve.
 ///
 /// Not modelled: fragmentation and rounding of the allocator.
 LiveBytes live_bytes(std::span<const program::StaticMemory> resident, std::vector<Event> events,

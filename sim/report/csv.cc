@@ -34,7 +34,7 @@ class Line {
 
 std::string to_csv(const Report& report) {
   const sim::Prediction& prediction = report.prediction;
-  // A step that never ends takes for ever and delivers nothing.
+  // A step that never ends has infinite time and zero throughput.
   constexpr double kForEver = std::numeric_limits<double>::infinity();
   const bool ends = !prediction.interruption;
   const double step = ends ? prediction.step.in_base() : kForEver;

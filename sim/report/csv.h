@@ -1,6 +1,6 @@
 /// \file
-/// A report as CSV: a header line and one line, for spreadsheets and shell loops. The keys are
-/// those of the JSON.
+/// A report as CSV: a header line and one data line, for spreadsheets and shell loops. The keys are
+/// the same as in the JSON.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 /// \file
-/// A report as JSON, schema "foreshard.prediction/1": what programs may rely on. The same report
-/// gives the same bytes; only `wall`, where it was asked for, differs from run to run.
+/// A report as JSON, schema "foreshard.prediction/1": the output that programs may rely on. The
+/// same report gives the same bytes; only `wall`, if requested, differs from run to run.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@ namespace foreshard::report {
 
 inline constexpr std::string_view kPredictionSchema = "foreshard.prediction/1";
 
-/// Times in seconds, sizes in whole bytes; indented, with a newline at the end. What is not known
-/// is null. Everywhere, `capacity_bytes` is all that a device has and `reserve_bytes` what it keeps
-/// for others than tensors (docs/memory.md): what fits is a `peak_bytes` of at most the difference.
-/// `memory` is of the device with the least room, `memory.reserve_bytes` holds for every class.
+/// Times are in seconds, sizes in whole bytes; indented, with a newline at the end. Unknown values
+/// are null. Everywhere, `capacity_bytes` is a device's whole memory and `reserve_bytes` the part
+/// that it keeps for other things than tensors (docs/memory.md): a step fits if its `peak_bytes` is
+/// at most the difference. `memory` is about the device with the least room; `memory.reserve_bytes`
+/// holds for every class.
 std::string to_json(const Report& report);
 
 }  // namespace foreshard::report

@@ -27,7 +27,7 @@ struct Scale {
   std::string_view word;
 };
 
-// Three significant digits and the word of the largest scale that is reached, if any is.
+// Three significant digits and the word of the largest scale that the number reaches, if any.
 template <std::size_t N>
 std::string with_word(double number, const std::array<Scale, N>& scales) {
   // 999.5 would be written as 1000.

@@ -19,9 +19,10 @@ std::string watt_hours(Joules energy);
 /// "68.0 %".
 std::string percent(double ratio);
 
-/// Columns that a text takes on a terminal: its code points.
+/// Columns that a text takes on a terminal: the number of its code points.
 std::size_t columns(std::string_view text);
-/// `text` with spaces behind (or before) it to fill `width` columns; longer texts are cut with "…".
+/// `text` padded to `width` columns with spaces after it (left) or before it (right); longer texts
+/// are cut with "…".
 std::string left(std::string_view text, std::size_t width);
 std::string right(std::string_view text, std::size_t width);
 

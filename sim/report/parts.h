@@ -1,5 +1,5 @@
 /// \file
-/// The parts of a Breakdown and of a device's memory, by the names that every output uses.
+/// The parts of a Breakdown and of a device's memory, with the names that all outputs use.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@
 namespace foreshard::report {
 
 struct Part {
-  std::string_view key;    ///< In JSON and CSV.
-  std::string_view label;  ///< For people.
+  std::string_view key;    ///< Key in JSON and CSV.
+  std::string_view label;  ///< Label for people.
   Seconds sim::Breakdown::*time;
 };
 
-/// In the order in which an instant is booked, idle time last.
+/// In the order in which an instant is attributed to a part, idle time last.
 inline constexpr std::array<Part, 9> kParts{{
     {"compute", "compute", &sim::Breakdown::compute},
     {"optimizer", "optimizer", &sim::Breakdown::optimizer},
@@ -28,7 +28,7 @@ inline constexpr std::array<Part, 9> kParts{{
     {"pipeline_bubble", "pipeline bubble", &sim::Breakdown::bubble},
 }};
 
-/// By program::MemoryKind.
+/// Indexed by program::MemoryKind.
 inline constexpr std::array<std::string_view, 5> kMemoryParts{
     "parameters", "gradients", "optimizer", "activations", "buffers"};
 

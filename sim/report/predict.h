@@ -1,5 +1,5 @@
 /// \file
-/// From a loaded study to what is reported of it.
+/// From a loaded study to its report.
 #pragma once
 
 #include <filesystem>
@@ -11,12 +11,13 @@
 
 namespace foreshard::report {
 
-/// Simulates the study; where it does not fit, tells what would. Without a limit in `options`, a
-/// simulation may take the memory that this machine has free.
-/// \param trace  where to write the time line, which `options` must then ask for; empty: nowhere.
-/// \param sensitivities  whether to tell what faster parts buy (sim/simulate/sensitivity.h).
-/// \return what run_study, write_trace and sensitivities_of return; kUnsupported, with a place, for
-///     sensitivities of a step that is disturbed.
+/// Simulates the study; if it does not fit, adds alternatives that might. Without a limit in
+/// `options`, a simulation may take the memory that is free on this machine.
+/// \param trace  the file for the timeline, which `options` must then ask for; empty: none.
+/// \param sensitivities  whether to report what faster parts would save
+///     (sim/simulate/sensitivity.h).
+/// \return The errors of run_study, write_trace and sensitivities_of; kUnsupported, with a place,
+///     for sensitivities of a disturbed step.
 Result<Report> predict(const study::LoadedStudy& study, const sim::SimulateOptions& options,
                        const std::filesystem::path& trace = {}, bool sensitivities = false);
 

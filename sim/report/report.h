@@ -19,16 +19,15 @@
 
 namespace foreshard::report {
 
-/// What was predicted, in words.
+/// Description in words of what was predicted.
 struct Subject {
   std::string name;
   std::string description;
   std::string model;
   std::string cluster;
   std::string strategy;
-  std::string sample = "sequence";  ///< What samples are: "image"; of packed ones "sample".
-  /// Tokens that are computed for each one that belongs to a sample: above 1 where samples are
-  /// padded.
+  std::string sample = "sequence";  ///< Word for one sample: "image"; "sample" for packed ones.
+  /// Computed tokens per token that belongs to a sample: above 1 if samples are padded.
   double computed_per_token = 1;
 };
 
@@ -37,7 +36,7 @@ struct InputDigest {
   std::string sha256;
 };
 
-/// What tasks of one kind add to the critical path.
+/// Time that tasks of one kind add to the critical path.
 struct CriticalShare {
   std::string what;  ///< Block and task, for example "layer forward / mlp up".
   Seconds time;
@@ -60,11 +59,11 @@ struct InterruptedTask {
 };
 struct WaitingDevices {
   NamedTask task;
-  std::int64_t count = 0;  ///< Of the class.
+  std::int64_t count = 0;  ///< Number of devices of the class.
   Seconds since;
   NamedTask waits_for;
   bool failed = false;
-  bool itself = false;  ///< It waits for no other task.
+  bool itself = false;  ///< Whether it waits for no other task.
 };
 struct InterruptionReport {
   Seconds at;
@@ -73,25 +72,25 @@ struct InterruptionReport {
   std::int64_t unfinished = 0;
 };
 
-/// What of a step rests on times that a user measured himself (sim/study/measured_times.h).
+/// Part of a step that rests on times measured by the user (sim/study/measured_times.h).
 struct MeasuredShare {
   std::int64_t rows = 0;
-  std::vector<std::string> unused;  ///< In words, with their lines.
-  Seconds time;                     ///< Of the critical path, that took such times.
+  std::vector<std::string> unused;  ///< Unused rows in words, with their lines.
+  Seconds time;                     ///< Time on the critical path that comes from measured times.
 };
 
 struct Report {
   Subject subject;
   sim::Prediction prediction;
-  std::vector<Bytes> capacities;        ///< Of each class's device.
-  std::vector<CriticalShare> critical;  ///< Most time first; ties by name.
+  std::vector<Bytes> capacities;        ///< Device memory, one per class.
+  std::vector<CriticalShare> critical;  ///< Sorted by time, largest first; ties by name.
   std::optional<InterruptionReport> interruption;
-  std::vector<study::Alternative> alternatives;     ///< Where it does not fit.
-  std::optional<sim::Sensitivities> sensitivities;  ///< If asked for.
+  std::vector<study::Alternative> alternatives;     ///< Given if the study does not fit.
+  std::optional<sim::Sensitivities> sensitivities;  ///< Present if requested.
   std::vector<InputDigest> inputs;
-  std::optional<study::DrawnSteps> drawn;  ///< If asked for.
-  std::optional<MeasuredShare> measured;   ///< Where times were given.
-  std::optional<Seconds> wall;             ///< Of the prediction itself; told only if there.
+  std::optional<study::DrawnSteps> drawn;  ///< Present if requested.
+  std::optional<MeasuredShare> measured;   ///< Present if the user gave measured times.
+  std::optional<Seconds> wall;  ///< Wall time of the prediction itself; present if requested.
 };
 
 Subject subject_of(const study::LoadedStudy& study);
@@ -100,7 +99,7 @@ Subject subject_of(const study::LoadedStudy& study);
 std::vector<CriticalShare> critical_shares(const sim::Prediction& prediction,
                                            const program::Program& program);
 
-/// Takes the prediction out of `run`.
+/// Moves the prediction out of `run`.
 Report report_of(const study::LoadedStudy& study, study::StudyRun run);
 
 }  // namespace foreshard::report

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A figure of the JSON: where it stands, how it is called, its unit.
+// A figure of the JSON: its location, its name and its unit.
 struct FigurePlace {
   const char* pointer;
   std::string_view key;
@@ -73,12 +73,12 @@ std::string shown(const std::optional<double>& value, std::string_view unit) {
   return value ? shown(*value, unit) : "unknown";
 }
 
-// "+12.3 %" of B against A.
+// Change from A to B: "+12.3 %".
 std::string change_of(double a, double b) {
   return a == 0 ? "" : fmt::format("{:+.1f} %", 100 * (b / a - 1));
 }
 
-// What the two sides call the same, most different first.
+// A part of the breakdown on both sides; the largest difference comes first.
 struct Term {
   std::string key;
   Seconds a;
@@ -129,7 +129,7 @@ void write_terms(Page& page, const SideBySide& sides) {
       fmt::format("  {}{}{}{}", left("", 34), right("A", 13), right("B", 13), right("B - A", 15)));
   for (const Term& term : terms_of(sides)) {
     if (term.a == 0_s && term.b == 0_s) continue;
-    // Sums of the same times in another order are the same.
+    // Sums of the same times in different orders count as equal.
     const bool same = std::abs((term.b - term.a).in_base()) < kRounding * term.a.in_base();
     page.line(fmt::format("  {}{}{}{}", left(label_of(term.key), 34), right(format(term.a), 13),
                           right(format(term.b), 13),
@@ -137,7 +137,7 @@ void write_terms(Page& page, const SideBySide& sides) {
   }
 }
 
-// "1.92-2.4 s": of a column.
+// Interval of the step in one column: "1.92-2.4 s".
 std::string interval_of(const Outcome& side) {
   return side.low && side.high ? fmt::format("{}-{}", format(*side.low), format(*side.high))
                                : "unknown";

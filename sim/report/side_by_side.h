@@ -1,6 +1,6 @@
 /// \file
-/// Two predictions side by side: what differs in their inputs, in where the time goes, and in what
-/// comes out, each by effect. Read from what `to_json` wrote, so that files will do.
+/// Comparison of two predictions: what differs in their inputs (sorted by effect on the step), in
+/// where the time goes, and in the results. It reads what `to_json` wrote, so saved files will do.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace foreshard::report {
 
-/// What is compared of a prediction.
+/// The compared parts of a prediction.
 struct Outcome {
   std::string name;
   std::string model;
@@ -27,8 +27,8 @@ struct Outcome {
     std::string key;  ///< "tp_comm"
     Seconds time;
   };
-  std::vector<Part> breakdown;  ///< As to_json orders it.
-  /// "step", "tokens/s", "peak memory", ...: what is not known of either is left out.
+  std::vector<Part> breakdown;  ///< Same order as in to_json.
+  /// "step", "tokens/s", "peak memory", ...: figures that neither side knows are left out.
   struct Figure {
     std::string key;
     std::string unit;
@@ -40,35 +40,36 @@ struct Outcome {
     std::string sha256;
   };
   std::vector<Input> inputs;
-  /// Interval of the step (sim::Prediction::low, high), and what of it nobody measured.
+  /// Interval of the step (sim::Prediction::low, high), and its unmeasured part.
   std::optional<Seconds> low;
   std::optional<Seconds> high;
   study::Unmeasured unmeasured;
 
   std::optional<double> figure(std::string_view key) const;
 };
-/// \return kInvalidInput if `json` is no prediction (schema foreshard.prediction/1).
+/// \return kInvalidInput if `json` is not a prediction (schema foreshard.prediction/1).
 Result<Outcome> read_outcome(std::string_view json);
 
-/// An input that differs.
+/// An input in which the two sides differ.
 struct Change {
   std::string key;
-  std::string a;  ///< Empty: there is none.
+  std::string a;  ///< Value on side A; empty: none.
   std::string b;
-  /// Step of A with this one alone as B has it; empty where that is no step.
+  /// Step of A with only this input changed to B's value; empty if that gives no step.
   std::optional<Seconds> step;
 };
 
-/// A number of B at which both are the same.
+/// The value of one of B's numbers at which the metric is the same on both sides.
 struct Crossing {
   std::string key;
   std::string metric;  ///< "time"
   std::string low;     ///< The range that was searched, with units.
   std::string high;
   std::optional<std::string> value;
-  /// Instead: two values between which the other side gets less, without their being the same.
+  /// Alternative to `value`: two values between which the better side changes in a jump, without
+  /// both ever being the same.
   std::optional<std::pair<std::string, std::string>> between;
-  /// Without a value: which side has less of the metric, "A": everywhere, or up to `between`.
+  /// Without `value`: the side with less of the metric ("A"), everywhere or up to `between`.
   std::string better;
 };
 
@@ -78,12 +79,13 @@ struct SideBySide {
   std::vector<Change> changes;
   std::optional<Crossing> crossing;
 
-  /// Whether a machine may order the two steps otherwise: their intervals overlap.
+  /// Whether the intervals of the two steps overlap, so that a real machine may order them the
+  /// other way round.
   bool intervals_overlap() const;
 };
 
-/// Changes by what they do to the step alone, the largest first; those of which that is not known
-/// last, by key.
+/// Sorts the changes by how much each one alone changes the step, largest first; changes whose
+/// effect is unknown come last, sorted by key.
 void sort_by_effect(SideBySide& sides);
 
 std::string to_text(const SideBySide& sides);

@@ -19,8 +19,8 @@
 namespace foreshard::report {
 namespace {
 
-constexpr std::size_t kMostRows = 16;   // of a table, before it is summed up
-constexpr std::size_t kMostShares = 5;  // of the critical path
+constexpr std::size_t kMostRows = 16;   // rows of a table; a longer table is summed up
+constexpr std::size_t kMostShares = 5;  // entries of the critical path
 
 void write_head(Page& page, const Report& report) {
   const Subject& subject = report.subject;
@@ -29,7 +29,7 @@ void write_head(Page& page, const Report& report) {
       {{"model", subject.model}, {"cluster", subject.cluster}, {"strategy", subject.strategy}});
 }
 
-// The first line of what does not run: no time before that.
+// The first line about a step that does not run: it precedes all times.
 void write_verdict(Page& page, const sim::Prediction& prediction) {
   if (prediction.interruption) {
     page.line(page.toned("Does not finish: the step never ends.", Tone::kBad));
@@ -113,7 +113,7 @@ void write_result(Page& page, const Report& report) {
                           grouped(prediction.idle), grouped(prediction.down)));
 }
 
-// Money, energy and CO2 of `steps` steps.
+// Money, energy and CO2 for `steps` steps.
 std::string bill_of(const sim::Expense& expense, double steps) {
   const auto usd = expense.usd();
   return right(usd ? scaled(*usd / 1_USD * steps) + " USD" : "no price", 14) +
@@ -121,7 +121,7 @@ std::string bill_of(const sim::Expense& expense, double steps) {
          (expense.carbon ? right(format(*expense.carbon * steps) + " CO2", 14) : "");
 }
 
-// Where the energy goes, if not all to the devices: "devices 82 %, hosts 18 %".
+// Shares of energy, unless devices take all of it: "devices 82 %, hosts 18 %".
 std::string energy_shares_of(const sim::Expense& expense) {
   if (!expense.energy || !(*expense.energy > 0_J)) return "";
   std::vector<std::string> shares;
@@ -190,7 +190,7 @@ void write_breakdown(Page& page, const sim::Prediction& prediction) {
   }
 }
 
-// The class with the least room of each role, in the order of ranks.
+// For a role: its class with the least room, and its devices.
 struct RoleMemory {
   std::size_t worst = 0;
   std::int64_t devices = 0;
@@ -216,7 +216,7 @@ std::vector<RoleMemory> memory_of_roles(const Report& report) {
   return roles;
 }
 
-// "80.0 GiB", or of unequal devices "40.0 GiB to 80.0 GiB".
+// "80.0 GiB", or "40.0 GiB to 80.0 GiB" if devices differ.
 std::string capacities_text(const Report& report) {
   const auto [least, most] = std::ranges::minmax(report.capacities);
   return least == most ? format(least) : fmt::format("{} to {}", format(least), format(most));
@@ -233,7 +233,7 @@ void write_memory(Page& page, const Report& report) {
   std::vector<RoleMemory> roles = memory_of_roles(report);
   const std::size_t all = roles.size();
   if (all > kMostRows) {
-    // The fullest ones, in the order of ranks again.
+    // The roles with the fullest memory, then sorted by rank again.
     const auto use = [&](const RoleMemory& role) {
       return classes[role.worst].memory.peak / report.capacities[role.worst];
     };

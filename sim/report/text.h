@@ -1,6 +1,6 @@
 /// \file
-/// A report for a person at a terminal: 80 columns, three significant digits, and what to do about
-/// each warning.
+/// A report for a person at a terminal: 80 columns, three significant digits, and a remedy for each
+/// warning.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace foreshard::report {
 
 struct TextOptions {
-  bool colour = false;  ///< Escape sequences; they never carry meaning alone.
+  bool colour = false;  ///< Whether to use escape sequences; colour alone never carries meaning.
 };
 
 std::string to_text(const Report& report, const TextOptions& options = {});

@@ -39,8 +39,8 @@ std::string_view category_of(const program::Task& task) {
   return "host";
 }
 
-// Whole nanoseconds. Both ends of a slice are rounded and its length is their difference: what
-// follows on a track then never begins before what precedes it ends.
+// Rounds to whole nanoseconds. Both ends of a slice are rounded, and its length is their
+// difference: so a slice never begins before the previous one on its track ends.
 std::int64_t nanoseconds(Seconds time) {
   return std::llround(time / 1_ns);
 }
@@ -83,8 +83,8 @@ class Writer {
                       entry.layer, entry.chunk, entry.micro_batch));
   }
 
-  // What disturbed the step: a process of its own, with a thread per kind, and more of a kind
-  // where several of it last at the same time.
+  // Disturbances of the step: one process, with one thread per kind, or several threads if several
+  // disturbances of a kind overlap in time.
   void disturbances(std::size_t process, const sim::Prediction& prediction) {
     metadata(process, 0, "process_name", "{\"name\":\"disturbances\"}");
     metadata(process, 0, "process_sort_index", fmt::format("{{\"sort_index\":{}}}", process));
@@ -156,7 +156,7 @@ class Writer {
 Status write_trace(const fs::path& link, const sim::Prediction& prediction,
                    const program::Program& program) {
   const fs::path path = behind_links(link);
-  const bool special = is_special(path);  // a pipe or a device is written to, not replaced
+  const bool special = is_special(path);  // a pipe or a device is written directly, not replaced
   const fs::path neighbour =
       special ? path : fs::path(fmt::format("{}.{}.tmp", path.string(), getpid()));
   const auto failed = [&](std::string_view why) {

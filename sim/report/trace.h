@@ -1,7 +1,7 @@
 /// \file
-/// The time line of a step in the Trace Event Format that Chrome and ui.perfetto.dev open: one
-/// process per class of devices, one thread per stream, one complete event per task.
-/// Source: "Trace Event Format", Google, 2016.
+/// The timeline of a step in the Trace Event Format, which Chrome and ui.perfetto.dev open: one
+/// process per class of devices, one thread per stream, one complete event per task. Source: "Trace
+/// Event Format", Google, 2016.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@
 
 namespace foreshard::report {
 
-/// Writes `prediction.timeline` task by task, whatever its size, to a neighbour of `path`, and
-/// renames that when it is whole.
+/// Writes `prediction.timeline` task by task, whatever its size, to a temporary file next to
+/// `path`, and renames it when it is complete.
 /// \return kIo; then there is no new file.
 Status write_trace(const std::filesystem::path& path, const sim::Prediction& prediction,
                    const program::Program& program);

@@ -1,6 +1,6 @@
 /// \file
-/// How a search was asked, so that its result can be explained later: the words that name the
-/// study, the space, and digests that tell whether the study still says the same.
+/// What a search was asked, so that its result can be explained later: the words that name the
+/// study, the space, and digests that show whether the study still says the same.
 #pragma once
 
 #include <map>
@@ -17,21 +17,21 @@
 namespace foreshard::search {
 
 struct Asked {
-  std::string study{};  ///< As it was given: a file, a catalogue name, or empty.
-  /// What was given beside it, as on the command line: "--set" and "model.layers=4".
+  std::string study{};  ///< The study as it was given: a file, a catalogue name, or empty.
+  /// Options given with it, as on the command line: "--set" and "model.layers=4".
   std::vector<std::pair<std::string, std::string>> options{};
 };
 
-/// SHA-256 of what the study says, value by value (study::inputs_of), by its parts: "cluster",
-/// "model" or "graph", "strategy", "communication", ...
+/// SHA-256 of the values that the study sets (study::inputs_of), one per part: "cluster", "model"
+/// or "graph", "strategy", "communication", ...
 std::map<std::string, std::string> digests_of(const study::LoadedStudy& study);
 
-/// Under "asked" of the JSON of a search: the words, the space as YAML, the digests.
-/// \param space  null where the search has none, as of a graph.
+/// The entry "asked" in the JSON of a search: the words, the space as YAML, the digests.
+/// \param space  null where the search has none, as for a graph.
 nlohmann::ordered_json asked_json(const Asked& asked, const study::LoadedStudy& study,
                                   const SearchSpace* space);
 
-/// \return kInvalidInput, naming the parts, where the study is not what it was.
+/// \return kInvalidInput, with the parts that differ, where the study is not what it was.
 Status unchanged(const std::map<std::string, std::string>& digests,
                  const study::LoadedStudy& study);
 

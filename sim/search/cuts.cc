@@ -14,10 +14,10 @@
 namespace foreshard::search {
 namespace {
 
-// A cut is worth a look if its longest stage is so much shorter.
+// A cut is worth trying if its longest stage is shorter by this part.
 constexpr double kWorthwhile = 1e-3;
 constexpr int kBisections = 60;  // a double has no more digits
-constexpr int kRepairs = 4;      // of a cut that does not fit
+constexpr int kRepairs = 4;      // attempts to make a cut fit in memory
 
 std::size_t index(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -80,10 +80,10 @@ class Cuts {
   }
 
  private:
-  using Ends = std::vector<std::int64_t>;  // the layer behind each stage's last
+  using Ends = std::vector<std::int64_t>;  // stage -> the layer after its last one
   struct Way {
-    double squares = 0;      // of the times of all stages behind
-    std::int64_t next = -1;  // the end of the next one; -1: no way
+    double squares = 0;      // sum over the stages that follow
+    std::int64_t next = -1;  // the end of the next stage; -1: no cut
   };
 
   Seconds time(std::int64_t stage, std::int64_t begin, std::int64_t end) const {
@@ -100,15 +100,16 @@ class Cuts {
     return most;
   }
 
-  // Where stages can meet: [stage][layer].
+  // [stage][layer]: whether the stage can begin at that layer.
   using Meetings = std::vector<std::vector<bool>>;
   Meetings nowhere() const {
     return Meetings(index(count_ + 1), std::vector<bool>(index(layers_ + 1)));
   }
 
-  // Whether the stages before each can hold the layers before. A stage has one at least: where a
-  // layer is too dear for it, it may have to end early so that the next one can take that layer.
-  // Cost: O(stages x layers). Where a later begin is met, a stage reaches no less far.
+  // Whether the stages before [stage] can hold the layers before [layer]. A stage has at least one
+  // layer; where a layer is too slow on it, it may have to end early so that the next stage takes
+  // that layer.
+  // Cost: O(stages x layers), because a stage that begins later reaches at least as far.
   Meetings from_front(Seconds bound) const {
     Meetings meetings = nowhere();
     meetings[0][0] = true;
@@ -124,7 +125,7 @@ class Cuts {
     }
     return meetings;
   }
-  // Whether each stage and those behind can hold the layers behind.
+  // Whether [stage] and the stages after it can hold [layer] and the layers after it.
   Meetings from_back(Seconds bound) const {
     Meetings meetings = nowhere();
     meetings[index(count_)][index(layers_)] = true;
@@ -140,7 +141,7 @@ class Cuts {
     return meetings;
   }
 
-  // As far back as each stage can end; nothing where no cut is within the bound.
+  // The last layer at which each stage can end; nothing where no cut is within the bound.
   std::optional<Ends> last_ends(Seconds bound) const {
     const Meetings meetings = from_front(bound);
     if (!meetings[index(count_)][index(layers_)]) return std::nullopt;
@@ -152,7 +153,7 @@ class Cuts {
     }
     return ends;
   }
-  // As near to the front as each stage can end. \pre last_ends(bound)
+  // The first layer at which each stage can end. \pre last_ends(bound) has a value
   Ends first_ends(Seconds bound) const {
     const Meetings meetings = from_back(bound);
     Ends ends(index(count_));
@@ -165,9 +166,10 @@ class Cuts {
     return ends;
   }
 
-  // The least sum of squares within the intervals, from the back.
+  // The cut within the intervals that has the least sum of squares, by dynamic programming from the
+  // back.
   Ends most_even(const Ends& first, const Ends& last, Seconds bound) const {
-    std::vector<std::vector<Way>> ways(index(count_));  // by a stage's end
+    std::vector<std::vector<Way>> ways(index(count_));  // [stage][its end - first]
     for (std::int64_t s = count_ - 1; s >= 0; --s) {
       auto& own = ways[index(s)];
       for (std::int64_t end = first[index(s)]; end <= last[index(s)]; ++end)
@@ -202,10 +204,10 @@ class Cuts {
   const std::vector<CutProblem::Stage>& stages_;
   std::int64_t layers_;
   std::int64_t count_;
-  std::vector<std::vector<Seconds>> sums_;  // of the layers before each, by stage
+  std::vector<std::vector<Seconds>> sums_;  // [stage][layer]: time of the layers before it
 };
 
-// Several pieces for each stage: from equal ones, layer by layer.
+// Cuts with several pieces per stage: starts from equal pieces and moves layers one by one.
 class Moves {
  public:
   explicit Moves(const CutProblem& problem)
@@ -240,13 +242,15 @@ class Moves {
     }
     return sum;
   }
-  // What is too much for memory, the longest stage, and how uneven all are: the less the better.
+  // How good a cut is, the less the better: layers beyond the memory, the longest stage,
+  // unevenness.
   std::tuple<std::int64_t, double, double> rank(const Cut& cut) const {
     const auto times = times_of_stages(problem_, cut);
     return {excess(cut), std::ranges::max(times).in_base(), sum_of_squares(times)};
   }
 
-  // Of the stage that should give, a layer of its longest piece to the shortest piece of any other.
+  // Moves a layer from the longest piece of a stage that is too full or the slowest to the shortest
+  // piece of another stage, where that helps most; false: no move helps.
   bool move() {
     const auto times = times_of_stages(problem_, cut_);
     const auto now = rank(cut_);
@@ -289,8 +293,8 @@ class Moves {
   Cut cut_;
 };
 
-// Layers that a stage has memory for, if those that it holds take all that it needs: as many as
-// that gives, and where there is room, all.
+// Limits the layers of stages that do not fit, as if all their memory were proportional to their
+// layers. Stages that fit keep their limit.
 void limit(CutProblem& problem, const Strategy& strategy, const Cut& cut,
            const std::vector<StageMemory>& memory) {
   for (std::size_t s = 0; s < problem.stages.size(); ++s) {
@@ -307,7 +311,7 @@ void limit(CutProblem& problem, const Strategy& strategy, const Cut& cut,
 bool fits(const std::vector<StageMemory>& memory) {
   return std::ranges::all_of(memory, [](const StageMemory& one) { return one.peak <= one.memory; });
 }
-// All stages together have less memory than they need: other cuts do not help.
+// Whether all stages together have less memory than they need, so that no cut helps.
 bool is_hopeless(const std::vector<StageMemory>& memory) {
   Bytes room;
   for (const StageMemory& one : memory) room += one.memory - one.peak;
@@ -369,7 +373,7 @@ std::vector<Strategy> Cutter::with_cuts(const Strategy& strategy, std::int64_t d
   for (const Cut& cut : cuts_of(problem))
     if (longest_stage(problem, cut) < longest * (1 - kWorthwhile)) add(cut);
   if (fits_now || is_hopeless(*memory)) return result;
-  // Some stage is full where others have room.
+  // Some stage is too full while others have room.
   limit(problem, strategy, own, *memory);
   for (int i = 0; i < kRepairs; ++i) {
     const std::vector<Cut> cuts = cuts_of(problem);

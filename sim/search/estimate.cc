@@ -26,7 +26,7 @@
 namespace foreshard::search {
 namespace {
 
-// More than these are not remembered.
+// The most entries of each cache.
 constexpr std::size_t kRememberedSplits = 4096;
 constexpr std::size_t kRememberedLayouts = 16384;
 constexpr std::size_t kRememberedAgain = 256;
@@ -209,16 +209,17 @@ class Estimator::Tables {
   }
 
  private:
-  // The members of a family that compute something again.
+  // The members of a family that recompute something.
   struct Recomputed {
     const Family& of;
     Again& again;
     LeastBytes least;
     std::vector<std::optional<Members>> known = std::vector<std::optional<Members>>(
-        static_cast<std::size_t>(of.layers));  // by Member::layers
+        static_cast<std::size_t>(of.layers));  // index: Member::layers
   };
 
-  // \param layers  of each stage; all of them are 0, as in Member, or Family::layers.
+  // \param layers  layers per stage that recompute; 0 (as in Member) and Family::layers both mean
+  //     all.
   Result<Members*> members(Recomputed& all, std::int64_t layers) {
     layers %= all.of.layers;
     std::optional<Members>& found = all.known[static_cast<std::size_t>(layers)];
@@ -230,16 +231,16 @@ class Estimator::Tables {
     return &*found;
   }
 
-  // Whether all that compute so many layers again or fewer are too large for the visitor, in one of
-  // the ways or in any.
+  // Whether every member that recomputes at most `layers` layers is too large for the visitor; only
+  // members that recompute in way `way` if it is given.
   Result<bool> is_large(Recomputed& all, std::int64_t layers, const FamilyVisitor& visitor,
                         std::optional<std::size_t> way = {}) {
     FORESHARD_ASSIGN(const Members* const found, members(all, layers));
     return visitor.is_large(found->least_memory(way ? all.least.of_way(*way) : all.least.of_any()));
   }
 
-  // The most layers with which that is so, between two numbers of which it is of the first and not
-  // of the second.
+  // The most layers for which is_large() is true. \pre it is true for `large` and false for
+  // `small`.
   Result<std::int64_t> most_too_large(Recomputed& all, std::int64_t large, std::int64_t small,
                                       const FamilyVisitor& visitor,
                                       std::optional<std::size_t> way = {}) {
@@ -251,9 +252,9 @@ class Estimator::Tables {
     return large;
   }
 
-  // Of each way, the most layers with which it is so.
+  // For each way to recompute: the largest number of layers for which is_large() is true.
   Result<std::vector<std::int64_t>> most_too_large(Recomputed& all, const FamilyVisitor& visitor) {
-    constexpr std::int64_t kFew = 4;  // that are looked at one by one
+    constexpr std::int64_t kFew = 4;  // numbers of layers that are tried one by one
     const std::int64_t layers = all.of.layers;
     FORESHARD_ASSIGN(const std::int64_t any, most_too_large(all, 0, layers, visitor));
     std::vector<std::int64_t> most(all.of.ways->all.size(), any);
@@ -286,8 +287,8 @@ class Estimator::Tables {
     return {};
   }
 
-  // Whether what a way changes is not told by its passes alone: what is gathered for them, or
-  // copied to the host; or other operators.
+  // Whether recomputation changes more than the backward passes: gathers, copies to the host, or
+  // other operators.
   static bool depends_on_ways(const Strategy& strategy) {
     const Framework& framework = *strategy.framework;
     return strategy.offload_activation_layers > 0 || framework.quantized_expert_inputs ||
@@ -342,7 +343,7 @@ class Estimator::Tables {
     return {};
   }
 
-  // Those of a base that compute the same layers again as the strategy.
+  // The members of the family of `base` that recompute the same layers as `strategy`.
   Result<Members> members(const Strategy& strategy, const Strategy& base, Again* again) {
     FORESHARD_ASSIGN(const Found found, find(strategy));
     Members::Shared shared{.strategy = base,
@@ -375,7 +376,7 @@ class Estimator::Tables {
     return parts;
   }
 
-  // What was made for many others before is not remembered. What find() has found before is gone.
+  // Clears caches that are too large. Results of earlier calls of find() are then no longer valid.
   void forget() {
     if (splits_.size() > kRememberedSplits) {
       layouts_.clear();
@@ -416,7 +417,7 @@ class Estimator::Tables {
     return Found{&layout, forms};
   }
 
-  // \param passes  by class, for what they say of hosts; empty: these may be late.
+  // \param passes  one per class, to see which hosts may be late; empty: all may.
   Estimate memory(const Strategy& strategy, const Found& found,
                   const std::vector<BlockTimes>& passes = {}) const {
     return memory_of(stages_, *found.forms, [&](std::size_t c) {
@@ -436,11 +437,11 @@ class Estimator::Tables {
     });
   }
 
-  // What the blocks of a layout depend on, and the states of its stages: numbers that are the same.
+  // The length of a layout's cache key: all that its blocks and the states of its stages depend on.
   static constexpr std::size_t kOfSplit = 16;
   static constexpr std::size_t kOfLayout = kOfSplit + 5;
 
-  // The first kOfSplit numbers are those of the split.
+  // The cache key of a layout; its first kOfSplit numbers are the key of the split.
   std::array<std::int64_t, kOfLayout> layout_numbers(const Strategy& strategy) {
     return {strategy.tensor_parallel,
             strategy.context_parallel,
@@ -466,11 +467,11 @@ class Estimator::Tables {
                 (strategy.offload_parameters ? 1 : 0)};
   }
 
-  // Blocks are lowered once for strategies that split a layer alike, whatever their replicas and
-  // stages (the mesh keeps its axes).
+  // The blocks of a strategy, lowered once for all strategies that split a layer alike, whatever
+  // their replicas and stages (the mesh keeps its axes).
   Result<Split*> split_of(const Strategy& strategy,
                           const std::array<std::int64_t, kOfLayout>& numbers) {
-    // How far apart the ranks lie that share a layer.
+    // The strides of the axes whose ranks share a layer.
     std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit);
     std::int64_t stride = 1;
     for (const MeshAxis& axis : mesh_of(strategy)) {
@@ -485,7 +486,7 @@ class Estimator::Tables {
     return splits_.emplace(std::move(key), std::move(split)).first->second.get();
   }
 
-  // The strategy that splits a layer alike, with the least of all else.
+  // The smallest strategy that splits a layer in the same way: fewest replicas and one stage.
   Strategy alone_of(const Strategy& strategy) const {
     Strategy alone = strategy;
     alone.data_parallel = alone.shard_replicas * expert_data_ranks(alone);
@@ -548,11 +549,11 @@ class Estimator::Tables {
   Numbers<std::vector<std::vector<foreshard::Part>>> ways_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Split>> splits_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Again>> again_;
-  std::map<std::vector<std::int64_t>, StepWork> kernels_;  // of a micro-batch, by split
+  std::map<std::vector<std::int64_t>, StepWork> kernels_;  // split -> kernels of a micro-batch
   ByNumbers<kOfLayout, Known> layouts_;
   std::map<Pattern, std::int64_t> patterns_;
   std::map<TransferKinds, std::int64_t> transfers_;
-  std::vector<Layout::Stage*> stages_;  // of the strategy at hand, by class
+  std::vector<Layout::Stage*> stages_;  // class -> stage of the strategy at hand
   std::vector<double> durations_;
 };
 

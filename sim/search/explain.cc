@@ -43,7 +43,7 @@ Simulated listed_of(const Json& json) {
   return one;
 }
 
-// What results of models have beside.
+// Reads what only results for models have.
 void read_model(const Json& json, SearchResult& found) {
   found.whole_space = json.at("whole_space").get<bool>();
   found.partial = json.at("partial").get<bool>();
@@ -74,7 +74,7 @@ Status read_strategies(const Json& json, SearchResult& found) {
   return {};
 }
 
-// A plan of a graph: what study_keys_of (graph/output.h) writes of it.
+// The settings of a plan of a graph: the keys that study_keys_of (graph/output.h) writes.
 std::vector<yaml::Override> settings_of_plan(const Json& plan) {
   std::vector<yaml::Override> settings;
   for (const Json& axis : plan.at("mesh")) {
@@ -132,7 +132,7 @@ bool has_second(const SearchResult& found) {
   return found.simulated.size() > 1 && found.simulated[1].fits;
 }
 
-// Both steps, term by term; what neither has is left out.
+// Both steps, term by term, without terms that neither has.
 std::string terms_text(const Simulated& first, const Simulated* second) {
   std::string text = second == nullptr ? fmt::format("\n  {:<16} {:>10}\n", "", "first")
                                        : fmt::format("\n  {:<16} {:>10} {:>10} {:>14}\n", "",

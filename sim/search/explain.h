@@ -1,7 +1,7 @@
 /// \file
-/// What the result of a search says of its own choice, read back from the JSON that the search
-/// wrote: why the first won, beside the second, term by term; its interval; what dominates it; how
-/// sure it is. Results of models (foreshard.search/1) and of graphs (foreshard.graph_search/1).
+/// Explains the choice of a search from the JSON that the search wrote: why the first strategy won
+/// against the second, term by term; its interval; what dominates its step; how sure the choice is.
+/// Reads results for models (foreshard.search/1) and for graphs (foreshard.graph_search/1).
 #pragma once
 
 #include <cstddef>
@@ -19,23 +19,25 @@
 
 namespace foreshard::search {
 
-/// A result as far as it is explained.
+/// The parts of a result that are explained.
 struct ReadResult {
   std::string schema{};   ///< "foreshard.search/1".
   std::string subject{};  ///< The model, or the graph.
   std::string cluster{};
   std::string framework{};
   std::int64_t global_batch = 0;
-  /// Its strategies as the result lists them, with their time, interval, memory and breakdown;
-  /// of a model also the knobs of each. Counts and bounds as far as the result has them.
+  /// The strategies that the result lists, with their time, interval, memory and breakdown, and for
+  /// a model also their knobs; and the counts and bounds that the result has.
   SearchResult found{};
-  std::vector<std::string> words{};  ///< Of each strategy.
-  /// What makes the study's strategy each of them, as `--set` takes it (settings_of).
+  std::vector<std::string> words{};  ///< One description per strategy.
+  /// One per strategy: the overrides, as for `--set`, that turn the study's strategy into it
+  /// (settings_of).
   std::vector<std::vector<yaml::Override>> settings{};
-  std::int64_t number = 2;       ///< Of what stands second, counted from 1; see beside().
-  std::int64_t overlapping = 0;  ///< As SearchResult::overlapping(), of all that were simulated.
+  std::int64_t number = 2;  ///< Rank (from 1) of the strategy that stands second; see beside().
+  std::int64_t overlapping = 0;  ///< SearchResult::overlapping() over all simulated strategies.
   Asked asked{};
-  std::map<std::string, std::string> digests{};  ///< Of the study, as digests_of() made them.
+  /// Digests of the study, as digests_of() made them.
+  std::map<std::string, std::string> digests{};
 
   bool is_of_model() const { return schema == "foreshard.search/1"; }
 };
@@ -46,7 +48,8 @@ bool is_result_schema(std::string_view schema);
 /// \return kInvalidInput if `json` is no result of a search, or one that another version wrote.
 Result<ReadResult> read_result(std::string_view json);
 
-/// With the strategy of that index in the second one's place, beside which the first is explained.
+/// The result with the strategy of that index moved to the second place, with which the first is
+/// compared.
 ReadResult beside(ReadResult result, std::size_t index);
 
 std::string explanation_text(const ReadResult& result, const std::optional<WhyNot>& why_not);

@@ -18,7 +18,8 @@ namespace {
 
 using Parts = std::vector<foreshard::Part>;
 
-// Sets of more parts than this are not listed: of each more there are twice as many.
+// Only sets of a layer's first parts, up to this many, are listed: each further part doubles their
+// number.
 constexpr std::size_t kMostParts = 10;
 
 // The parts of a layer, in the order in which it runs them.
@@ -30,11 +31,11 @@ Parts parts_of(const Graph& layer) {
   return parts;
 }
 
-// The sets of which no part can be left out without more being kept.
+// Adds the sets of parts from which no part can be left out without more being kept.
 void add_sets(const Graph& layer, const Graph& gradients, std::set<Parts>& sets) {
   Parts parts = parts_of(layer);
   if (parts.size() > kMostParts) parts.resize(kMostParts);
-  std::vector<std::set<TensorId>> kept;  // by the bits of the set
+  std::vector<std::set<TensorId>> kept;  // index: the set as bits
   for (std::size_t set = 0; set < std::size_t{1} << parts.size(); ++set) {
     Parts own;
     bool is_least = set > 0;
@@ -49,7 +50,7 @@ void add_sets(const Graph& layer, const Graph& gradients, std::set<Parts>& sets)
   }
 }
 
-// Kinds of units that a plan tells apart where some layers are computed again.
+// Whether a plan can tell apart all kinds of units if only some layers recompute.
 bool may_count_layers(const Model& model, const Strategy& strategy) {
   Strategy one = strategy;
   one.pipeline_parallel = one.virtual_stages = 1;

@@ -1,7 +1,7 @@
 /// \file
-/// Families of strategies: those that are alike but for what their backward passes compute again,
-/// of the layers of each stage, and of how many of these. Most of what a step takes is the same for
-/// a whole family, so that one more of them is estimated in a microsecond (Estimator::family).
+/// Families of strategies: a family's members differ only in what their backward passes recompute
+/// and in how many layers of each stage do so. Most of a step's time is the same for a whole
+/// family, so that each further member is estimated in about a microsecond (Estimator::family).
 #pragma once
 
 #include <cstdint>
@@ -13,39 +13,42 @@
 
 namespace foreshard::search {
 
-/// The ways in which layers of a model can be computed again.
+/// The choices of recomputation that layers of a model have.
 struct Ways {
   std::vector<Recomputation> all{};
-  /// Whether also some layers of each stage alone: else a plan would have too many kinds of layers.
+  /// Whether also only some layers of each stage may recompute. False where a plan would then have
+  /// too many kinds of layers.
   bool of_some_layers = false;
-  /// Of each way, whether some layers alone can be computed again; empty: in all ways.
+  /// One per entry of `all`: whether only some layers may recompute that way. Empty: true for all.
   std::vector<bool> counts{};
 
   bool counts_layers(std::size_t way) const {
     return of_some_layers && (counts.empty() || counts[way]);
   }
 };
-/// Those of which each keeps less than any that it contains: selective, of all such sets of parts,
-/// and full. Where what is gathered or run besides depends on them, the usual parts and full.
-/// \param base  its framework, precision and quantization count.
-/// \param any_framework  else only what its framework can be told (strategies/launch/abilities.h).
+/// The choices of recomputation worth trying: selective, with every set of parts none of which can
+/// be left out without more being kept; and full. Only the usual parts and full where gathers or
+/// other operators depend on what is recomputed.
+/// \param base  its framework, precision, quantization and recompute_parts matter.
+/// \param any_framework  whether to include choices that the framework has no option for
+///     (strategies/launch/abilities.h).
 Ways ways_to_recompute(const Model& model, const Strategy& base, bool any_framework = true);
 
-/// The strategy on one device, in micro-batches of one sequence, with nothing computed again.
+/// The strategy on one device, in micro-batches of one sequence, without recomputation.
 Strategy on_one_device(Strategy strategy);
 
-/// What a member of a family has of its own.
+/// What distinguishes a member of a family from its base.
 struct Member {
-  std::int32_t way = -1;    ///< Index into Ways::all; -1: nothing is computed again.
-  std::int64_t layers = 0;  ///< As Strategy::recompute_layers.
+  std::int32_t way = -1;    ///< Index into Ways::all; -1: no recomputation.
+  std::int64_t layers = 0;  ///< Same meaning as Strategy::recompute_layers.
   bool operator==(const Member&) const = default;
 };
 
 struct Family {
-  Strategy base;  ///< With nothing computed again.
+  Strategy base;  ///< The member without recomputation.
   const Ways* ways = nullptr;
-  /// Layers of the longest stage (of an interleaved pipeline: chunk); 1: all layers or none are
-  /// computed again.
+  /// Layers of the longest stage (in an interleaved pipeline: of the longest chunk). 1: all layers
+  /// recompute, or none.
   std::int64_t layers = 1;
 
   /// \pre strategy.recompute is none, and faults_in(strategy, model, ...) is empty.
@@ -60,18 +63,20 @@ struct Family {
   Strategy strategy_of(const Member& member) const;
 };
 
-/// What is done with the members of a family.
+/// Receives the members of a family from Estimator::family.
 class FamilyVisitor {
  public:
   virtual ~FamilyVisitor() = default;
-  /// Whether a strategy that takes no less than `bound` need be estimated; if not, so many are
-  /// counted that take no less.
+  /// Whether a strategy whose step is at least `bound` need be estimated. If not, count_slower() is
+  /// told of the members instead.
   virtual bool is_of_interest(Seconds bound) const = 0;
   virtual void count_slower(std::int64_t members, Seconds bound) = 0;
-  /// `estimate` has the memory; step and bound follow if it is said to fit.
+  /// Whether the member fits. `estimate` has only the memory yet; step and bound follow if the
+  /// answer is true.
   virtual bool fits(const Member& member, const Estimate& estimate) const = 0;
   virtual void add_large(const Member& member, const Estimate& estimate) = 0;
-  /// Whether members that need no less memory than `least` are counted and not added.
+  /// Whether members that need at least the memory `least` are only counted (count_large()),
+  /// without add_large().
   virtual bool is_large(const Estimate& least) const = 0;
   virtual void count_large(std::int64_t members) = 0;
   virtual void add(const Member& member, const Estimate& estimate) = 0;

@@ -1,4 +1,5 @@
-// Which strategies of a space are offered: what the framework can run, and what the space names.
+// Which strategies of a space are offered: those that the framework can run, and those that the
+// space names.
 #include "sim/search/space.h"
 #include "strategies/launch/inabilities.h"
 
@@ -19,8 +20,8 @@ std::optional<launch::Inability> inability_in(const Strategy& strategy, const Mo
     if (key == "sequence_parallel") return space.sequence_parallel.has_value();
     if (key == "rank_order") return !space.rank_order.empty();
     if (key == "recompute_parts") return !space.recompute.empty();
-    // The study's own, or few that are tried where devices are unequal or nothing fits without: the
-    // answer says so.
+    // These values are the study's own, or a few that are tried where devices are unequal or where
+    // nothing fits without them. The answer says that the framework cannot run them.
     return key == "batch_shares" || key == "context_exchange" || key.starts_with("offload_");
   };
   for (const launch::Inability& one : launch::inabilities_in(strategy, model))

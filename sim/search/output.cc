@@ -116,7 +116,7 @@ std::string sureness_text(const SearchResult& result) {
   return text;
 }
 
-// "99 % unmeasured", of a strategy in the list.
+// "99 % unmeasured", for a strategy in the list.
 std::string unmeasured_text(const Simulated& one) {
   constexpr double kLeastShown = 0.005;
   return one.unmeasured.share < kLeastShown
@@ -124,7 +124,8 @@ std::string unmeasured_text(const Simulated& one) {
              : fmt::format(", {:.0f} % unmeasured", 100 * one.unmeasured.share);
 }
 
-// What of it the framework has no option for: as it was asked for, or as few have it.
+// The values of a strategy that the framework has no option for. The space names them, or few
+// strategies with them are tried in any case (offered.cc).
 std::string inability_text(const Model& model, const Simulated& one) {
   std::vector<std::string> words;
   for (const launch::Inability& cannot : launch::inabilities_in(one.strategy, model))
@@ -147,7 +148,7 @@ std::string evidence_of(std::span<const Simulated> best) {
   return text.empty() ? "" : "\n" + text;
 }
 
-// Of a list: its entries, a space between each.
+// A value for a CSV cell; the entries of a list are separated by spaces.
 std::string csv_of(const Json& value) {
   if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
   std::vector<std::string> entries;
@@ -167,7 +168,7 @@ std::string described(const Simulated& one) {
                             one.use.front(), one.use.back());
 }
 
-// By the keys of a breakdown: what each adds to the first one's.
+// Breakdown key -> how much longer that part is than in the first strategy, in seconds.
 Json behind_json(const Simulated& first, const Simulated& one) {
   Json behind = Json::object();
   for (const Part& part : kParts)
@@ -280,7 +281,7 @@ Json why_not_json(const WhyNot& why) {
 
 std::string difference_text(const Simulated& first, const Simulated& one) {
   constexpr std::size_t kMostParts = 3;
-  constexpr double kLeast = 0.02;  // of what it is behind, or of the first one's step
+  constexpr double kLeast = 0.02;  // share of the difference, or of the first one's step
   std::vector<std::pair<Seconds, std::string_view>> parts;
   parts.reserve(std::size(kParts));
   for (const Part& part : kParts)
@@ -500,7 +501,7 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
       "rank,time_s,estimate_s,bound_s,model_tflops_per_gpu,mfu,peak_bytes,headroom_bytes,fits,"
       "dominant_overhead";
   const auto varies = [](const std::string& key) { return key != "global_batch"; };
-  Strategy everything;  // whose knobs are all there are
+  Strategy everything;  // it has every knob
   everything.offload_parameters = true;
   const Json columns = knobs_of(everything);
   for (const auto& [key, value] : columns.items())

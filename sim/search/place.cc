@@ -19,13 +19,13 @@
 namespace foreshard::search {
 namespace {
 
-// What tells nodes apart that are all as they were built.
+// What distinguishes nodes as they were built.
 struct NodeKind {
   DeviceTypeId type;
   std::int64_t devices = 0;
-  BytesPerSecond network{};  // of all links that leave it
-  Seconds launch_time{};     // of its host
-  double speed = 1;          // likewise
+  BytesPerSecond network{};  // bandwidth of all links that leave the node
+  Seconds launch_time{};     // launch time of its host
+  double speed = 1;          // speed of its host
 
   bool operator<(const NodeKind& other) const {
     return std::tuple(type.value(), devices, network, launch_time, speed) <
@@ -36,16 +36,16 @@ struct NodeKind {
 };
 
 struct Nodes {
-  std::vector<NodeKind> kinds;  // by node
-  std::vector<bool> intact;     // likewise
+  std::vector<NodeKind> kinds;  // one per node
+  std::vector<bool> intact;     // one per node
 };
 
-// The cluster without its `down` and `degraded`.
+// The cluster as it was before `down` and `degraded`.
 Result<ClusterView> as_built(const study::LoadedStudy& study) {
   ClusterConfig config = study.cluster;
   config.down.clear();
   config.degraded.clear();
-  config.single_cables = true;  // as with those
+  config.single_cables = true;  // as a cluster with `down` or `degraded` has them
   return build_cluster(config, study.loader, "cluster");
 }
 
@@ -84,7 +84,7 @@ std::string node_name(const ClusterView& cluster, const Device& device) {
   return name.substr(0, name.find('/'));
 }
 
-// Whether all pairs of its devices reach each other alike.
+// Whether all pairs of these devices have routes of equal length and bandwidth.
 bool is_symmetric(const ClusterView& built, std::span<const std::int32_t> devices) {
   std::optional<std::pair<std::size_t, BytesPerSecond>> usual;
   for (const std::int32_t from : devices)
@@ -102,9 +102,10 @@ bool is_symmetric(const ClusterView& built, std::span<const std::int32_t> device
   return true;
 }
 
-// The devices of a cluster that has lost something, in an order that does not depend on which of
-// equal ones have lost it: of nodes that one switch connects, those with the most left come first
-// among their kind, and in nodes whose devices reach each other alike those of full speed.
+// Orders the devices of a cluster with faults so that the order does not depend on which of several
+// equal nodes or devices has the fault. Among the nodes of a kind that one switch connects, those
+// with the most capacity left come first; in nodes whose devices reach each other alike, devices of
+// full speed come first.
 class Order {
  public:
   Order(const study::LoadedStudy& study, const ClusterView& cluster, const ClusterView& built,
@@ -127,21 +128,21 @@ class Order {
   }
 
  private:
-  // The part of its speed that a device has left.
+  // The part of its built speed that a device still has.
   double left_of(std::int32_t device) const {
     const auto d = static_cast<std::size_t>(device);
     return cluster_.devices()[d].up ? cluster_.devices()[d].speed / built_.devices()[d].speed : 0;
   }
 
-  // What a device of one node loses, those at the same place of the others lose likewise in the
-  // order: rails stay what they are.
+  // Puts slow devices last within all nodes. If a device of one node is slow, the devices at the
+  // same position in all other nodes move as well, so that rails stay intact.
   void place_slow_last() {
-    std::vector<double> least;  // that is left, by place in a node
+    std::vector<double> least;  // position in a node -> least speed left
     for (const auto& devices : of_node_)
       for (std::size_t i = 0; i < devices.size(); ++i) {
         if (i >= least.size()) least.push_back(1);
         const double left = left_of(devices[i]);
-        if (left > 0) least[i] = std::min(least[i], left);  // what is down has no place
+        if (left > 0) least[i] = std::min(least[i], left);  // devices that are down do not count
       }
     if (std::ranges::all_of(least, [](double left) { return left >= 1; })) return;
     for (auto& devices : of_node_) {
@@ -179,19 +180,19 @@ class Order {
   const ClusterView& cluster_;
   const ClusterView& built_;
   std::vector<std::vector<std::int32_t>> of_node_;
-  std::vector<std::size_t> node_at_;  // by place in the order
+  std::vector<std::size_t> node_at_;  // position in the order -> node
 };
 
 using Wanted = std::function<bool(std::size_t device)>;
 
-// The devices of the study's pool that are wanted, in that order; in `use`, nodes whose devices are
-// all there, one behind the other, by their name alone.
+// The wanted devices of the study's pool, in the given order. `use` names a node alone where all
+// its devices of the pool follow one another, and else each device.
 Place part_of(const study::LoadedStudy& study, const ClusterView& cluster,
               std::span<const std::int32_t> order, const Wanted& wanted) {
   Place part{.pool = {.devices = {}, .shortage = study.pool.shortage}, .use = {}};
   std::vector<bool> in_pool(cluster.devices().size(), false);
   for (const std::int32_t id : study.pool.devices) in_pool[static_cast<std::size_t>(id)] = true;
-  std::map<std::int32_t, std::vector<std::int32_t>> all;  // in the pool, by node
+  std::map<std::int32_t, std::vector<std::int32_t>> all;  // node -> its devices in the pool
   for (const std::int32_t id : study.pool.devices)
     all[cluster.devices()[DeviceId{id}.index()].node].push_back(id);
   for (const std::int32_t id : order)

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20241125;
 
-// A factor for each group of parameters, by how sure they are.
+// Costs with a random factor for each group of parameters, whose spread depends on the evidence.
 class DrawnCost final : public CostModel {
  public:
   DrawnCost(const CostModel& cost, const ClusterView& cluster, const study::ParameterErrors& errors,
@@ -97,7 +97,7 @@ class DrawnCost final : public CostModel {
   std::uint64_t draw_;
 };
 
-// The cluster with that device at kSlowSpeed of what it has.
+// The cluster with that device slowed down to kSlowSpeed of its speed.
 Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const ClusterView& cluster,
                                      std::int32_t id) {
   const Device& device = cluster.devices()[DeviceId{id}.index()];
@@ -108,7 +108,7 @@ Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const Clus
                        "cluster");
 }
 
-// Of each contender; what cannot be estimated is never the fastest.
+// One estimated step per contender; kNever where it cannot be estimated.
 std::vector<Seconds> estimates_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                   const CostModel& cost, const std::vector<Contender>& contenders,
                                   const std::shared_ptr<SharedForms>& forms) {
@@ -160,14 +160,14 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
     slow = estimates_of(study, slowed, cost, contenders, forms);
   };
   {
-    // Routes are remembered by the cluster that finds them, so each thread has its own.
+    // A cluster caches the routes that it finds, so each thread has its own.
     std::vector<std::jthread> others;
     for (std::int64_t i = 1; i < threads; ++i)
       others.emplace_back([&, i] {
         if (i == 1) slow_down();
         if (next >= drawn.size()) return;
         const auto own = cluster_of(study, study.pool.devices);
-        FORESHARD_CHECK(own.has_value());  // it could be built before
+        FORESHARD_CHECK(own.has_value());  // it could be built earlier
         draw_all(*own, sim::SimulatedCost(*own, study.communication, routing));
       });
     const sim::SimulatedCost cost(cluster, study.communication, routing);

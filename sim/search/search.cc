@@ -55,7 +55,7 @@ std::optional<double> SearchResult::first_beats_second() const {
   return 0.5 * std::erfc(-ahead / std::sqrt(2 * variance));
 }
 
-// The first ones that fit, ranked again with other numbers.
+// Ranks the first fitting strategies once more, with other numbers.
 static Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                         const SearchResult& result, std::int64_t threads) {
   std::vector<Contender> contenders;
@@ -66,8 +66,8 @@ static Result<Robustness> robustness_of(const study::LoadedStudy& study, const C
   return robustness_of(study, cluster, contenders, threads);
 }
 
-// Whether the space of the search holds such a strategy: as it was listed, or with a cut that was
-// tried.
+// Whether the space of the search holds a strategy within `asked`, as it was listed or with a cut
+// that was tried.
 static bool is_in_space(const study::LoadedStudy& study, const ClusterView& cluster,
                         const std::vector<Place>& places, const SearchOptions& options,
                         const std::vector<Candidate>& candidates, const SearchSpace& asked) {
@@ -81,13 +81,14 @@ static bool is_in_space(const study::LoadedStudy& study, const ClusterView& clus
   });
 }
 
-// Their sizes, with the layers of each stage said, however they came about.
+// The knobs of a strategy with the layers of each stage written out, even where they are the
+// default.
 static nlohmann::ordered_json knobs_with_layers(Strategy strategy, const Model& model) {
   strategy.layers_per_stage = layers_of_stages(strategy, model.layers);
   return knobs_of(strategy);
 }
 
-// What a strategy takes beside the first of a search.
+// A strategy's step compared with the first one of a search.
 static std::string beside(const Simulated& first, const Simulated& other) {
   if (other.step > first.step) return difference_text(first, other);
   return other.step < first.step
@@ -95,7 +96,8 @@ static std::string beside(const Simulated& first, const Simulated& other) {
              : "as fast as the first";
 }
 
-// By what a search over it alone finds, beside the result of the whole one.
+// Explains what was asked about by a search over it alone, compared with the result of the whole
+// one.
 static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchOptions& options,
                                   const Deadline& deadline, const SearchResult& whole) {
   using Cause = WhyNot::Cause;
@@ -130,7 +132,7 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
                       format(found->nearest->estimate.peak + reserve_of(found->nearest->strategy)));
     return why;
   }
-  // What the whole search simulated of them counts as well.
+  // Strategies of the kind asked about that the whole search simulated count as well.
   const Simulated* shortest = &found->simulated.front();
   for (const Simulated& one : whole.simulated)
     if (one.fits && one.step < shortest->step && is_within(one.strategy, alone.space, study.model))
@@ -164,7 +166,7 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
   return why;
 }
 
-// With what is known of the whole search.
+// Adds whether the whole search had what was asked about in its space.
 static Result<WhyNot> placed_in(const study::LoadedStudy& study, const ClusterView& cluster,
                                 const std::vector<Place>& places, const SearchOptions& options,
                                 const Deadline& deadline, const std::vector<Candidate>& candidates,
@@ -185,7 +187,7 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study, study.pool.devices));
   FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
   Ranked found;
-  if (!asked.layers_per_stage.empty()) {  // whether such a cut was tried
+  if (!asked.layers_per_stage.empty()) {  // the candidates tell whether such a cut was tried
     SearchOptions cuts = options;
     cuts.space = asked;
     cuts.space.layers_per_stage = options.space.layers_per_stage;
@@ -194,13 +196,13 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
                                    {}, deadline, counts));
   }
   SearchResult known = whole;
-  known.whole_space = true;  // the time that was over is another search's
+  known.whole_space = true;  // an ended time limit was another search's
   return placed_in(study, cluster, places, options, deadline, found.candidates, known);
 }
 
 namespace {
 
-// What a search works with.
+// What all parts of a search share.
 struct Ground {
   const study::LoadedStudy& study;
   const ClusterView& cluster;
@@ -211,7 +213,8 @@ struct Ground {
 
 }  // namespace
 
-// A level has all strategies of the levels below: they are counted anew.
+// Resets the counts before the next level, which has all strategies of the levels below and counts
+// them anew.
 static void forget_counts(SearchResult& result) {
   result.considered = 0;
   result.not_reached = 0;
@@ -222,7 +225,7 @@ static void forget_counts(SearchResult& result) {
   result.nearest.reset();
 }
 
-// The levels of a search, the lowest first: each begins with what those below have found.
+// Runs the levels of a search, the lowest first; each begins with what the levels below have found.
 static Result<Ranked> search_levels(const Ground& ground, const SearchOptions& options,
                                     SearchResult& result) {
   Ranked found;
@@ -242,8 +245,8 @@ static Result<Ranked> search_levels(const Ground& ground, const SearchOptions& o
   return found;
 }
 
-// With what keeps the memory margin; where nothing does, with all that fits; where that is nothing
-// either, with the memory of hosts, unless the space decides about it.
+// Searches among strategies that keep the memory margin; where none does, among all that fit; and
+// where none fits, with offloading to hosts, unless the space or the study decides about that.
 static Result<Ranked> search_by_memory(const Ground& ground, const SearchOptions& options,
                                        SearchResult& result) {
   SearchOptions now = options;

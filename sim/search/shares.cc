@@ -23,7 +23,8 @@
 namespace foreshard::search {
 namespace {
 
-// One entry for each group of as many neighbours as have the same.
+// One share per group of neighbouring ranks. Groups have one size, the largest with which all ranks
+// of a group have equal shares.
 std::vector<std::int64_t> in_groups(const std::vector<std::int64_t>& by_rank) {
   const std::size_t ranks = by_rank.size();
   const auto is_constant = [&](std::size_t width) {
@@ -42,11 +43,11 @@ std::vector<std::int64_t> in_groups(const std::vector<std::int64_t>& by_rank) {
 struct Kind {
   FlopsPerSecond rate;
   std::int64_t ranks = 0;
-  double pace = 1;         // time of a micro-batch, in those of the slowest kind
-  std::int64_t most = 0;   // micro-batches of a rank, where the others take one each
-  std::int64_t limit = 0;  // that a rank has taken by a given end
-  // Of all kinds behind this one together: what they take at least and by that end, and what
-  // divides all that they can take.
+  double pace = 1;         // time of a micro-batch, relative to the slowest kind
+  std::int64_t most = 0;   // micro-batches of a rank if ranks of other kinds take one each
+  std::int64_t limit = 0;  // micro-batches that a rank can end by the time at hand
+  // All later kinds together: the micro-batches that they take at least, those that they can end by
+  // that time, and a common divisor of what they can take.
   std::int64_t least_behind = 0;
   std::int64_t limit_behind = 0;
   std::int64_t divisor_behind = 1;
@@ -54,8 +55,8 @@ struct Kind {
   double end(std::int64_t micro_batches) const { return static_cast<double>(micro_batches) * pace; }
 };
 
-// The slowest first. Where these take no less than they do of a batch of `all` that is shared
-// equally, none ends sooner than with equal shares.
+// Kinds by rate, the slowest first. The slowest rank's share is limited to less than an equal share
+// of `all`: with that much or more, no division ends sooner than equal shares.
 std::vector<Kind> kinds_of(const std::vector<FlopsPerSecond>& rates, std::int64_t all) {
   std::map<FlopsPerSecond, std::int64_t> counts;
   for (const FlopsPerSecond rate : rates) ++counts[rate];
@@ -70,17 +71,19 @@ std::vector<Kind> kinds_of(const std::vector<FlopsPerSecond>& rates, std::int64_
   return kinds;
 }
 
-// Micro-batches of a rank of each kind.
+// kind -> micro-batches of each rank of the kind.
 using Division = std::vector<std::int64_t>;
 
-// The divisions of a batch in the order of their ends. One end after another is looked at, from
-// that of shares in proportion to the rates on, which none precedes; at each, what a kind takes is
-// bounded by that end and by what it leaves to the kinds behind it.
+// Finds the divisions of a batch in the order of their end times. End times are tried one after
+// another, beginning with the time of shares proportional to the rates, before which no division
+// can end. At each time, a kind's share is bounded by that time and by what later kinds need and
+// can take.
 class Divisions {
  public:
   explicit Divisions(std::vector<Kind> kinds) : kinds_(std::move(kinds)) {}
 
-  // As many as kMostDivisionsTried; of one end those first in which slower ranks take less.
+  // Up to kMostDivisionsTried divisions; among those with one end time, slower ranks take less in
+  // the first ones.
   std::vector<Division> soonest(std::int64_t all) {
     double rate = 0;
     for (const Kind& kind : kinds_) rate += static_cast<double>(kind.ranks) / kind.pace;
@@ -95,7 +98,7 @@ class Divisions {
  private:
   bool is_full() const { return found_.size() == kMostDivisionsTried; }
 
-  // Raises the limits to the next end of a micro-batch; false: there is none.
+  // Raises the limits to the next time at which a micro-batch can end; false: there is none.
   bool next_end() {
     end_ = std::numeric_limits<double>::infinity();
     for (const Kind& kind : kinds_)
@@ -113,14 +116,15 @@ class Divisions {
     return std::isfinite(end_);
   }
 
-  // Those that end just then, of what the kinds before have left; `ends`: one of these ends then.
+  // Adds the divisions that end exactly at end_. `left`: micro-batches that earlier kinds have
+  // left; `ends`: whether one of those kinds ends exactly then.
   void add(std::size_t which, std::int64_t left, bool ends) {
     if (which == kinds_.size()) {
       if (ends) found_.push_back(division_);
       return;
     }
     const Kind& kind = kinds_[which];
-    const std::int64_t own = left - kind.limit_behind;  // at least
+    const std::int64_t own = left - kind.limit_behind;  // at least this many
     std::int64_t share = std::max<std::int64_t>(1, (own + kind.ranks - 1) / kind.ranks);
     for (; share <= kind.limit && !is_full(); ++share) {
       const std::int64_t rest = left - share * kind.ranks;
@@ -138,7 +142,7 @@ class Divisions {
   std::vector<Division> found_;
 };
 
-// The micro-batches of a rank are a multiple of it.
+// A divisor of every rank's number of micro-batches.
 std::int64_t unit_of(const Strategy& strategy) {
   return strategy.schedule == "interleaved" ? strategy.pipeline_parallel : 1;
 }
@@ -231,7 +235,7 @@ std::optional<Strategy> with_soonest_shares(const Strategy& strategy, const Mode
   if (std::ranges::min(rates) == std::ranges::max(rates) || all % unit != 0 || left < 0)
     return std::nullopt;
   std::vector<std::int64_t> units(rates.size(), 1);
-  using Next = std::pair<double, std::size_t>;  // when a rank would have done one more
+  using Next = std::pair<double, std::size_t>;  // when a rank would end one more unit; the rank
   std::priority_queue<Next, std::vector<Next>, std::greater<>> next;
   const auto offer = [&](std::size_t rank) {
     next.emplace(static_cast<double>(units[rank] + 1) / rates[rank].in_base(), rank);

@@ -14,7 +14,7 @@
 namespace foreshard::search {
 namespace {
 
-// What a level means; powers of two unless `divisors`.
+// What a level tries; sizes are powers of two unless `divisors`.
 struct Level {
   std::int64_t largest_micro_batch;
   std::int64_t largest_virtual_stages;
@@ -23,7 +23,7 @@ struct Level {
   std::vector<std::int64_t> zero_with_pipeline;
   std::vector<std::int64_t> zero_without;
   bool also_without_sequence_parallel;
-  std::vector<std::vector<std::string>> rank_orders;  // besides that of the study
+  std::vector<std::vector<std::string>> rank_orders;  // tried besides the study's
 };
 
 const Level& level_of(std::int64_t level) {
@@ -73,7 +73,7 @@ bool allows(const std::vector<T>& wanted, const T& value) {
 template <class T>
 std::vector<T> chosen(const std::vector<T>& wanted, std::vector<T> otherwise) {
   if (wanted.empty()) return otherwise;
-  std::vector<T> once;  // what is named twice is tried once
+  std::vector<T> once;  // a value that is named twice is tried once
   for (const T& value : wanted)
     if (std::ranges::find(once, value) == once.end()) once.push_back(value);
   return once;
@@ -124,7 +124,8 @@ class Enumerator {
   }
 
  private:
-  // Those wanted; else the divisors of the devices, and of what the model has to be split.
+  // The wanted sizes. If none are named: the divisors of the number of devices and of `parts`, the
+  // heads or layers that the model has to split.
   std::vector<std::int64_t> sizes(const std::vector<std::int64_t>& wanted,
                                   std::int64_t parts) const {
     std::set<std::int64_t> found(wanted.begin(), wanted.end());
@@ -135,14 +136,15 @@ class Enumerator {
     return {found.begin(), found.end()};
   }
 
-  // How many replicas these tensor and pipeline ranks get: each number that is named and possible;
-  // else the largest that is, and the largest that the smaller numbers of devices have room for.
+  // The numbers of replicas for these tensor, pipeline and context ranks: each number that is named
+  // and possible; if none are named, the largest possible on all devices and on each smaller number
+  // of devices.
   std::vector<std::int64_t> replicas() const {
     const std::int64_t ranks =
         strategy_.tensor_parallel * strategy_.pipeline_parallel * strategy_.context_parallel;
     const std::int64_t room = devices_ / ranks;  // limits_of(): their product is below 2^63
     const bool divides = devices_ % ranks == 0 && allows(space_.data_parallel, room);
-    // Sizes that leave devices over are not worth a word where the model does not suit them.
+    // Sizes that leave devices over are skipped without a count where they do not suit the model.
     const bool suits = model_.heads % strategy_.tensor_parallel == 0 &&
                        model_.layers >= strategy_.pipeline_parallel &&
                        (uneven_ || model_.layers % strategy_.pipeline_parallel == 0);
@@ -166,12 +168,12 @@ class Enumerator {
   }
 
   bool divides_batch(std::int64_t data) const { return strategy_.global_batch % data == 0; }
-  // Whether some of so many ranks may take a sequence more than others.
+  // Whether some of `data` ranks may take larger shares of the batch than others.
   bool may_share(std::int64_t data) const {
     return space_.uneven && data > 1 && data < strategy_.global_batch;
   }
-  // The most replicas of `room` that divide the batch, and all of them where some then take fewer
-  // sequences than each of those would.
+  // The most replicas, up to `room`, over which the batch divides; before it `room` itself, where
+  // the largest share of the batch is then smaller.
   std::vector<std::int64_t> filled(std::int64_t room, bool may_leave_over) const {
     if (!may_leave_over || room < 1) return {};
     std::int64_t equal = room;
@@ -187,7 +189,7 @@ class Enumerator {
                   divisors_of(model_.sequence, std::min(most, devices_), false));
   }
 
-  // Which ranks lie next to each other: orders that differ in axes of more than one rank.
+  // Tries the orders of ranks; orders that differ only in axes of one rank are tried once.
   void orders() {
     std::vector<std::vector<std::string>> wanted = space_.rank_order;
     if (wanted.empty()) {
@@ -210,8 +212,8 @@ class Enumerator {
     }
   }
 
-  // How the experts are shared: by as many ranks as hold a sequence or copies, each expert split as
-  // all else is, or whole.
+  // Tries divisions of the experts among tensor, context and data ranks, with each expert split
+  // over tensor ranks or whole.
   void experts() {
     strategy_.expert_parallel = 1;
     strategy_.expert_tensor_parallel = 0;
@@ -239,7 +241,7 @@ class Enumerator {
   }
 
   std::vector<TokenDispatcher> dispatchers() const {
-    if (strategy_.expert_parallel == 1) return {TokenDispatcher::kAllToAll};  // nothing travels
+    if (strategy_.expert_parallel == 1) return {TokenDispatcher::kAllToAll};  // no tokens travel
     return chosen(space_.token_dispatcher, {token_dispatcher_});
   }
   std::vector<bool> overlaps() const {
@@ -268,8 +270,9 @@ class Enumerator {
     }
   }
 
-  // Powers of two; where everything is tried, for each length of the longest piece also the fewest
-  // chunks whose pieces are no longer. Where stages must be equal, those that divide the layers.
+  // Numbers of chunks per stage: powers of two; at the highest level, also the fewest chunks for
+  // each length of the longest piece. Where stages must be equal, only numbers that divide the
+  // layers.
   std::vector<std::int64_t> chunk_counts() const {
     std::vector<std::int64_t> counts{1};
     const std::int64_t stages = strategy_.pipeline_parallel;
@@ -318,8 +321,8 @@ class Enumerator {
     }
   }
 
-  // Without attention nothing of a layer is computed again by itself, unless parts are named. Nor
-  // does a framework that recomputes whole layers alone.
+  // The recomputations to try. Selective recomputation becomes none for models without attention
+  // (unless parts are named), and for frameworks that can only recompute whole layers.
   std::vector<Recompute> recomputations() const {
     std::vector<Recompute> kinds = level_.recompute;
     const bool can_select =
@@ -338,7 +341,7 @@ class Enumerator {
     const bool pipeline = strategy_.pipeline_parallel > 1;
     const auto& usual = pipeline ? level_.zero_with_pipeline : level_.zero_without;
     for (const std::int64_t stage : chosen(space_.zero_stage, usual)) {
-      // Ranks that share gradients or parameters take as many micro-batches.
+      // Ranks that share gradients or parameters must take equal numbers of micro-batches.
       if (!strategy_.batch_shares.empty() && stage >= 2 && space_.zero_stage.empty()) continue;
       if (pipeline && stage >= 2) {
         ++result_.considered;
@@ -423,11 +426,11 @@ class Enumerator {
   std::vector<std::string> rank_order_ = strategy_.rank_order;
   TokenDispatcher token_dispatcher_ = strategy_.token_dispatcher;
   bool overlap_experts_ = strategy_.overlap_experts;
-  std::int64_t shard_replicas_ = strategy_.shard_replicas;  // where states are sharded
+  std::int64_t shard_replicas_ = strategy_.shard_replicas;  // used where states are sharded
   ContextExchange exchange_ = strategy_.context_exchange;
   std::int64_t context_heads_ = strategy_.context_heads;
   std::vector<foreshard::Part> recompute_parts_ =
-      strategy_.recompute_parts;  // where it is selective
+      strategy_.recompute_parts;  // used where recomputation is selective
   const Model& model_;
   std::int64_t devices_;
   std::span<const std::int64_t> fewer_;

@@ -1,8 +1,8 @@
 /// \file
 /// Which strategies a search looks at: every way to split the devices into tensor, context, data
 /// and pipeline ranks (R3.1) and the experts among them, which of these lie next to each other,
-/// with micro-batches, interleaving, recomputation and ZeRO stages. Where stages are cut is for
-/// cuts.h.
+/// with micro-batches, interleaving, recomputation and ZeRO stages. Where stages are cut is decided
+/// in cuts.h.
 #pragma once
 
 #include <cstdint>
@@ -36,46 +36,49 @@ struct SearchSpace {
   std::int64_t level = 2;
   std::vector<std::int64_t> tensor_parallel = {};
   std::vector<std::int64_t> pipeline_parallel = {};
-  /// Empty: as many replicas as the devices allow, for each choice of the others, and as many as
-  /// the smaller numbers of devices that `enumerate` is given allow.
+  /// Empty: for each choice of the other sizes, as many replicas as fit on the devices, and as many
+  /// as fit on each of the smaller numbers of devices that `enumerate` is given.
   std::vector<std::int64_t> data_parallel = {};
-  /// Empty: also ranks that share a sequence, where each keeps at least `kTokensOfRank` tokens.
+  /// Empty: 1, and the powers of two that divide the sequence and leave each rank at least
+  /// `kTokensOfRank` tokens.
   std::vector<std::int64_t> context_parallel = {};
-  std::vector<std::int64_t> expert_parallel = {};         ///< Where layers have experts.
-  std::vector<std::int64_t> expert_tensor_parallel = {};  ///< Likewise; 0: as tensor_parallel.
+  std::vector<std::int64_t> expert_parallel = {};  ///< Ignored unless layers have experts.
+  /// Ignored without experts; 0: tensor_parallel.
+  std::vector<std::int64_t> expert_tensor_parallel = {};
   std::vector<std::int64_t> micro_batch = {};
   std::vector<std::int64_t> virtual_stages = {};
   std::vector<std::int64_t> zero_stage = {};
   std::vector<Recompute> recompute = {};
-  std::optional<bool> sequence_parallel = {};  ///< Where tensor_parallel > 1.
-  /// Sets of ZeRO shards. Empty: that of `base`; where that is 1, from level 2 on, also one set for
-  /// each node with ZeRO 3.
+  std::optional<bool> sequence_parallel = {};  ///< Ignored where tensor_parallel is 1.
+  /// Numbers of sets of ZeRO shards. Empty: the number of `base`; where it is 1, from level 2 on,
+  /// ZeRO 3 is also tried with one set per node.
   std::vector<std::int64_t> shard_replicas = {};
   /// Empty: 1f1b, and interleaved where there are several chunks.
   std::vector<std::string> schedule = {};
-  std::vector<TokenDispatcher> token_dispatcher = {};  ///< Empty: that of `base`.
-  /// Where the schedule pairs passes and ranks share experts; empty: never, and, where `base` does
-  /// it, always too.
+  std::vector<TokenDispatcher> token_dispatcher = {};  ///< Empty: the dispatcher of `base`.
+  /// Ignored unless the schedule pairs passes and ranks share experts. Empty: false, and also true
+  /// where `base` overlaps them.
   std::optional<bool> overlap_experts = {};
   /// Whether stages may have unequal numbers of layers, and data-parallel ranks unequal shares.
   bool uneven = true;
-  /// Of each piece; empty: as they divide, and as cuts.h finds.
+  /// Layers of each piece of the pipeline; empty: an even split, and the cuts that cuts.h finds.
   std::vector<std::int64_t> layers_per_stage = {};
-  /// Mesh axes, the one whose ranks are nearest to each other first.
+  /// Orders of the mesh axes, each with the axis whose ranks are nearest to each other first.
   std::vector<std::vector<std::string>> rank_order = {};
-  /// Whether what does not fit is tried with optimizer states, parameters and activations on the
-  /// hosts (offload.h), whose memory is not counted. Empty: where nothing fits without. Where
-  /// `base` offloads, all that is tried does so too, and nothing more is.
+  /// Whether strategies that do not fit are also tried with optimizer states, parameters and
+  /// activations offloaded to the hosts (offload.h), whose memory is not checked. Empty: only where
+  /// nothing fits without. Where `base` offloads, every strategy offloads what `base` does, and no
+  /// more.
   std::optional<bool> offload = {};
-  /// Whether also what the framework cannot be told is tried (strategies/launch/abilities.h).
-  /// Values that the space names are tried in any case.
+  /// Whether strategies are tried that the framework has no options for
+  /// (strategies/launch/abilities.h). Values that the space names are tried in any case.
   bool any_framework = false;
   bool idle = true;  ///< Whether devices may be left over where the sizes do not divide.
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
 
-/// A size of a strategy: its short word ("tp"), its key, the values of it that a space names, and
-/// where a strategy has it.
+/// A size of a strategy: its short word ("tp"), its key, the space's list of values for it, and the
+/// strategy's member that holds it.
 struct SpaceSize {
   std::string_view word;
   std::string_view key;
@@ -84,61 +87,63 @@ struct SpaceSize {
 };
 std::span<const SpaceSize> sizes_of_space();
 
-/// Restricts a space to what a strategy has of one of its keys.
-/// \return kInvalidInput for a key that a search decides and a space does not name, or whose values
-///     the space names already; nothing changes for a key that a search leaves as it is.
+/// Restricts a space to the value that a strategy has under one of its keys.
+/// \return kInvalidInput for a key that a search decides but a space cannot name, or whose values
+///     the space names already. A key that a search leaves alone changes nothing.
 Status keep_value(SearchSpace& space, const Strategy& strategy, std::string_view key);
 
-/// Between which numbers the values of a list of sizes lie.
+/// The legal range of the values in a list of sizes.
 struct SizeLimits {
   std::int64_t least = 1;
   std::int64_t most = std::int64_t{1} << 20;
 };
 SizeLimits limits_of(std::vector<std::int64_t> SearchSpace::*list);
 
-/// Sequences whose parts would be shorter are not split by default: their attention is a small part
-/// of a layer, and tensor parallelism splits the rest as well.
+/// The fewest tokens of a sequence that a context-parallel rank has by default. Shorter parts are
+/// not tried: their attention is a small part of a layer, and tensor parallelism splits the rest as
+/// well.
 inline constexpr std::int64_t kTokensOfRank = 8192;
 
 struct Enumeration {
-  std::vector<Strategy> candidates;  ///< In the order of their knobs: deterministic.
+  std::vector<Strategy> candidates;  ///< Ordered by their knobs: deterministic.
   std::int64_t considered = 0;       ///< Combinations, the misfits included.
   /// Combinations that this model, schedule or number of devices does not allow, by the key at
   /// fault.
   std::map<std::string, std::int64_t> misfits;
-  std::int64_t most_devices = 0;  ///< That any candidate uses.
-  bool is_whole = true;           ///< Not stopped before its end.
+  std::int64_t most_devices = 0;  ///< The most devices that a candidate uses.
+  bool is_whole = true;           ///< The enumeration was not stopped before its end.
 };
 
 /// All strategies of `space` for `model` on `devices`. Global batch, precision, framework, the
-/// exchange of keys among context-parallel ranks and the capacity of experts are those
-/// of `base`; its parallel sizes do not matter.
+/// exchange of keys among context-parallel ranks and the capacity of experts come from `base`; its
+/// parallel sizes are ignored.
 ///
-/// Tensor x pipeline ranks that do not divide the devices are tried where the model suits them, and
-/// so are those whose replicas the batch does not divide over: with as many replicas as there is
-/// room for and the batch divides over, and with all that there is room for and shares of the batch
-/// that differ by one micro-batch (even_shares, shares.h), where the largest is then smaller. What
-/// is left over is idle.
+/// Tensor x pipeline ranks that do not divide the devices are tried where they suit the model.
+/// Where the batch does not divide over all replicas that there is room for, two numbers of
+/// replicas are tried: the largest over which the batch divides; and all that there is room for,
+/// with shares of the batch that differ by one micro-batch (even_shares, shares.h), if the largest
+/// share is then smaller. Devices that are left over stay idle.
 ///
-/// `fewer`: smaller numbers of devices, each of which is filled as well where `space` names no
-/// replicas and devices may be left over: beside slow links or devices, a part of a cluster can be
-/// faster than all of it. None: there is one node, and one order of ranks (that of `base`) is
-/// tried unless `space` names others.
+/// `fewer`: smaller numbers of devices that are filled as well, where `space` names no replicas and
+/// devices may be left over: with slow links or devices, a part of a cluster can be faster than all
+/// of it. Empty: there is one node, and only the rank order of `base` is tried unless `space` names
+/// others.
 ///
-/// Orders that differ in axes of one rank alone are one. Where layers do not divide into the
-/// stages, the first ones have one more.
+/// Rank orders that differ only in axes of one rank are tried once. Where the layers do not divide
+/// evenly into the stages, the first stages have one more.
 ///
-/// ZeRO 2 and 3 are tried without pipeline only: with it, frameworks do not offer them (DeepSpeed:
-/// runtime/pipe/engine.py asserts ZeRO stage < 2). Where `space` names them, such combinations are
-/// misfits of `zero_stage`. Not tried: other numbers of replicas.
-/// \param stop  asked now and then: whether to end before all strategies are found.
+/// ZeRO 2 and 3 are tried only without a pipeline: frameworks do not offer them with one
+/// (DeepSpeed: runtime/pipe/engine.py asserts ZeRO stage < 2). Where `space` names them, such
+/// combinations are misfits of `zero_stage`. Not tried: other numbers of replicas.
+/// \param stop  called now and then; true ends the enumeration before all strategies are found.
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
                       std::int64_t devices, std::span<const std::int64_t> fewer = {},
                       const std::function<bool()>& stop = {});
 
-/// As a key of misfits: what the framework cannot run.
+/// The key of misfits under which strategies are counted that the framework cannot run.
 inline constexpr std::string_view kFrameworkMisfit = "framework";
-/// What the strategy's framework cannot run, unless the space has it tried all the same.
+/// The first thing about the strategy that its framework cannot run and that the space does not ask
+/// for in any case; nothing where there is none.
 std::optional<launch::Inability> inability_in(const Strategy& strategy, const Model& model,
                                               const SearchSpace& space);
 
@@ -147,16 +152,17 @@ inline bool is_uneven(const SearchSpace& space) {
   return space.uneven && space.level > 0 && space.layers_per_stage.empty();
 }
 
-/// The knobs of a strategy by their keys in its file: all that a search may make otherwise than the
-/// study has them, so that `--set` of each makes the study's strategy this one. What it has on the
-/// hosts, if it has.
+/// The knobs of a strategy by their keys in its file: all that a search may change, so that `--set`
+/// of each turns the study's strategy into this one. Keys of offloading are there only where it
+/// offloads.
 nlohmann::ordered_json knobs_of(const Strategy& strategy);
 
-/// As describe() (strategies/parallelism/strategy.h), with what that leaves out and a search
-/// varies: "tensor 8, ..., layers 5 5 6 3, ranks by tensor, pipeline, data".
+/// The text of describe() (strategies/parallelism/strategy.h), and the knobs that it leaves out
+/// though a search varies them: "tensor 8, ..., layers 5 5 6 3, ranks by tensor, pipeline, data".
 std::string in_words(const Strategy& strategy);
 
-/// What a misfit of that knob (Candidates::misfits) is, in words.
+/// What is wrong with combinations that are counted under that key (Enumeration::misfits), in
+/// words.
 std::string_view misfit_text(std::string_view key);
 
 }  // namespace foreshard::search

@@ -25,7 +25,7 @@ team::Job job_of(const study::LoadedStudy& study, const std::string& version) {
 
 Status help(const study::LoadedStudy& study, const team::Team& team, const std::string& version,
             std::int64_t threads) {
-  std::vector<ClusterView> clusters;  // One for each thread: they remember routes.
+  std::vector<ClusterView> clusters;  // One per thread: a cluster caches its routes.
   for (std::int64_t i = 0; i < threads; ++i) {
     FORESHARD_ASSIGN(auto cluster, cluster_of(study, study.pool.devices));
     clusters.push_back(std::move(cluster));

@@ -45,7 +45,7 @@ std::optional<std::vector<std::int64_t>> numbers_in(std::string_view text) {
   }
 }
 
-// Whether the word was understood.
+// Restricts the space to what a word names; false: the word is not understood.
 bool narrow(SearchSpace& space, std::string_view word) {
   if (word == "sp" || word == "no-sp") {
     space.sequence_parallel = word == "sp";
@@ -78,7 +78,7 @@ bool narrow(SearchSpace& space, std::string_view word) {
   return true;
 }
 
-// What a word speaks of: "tp" of "tp8", the word itself if it has no number.
+// The key that a word is about: "tp" for "tp8"; the word itself if it has no number.
 std::string subject_of(std::string_view word) {
   if (word == "sp" || word == "no-sp") return "sp";
   if (yaml_names(static_cast<const Recompute*>(nullptr)).find(word)) return "recomputation";

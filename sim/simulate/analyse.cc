@@ -17,7 +17,7 @@ using program::Communication;
 using program::Program;
 using program::Purpose;
 
-// In the order of priority.
+// Sorted by priority.
 enum Category : std::size_t {
   kCompute,
   kOptimizer,
@@ -61,7 +61,7 @@ const program::Role& role_of(const Program& program, const BuiltWorkload& built,
   return program.roles[static_cast<std::size_t>(built.role_of_class[c])];
 }
 
-// When all that the instance waits for, except its launch, was done.
+// The time at which everything that the instance waits for, except its launch, was done.
 Seconds ready_of(const program::Expansion& expansion, const ClassTimes& times, std::size_t i) {
   Seconds ready;
   for (const std::int32_t before : expansion.predecessors(i))
@@ -69,7 +69,7 @@ Seconds ready_of(const program::Expansion& expansion, const ClassTimes& times, s
   return ready;
 }
 
-// The instance that finishes last (ties: the lowest class, the earliest issued), if there is any.
+// The instance that finishes last (ties: the lowest class, the earliest issued), if any.
 std::optional<ClassInstance> last_of(const BuiltWorkload& built, const engine::Timeline& times) {
   std::optional<std::size_t> c;
   Seconds latest;
@@ -85,7 +85,7 @@ std::optional<ClassInstance> last_of(const BuiltWorkload& built, const engine::T
   return ClassInstance{static_cast<std::int32_t>(*c), static_cast<std::int32_t>(i)};
 }
 
-// The intervals of each stream follow one another; those of the host's share of waiting likewise,
+// The intervals of each stream follow one another. So do the intervals of waiting for the host,
 // because a launch is waited for on one stream at a time or by several at once.
 std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
                                                        const BuiltWorkload& built,
@@ -109,8 +109,8 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
     streams[static_cast<std::size_t>(instance.stream)].push_back(
         {start.in_base(), finish.in_base(), category_of(task)});
     if (!std::holds_alternative<Kernel>(task.body)) continue;
-    // A kernel that starts as soon as it is launched, but after all that it waits for, waited for
-    // the host: since then, or since the host itself stopped waiting.
+    // If a kernel starts as soon as it is launched, but after everything that it waits for, it
+    // waited for the host: since then, or since the host itself stopped waiting.
     Seconds ready = ready_of(expansion, of_class, i);
     if (instance.host_sync >= 0)
       ready = std::max(ready, of_class.end(static_cast<std::size_t>(instance.host_sync)));
@@ -150,7 +150,7 @@ Breakdown breakdown_of(const Program& program, const BuiltWorkload& built,
   double now = 0;
   const double last = end.in_base();
   while (now < last) {
-    // The category that counts from `now` on, and until when nothing changes.
+    // The category that counts from `now` on, and the time until which nothing changes.
     Category best = kCategories;
     double until = last;
     for (std::size_t s = 0; s < streams.size(); ++s) {
@@ -203,7 +203,8 @@ MemoryUse memory_of(const Program& program, const program::Expander& expander,
   events.reserve(found.events.size());
   for (const program::MemoryEvent& event : found.events) {
     Seconds time;
-    bool happens = true;  // what was never begun allocates nothing, what never ended frees nothing
+    // a task that never began allocates nothing, a task that never ended frees nothing
+    bool happens = true;
     for (const std::int32_t anchor : found.anchors_of(event)) {
       const auto i = static_cast<std::size_t>(anchor);
       const Seconds one = event.allocate ? times.start(i) : times.end(i);
@@ -235,8 +236,8 @@ std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWo
                     .micro_batch = call.micro_batch,
                     .start = start_of(built, times, c, i),
                     .finish = end_of(built, times, c, i)});
-    // Among all that this activity waited for, by any of its members: what finished last. A later
-    // kernel of a chain waited for the one before it.
+    // The predecessor that finished last, among all that this activity waited for, through any of
+    // its members. A later kernel of a chain waited for the previous one.
     more = false;
     Seconds best = Seconds::from_base(-1);
     if (!is_head(built, c, i)) {

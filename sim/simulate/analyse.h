@@ -1,5 +1,5 @@
 /// \file
-/// Reads a result off an engine's time line: where time goes, what memory is live, what the step
+/// Reads results off an engine's timeline: where time goes, what memory is live, what the step
 /// waited for.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace foreshard::sim {
 
-/// start_of and end_of all instances of a class, looked up once: what reads many of them in any
-/// order finds them side by side.
+/// start_of and end_of all instances of a class, looked up once: code that reads many of them in
+/// any order finds them in contiguous memory.
 class ClassTimes {
  public:
   ClassTimes(const BuiltWorkload& built, const engine::Timeline& times, std::size_t device_class);
@@ -28,12 +28,12 @@ class ClassTimes {
 };
 
 /// Time of one class from 0 to `end`, each instant counted once (see Breakdown).
-/// \param of_class  made of `times`.
+/// \param of_class  times of the class in `times`.
 Breakdown breakdown_of(const program::Program& program, const BuiltWorkload& built,
                        const engine::Timeline& times, const ClassTimes& of_class,
                        std::size_t device_class, Seconds end);
 
-/// What the kernels of one class took, by ParameterGroup, the optimizer's left out.
+/// Time of the kernels of one class, by ParameterGroup, without the optimizer's kernels.
 std::array<Seconds, kParameterGroups> kernel_times_of(const program::Program& program,
                                                       const BuiltWorkload& built,
                                                       const ClassTimes& times,
@@ -42,8 +42,8 @@ std::array<Seconds, kParameterGroups> kernel_times_of(const program::Program& pr
 MemoryUse memory_of(const program::Program& program, const program::Expander& expander,
                     const BuiltWorkload& built, const ClassTimes& times, std::size_t device_class);
 
-/// The chain of tasks that ends with the step, the first one first. Each starts when the one before
-/// it ends; a gap is the host's launch of the later one.
+/// The chain of tasks that ends with the step, first task first. Each task starts when the previous
+/// one ends; a gap is the host's launch of the later task.
 std::vector<CriticalTask> critical_path_of(const program::Program& program,
                                            const BuiltWorkload& built,
                                            const engine::Timeline& times);

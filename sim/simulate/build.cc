@@ -19,7 +19,7 @@ using internal::TaskPlan;
 using internal::TaskPlans;
 using program::Communication;
 
-// The last stage (internal/stages.h): writes nodes as activities.
+// The last stage (internal/stages.h): writes the nodes as activities.
 class Writer {
  public:
   Writer(const BuildInputs& inputs, const Issued& issued, const Resources& resources,
@@ -33,7 +33,7 @@ class Writer {
         first_(graph.nodes.size()),
         last_(graph.nodes.size()) {
     if (inputs.granularity == Granularity::kStepwise) messages_.emplace(workload, resources.links);
-    // Most instances follow one on their stream and, now and then, one on another.
+    // Most instances follow one on their own stream and, now and then, one on another stream.
     workload.reserve(graph.nodes.size(), 2 * graph.members.size());
     carried_begin_.reserve(graph.nodes.size() + 1);
     carried_.reserve(graph.members.size());
@@ -83,7 +83,8 @@ class Writer {
     return last_[static_cast<std::size_t>(n)];
   }
 
-  // The latest release of all members: one is the activity's own, others need an activity each.
+  // Sets the latest release of all members: one release is the activity's own, the others need an
+  // activity each.
   void release(std::size_t n, Activity& activity) {
     extra_predecessors_.clear();
     bool first = true;
@@ -109,10 +110,10 @@ class Writer {
     }
   }
 
-  // An activity that carries no instance.
+  // For an activity that carries no instance.
   void pad_carried() { carried_begin_.push_back(static_cast<std::uint32_t>(carried_.size())); }
 
-  // What it is released from it waits for anyway.
+  // The activity waits for its `release_from` anyway, without an edge.
   void join(std::size_t n, ActivityId release_from, ActivityId begins, ActivityId ends) {
     first_[n] = begins;
     last_[n] = ends;
@@ -129,8 +130,8 @@ class Writer {
     }
   }
 
-  // A stepwise collective is a start that waits for all members and for what passes before bytes
-  // flow, the flows of its messages, and an end.
+  // A stepwise collective consists of a start, which waits for all members and takes the delay
+  // before bytes flow, the flows of its messages, and an end.
   Status write_messages(std::size_t n, Activity start, std::int32_t group_class,
                         const Communication& what) {
     const auto communicator = static_cast<std::size_t>(
@@ -162,7 +163,7 @@ class Writer {
   std::optional<internal::MessageWriter> messages_;  // stepwise
   std::vector<ActivityId> first_;                    // per node
   std::vector<ActivityId> last_;
-  std::vector<ActivityId> extra_predecessors_;  // of the node that is being written
+  std::vector<ActivityId> extra_predecessors_;  // predecessors of the node that is being written
   std::vector<std::uint32_t> carried_begin_;    // as in BuiltWorkload
   std::vector<ClassInstance> carried_;
 };

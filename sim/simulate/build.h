@@ -1,5 +1,5 @@
 /// \file
-/// From folded task instances to the engine's workload.
+/// Builds the engine's workload from folded task instances.
 #pragma once
 
 #include <algorithm>
@@ -20,46 +20,47 @@
 
 namespace foreshard::sim {
 
-/// An instance of a class's expansion.
+/// An instance in a class's expansion.
 struct ClassInstance {
   std::int32_t device_class = 0;
   std::int32_t instance = 0;
 };
 
-/// The resources of a workload, and the shapes of what uses them.
+/// The resources of a workload, and the shapes of the activities that use them.
 struct Resources {
-  std::vector<engine::ResourceId> sm;          ///< Per class.
-  std::vector<engine::ShapeId> compute_shape;  ///< Per class, of its kernels.
-  engine::ShapeId host_shape{};                ///< Of what uses nothing.
-  std::vector<engine::ResourceId> links;       ///< Per class of links.
-  /// Per (communicator class, bytes), of flat collectives, and whether anything limits their rate.
+  std::vector<engine::ResourceId> sm;          ///< class -> its SMs.
+  std::vector<engine::ShapeId> compute_shape;  ///< class -> shape of its kernels.
+  engine::ShapeId host_shape{};                ///< Shape of activities that use no resource.
+  std::vector<engine::ResourceId> links;       ///< class of links -> its resource.
+  /// (communicator class, bytes) -> shape of a flat collective, and whether anything limits its
+  /// rate.
   std::map<std::pair<std::int32_t, double>, std::pair<engine::ShapeId, bool>> communication_shape;
 };
 
 struct BuiltWorkload {
   engine::Workload workload;
-  /// Per class: one for all classes of the same role and launch time.
+  /// class -> its expansion; classes with the same role and launch time share one.
   std::vector<std::shared_ptr<const program::Expansion>> expansions;
   std::vector<std::int32_t> role_of_class;
-  /// Per class, its instances that begin an activity, ascending: all but the later ones of a chain
+  /// class -> its instances that begin an activity, ascending: all but the later ones of a chain
   /// (chains.h).
   std::vector<std::vector<std::int32_t>> heads;
-  /// Per class, per instance: its node, and what part of the node's time it is. A node is what
+  /// class -> instance -> its node, and the part of the node's time that it takes. A node is what
   /// instances have in common: a chain, or a communication.
   std::vector<std::vector<std::int32_t>> node;
   std::vector<std::vector<Part>> part;
-  /// Per node: the activity whose start is its start, and the one whose finish is its finish
-  /// (different for a stepwise collective).
+  /// node -> the activity at whose start it starts, and the activity at whose finish it finishes
+  /// (two different ones for a stepwise collective).
   std::vector<engine::ActivityId> begin;
   std::vector<engine::ActivityId> end;
-  /// Per activity, the instances that began with it: one, or one per member class of a
-  /// communication. CSR. Messages of a stepwise collective carry none.
+  /// activity -> the instances that begin with it, in CSR form: one, or one per member class of a
+  /// communication. Messages of a stepwise collective carry none.
   std::vector<std::uint32_t> carried_begin;
   std::vector<ClassInstance> carried;
-  Resources resources;  ///< What disturbances act on.
+  Resources resources;  ///< Resources and shapes that disturbances change.
 };
 
-/// Whether an activity begins with the instance.
+/// Whether the instance begins an activity.
 inline bool is_head(const BuiltWorkload& built, std::size_t device_class, std::size_t instance) {
   return std::ranges::binary_search(built.heads[device_class], static_cast<std::int32_t>(instance));
 }
@@ -74,15 +75,15 @@ inline engine::ActivityId last_activity(const BuiltWorkload& built, std::size_t 
   return built.end[static_cast<std::size_t>(built.node[device_class][instance])];
 }
 
-/// When an instance starts and ends, on a time line of the workload.
+/// When an instance starts and ends, on a timeline of the workload.
 Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times,
                  std::size_t device_class, std::size_t instance);
 Seconds end_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t device_class,
                std::size_t instance);
 
 /// \param plan  if not null, each kernel's time gets its factor of the plan's jitter.
-/// \return kInfeasible where a route is missing (stepwise), kUnsupported for a stepwise form that
-///     does not exist.
+/// \return kInfeasible if a route is missing (stepwise), kUnsupported for a stepwise form that does
+///     not exist.
 Result<BuiltWorkload> build_workload(const ClusterView& cluster, const program::Program& program,
                                      const Communicators& communicators,
                                      const CommunicatorForms& forms, const Folding& folding,

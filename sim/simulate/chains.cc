@@ -5,7 +5,7 @@
 namespace foreshard::sim {
 namespace {
 
-// How many instances wait for each; 2 stands for more than one.
+// Number of instances that wait for each instance; 2 means more than one.
 std::vector<std::uint8_t> count_dependents(const program::Expansion& expansion) {
   std::vector<std::uint8_t> count(expansion.instances.size(), 0);
   for (const std::int32_t before : expansion.flat) {
@@ -82,7 +82,7 @@ class ChainFinder {
   std::span<const ChainItem> items_;
   std::vector<std::uint8_t> dependents_;
   Chains chains_;
-  std::vector<std::size_t> members_;  // of the chain that may go on
+  std::vector<std::size_t> members_;  // members of the chain that may continue
   double work_ = 0;
 };
 

@@ -1,16 +1,19 @@
 /// \file
-/// Chains: kernels that follow one another undisturbed, which the engine can run as one activity.
+/// Chains: kernels that follow one another undisturbed, so that the engine can run them as one
+/// activity.
 ///
-/// A kernel continues the chain of the one before it when nothing can come between them:
-///  - it waits for that one alone, and nobody else waits for that one;
-///  - its launch is sure to be done by then: the launches since the chain's first kernel take no
-///    longer than the chain's work so far, and the first started no earlier than its own launch,
-///    and no kernel runs faster than alone.
-/// Then start and end of the chain are exact whatever else runs. Within it, time is shared out in
-/// proportion to work: exact unless something else on the device slowed a part of the chain.
+/// A kernel continues the chain of the previous kernel if nothing can come between them:
+/// - it waits for the previous kernel alone, and nothing else waits for that kernel;
+/// - its launch is sure to be done by then: the launches since the chain's first kernel take no
+///   longer than the chain's work so far, the first kernel started no earlier than its own launch,
+///   and no kernel runs faster than alone.
+///
+/// Then start and end of the chain are exact whatever else runs. Within it, time is divided in
+/// proportion to work: this is exact unless something else on the device slowed a part of the
+/// chain.
 ///
 /// A Sync that waits for one task alone, with nothing launched since, takes no time of its own: it
-/// is the end of that task, and begins no activity either.
+/// ends when that task ends, and begins no activity either.
 #pragma once
 
 #include <cstdint>
@@ -21,29 +24,33 @@
 
 namespace foreshard::sim {
 
-/// The part of its activity's progress at which an instance begins and ends.
+/// The fractions of its activity's progress at which an instance begins and ends.
 struct Part {
   double begin = 0;
   double end = 1;
 };
 
-/// What of an instance decides whether it can be in a chain.
+/// Properties of an instance that decide whether it can be in a chain.
 struct ChainItem {
   double work = 0;  ///< Seconds alone.
   bool is_kernel = false;
-  bool is_optimizer = false;  ///< Booked apart, so never in one chain with other kernels.
+  /// Whether it is an optimizer kernel: it is accounted separately and thus never in one chain with
+  /// other kernels.
+  bool is_optimizer = false;
 };
 
 struct Chains {
-  std::vector<std::int32_t> head;  ///< Per instance, the first of its chain; itself outside of one.
-  std::vector<Part> part;          ///< Per instance.
-  std::vector<double> work;        ///< Per instance: of a head, of the whole chain; else its own.
+  /// instance -> the first one of its chain; itself if it is in none.
+  std::vector<std::int32_t> head;
+  std::vector<Part> part;  ///< One entry per instance.
+  /// One entry per instance: a head has the work of the whole chain, any other its own.
+  std::vector<double> work;
 };
 
 /// \param items  one per instance of the expansion.
 Chains find_chains(const program::Expansion& expansion, std::span<const ChainItem> items);
 
-/// Every instance for itself.
+/// Chains in which every instance stands alone.
 Chains no_chains(std::span<const ChainItem> items);
 
 }  // namespace foreshard::sim

@@ -25,7 +25,7 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 };
 
-// Of an endpoint with listed groups: which list holds a rank, and the transfers within each.
+// For an endpoint with listed groups: which list holds a rank, and the transfers within each list.
 struct Lists {
   std::vector<std::int32_t> label;  // by rank
   std::map<std::int32_t, std::vector<std::int32_t>> members;
@@ -126,7 +126,7 @@ class CommunicatorFinder {
       const auto ends =
           what.kind == CollectiveKind::kSend ? std::pair(rank, peer) : std::pair(peer, rank);
       const auto known = transfers_.find(ends);
-      // All transfers have one pattern: what tells them apart is where their ends are.
+      // All transfers share one pattern: only the location of their ends tells them apart.
       of_rank[static_cast<std::size_t>(rank)] =
           known != transfers_.end()
               ? known->second
@@ -159,7 +159,7 @@ class CommunicatorFinder {
 
   const Program& program_;
   std::vector<Endpoint> endpoints_;
-  std::vector<std::optional<Lists>> lists_;  // per endpoint, made when needed
+  std::vector<std::optional<Lists>> lists_;  // endpoint -> its lists, made when needed
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> transfers_;
   Communicators found_;
 };

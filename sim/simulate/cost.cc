@@ -10,8 +10,8 @@
 
 namespace foreshard::sim {
 
-// Numbers lists of devices by how the nodes and switches that they run over are built
-// (topology/congruence.h); where routes do not carry over, each list for itself.
+// Numbers lists of devices by the structure of the nodes and switches that they run over
+// (topology/congruence.h); if routes do not carry over, each list has its own number.
 class SimulatedCost::GroupKinds {
  public:
   explicit GroupKinds(const ClusterView& cluster)
@@ -153,7 +153,7 @@ Result<std::vector<LinkBytes>> SimulatedCost::link_bytes(const program::Program&
                    choose_forms(cluster_, program, communicators, communication_));
   std::vector<double> on_link(cluster_.links().size(), 0);
   for (const program::Role& role : program.roles) {
-    // Each operation once: of the ranks of a communicator the first adds it.
+    // Each operation once: the first rank of a communicator adds it.
     for (const program::Call& call : role.calls) {
       const auto b = call.block.index();
       for (std::size_t t = 0; t < program.blocks[b].tasks.size(); ++t) {

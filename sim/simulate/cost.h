@@ -1,6 +1,6 @@
 /// \file
-/// The cost model that estimates ask (strategies/cost): operator times of sim/compute, collectives
-/// of strategies/comm on idle links, as the engines use them.
+/// The cost model that estimates use (strategies/cost): operator times of sim/compute, collectives
+/// of strategies/comm on idle links, the same ones that the engines use.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace foreshard::sim {
 
-/// Remembers what it was asked: one object for each thread. Cost: a hash of the kernel; of
-/// communication, a look at each device and, the first time that a group of its kind does it, the
-/// collective's routes.
+/// Caches its answers: use one object per thread. Cost of a question: a hash of the kernel; for
+/// communication, a look at each device and, the first time for a kind of group, the collective's
+/// routes.
 class SimulatedCost final : public CostModel {
  public:
-  /// The first two must outlive it.
-  /// \param routing  how tokens choose experts, of every token exchange that it is asked for.
+  /// `cluster` and `communication` must outlive the object.
+  /// \param routing  how tokens choose experts, for every token exchange.
   SimulatedCost(const ClusterView& cluster, const comm::Parameters& communication,
                 std::optional<program::TokenRouting> routing = {});
   ~SimulatedCost() override;
@@ -40,7 +40,7 @@ class SimulatedCost final : public CostModel {
   Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                    const std::vector<DeviceId>& devices) const override;
   Result<Seconds> exchange_time(const std::vector<DeviceTransfer>& transfers) const override;
-  /// By the fluid engine, flat and folded.
+  /// Uses the fluid engine, flat and folded.
   Result<Seconds> program_time(const program::Program& program) const override;
   Result<std::vector<LinkBytes>> link_bytes(const program::Program& program) const override;
 
@@ -57,8 +57,8 @@ class SimulatedCost final : public CostModel {
   const comm::Parameters& communication_;
   std::optional<program::TokenRouting> routing_;
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
-  mutable std::unique_ptr<GroupKinds> group_kinds_;  // once they are asked for
-  mutable std::unique_ptr<Sharing> sharing_;         // likewise
+  mutable std::unique_ptr<GroupKinds> group_kinds_;  // created at the first use
+  mutable std::unique_ptr<Sharing> sharing_;         // created at the first use
   mutable std::map<std::pair<program::CollectiveKind, std::int32_t>, comm::Repertoire> forms_;
   mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, comm::Repertoire>
       approximate_;

@@ -30,8 +30,8 @@ std::uint64_t colour_of(const Outage& outage) {
   return colour;
 }
 
-// Of a flow over one link, or of one that takes its rate from each: what it does to that link. A
-// flow that shares over several links ties them together: its links get colours of its own.
+// For a flow over one link, or one that takes its rate from each link: its effect on that link. A
+// flow that shares over several links ties them together, so its links get colours of their own.
 std::uint64_t colour_of(const Traffic& traffic, const RoutedLink& link, std::size_t index) {
   std::uint64_t colour = traffic.constant ? 11 : 12;
   for (const double number : {traffic.rate.in_base(), traffic.connections, traffic.from.in_base(),
@@ -69,7 +69,7 @@ std::vector<bool> marked(std::size_t count, const std::vector<LinkId>& links) {
   return result;
 }
 
-// The form of the same algorithm and protocol, or the best one.
+// The form with the same algorithm and protocol, or else the best one.
 const comm::FlatCollective& like(const comm::FlatCollective& before,
                                  const std::vector<comm::FlatCollective>& forms, double bytes,
                                  const ClusterView& cluster) {
@@ -147,7 +147,8 @@ InitialColours colours_of(const ClusterView& cluster, const Program& program, co
 
 namespace {
 
-// What the routings do to communicators, ranks and links, given classes of links and communicators.
+// Signatures of what the routings do to communicators, ranks and links, for given classes of links
+// and communicators.
 class RoutedSignatures {
  public:
   RoutedSignatures(const Communicators& communicators, const Folding& folding,
@@ -252,14 +253,15 @@ class Events {
   }
 
  private:
-  // The resource of a link, if the link stands for its class.
+  // The resource of a link, if the link represents its class.
   std::optional<engine::ResourceId> resource_of(LinkId link) const {
     const std::int32_t of = class_if_first_[link.index()];
     if (of < 0) return std::nullopt;
     return built_.resources.links[static_cast<std::size_t>(of)];
   }
 
-  // A kernel's work is its time at full speed: at speed s, a second takes 1/s of all SMs' seconds.
+  // A kernel's work is its time at full speed: at speed s, each second of work takes 1/s seconds of
+  // all SMs.
   void throttle(const disturbance::SpeedChange& change) {
     const auto of = class_of_device_.find(change.device);
     if (of == class_of_device_.end()) return;
@@ -314,12 +316,13 @@ class Events {
         shape.usages.push_back({.resource = *resource, .weight = link.share});
       }
     }
-    if (shape.usages.empty() && shape.occupations.empty()) return;  // the job uses none of them
+    // the job uses none of these links
+    if (shape.usages.empty() && shape.occupations.empty()) return;
     built_.workload.add_background(built_.workload.add_shape(std::move(shape)), traffic.from,
                                    traffic.until, traffic.period);
   }
 
-  // As Builder::add_communication_shapes, for the communicators that are rerouted.
+  // Does what internal::communication_shapes does, for the rerouted communicators.
   void reroute(const RoutesFrom& now) {
     struct Sum {
       double weight = 0;
@@ -370,8 +373,8 @@ class Events {
   BuiltWorkload& built_;
   const ClusterView& cluster_;
   const Folding& folding_;
-  std::vector<std::int32_t> class_if_first_;         // per link: its class, if it stands for it
-  std::map<DeviceId, std::size_t> class_of_device_;  // of representatives
+  std::vector<std::int32_t> class_if_first_;         // link -> its class, if it represents it
+  std::map<DeviceId, std::size_t> class_of_device_;  // devices of representatives
   std::map<std::pair<std::int32_t, double>, engine::ShapeId> shape_now_;
 };
 

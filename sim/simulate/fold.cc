@@ -3,16 +3,152 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "base/check.h"
 
-#include "sim/simulate/covered.h"
+#include "sim/simulate/forms.h"
 #include "sim/simulate/internal/signature.h"
 
 namespace foreshard::sim {
 namespace {
+
+// Links that can never limit a flow, because other links on the path of everything that crosses
+// them fill up first: the uplinks of a leaf that is not oversubscribed, or the ports of a switch
+// that is faster than everything attached to it. Folding and the engine can leave them out.
+//
+// **Why it is exact.** Let activity a put w(a,l) on link l, and let F be a set of links with
+//
+//     w(a,l)  <=  c * sum over f in F of w(a,f)        for every activity a of the step
+//     c * sum over f in F of capacity(f)  <=  capacity(l).
+//
+// Then any rates r within the capacities of F are also within the capacity of l:
+//
+//     sum over a of w(a,l) r(a)  <=  c sum over f, a of w(a,f) r(a)
+//                                <=  c sum over f of capacity(f)
+//
+// so without l the same rates are allowed. Max-min rates depend only on the set of allowed rates,
+// so they stay the same. Links are left out one after another, each covered by links that are
+// still there: by induction the remaining links imply all links that were left out.
+//
+// Two sets are tried as F: the links into l's tail (without the opposite direction of l's cable,
+// since what comes down a cable does not go up it again), and the links out of its head. c is the
+// largest quotient of all forms.
+
+/// What may become of a link.
+enum class LinkRole : std::uint8_t {
+  kUnused,   ///< No communicator uses it.
+  kCovered,  ///< Other links always fill up first.
+  kNeeded,
+};
+
+/// \param special  link -> whether its capacity or its traffic may differ from what the forms say:
+///     then it is needed, and covers nothing. Empty: none.
+/// \param left_out  communicator -> whether it does not count. Empty: all count.
+///
+/// Cost: O(uses of all communicators + links).
+std::vector<LinkRole> link_roles(const ClusterView& cluster, const Communicators& communicators,
+                                 const CommunicatorForms& forms, const std::vector<bool>& special,
+                                 const std::vector<bool>& left_out = {});
+
+// Relative difference up to which sums of bandwidths count as equal.
+constexpr double kRounding = 1e-12;
+
+// Links by one of their ends, in CSR form.
+struct LinksAt {
+  std::vector<std::size_t> begin;
+  std::vector<std::int32_t> links;
+
+  LinksAt(const ClusterView& cluster, bool heads) : begin(cluster.vertices().size() + 1, 0) {
+    const auto end_of = [heads](const Link& link) { return (heads ? link.to : link.from).index(); };
+    for (const Link& link : cluster.links()) ++begin[end_of(link) + 1];
+    for (std::size_t v = 1; v < begin.size(); ++v) begin[v] += begin[v - 1];
+    links.resize(cluster.links().size());
+    auto next = begin;
+    for (std::size_t l = 0; l < links.size(); ++l)
+      links[next[end_of(cluster.links()[l])]++] = static_cast<std::int32_t>(l);
+  }
+};
+
+// Number of links between the nearest device and each vertex, by vertex.
+std::vector<std::int32_t> distances(const ClusterView& cluster, const LinksAt& out) {
+  std::vector<std::int32_t> distance(cluster.vertices().size(), -1);
+  std::vector<std::size_t> reached;
+  for (const Device& device : cluster.devices()) {
+    distance[device.vertex.index()] = 0;
+    reached.push_back(device.vertex.index());
+  }
+  for (std::size_t head = 0; head < reached.size(); ++head) {
+    const std::size_t at = reached[head];
+    for (std::size_t i = out.begin[at]; i < out.begin[at + 1]; ++i) {
+      const auto to = cluster.links()[static_cast<std::size_t>(out.links[i])].to.index();
+      if (distance[to] >= 0) continue;
+      distance[to] = distance[at] + 1;
+      reached.push_back(to);
+    }
+  }
+  return distance;
+}
+
+std::vector<LinkRole> link_roles(const ClusterView& cluster, const Communicators& communicators,
+                                 const CommunicatorForms& forms, const std::vector<bool>& special,
+                                 const std::vector<bool>& left_out) {
+  const auto links = cluster.links();
+  std::vector<LinkRole> role(links.size(), LinkRole::kUnused);
+  std::vector<double> of_feeders(links.size(), 0);
+  std::vector<double> of_drains(links.size(), 0);
+  for (std::size_t c = 0; c < communicators.all.size(); ++c) {
+    if (!left_out.empty() && left_out[c]) continue;
+    for (const LinkUse& use : forms.uses(c)) {
+      const std::size_t l = forms.link_of(c, use).index();
+      role[l] = LinkRole::kNeeded;
+      of_feeders[l] = std::max(of_feeders[l], use.of_feeders);
+      of_drains[l] = std::max(of_drains[l], use.of_drains);
+    }
+  }
+  for (std::size_t l = 0; l < special.size(); ++l) {
+    if (special[l]) role[l] = LinkRole::kNeeded;
+  }
+
+  const LinksAt out(cluster, false);
+  const LinksAt in(cluster, true);
+  const auto capacity_of = [&](const LinksAt& at, VertexId vertex, std::size_t without) {
+    double sum = 0;
+    for (std::size_t i = at.begin[vertex.index()]; i < at.begin[vertex.index() + 1]; ++i) {
+      const auto other = static_cast<std::size_t>(at.links[i]);
+      if (other == without || role[other] == LinkRole::kUnused) continue;
+      if (role[other] == LinkRole::kCovered || (!special.empty() && special[other]))
+        return std::numeric_limits<double>::infinity();
+      sum += links[other].bandwidth.in_base();
+    }
+    return sum;
+  };
+
+  // From the top of the fabric down, so that the links that cover a link are still there.
+  const auto distance = distances(cluster, out);
+  std::vector<std::pair<std::int32_t, std::int32_t>> order;
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    if (role[l] != LinkRole::kNeeded || (!special.empty() && special[l])) continue;
+    const std::int32_t height =
+        std::min(distance[links[l].from.index()], distance[links[l].to.index()]);
+    if (height > 0) order.emplace_back(-height, static_cast<std::int32_t>(l));
+  }
+  std::ranges::sort(order);
+  for (const auto& [height, index] : order) {
+    const auto l = static_cast<std::size_t>(index);
+    const auto opposite = opposite_of(cluster, LinkId{index});
+    const std::size_t without = opposite ? opposite->index() : links.size();
+    const double capacity = links[l].bandwidth.in_base() * (1 + kRounding);
+    if (of_feeders[l] * capacity_of(in, links[l].from, without) <= capacity ||
+        of_drains[l] * capacity_of(out, links[l].to, without) <= capacity)
+      role[l] = LinkRole::kCovered;
+  }
+  return role;
+}
 
 using internal::joined;
 using internal::rounded;
@@ -20,7 +156,7 @@ using program::Program;
 
 constexpr std::int32_t kNone = -1;
 
-// Numbers signatures in the order of their first holder. Returns how many differ.
+// Numbers signatures in the order of their first occurrence. Returns the number of different ones.
 std::int32_t number(const std::vector<std::uint64_t>& signatures,
                     std::vector<std::int32_t>& colour) {
   std::unordered_map<std::uint64_t, std::int32_t> known;
@@ -36,10 +172,10 @@ std::int32_t number(const std::vector<std::uint64_t>& signatures,
   return static_cast<std::int32_t>(known.size());
 }
 
-// Links that matter, by their place among these.
+// The needed links; others refer to them by their position in this list.
 struct Needed {
   std::vector<LinkId> links;
-  std::vector<std::int32_t> place;  // per link of the cluster, or kNone
+  std::vector<std::int32_t> place;  // link of the cluster -> position, or kNone
   std::int64_t covered = 0;
 };
 
@@ -180,12 +316,12 @@ class Refinement {
   const CommunicatorForms& forms_;
   std::vector<std::uint64_t> rank_;
   std::vector<std::uint64_t> communicator_;
-  std::vector<std::uint64_t> link_;     // of the needed ones
-  std::vector<std::size_t> first_use_;  // per communicator, into uses_
+  std::vector<std::uint64_t> link_;     // by position among the needed links
+  std::vector<std::size_t> first_use_;  // communicator -> start in uses_
   std::vector<Use> uses_;
 };
 
-// Per class its first member.
+// class -> its first member.
 template <class Index>
 std::vector<Index> representatives(const std::vector<std::int32_t>& class_of) {
   std::vector<Index> first;

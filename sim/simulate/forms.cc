@@ -21,7 +21,7 @@ using internal::joined;
 using internal::rounded;
 using program::Program;
 
-// Per communicator, the sizes of its operations: an index into `lists`.
+// communicator -> sizes of its operations, as an index into `lists`.
 struct Sizes {
   std::vector<std::vector<double>> lists;
   std::vector<std::int32_t> of;
@@ -37,7 +37,7 @@ Sizes sizes_of(const Program& program, const Communicators& communicators) {
       of_endpoint[static_cast<std::size_t>(endpoint)].insert(what.bytes.in_base());
     }
   }
-  // Endpoints are few, so their sets of sizes are joined once for each set of endpoints.
+  // Endpoints are few, so the sizes are merged once for each set of endpoints.
   std::vector<std::vector<std::int32_t>> endpoints(communicators.all.size());
   for (std::size_t e = 0; e < of_endpoint.size(); ++e) {
     for (const std::int32_t c : communicators.of_rank[e]) {
@@ -64,8 +64,8 @@ Sizes sizes_of(const Program& program, const Communicators& communicators) {
   return sizes;
 }
 
-// Lists what decides on the forms of a communicator, and the parts of the cluster that it runs
-// over.
+// Lists everything that determines the forms of a communicator, and the parts of the cluster that
+// it runs over.
 void describe(const ClusterView& cluster, const Congruence& congruence,
               program::CollectiveKind kind, const comm::Participants& group, std::int32_t sizes,
               internal::PartList& list) {
@@ -207,7 +207,7 @@ class FormChooser {
     }
   }
 
-  // A sum of which nearly all was taken away again is no sum to divide by.
+  // If subtraction leaves almost nothing of a sum, the ratio is infinite.
   static double ratio(double weight, double others) {
     return others > 1e-6 * weight ? weight / others : std::numeric_limits<double>::infinity();
   }
@@ -217,7 +217,7 @@ class FormChooser {
   const Communicators& communicators_;
   const comm::Parameters& parameters_;
   CommunicatorForms chosen_;
-  std::vector<double> into_;  // by vertex, of the form at hand
+  std::vector<double> into_;  // by vertex, for the current form
   std::vector<double> out_of_;
   std::vector<double> on_link_;
 };

@@ -1,9 +1,9 @@
 /// \file
-/// The flat forms of all communicators of a Program: for each operation size the algorithm and
-/// protocol that is best, and what it puts on which links.
+/// The flat forms of all communicators of a Program: the best algorithm and protocol for each
+/// operation size, and the loads on links.
 ///
-/// Communicators that are built alike (topology/congruence.h) share one form, up to the names of
-/// links: its routes are asked for once. The others are routed for themselves.
+/// Communicators with the same structure (topology/congruence.h) share one form, up to the names of
+/// links: its routes are computed once. All others are routed separately.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,20 @@
 
 namespace foreshard::sim {
 
-/// What one link carries for one communicator, over all its forms.
+/// The load of one link by one communicator, over all its forms.
 struct LinkUse {
-  LinkId link;               ///< Of the communicator that was routed.
-  Congruence::Place place;   ///< The same by the index of the part in the communicator's list.
+  LinkId link;               ///< Link of the communicator that was routed.
+  Congruence::Place place;   ///< The same link, relative to the communicator's list of parts.
   std::uint64_t amount = 0;  ///< Hash of (operation size, weight) of all forms.
-  /// The most that the link carries by what the links into its tail carry, over all forms; those
-  /// of the opposite direction of its cable left out. Infinite where there is nothing.
+  /// Largest ratio, over all forms, of this link's load to the sum of loads on the links into its
+  /// tail (without the opposite direction of its cable). Infinite if that sum is nearly
+  /// zero.
   double of_feeders = 0;
-  double of_drains = 0;  ///< Likewise by the links out of its head.
+  double of_drains = 0;  ///< The same ratio with the links out of its head.
 };
 
-/// What a form takes on idle links. Asked for by every class of ranks: the sums over its links,
-/// thousands in a large group, are made once.
+/// Times of a form on idle links. Every class of ranks asks for them, so the sums over the links,
+/// thousands in a large group, are computed once.
 struct IdleTimes {
   Seconds delay;  ///< FlatCollective::delay.
   Seconds time;   ///< FlatCollective::idle_time.
@@ -41,9 +42,10 @@ struct IdleTimes {
 
 /// Communicators with the same forms, up to the names of links.
 struct SharedForms {
-  std::map<double, comm::FlatCollective> by_bytes;  ///< With the links of the first communicator.
-  std::map<double, IdleTimes> idle_by_bytes;        ///< Of the same sizes.
-  std::vector<LinkUse> uses;                        ///< Ascending links.
+  /// Forms with the links of the first communicator.
+  std::map<double, comm::FlatCollective> by_bytes;
+  std::map<double, IdleTimes> idle_by_bytes;  ///< Times for the same sizes.
+  std::vector<LinkUse> uses;                  ///< Sorted by link.
 };
 
 class CommunicatorForms {
@@ -57,7 +59,7 @@ class CommunicatorForms {
   const IdleTimes& idle(std::size_t communicator, Bytes bytes) const {
     return kind(communicator).idle_by_bytes.at(bytes.in_base());
   }
-  /// What the communicator's links carry; `link_of` tells which they are.
+  /// Loads of the communicator's links; `link_of` says which links these are.
   const std::vector<LinkUse>& uses(std::size_t communicator) const {
     return kind(communicator).uses;
   }
@@ -77,10 +79,10 @@ class CommunicatorForms {
     }
   }
 
-  /// Index of what it shares; equal for communicators built alike.
+  /// Index of its SharedForms; equal for communicators with the same structure.
   std::int32_t kind_of(std::size_t communicator) const { return kind_of_[communicator]; }
   std::size_t kinds() const { return kinds_.size(); }
-  /// Why nothing is shared; empty if the cluster allows it.
+  /// Reason why no forms are shared; empty if the cluster allows sharing.
   const std::string& unshared_because() const { return unshared_because_; }
 
  private:
@@ -90,21 +92,22 @@ class CommunicatorForms {
   }
 
   std::vector<SharedForms> kinds_;
-  std::vector<std::int32_t> kind_of_;             // per communicator
-  std::vector<std::vector<std::int32_t>> parts_;  // likewise; empty if its links are the form's
+  std::vector<std::int32_t> kind_of_;  // per communicator
+  // per communicator; empty if its links are the form's
+  std::vector<std::vector<std::int32_t>> parts_;
   std::shared_ptr<const Congruence> congruence_;
   std::string unshared_because_;
 };
 
-/// The other direction of a cable, where it was added right before or after this one.
+/// The other direction of a cable, if that link was added right before or after this one.
 std::optional<LinkId> opposite_of(const ClusterView& cluster, LinkId link);
 
 /// The devices of a communicator, with its root and transfers.
 comm::Participants participants_of(const ClusterView& cluster, const program::Program& program,
                                    const Communicators& communicators, std::size_t communicator);
 
-/// \param share  whether communicators that are built alike are routed once.
-/// \return what comm::flat_forms returns.
+/// \param share  whether communicators with the same structure are routed once.
+/// \return The errors of comm::flat_forms.
 Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const program::Program& program,
                                        const Communicators& communicators,
                                        const comm::Parameters& parameters, bool share = true);

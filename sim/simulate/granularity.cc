@@ -15,10 +15,10 @@
 namespace foreshard::sim {
 namespace {
 
-constexpr double kSame = 1e-9;  // Relatively: rounding.
+constexpr double kSame = 1e-9;  // relative difference by rounding
 constexpr std::size_t kMostListed = 4;
 
-// A form whose messages take another time than the flat form.
+// A form whose time by messages differs from the time of the flat form.
 struct Difference {
   std::string what;
   Seconds flat;

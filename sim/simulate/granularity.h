@@ -1,6 +1,6 @@
 /// \file
-/// What a prediction says of collectives that went message by message: where that differs from one
-/// activity for each (Granularity::kFlat).
+/// Warnings of a prediction about collectives that are simulated message by message: where their
+/// times differ from one activity per collective (Granularity::kFlat).
 #pragma once
 
 #include <vector>
@@ -12,12 +12,13 @@
 
 namespace foreshard::sim {
 
-/// Nothing for kFlat. Else
-///  - that SimGrid has no other way, if it is the engine;
-///  - what kernels gain, since messages hold no multiprocessors;
-///  - the forms of the step that take another time on idle links, each with both times.
+/// Nothing for kFlat. Otherwise:
+///  - SimGrid cannot do it in another way, if it is the engine;
+///  - kernels gain time, since messages hold no multiprocessors;
+///  - the forms of the step whose time on idle links differs, each with both times.
+///
 /// Cost: the messages of one operation of each such form.
-/// \return as MessageWriter::write.
+/// \return The errors of MessageWriter::write.
 Result<std::vector<Warning>> granularity_warnings(const ClusterView& cluster,
                                                   const program::Program& program,
                                                   const Communicators& communicators,

@@ -24,7 +24,8 @@ class Inquest {
     for (std::size_t c = 0; c < built.heads.size(); ++c) {
       for (const std::int32_t head : built.heads[c]) {
         const ClassInstance one = at(c, static_cast<std::size_t>(head));
-        first_of_.emplace(first_activity(built, c, i(one)).value(), one);  // the lowest class's
+        // the instance of the lowest class
+        first_of_.emplace(first_activity(built, c, i(one)).value(), one);
       }
     }
     for (const engine::Failure& failure : times.failures)
@@ -78,8 +79,8 @@ class Inquest {
   }
   static std::size_t i(const ClassInstance& one) { return static_cast<std::size_t>(one.instance); }
 
-  // The instance that an activity belongs to: a message of a collective lies between its first and
-  // its last activity.
+  // The instance that an activity belongs to: the messages of a collective lie between its first
+  // and its last activity.
   ClassInstance whose(engine::ActivityId activity) const {
     auto after = first_of_.upper_bound(activity.value());
     FORESHARD_CHECK(after != first_of_.begin());
@@ -104,7 +105,7 @@ class Inquest {
             .micro_batch = call.micro_batch};
   }
 
-  // Something unfinished that `one`'s activity waits for, through any of its members.
+  // An unfinished instance that `one`'s activity waits for, through any of its members.
   std::optional<ClassInstance> unfinished_before(const ClassInstance& one) const {
     const auto before_in = [&](const ClassInstance& member) -> std::optional<ClassInstance> {
       const auto& expansion = *built_.expansions[c(member)];
@@ -126,7 +127,7 @@ class Inquest {
   }
 
   ClassInstance cause_of(ClassInstance one) const {
-    // Each step goes to something that began no later, so that it ends.
+    // Each iteration goes to something that began no later, so the loop ends.
     while (!failed_.contains(first_key(one)) && !happened(start(one))) {
       const auto before = unfinished_before(one);
       if (!before) break;
@@ -135,7 +136,7 @@ class Inquest {
     return first_member(one);
   }
 
-  // Of the instances that share an activity, the one that stands for all.
+  // The representative among the instances that share an activity.
   ClassInstance first_member(const ClassInstance& one) const {
     const auto first = first_of_.find(first_activity(built_, c(one), i(one)).value());
     return first == first_of_.end() ? one : first->second;

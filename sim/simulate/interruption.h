@@ -1,5 +1,5 @@
 /// \file
-/// A step that never ended: what failed, and which tasks wait for which.
+/// Describes a step that never ended: what failed, and which tasks wait for which.
 #pragma once
 
 #include "sim/simulate/build.h"
@@ -11,8 +11,8 @@ namespace foreshard::sim {
 Interruption interruption_of(const program::Program& program, const BuiltWorkload& built,
                              const engine::Timeline& times);
 
-/// The time line until nothing happened any more: what was going on then ends then, what had not
-/// begun begins and ends then.
+/// The timeline up to the instant after which nothing happened. Tasks that were running end then;
+/// tasks that had not begun begin and end then.
 engine::Timeline cut_off(const engine::Timeline& times);
 
 }  // namespace foreshard::sim

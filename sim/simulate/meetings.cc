@@ -5,7 +5,7 @@
 namespace foreshard::sim {
 namespace {
 
-// What an activity of a shape is.
+// The kind of activity that has a shape.
 enum class What : std::uint8_t { kNoCommunication, kCommunication, kMeeting };
 
 std::vector<What> what_shapes_are(const Folding& folding, const BuiltWorkload& built) {

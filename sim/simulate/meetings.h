@@ -1,14 +1,15 @@
 /// \file
-/// Meetings: communications that all ranks take part in, as for the norm of the gradients. Nearly
-/// always every rank waits for one before it goes on, so that a meeting has the network to itself.
-/// Then its rate is that on idle links, whichever they are, and folding (fold.h) can do without
-/// them: a tree over all ranks loads each rank's links differently, and would tell ranks apart that
-/// do the same all through the step.
+/// Meetings: communications of all ranks, for example for the norm of the gradients. Nearly always
+/// every rank waits for one before it continues, so a meeting has the network to itself. Its rate
+/// is then the rate on idle links, whichever links it uses, and folding (fold.h) can ignore
+/// meetings: a tree over all ranks loads each rank's links differently, and would separate ranks
+/// that do the same throughout the step.
 ///
-/// **Why it is exact.** Whether a meeting is alone is not known before the run, so it is taken for
-/// granted and looked up on the time line. Suppose that it was alone whenever it ran. Then at each
-/// instant the rates were those of max-min with its links: while it ran nobody else was on them,
-/// and otherwise it was not. Max-min rates are unique, so this is the time line with its links too.
+/// **Why it is exact.** Whether a meeting is alone is not known before the run, so it is assumed,
+/// and checked on the timeline. Suppose that it was alone whenever it ran. Then at each instant the
+/// rates were max-min rates with its links included: while it ran nobody else used these links, and
+/// at other times it did not use them. Max-min rates are unique, so this is also the timeline with
+/// its links.
 #pragma once
 
 #include <vector>
@@ -17,11 +18,11 @@
 
 namespace foreshard::sim {
 
-/// Per communicator, whether it is a meeting: it has all ranks of the Program. What one rank does
-/// with its host goes on beside others.
+/// communicator -> whether it is a meeting: it has all ranks of the Program and is no communication
+/// with the host, which other ones run alongside.
 std::vector<bool> meetings_of(const program::Program& program, const Communicators& communicators);
 
-/// Whether each operation of `folding.meets_alone` ran while no other communication did.
+/// Whether each operation of `folding.meets_alone` ran while no other communication ran.
 /// Cost: O(activities).
 bool met_alone(const Folding& folding, const BuiltWorkload& built, const engine::Timeline& times);
 

@@ -19,8 +19,9 @@ constexpr double kBytesOfTask = 256;
 constexpr double kBytesOfTimeline = 64;
 constexpr double kBytesOfMessage = 512;
 
-// Of the stepwise form of the group: rings send p (p - 1) messages a round, at most two rounds, and
-// there are as many of them as the smallest node has members; others send no more than that.
+// Upper bound on the messages of the group's stepwise form: a ring sends p (p - 1) messages a
+// round, in at most two rounds, and there are as many rings as the smallest node has members; other
+// algorithms send no more than that.
 double messages_of(const ClusterView& cluster, const program::Program& program,
                    const Communicators& communicators, std::size_t communicator) {
   if (communicators.all[communicator].kind == program::CollectiveKind::kSend) return 1;
@@ -35,8 +36,8 @@ double messages_of(const ClusterView& cluster, const program::Program& program,
   return 2 * members * (members - 1) * rings;
 }
 
-// Of one rank of a role, where `of` says how many messages a communicator sends; these are shared
-// out among its members.
+// Messages of one rank of a role. `of` is the number of messages per communicator, which its
+// members share equally.
 double messages_of(const Communicators& communicators, const program::Role& role, std::int32_t rank,
                    const std::vector<double>& of) {
   double messages = 0;

@@ -1,7 +1,7 @@
 /// \file
-/// How much memory a simulation will take, before anything is expanded.
+/// Estimates the memory of a simulation before anything is expanded.
 ///
-///     task instances of one rank of each class x 256 B (320 B with a time line)
+///     task instances of one rank of each class x 256 B (320 B with a timeline)
 ///     + messages of stepwise collectives x 512 B
 ///
 /// Source of the bytes: peak memory of bench/scale_bench.cc from 16 to 6,288 classes, rounded up.
@@ -18,22 +18,22 @@ namespace foreshard::sim {
 
 struct MemoryEstimate {
   std::int64_t classes = 0;
-  double tasks = 0;     ///< Instances of all classes.
-  double messages = 0;  ///< Of stepwise collectives; 0 if they are flat.
+  double tasks = 0;     ///< Task instances of all classes.
+  double messages = 0;  ///< Messages of stepwise collectives; 0 if collectives are flat.
   Bytes bytes;
 };
 
-/// Cost: O(classes x calls); stepwise also O(members of communicators).
+/// Cost: O(classes x calls); for stepwise collectives also O(members of communicators).
 MemoryEstimate estimate_memory(const ClusterView& cluster, const program::Program& program,
                                const Communicators& communicators, const Folding& folding,
                                const SimulateOptions& options);
 
-/// \return kInvalidInput, with what could be done, if the estimate exceeds options.max_memory.
+/// \return kInvalidInput, with a remedy, if the estimate exceeds options.max_memory.
 Status beyond_memory(const ClusterView& cluster, const program::Program& program,
                      const Communicators& communicators, const Folding& folding,
                      const SimulateOptions& options);
 
-/// What the machine has free: MemAvailable of /proc/meminfo. Nothing where that is unknown.
+/// Free memory of this machine: MemAvailable of /proc/meminfo. Nothing if it is unknown.
 std::optional<Bytes> free_memory();
 
 }  // namespace foreshard::sim

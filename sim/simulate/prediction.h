@@ -18,9 +18,9 @@
 
 namespace foreshard::sim {
 
-/// Where the time of one device goes. Each instant of the step counts once, under the first that
-/// applies: computation, optimizer, communication that nothing hides (by purpose), the host (with
-/// offloading to it), and else waiting for other stages. The parts sum to the step time.
+/// Where the time of one device goes. Each instant of the step counts once, under the first part
+/// that applies: computation, optimizer, exposed communication (by purpose), the host (with
+/// offloading to it), otherwise waiting for other stages. The parts sum to the step time.
 struct Breakdown {
   Seconds compute;
   Seconds optimizer;
@@ -40,23 +40,23 @@ struct Breakdown {
 struct MemoryUse {
   Bytes peak;
   Seconds peak_time;
-  std::array<Bytes, 5> by_kind{};  ///< At the peak, indexed by program::MemoryKind.
+  std::array<Bytes, 5> by_kind{};  ///< Bytes at the peak, indexed by program::MemoryKind.
 };
 
-/// Devices that do exactly the same at the same times: one of them was simulated.
+/// A class of devices that do exactly the same at the same times; one of them was simulated.
 struct DeviceClass {
-  std::string role;                 ///< Of the Program, for example "stage 3".
+  std::string role;                 ///< Role in the Program, for example "stage 3".
   std::int32_t representative = 0;  ///< Lowest rank.
   std::int64_t count = 0;
-  DeviceId device;  ///< Of the representative.
+  DeviceId device;  ///< Device of the representative.
   Seconds finish;
   Breakdown breakdown;
-  /// What its kernels took, by ParameterGroup; the optimizer's and communication are left out.
+  /// Time of its kernels, by ParameterGroup, without the optimizer's kernels and communication.
   std::array<Seconds, kParameterGroups> kernels{};
   MemoryUse memory;
 };
 
-/// One task on one class's time line.
+/// One task on one class's timeline.
 struct TimelineEntry {
   std::int32_t device_class = 0;
   std::int32_t stream = 0;  ///< Index into Program::streams; negative: the host.
@@ -69,8 +69,8 @@ struct TimelineEntry {
   Seconds finish;
 };
 
-/// A link of the critical path: the chain of tasks, each of which waited for the one before, that
-/// ends with the step.
+/// One task of the critical path. The path is the chain of tasks, each of which waited for the
+/// previous one, that ends with the step.
 struct CriticalTask {
   std::int32_t device_class = 0;
   std::int32_t block = 0;
@@ -81,34 +81,35 @@ struct CriticalTask {
   Seconds finish;
 };
 
-/// What the critical path spent on one group of parameters of one device type.
+/// Time that the critical path spent on one group of parameters of one device type.
 struct CriticalUse {
   ParameterGroup group = ParameterGroup::kProducts;
-  std::string device;  ///< Name of the type.
+  std::string device;  ///< Name of the device type.
   yaml::Evidence evidence = yaml::Evidence::kUser;
   Seconds time;
-  bool itself = false;  ///< These very kernels or collectives were measured.
+  bool itself = false;  ///< Whether exactly these kernels or collectives were measured.
 };
 
-/// Where the interval of a step comes from (sim/study/interval.h). Factors on the step time.
+/// The sources of a step's interval (sim/study/interval.h). Numbers are factors on the step time.
 struct IntervalSource {
-  std::string text{};  ///< For people.
+  std::string text{};  ///< Text for people.
   std::string framework{};
-  std::int64_t measurements = 0;  ///< Of steps with that framework; 0: there are none.
-  double low = 1;                 ///< By these alone.
+  std::int64_t measurements = 0;  ///< Number of measured steps with that framework; 0: none.
+  double low = 1;                 ///< Interval from these measurements alone.
   double high = 1;
-  double widened_low = 1;  ///< By parameters that are less sure than theirs, alone.
+  /// Widening alone, by parameters that are less certain than those of the measured steps.
+  double widened_low = 1;
   double widened_high = 1;
 };
 
 /// How a communication pattern was carried out.
 struct CollectiveUse {
-  std::string what;  ///< For example "all_reduce over tensor, 8 ranks".
+  std::string what;  ///< Description: "all_reduce over tensor, 8 ranks".
   std::string algorithm;
   std::string protocol;
-  Bytes bytes;                  ///< Of one operation.
-  std::int64_t operations = 0;  ///< Per device of the class that makes most of them.
-  Seconds idle_time;            ///< Of one operation on idle links.
+  Bytes bytes;                  ///< Bytes of one operation.
+  std::int64_t operations = 0;  ///< Number per device, in the class with the most of them.
+  Seconds idle_time;            ///< Time of one operation on idle links.
 };
 
 /// A task of a class's devices.
@@ -119,85 +120,86 @@ struct TaskPlace {
   std::int32_t layer = 0;
   std::int32_t micro_batch = 0;
 };
-/// A task that failed, because something that it used was dead for too long.
+/// A task that failed because something that it used was dead for too long.
 struct FailedTask {
   TaskPlace task;
   Seconds start;
-  Seconds at;      ///< When it failed.
+  Seconds at;      ///< Time of the failure.
   std::string on;  ///< The link or device: "node0/nic0 -> leaf1".
 };
-/// Where the devices of a class stopped for good.
+/// The place where the devices of a class stopped for good.
 struct WaitingClass {
-  TaskPlace task;       ///< The first that they did not finish.
-  Seconds since;        ///< When the last one before it was done.
-  TaskPlace waits_for;  ///< Itself, or what it waits for, directly or through others.
-  bool failed = false;  ///< That one failed; else it stands still for ever.
+  TaskPlace task;       ///< The first task that they did not finish.
+  Seconds since;        ///< Time at which the previous task was done.
+  TaskPlace waits_for;  ///< The task that `task` waits for, directly or not, or `task` itself.
+  bool failed = false;  ///< Whether `waits_for` failed; otherwise it stands still for ever.
 };
 /// Why a step never ended.
 struct Interruption {
-  Seconds at;                         ///< When the first task failed, or stood still for good.
-  std::vector<FailedTask> failed;     ///< By time.
-  std::vector<WaitingClass> waiting;  ///< By class.
-  std::int64_t unfinished = 0;        ///< Tasks of representatives that were never done.
+  Seconds at;  ///< Time at which the first task failed, or stood still for good.
+  std::vector<FailedTask> failed;     ///< Sorted by time.
+  std::vector<WaitingClass> waiting;  ///< Sorted by class.
+  std::int64_t unfinished = 0;        ///< Number of tasks of representatives that were never done.
 };
 
-/// What disturbed a step, and what many such steps take.
+/// The disturbances of a step, and the times of several such steps.
 struct DisturbanceSummary {
   std::uint64_t seed = 0;
   std::vector<disturbance::Hit> hits;
-  std::vector<Seconds> steps;    ///< Of all runs, in the order of their seeds; one if there is one.
-  std::int64_t interrupted = 0;  ///< Runs that never ended; their times are not in `steps`.
+  std::vector<Seconds> steps;  ///< Steps of all runs that ended, in the order of their seeds.
+  /// Number of runs that never ended; their times are not in `steps`.
+  std::int64_t interrupted = 0;
 };
 
-/// Who drew how much energy.
+/// Energy by consumer.
 struct EnergyParts {
   Joules devices;
-  Joules hosts;  ///< What nodes draw beside their devices.
+  Joules hosts;  ///< Energy of nodes outside their devices.
   Joules network;
   Joules other;    ///< Storage, management.
-  Joules cooling;  ///< What the site adds, by its PUE.
+  Joules cooling;  ///< Overhead of the site, by its PUE.
 
   Joules total() const { return devices + hosts + network + other + cooling; }
 };
 
-/// What a step takes in energy and money: of every device of the cluster, also of those that it
-/// does not use.
+/// Energy and money of one step, for all devices of the cluster, including those that the step does
+/// not use.
 struct Expense {
-  std::optional<Joules> energy;  ///< With `pue`. Empty where the power of a device is not known.
-  EnergyParts parts;             ///< Of `energy`, where that is known.
-  /// Rent of the devices, or what is written off of their price. Empty where a price is not known.
+  std::optional<Joules> energy;  ///< Energy with `pue`; empty if the power of a device is unknown.
+  EnergyParts parts;             ///< Parts of `energy`, if it is known.
+  /// Rent of the devices, or depreciation of their price. Empty if a price is unknown.
   std::optional<Dollars> rent;
-  bool owned = false;  ///< `rent` is what is written off.
-  /// The bill for `energy`. Zero where nobody pays it apart, empty where the energy is not known.
+  bool owned = false;  ///< Whether `rent` is depreciation.
+  /// The bill for `energy`. Zero if it is not paid separately, empty if the energy is unknown.
   std::optional<Dollars> electricity = Dollars{};
-  std::optional<Kilograms> carbon;  ///< CO2. Empty where the energy or its carbon is not known.
+  std::optional<Kilograms> carbon;  ///< CO2; empty if the energy or its carbon is unknown.
   double pue = 1;
-  std::int64_t unused = 0;                      ///< Devices that the step does not use.
-  std::vector<std::string> without_power;       ///< Names of the device types.
-  std::vector<std::string> without_rent;        ///< Likewise.
-  std::vector<std::string> without_host_power;  ///< Device types whose nodes count without hosts.
+  std::int64_t unused = 0;                 ///< Number of devices that the step does not use.
+  std::vector<std::string> without_power;  ///< Names of the device types.
+  std::vector<std::string> without_rent;   ///< Names of the device types.
+  /// Device types whose nodes count without their hosts.
+  std::vector<std::string> without_host_power;
 
-  /// All that is paid. Empty where a part of it is not known.
+  /// Sum of all costs; empty if a part of it is unknown.
   std::optional<Dollars> usd() const {
     return rent && electricity ? std::optional(*rent + *electricity) : std::nullopt;
   }
 };
 
-/// How steps differ with the experts that their tokens choose: of drawn steps, those that only so
-/// many are below.
+/// How the step time varies with the experts that tokens choose, as percentiles over drawn loads.
 struct ExpertLoadSpread {
   std::int64_t draws = 0;
-  double mean_load = 1;  ///< Of the busiest rank, as a multiple of its even share.
-  double high_load = 1;  ///< 95 of 100 are below.
-  Seconds low;           ///< 5 of 100 steps are below.
+  double mean_load = 1;  ///< Mean load of the busiest rank, as a multiple of its even share.
+  double high_load = 1;  ///< 95th percentile of that load.
+  Seconds low;           ///< 5th percentile.
   Seconds median;
-  Seconds high;  ///< 95 of 100 are below.
+  Seconds high;  ///< 95th percentile.
 };
 
-/// A whole training: as many such steps as its length takes.
+/// A whole training: the number of such steps for its length.
 struct Training {
-  std::string length;  ///< As the study says it: "2T tokens".
-  double steps = 0;    ///< Whole ones.
+  std::string length;  ///< Text from the study: "2T tokens".
+  double steps = 0;    ///< Whole number.
 };
 
 struct Warning {
@@ -208,44 +210,47 @@ struct Warning {
 struct Prediction {
   std::string program;
   std::string cluster;
-  std::int64_t devices = 0;  ///< That ranks run on; what is told per device is per one of these.
-  std::int64_t idle = 0;     ///< That work, but carry no rank.
-  std::int64_t down = 0;     ///< That do not work.
+  std::int64_t devices = 0;  ///< Devices with ranks; every figure per device counts these.
+  std::int64_t idle = 0;     ///< Working devices without a rank.
+  std::int64_t down = 0;     ///< Devices that are down.
   Seconds step;
-  Seconds low;  ///< Interval: 8 of 10 measurements are expected within; see interval_source.
+  Seconds low;  ///< Interval in which 8 of 10 measurements are expected; see interval_source.
   Seconds high;
   IntervalSource interval_source;
   double samples = 0;
   double tokens = 0;
   double model_tflops_per_device = 0;
-  double mfu = 0;                    ///< Model FLOP/s over the peak of the program's dtype.
-  Breakdown breakdown;               ///< Of the device that finishes last (ties: the lowest rank).
-  std::vector<DeviceClass> classes;  ///< By lowest rank.
+  double mfu = 0;       ///< Model FLOP/s over the peak of the program's dtype.
+  Breakdown breakdown;  ///< Breakdown of the device that finishes last (ties: the lowest rank).
+  std::vector<DeviceClass> classes;  ///< Sorted by lowest rank.
   std::int32_t worst_memory = 0;     ///< Index of the class with the least room.
-  Bytes memory_capacity;             ///< Of that class's device.
-  Bytes memory_reserve;              ///< Of each device's, what is not for tensors.
-  bool fits = true;                  ///< Every class fits its device, the reserve left out.
+  Bytes memory_capacity;             ///< Memory of that class's device.
+  Bytes memory_reserve;              ///< Part of each device's memory that is not for tensors.
+  bool fits = true;  ///< Whether every class fits in its device's memory minus the reserve.
   std::vector<CriticalTask> critical_path;
-  std::vector<CriticalUse> critical_uses;  ///< Of that path, also where the path is not asked for.
+  /// Use by that path; present even if the path was not requested.
+  std::vector<CriticalUse> critical_uses;
   std::vector<CollectiveUse> collectives;
   Expense expense;
   std::optional<Training> training;
-  std::optional<ExpertLoadSpread>
-      routing;  ///< Where the load of experts is drawn; `step` is of its mean.
+  /// Present if the load of experts is drawn; `step` is the step at the mean load.
+  std::optional<ExpertLoadSpread> routing;
   std::string engine = "fluid";
   std::string granularity = "flat";
-  std::string folding = "none";  ///< "structural", "refined" (fold.h), or every rank for itself.
-  std::string folding_reason;    ///< Why not structural.
+  /// Method of folding: "structural", "refined" (fold.h), or "none": every rank is simulated.
+  std::string folding = "none";
+  std::string folding_reason;    ///< Reason why the folding is not structural.
   std::int64_t tasks = 0;        ///< Instances simulated (of representatives).
   std::int64_t total_tasks = 0;  ///< Instances of all devices.
   std::int64_t events = 0;
   std::optional<DisturbanceSummary> disturbances;
-  std::optional<Interruption>
-      interruption;  ///< The step never ended; `step` is when all stood still.
+  /// Present if the step never ended; `step` is then the time after which nothing happened.
+  std::optional<Interruption> interruption;
   std::vector<Warning> warnings;
-  /// Empty unless asked for; class by class, each in the order of its expansion (expand.h).
+  /// Empty unless requested; class by class, each in the order of its expansion (expand.h).
   std::vector<TimelineEntry> timeline;
-  std::vector<std::int32_t> class_of_rank;  ///< Index into `classes`; empty unless as above.
+  /// Index into `classes`; empty unless the timeline was requested.
+  std::vector<std::int32_t> class_of_rank;
 };
 
 }  // namespace foreshard::sim

@@ -79,7 +79,7 @@ std::string_view name_of(SpeedKind kind) {
   return kNames[static_cast<std::size_t>(kind)].name;
 }
 
-// Finds the numbers of a workload that was built, and what each depends on.
+// Finds the numbers of a built workload, and what each one depends on.
 class ScalableStepMaker {
  public:
   ScalableStepMaker(const ClusterView& cluster, const program::Program& program,
@@ -175,7 +175,7 @@ class ScalableStepMaker {
     return add(std::move(number));
   }
 
-  /// Of its delay, and of its work.
+  /// The numbers of a communication: its delay, and its work.
   std::pair<std::int32_t, std::int32_t> numbers_of(std::size_t c, std::size_t block, std::size_t t,
                                                    const program::Communication& what,
                                                    double work) {
@@ -222,7 +222,8 @@ class ScalableStepMaker {
     return number;
   }
 
-  // What each kind of link leaves of a form's rate, whole or by the efficiency of the kind.
+  // Limits of a form's rate by each kind of link, with full bandwidth or with the kind's
+  // efficiency.
   std::vector<Limit> limits_of(const comm::FlatCollective& form, bool by_efficiency) {
     std::map<SpeedKind, double> least;
     const auto limit = [&](SpeedKind kind, double rate) {
@@ -261,7 +262,7 @@ class ScalableStepMaker {
     }
   }
 
-  // By kind, then by device.
+  // Sorts by kind, then by device.
   void sort_speeds() {
     std::vector<std::int32_t> place(made_.speeds_.size());
     std::vector<Speed> sorted;
@@ -317,7 +318,7 @@ Result<ScalableStep> ScalableStep::of(const ClusterView& cluster, const program:
   FORESHARD_ASSIGN(const auto forms, choose_forms(cluster, program, communicators, communication));
   const Folding folding = fold(cluster, program, communicators, forms, options.fold);
   FORESHARD_TRY(beyond_memory(cluster, program, communicators, folding, options));
-  // No chains: whether one is undisturbed depends on the speeds.
+  // No chains: whether a chain is undisturbed depends on the speeds.
   FORESHARD_ASSIGN(auto built, build_workload(cluster, program, communicators, forms, folding,
                                               Granularity::kFlat, false));
   return ScalableStepMaker(cluster, program, communicators, forms, folding, std::move(built))
@@ -368,10 +369,11 @@ double ScalableStep::value_of(const Number& number, std::span<const double> fact
       const Delay& delay = number.delay;
       double time = delay.fixed / factor(delay.latency_speed);
       const Limit* limit = tightest(delay.limits, factors);
-      if (limit == nullptr) return time;  // nothing slows its bytes
+      if (limit == nullptr) return time;  // nothing limits its bytes
       const double rate = limit->rate * factor(limit->speed);
       time += delay.fill / rate;
-      // As many channels as carry the rate: more of them where it grows and theirs does not.
+      // The number of channels that carry the rate: more of them if the rate grows and the
+      // channels' does not.
       const std::vector<double> ones(factors.size(), 1.0);
       const double base = tightest(delay.limits, ones)->rate;
       const double open = delay.own_channels
@@ -462,7 +464,7 @@ engine::Workload ScalableStep::at(std::span<const double> factors) const {
 engine::Slopes ScalableStep::slopes() const {
   engine::Slopes slopes;
   slopes.parameters = speeds_.size();
-  // Numbers come first, in their order, so that an activity's row is its number.
+  // The numbers come first, in their order, so that an activity's row is the index of its number.
   for (const Number& number : numbers_) slopes.add(slope_of(number));
   slopes.latency = latency_;
   slopes.work = work_;

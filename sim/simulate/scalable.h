@@ -1,18 +1,18 @@
 /// \file
-/// A step as a function of the speeds of what it runs on: the workload that `simulate` makes of a
-/// Program, with each of its numbers as a function of factors, one for each speed.
+/// A step as a function of the speeds of the hardware: the workload that `simulate` makes of a
+/// Program, with each of its numbers as a function of factors, one per speed.
 ///
 ///     kernel  = max(arithmetic / f, bytes / f_memory) + floor / f_floor      (operator_time.h)
 ///     flow    = the bandwidth of each link x f of its kind, of which the form uses the part that
-///               its slowest kind of link leaves then; the copy rate of channels x f
+///               its slowest kind of link then leaves; the copy rate of channels x f
 ///     delay   = latency / f_latency + start-up at the rate that is then left  (collective.h)
 ///     host    = launches and other work / f_host
 ///
-/// At factors of 1 it is the step that is simulated. Every time falls with some factor and with
-/// nothing else, so a factor of 2 on all of them halves the step exactly.
+/// With all factors 1 this is the simulated step. Every part of a time is divided by some factor,
+/// so a factor of 2 on all of them halves the step exactly.
 ///
-/// Not modelled, because they are held: which algorithm, protocol and tile is taken, which ranks
-/// are alike, and which links can hold nobody up.
+/// Not modelled (kept as they are): the choice of algorithm, protocol and tile, which ranks are
+/// equivalent, and which links can never limit a flow.
 #pragma once
 
 #include <cstdint>
@@ -29,46 +29,47 @@
 
 namespace foreshard::sim {
 
-/// What can be faster.
+/// Speeds that can grow.
 enum class SpeedKind : std::uint8_t {
   kProducts,   ///< Arithmetic of matrix products.
-  kAttention,  ///< Of fused attention.
-  kPasses,     ///< Of memory-bound kernels.
+  kAttention,  ///< Arithmetic of fused attention.
+  kPasses,     ///< Arithmetic of memory-bound kernels.
   kMemory,     ///< Bandwidth of a device's memory.
-  kFloor,      ///< The time that any kernel takes.
+  kFloor,      ///< The fixed time of every kernel.
   kHost,       ///< Launches and other work of host threads.
   kNvlink,     ///< Bandwidth of links, by kind.
   kPcie,
   kSocket,
   kNetwork,
   kHostMemory,
-  kChannels,  ///< What the communication library's channels copy, and a root complex lets pass.
-  kLatency,   ///< Of communication: all that does not depend on bytes.
+  /// Copy rate of the communication library's channels, and the rate of a root complex.
+  kChannels,
+  kLatency,  ///< Latency of communication: everything that does not depend on bytes.
 };
 inline constexpr std::size_t kSpeedKinds = 13;
-/// For files: "network_bandwidth".
+/// Name in files: "network_bandwidth".
 std::string_view key_of(SpeedKind kind);
-/// For people: "network bandwidth".
+/// Name for people: "network bandwidth".
 std::string_view name_of(SpeedKind kind);
 
 struct Speed {
   SpeedKind kind = SpeedKind::kProducts;
-  std::string device;  ///< Name of the type; empty for what is not a device's.
+  std::string device;  ///< Name of the device type; empty for speeds that belong to no device.
 };
 
 class ScalableStep {
  public:
-  /// \return what `simulate` returns; kUnsupported for messages one by one and another engine than
+  /// \return The errors of `simulate`; kUnsupported for stepwise collectives and engines other than
   ///     fluid.
   static Result<ScalableStep> of(const ClusterView& cluster, const program::Program& program,
                                  const comm::Parameters& communication,
                                  const SimulateOptions& options);
 
-  /// By kind, then by device type. Speeds that no number depends on are left out.
+  /// Sorted by kind, then by device type. Speeds that no number depends on are left out.
   std::span<const Speed> speeds() const { return speeds_; }
-  /// The workload with these factors, one for each speed. \pre each > 0
+  /// The workload with these factors, one per speed. \pre Each factor is > 0.
   engine::Workload at(std::span<const double> factors) const;
-  /// Derivatives of its numbers by the logarithms of the factors, where all are 1.
+  /// Derivatives of the workload's numbers by the logarithms of the factors, at factors of 1.
   engine::Slopes slopes() const;
 
  private:
@@ -76,7 +77,7 @@ class ScalableStep {
 
   static constexpr std::int32_t kConstant = engine::Slopes::kConstant;
 
-  /// A rate that something sets: rate x factor of the speed.
+  /// An upper limit of a rate: rate x factor of the speed.
   struct Limit {
     std::int32_t speed;
     double rate;
@@ -90,23 +91,25 @@ class ScalableStep {
     std::int32_t floor_speed = kConstant;
   };
   struct Delay {
-    double fixed = 0;           ///< Latency, and asking for long messages.
-    double fill = 0;            ///< Bytes that pass before a pipeline is full.
-    double bytes = 0;           ///< Of the operation ...
-    double open = 0;            ///< ... and those that as many open channels would carry meanwhile.
-    bool own_channels = false;  ///< The rate of one channel does not follow that of the links.
-    std::vector<Limit> limits;  ///< Of the rate on idle links.
+    double fixed = 0;  ///< Latency, and the request before a long message.
+    double fill = 0;   ///< Bytes that pass before a pipeline is full.
+    double bytes = 0;  ///< Bytes of the operation.
+    double open = 0;   ///< Bytes that the open channels would carry during the start-up.
+    /// Whether the rate of one channel is independent of the rate of the links.
+    bool own_channels = false;
+    std::vector<Limit> limits;  ///< Limits of the rate on idle links.
     std::int32_t latency_speed = kConstant;
     std::int32_t channel_speed = kConstant;
   };
   struct HostTime {
     double time = 0;
   };
-  /// What a form uses of its links: the rate by the link's kind alone, over the rate that the
-  /// efficiency of each kind leaves (FlatCollective::bandwidth_fraction).
+  /// The part of its links that a form uses: the rate with full bandwidth of every kind of link,
+  /// and the rate with the efficiency of each kind (FlatCollective::bandwidth_fraction is their
+  /// ratio).
   struct Fraction {
-    std::vector<Limit> whole;  ///< Of the rate on idle links, all of their bandwidth used.
-    std::vector<Limit> used;   ///< The same with the efficiency of each kind.
+    std::vector<Limit> whole;  ///< Limits of the rate on idle links with their full bandwidth.
+    std::vector<Limit> used;   ///< The same limits with the efficiency of each kind.
   };
   struct Flow {
     double bytes = 0;
@@ -124,7 +127,7 @@ class ScalableStep {
   double value_of(const Number& number, std::span<const double> factors) const;
   std::vector<double> slope_of(const Number& number) const;
   static const Limit* tightest(const std::vector<Limit>& limits, std::span<const double> factors);
-  /// By how much larger the fraction is where all factors are 1.
+  /// The fraction with all factors 1, divided by the fraction with these factors.
   double less_used(const Fraction& fraction, std::span<const double> factors) const;
   /// Adds `amount` x the derivative of the logarithm of less_used.
   void add_less_used(const Fraction& fraction, double amount, std::vector<double>& row) const;
@@ -133,11 +136,11 @@ class ScalableStep {
   std::int32_t host_speed_ = kConstant;
   engine::Workload workload_;
   std::vector<Number> numbers_;
-  std::vector<std::int32_t> latency_;  ///< Per activity: its number, or kConstant.
+  std::vector<std::int32_t> latency_;  ///< activity -> its number, or kConstant.
   std::vector<std::int32_t> work_;
-  std::vector<std::int32_t> link_speed_;           ///< Per resource, or kConstant.
-  std::vector<std::vector<Limit>> limits_of_cap_;  ///< Per shape; empty: constant.
-  std::vector<Fraction> fraction_of_cap_;          ///< Per shape.
+  std::vector<std::int32_t> link_speed_;           ///< resource -> its speed, or kConstant.
+  std::vector<std::vector<Limit>> limits_of_cap_;  ///< One entry per shape; empty: constant.
+  std::vector<Fraction> fraction_of_cap_;          ///< One entry per shape.
 };
 
 }  // namespace foreshard::sim

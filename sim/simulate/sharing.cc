@@ -54,7 +54,7 @@ Sharing::Crowd Sharing::made(const std::vector<std::vector<DeviceId>>& groups) {
   return crowd;
 }
 
-// Where the links of a form lie among the parts of the first member of its kind.
+// The places of a form's links among the parts of the first member of its kind.
 std::vector<Sharing::PlaceOfLink> Sharing::places_of(const Crowd& crowd, std::size_t kind,
                                                      const comm::FlatCollective& form) const {
   std::vector<PlaceOfLink> places;
@@ -68,7 +68,7 @@ std::vector<Sharing::PlaceOfLink> Sharing::places_of(const Crowd& crowd, std::si
   return places;
 }
 
-// The link of a member that is what the `load`-th of the form's is to the first of its kind.
+// The member's link that corresponds to load `load` of the form of the first member of its kind.
 LinkId Sharing::link_of(const Crowd& crowd, const Member& member, const Routed& routed,
                         std::size_t load) const {
   if (&crowd.members[crowd.first[member.kind]] == &member) return routed.form->loads[load].link;
@@ -90,18 +90,18 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
     result.push_back({std::move(repertoire), std::vector<double>(forms, 0)});
   }
 
-  // By kind and form.
+  // Indexed by kind and form.
   std::vector<std::vector<Routed>> routed(result.size());
   for (std::size_t k = 0; k < result.size(); ++k)
     for (const comm::FlatCollective& form : result[k].repertoire.forms())
       routed[k].push_back({&form, places_of(crowd, k, form)});
-  // By kind: the form that long messages take.
+  // Indexed by kind: the form for long messages.
   std::vector<const Routed*> longest;
   for (const auto& forms : routed)
     longest.push_back(&*std::ranges::max_element(
         forms, {}, [&](const Routed& one) { return one.form->idle_rate(cluster_); }));
-  // Beside the form that long messages take, groups of other kinds take theirs; else the form of
-  // the same name, or where there is none, their first.
+  // If this group uses the form for long messages, groups of other kinds use theirs; otherwise they
+  // use the form of the same name, or their first form if they have none.
   const auto form_beside = [&](const Routed& own, std::size_t kind_of_own,
                                std::size_t of_kind) -> const Routed& {
     if (&own == longest[kind_of_own]) return *longest[of_kind];
@@ -119,7 +119,7 @@ Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kin
       std::ranges::fill(on_link, 0);
       for (const Member& member : crowd.members) {
         const Routed& own = form_beside(routed[k][f], k, member.kind);
-        // Of forms of one name, what this group reaches stands for all.
+        // For forms with the same name, the fraction that this group reaches stands for all.
         const double reached = is_longest ? own.form->bandwidth_fraction : form.bandwidth_fraction;
         for (std::size_t load = 0; load < own.form->loads.size(); ++load)
           on_link[link_of(crowd, member, own, load).index()] +=
@@ -149,7 +149,7 @@ Result<Seconds> Sharing::time(program::CollectiveKind kind, Bytes bytes, std::in
     FORESHARD_ASSIGN(auto found, slowed(kind, crowds_[static_cast<std::size_t>(crowd)]));
     known = slowed_.emplace(std::pair(kind, crowd), std::move(found)).first;
   }
-  // All groups end with the slowest of them.
+  // All groups end with the slowest one.
   Seconds slowest_alone;
   Seconds slowest;
   for (const Slowed& one : known->second) {

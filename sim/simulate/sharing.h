@@ -1,17 +1,17 @@
 /// \file
-/// What sharing links adds to operations that several groups do at once: the replicas of a stage
-/// reduce their tensors, or send to the next stage, at the same time, and some of them over the
-/// same adapters or uplinks.
+/// The additional time of operations that several groups run at once, because they share links: the
+/// replicas of a stage reduce their tensors, or send to the next stage, at the same time, and some
+/// of them over the same adapters or uplinks.
 ///
 ///     rate of a group  = min(rate_cap, min over its links of bandwidth / sum of (load / fraction))
-///     what this adds   = bytes x (1 / that rate - 1 / the rate on idle links)
+///     additional time  = bytes x (1 / that rate - 1 / the rate on idle links)
 ///
-/// where the sum goes over all groups of the **crowd**, each with the fraction of a link's
-/// bandwidth that its own form reaches. Of groups that are built alike (topology/congruence.h) one
-/// is routed.
+/// The sum goes over all groups of the **crowd** (the groups that run at once), each with the
+/// fraction of a link's bandwidth that its own form reaches. Groups with the same structure
+/// (topology/congruence.h) are routed once.
 ///
-/// Not modelled: that groups may begin at different times; of groups with more than
-/// `kMostRouted` members, links beyond those that a few members stand for.
+/// Not modelled: groups may begin at different times; in groups with more than `kMostRouted`
+/// members, only the links of a few representative members count.
 #pragma once
 
 #include <cstdint>
@@ -30,48 +30,48 @@
 
 namespace foreshard::sim {
 
-/// Remembers what it was asked. One object for each thread.
+/// Caches its answers. Use one object per thread.
 class Sharing {
  public:
   static constexpr std::size_t kMostRouted = 32;
 
-  /// Cluster and parameters must outlive it. `routing` as in SimulatedCost.
+  /// `cluster` and `communication` must outlive the object. See SimulatedCost for `routing`.
   Sharing(const ClusterView& cluster, const comm::Parameters& communication,
           std::optional<program::TokenRouting> routing);
 
-  /// A number that crowds share whose groups are alike and lie alike to each other; kAlone for one
-  /// whose groups share nothing because there is only one.
+  /// A number for a crowd: equal for crowds whose groups have the same structure and the same
+  /// position relative to each other. kAlone: the crowd has only one group, so nothing is shared.
   static constexpr std::int32_t kAlone = 0;
   std::int32_t crowd_kind(const std::vector<std::vector<DeviceId>>& groups);
 
-  /// What the slowest group of the crowd takes longer than on idle links.
-  /// \return kInfeasible where two devices of a group have no route.
+  /// The additional time of the crowd's slowest group, compared with idle links.
+  /// \return kInfeasible if two devices of a group have no route.
   Result<Seconds> time(program::CollectiveKind kind, Bytes bytes, std::int32_t crowd);
 
  private:
   struct Member {
     std::size_t kind = 0;               // into Crowd::kinds
-    std::vector<std::int32_t> parts{};  // empty where routes do not carry over
+    std::vector<std::int32_t> parts{};  // empty if routes do not carry over
   };
   struct Crowd {
-    std::vector<std::vector<DeviceId>> kinds{};  // the first group of each
+    std::vector<std::vector<DeviceId>> kinds{};  // first group of each kind
     std::vector<Member> members{};
-    std::vector<std::size_t> first{};  // member of each kind
+    std::vector<std::size_t> first{};  // kind -> its first member
   };
-  // Of a group of one kind: what a byte takes longer, by form.
+  // For groups of one kind: additional time per byte, by form.
   struct Slowed {
     comm::Repertoire repertoire;
     std::vector<double> seconds_per_byte;
   };
 
   struct PlaceOfLink {
-    std::size_t slot = 0;  // of Member::parts
+    std::size_t slot = 0;  // index into Member::parts
     std::int32_t index = 0;
   };
   // A form of the first member of a kind.
   struct Routed {
     const comm::FlatCollective* form = nullptr;
-    std::vector<PlaceOfLink> places{};  // of its loads; empty where routes do not carry over
+    std::vector<PlaceOfLink> places{};  // places of its loads; empty if routes do not carry over
   };
 
   void add_to_key(const std::vector<DeviceId>& group);

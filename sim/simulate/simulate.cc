@@ -5,23 +5,132 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/index.h"
 
+#include "sim/compute/measured.h"
 #include "sim/simulate/analyse.h"
-#include "sim/simulate/critical_use.h"
+#include "sim/simulate/communicators.h"
 #include "sim/simulate/disturb.h"
+#include "sim/simulate/fold.h"
+#include "sim/simulate/forms.h"
 #include "sim/simulate/granularity.h"
 #include "sim/simulate/interruption.h"
 #include "sim/simulate/meetings.h"
 #include "sim/simulate/memory_limit.h"
+#include "sim/simulate/prediction.h"
 #include "strategies/program/ir/group.h"
 
 namespace foreshard::sim {
 namespace {
+
+// The time that the critical path of a step spent on each group of parameters, and the evidence of
+// these parameters.
+
+/// By group, device type and evidence, longest first. The host's launches and waiting are left out:
+/// there are no separate measurements of their errors. The evidence of communication is the weaker
+/// of its algorithm's parameters and, by `links`, of the links that it crosses.
+std::vector<CriticalUse> critical_uses(const program::Program& program, const ClusterView& cluster,
+                                       const comm::Parameters& communication,
+                                       const Communicators& communicators,
+                                       const CommunicatorForms& forms, const Folding& folding,
+                                       const std::vector<DeviceClass>& classes,
+                                       const std::vector<CriticalTask>& path,
+                                       const std::map<std::string, LinkEvidence>& links);
+
+/// Evidence of the times of a form among devices of this type. Measured devices, by name, have the
+/// form's evidence; other devices of the same generation have kTransferred. An algorithm that the
+/// library's file does not list is kUser.
+yaml::Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
+                           std::string_view protocol, const DeviceType& device);
+
+using yaml::Evidence;
+
+using Key = std::tuple<ParameterGroup, std::string, Evidence, bool>;
+
+// Evidence of the links that a communicator's messages cross, for devices with this name.
+Evidence of_links(const std::map<std::string, LinkEvidence>& links, const std::string& device,
+                  const Communicator& group, const program::Program& program,
+                  const ClusterView& cluster) {
+  const auto known = links.find(device);
+  if (known == links.end()) return Evidence::kMeasured;
+  const auto node_of = [&](std::int32_t rank) {
+    return cluster.devices()[device_of(program, rank).index()].node;
+  };
+  const std::int32_t first = node_of(group.ranks.front());
+  const bool inside =
+      std::ranges::all_of(group.ranks, [&](std::int32_t rank) { return node_of(rank) == first; });
+  return inside ? known->second.inside : std::max(known->second.inside, known->second.network);
+}
+
+Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
+                     std::string_view protocol, const DeviceType& device) {
+  const std::string generation = generation_of(device);
+  for (const comm::FormParameters& form : communication.forms) {
+    if (form.algorithm != algorithm || comm::name_of(form.protocol) != protocol) continue;
+    if (form.architectures.empty() ||
+        std::ranges::find(form.architectures, generation) != form.architectures.end()) {
+      FitRecord fit;
+      fit.evidence = form.evidence;
+      return foreshard::evidence_of(device, fit);
+    }
+  }
+  return Evidence::kUser;
+}
+
+std::vector<CriticalUse> critical_uses(const program::Program& program, const ClusterView& cluster,
+                                       const comm::Parameters& communication,
+                                       const Communicators& communicators,
+                                       const CommunicatorForms& forms, const Folding& folding,
+                                       const std::vector<DeviceClass>& classes,
+                                       const std::vector<CriticalTask>& path,
+                                       const std::map<std::string, LinkEvidence>& links) {
+  // The same task of a class recurs for each layer and micro-batch.
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Seconds> times;
+  for (const CriticalTask& one : path)
+    times[{one.device_class, one.block, one.task}] += one.finish - one.start;
+  std::map<Key, Seconds> sums;
+  std::map<std::string, MeasuredKernels> measured;  // by name of the device type
+  for (const auto& [place, time] : times) {
+    const auto c = static_cast<std::size_t>(std::get<0>(place));
+    const auto b = static_cast<std::size_t>(std::get<1>(place));
+    const auto t = static_cast<std::size_t>(std::get<2>(place));
+    const DeviceType& type = cluster.type_of(classes[c].device);
+    const auto& body = program.blocks[b].tasks[t].body;
+    if (const auto* kernel = std::get_if<Kernel>(&body)) {
+      const bool itself = lists_measured(type) &&
+                          measured.try_emplace(type.name, type).first->second.holds(*kernel);
+      const Evidence evidence =
+          itself ? Evidence::kMeasured : foreshard::evidence_of(*kernel, type);
+      sums[{group_of(*kernel), type.name, evidence, itself}] += time;
+    } else if (const auto* what = std::get_if<program::Communication>(&body)) {
+      const auto endpoint = static_cast<std::size_t>(communicators.endpoint_of_task[b][t]);
+      const auto communicator = static_cast<std::size_t>(
+          communicators
+              .of_rank[endpoint][static_cast<std::size_t>(folding.rank_representative[c])]);
+      const comm::FlatCollective& form = forms.at(communicator, what->bytes);
+      if (form.measured) {
+        sums[{ParameterGroup::kCommunication, type.name, Evidence::kMeasured, true}] += time;
+        continue;
+      }
+      const Evidence of_form = evidence_of(communication, form.algorithm, form.protocol, type);
+      const Evidence weakest = std::max(
+          of_form, of_links(links, type.name, communicators.all[communicator], program, cluster));
+      sums[{ParameterGroup::kCommunication, type.name, weakest, false}] += time;
+    }
+  }
+  std::vector<CriticalUse> uses;
+  uses.reserve(sums.size());
+  for (const auto& [key, time] : sums)
+    uses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), time, std::get<3>(key)});
+  std::ranges::stable_sort(uses, std::greater{}, &CriticalUse::time);
+  return uses;
+}
 
 using program::Program;
 
@@ -49,7 +158,7 @@ std::vector<CollectiveUse> collectives_of(const Program& program,
                                           const Communicators& communicators,
                                           const CommunicatorForms& forms, const Folding& folding,
                                           const BuiltWorkload& built) {
-  // (what, bytes) -> use; operations of the class that makes most of them.
+  // (what, bytes) -> use. Operations are counted in the class with the most of them.
   std::map<std::pair<std::string, double>, CollectiveUse> uses;
   for (std::size_t c = 0; c < built.expansions.size(); ++c) {
     const program::Role& role = program.roles[static_cast<std::size_t>(built.role_of_class[c])];
@@ -157,8 +266,8 @@ std::string reason_of(const Folding& folding, const SimulateOptions& options) {
   return folding.reason;
 }
 
-// Takes meetings to have the network to themselves (meetings.h) if that leaves fewer classes. \pre
-// the plan is about speeds of devices only
+// Assumes that meetings have the network to themselves (meetings.h) if that leaves fewer classes.
+// \pre The plan is about speeds of devices only.
 Folding fold_meetings(const ClusterView& cluster, const Program& program,
                       const Communicators& communicators, const CommunicatorForms& forms,
                       const disturbance::Plan& plan) {
@@ -193,7 +302,7 @@ Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
   FORESHARD_ASSIGN(auto forms, choose_forms(cluster, program, communicators, communication));
   FORESHARD_ASSIGN(const auto routes,
                    routes_over_time(cluster, program, communicators, forms, communication, plan));
-  // Messages of a stepwise collective are not classes of their own: every rank is simulated.
+  // Messages of a stepwise collective have no classes of their own: every rank is simulated.
   const bool folds = options.fold && options.granularity == Granularity::kFlat;
   Folding folding =
       folds && meetings_alone && plan.only_slow()
@@ -211,8 +320,8 @@ Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOpt
   auto times = engine::run_simgrid(workload);
   if (times || times.error().code != Error::Code::kUnsupported || !workload.events().empty())
     return times;
-  // Flat collectives have weights and hold SMs: SimGrid knows neither. Nor does it know messages
-  // over several paths at a time.
+  // Flat collectives have weights and hold SMs, and stepwise messages may use several paths at a
+  // time: SimGrid supports neither.
   Error fault = times.error();
   fault.message = options.granularity == Granularity::kFlat
                       ? "SimGrid cannot simulate a collective as one activity (flat), which "
@@ -225,7 +334,7 @@ Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOpt
   return fault;
 }
 
-// A step that was run.
+// A step after its run.
 struct Done {
   Prepared ready;
   engine::Timeline times;
@@ -242,7 +351,7 @@ Result<Done> done(const ClusterView& cluster, const Program& program,
   return Done{std::move(ready), std::move(times)};
 }
 
-// What the run was: of whom, on what, and how.
+// What was run: the program, the cluster, and the method.
 Prediction described(const ClusterView& cluster, const Program& program, const Folding& folding,
                      const SimulateOptions& options) {
   Prediction prediction;
@@ -259,8 +368,8 @@ Prediction described(const ClusterView& cluster, const Program& program, const F
   return prediction;
 }
 
-// The classes of devices; the breakdown is that of the one which ends last, and memory that of the
-// one with the least room.
+// Adds the classes of devices. The breakdown is taken from the class that ends last, the memory
+// from the class with the least room.
 void add_classes(const ClusterView& cluster, const Program& program, const Prepared& ready,
                  const engine::Timeline& times, const engine::Timeline& shown,
                  const SimulateOptions& options, Prediction& prediction) {
@@ -270,7 +379,7 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
   std::vector<Seconds> finish(ready.folding.rank_representative.size());
   for (std::size_t c = 0; c < finish.size(); ++c) finish[c] = finish_of(built, shown, c);
   const auto last = static_cast<std::size_t>(std::ranges::max_element(finish) - finish.begin());
-  std::optional<ClassTimes> cut;  // of a step that never ended
+  std::optional<ClassTimes> cut;  // timeline cut off at the end, for a step that never ended
   for (std::size_t c = 0; c < finish.size(); ++c) {
     const std::int32_t rank = ready.folding.rank_representative[c];
     const auto& role = program.roles[at(built.role_of_class[c])];
@@ -311,7 +420,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   FORESHARD_ASSIGN(const Done step, done(cluster, program, communication, options));
   const auto& [ready, times] = step;
   const auto& [communicators, forms, folding, built] = ready;
-  // A step that never ended is shown until all stood still.
+  // A step that never ended is shown up to the instant after which nothing happened.
   const engine::Timeline until_then = times.complete ? engine::Timeline{} : cut_off(times);
   const engine::Timeline& shown = times.complete ? times : until_then;
 

@@ -2,9 +2,9 @@
 /// Program + cluster -> Prediction.
 ///
 /// The Program is folded first (fold.h): ranks that must behave alike become one class. The
-/// expander lists each class's task instances; the compute model gives kernels their time, the
+/// expander lists each class's task instances; the compute model gives kernels their times; the
 /// collective algorithms give communications their loads on links; an event engine runs them; the
-/// result is read off its time line.
+/// prediction is read off the engine's timeline.
 #pragma once
 
 #include <limits>
@@ -29,40 +29,42 @@ enum class Granularity : std::uint8_t {
   kStepwise,  ///< Every message of a collective is a flow.
 };
 
-/// How sure the rates of links are, beside the numbers of the communication library.
+/// Evidence for the rates of links, besides the numbers of the communication library.
 struct LinkEvidence {
-  yaml::Evidence inside = yaml::Evidence::kMeasured;   ///< Of a node.
-  yaml::Evidence network = yaml::Evidence::kMeasured;  ///< From node to node.
+  yaml::Evidence inside = yaml::Evidence::kMeasured;   ///< Links inside a node.
+  yaml::Evidence network = yaml::Evidence::kMeasured;  ///< Links between nodes.
 };
 
 struct SimulateOptions {
   EngineKind engine = EngineKind::kFluid;
   Granularity granularity = Granularity::kFlat;
-  bool fold = true;       ///< Simulate one device per class; exact either way.
-  bool coalesce = true;   ///< Run undisturbed chains of kernels as one activity (chains.h): exact
-                          ///< but for the times of tasks inside a slowed chain.
+  bool fold = true;  ///< Simulate one device per class; exact either way.
+  /// Run undisturbed chains of kernels as one activity (chains.h): exact except for the times of
+  /// tasks inside a slowed chain.
+  bool coalesce = true;
   bool timeline = false;  ///< Keep every task's times, for traces.
   bool critical_path = true;
-  bool every_class = true;  ///< Breakdown and kernel times of each class of devices; otherwise the
-                            ///< breakdown of the one that ends last alone.
-  /// Most memory that the simulated tasks may take, as estimated before they are written out
-  /// (memory_limit.h). Infinite: no limit.
+  /// Compute breakdown and kernel times for each class of devices; otherwise only the breakdown of
+  /// the class that ends last.
+  bool every_class = true;
+  /// Maximum memory of the simulated tasks, as estimated before they are expanded (memory_limit.h).
+  /// Infinite: no limit.
   Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
-  /// What each device's memory has no room for besides tensors (strategies/parallelism/reserve.h).
+  /// Part of each device's memory that is not for tensors (strategies/parallelism/reserve.h).
   Bytes reserve{};
-  /// By the name of the device type; of those not named, links are as sure as can be.
+  /// By the name of the device type; links of unnamed types count as measured.
   std::map<std::string, LinkEvidence> links = {};
   /// The disturbances; may be null. The caller applies its slow devices (disturbance::slowed).
   const disturbance::Plan* disturbances = nullptr;
 };
 
-/// \pre the Program is verified (strategies/program/ir/verify.h); only deadlocks are found here
-///     too.
+/// \pre The Program is verified (strategies/program/ir/verify.h); of its faults, only deadlocks are
+///     found here too.
 /// \return kInvalidInput for a Program that deadlocks or does not fit the cluster's device count,
-///     kInfeasible where the strategy needs a route that does not exist, or a failure leaves none
-///     to reroute over; kInvalidInput where more than `max_memory` is needed; kUnsupported for what
-///     the engine or granularity cannot express. A step that a failure interrupts is a Prediction
-///     with an `interruption`.
+///     or if more than `max_memory` is needed; kInfeasible if the strategy needs a route that does
+///     not exist, or a failure leaves none to reroute over; kUnsupported for what the engine or
+///     granularity cannot express. A step that a failure interrupts is a Prediction with an
+///     `interruption`.
 Result<Prediction> simulate(const ClusterView& cluster, const program::Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options);
 

@@ -19,7 +19,7 @@ struct Neighbour {
   Strategy strategy;
 };
 
-// Those that take devices in use which no rank has now.
+// Adds neighbours that use devices on which no rank runs now.
 void add_larger(const Strategy& now, std::int64_t devices, std::vector<Neighbour>& candidates) {
   for (std::int64_t times = 2; times * now.devices() <= devices; times *= 2) {
     Strategy tensor = now;
@@ -45,8 +45,8 @@ void add_larger(const Strategy& now, std::int64_t devices, std::vector<Neighbour
   }
 }
 
-// Neighbours that differ from `now` on that many devices; whether the model can be split that way
-// is not asked here.
+// The neighbours of `now` on `devices` devices. Whether the model can be split that way is not
+// checked here.
 std::vector<Neighbour> neighbours(const Strategy& now, std::int64_t devices) {
   std::vector<Neighbour> candidates;
   const auto add = [&](std::string change, const auto& turn) {
@@ -94,7 +94,7 @@ std::vector<Neighbour> neighbours(const Strategy& now, std::int64_t devices) {
   return candidates;
 }
 
-// The role's rank with the smallest device decides how much memory it has.
+// Memory of a role: the least among the devices of its ranks.
 Bytes capacity_of(const program::Program& program, const program::Role& role,
                   const ClusterView& cluster) {
   Bytes least = cluster.type_of(sim::device_of(program, role.ranks.front())).memory.value;
@@ -120,8 +120,10 @@ Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Neighbou
     }
   }
   if (!result.fits) return result;
-  const auto prediction = sim::simulate(cluster, program, study.communication,
-                                        {.critical_path = false, .reserve = reserve});
+  const std::span<const std::int32_t> used =
+      std::span(study.pool.devices).first(static_cast<std::size_t>(program.ranks()));
+  const auto prediction =
+      simulated(study, candidate.strategy, used, cluster, program, {.critical_path = false});
   if (!prediction) {
     result.fits = false;
     return result;
@@ -166,7 +168,7 @@ Bytes peak_in_issue_order(const program::Program& program, const program::Role& 
 
 std::vector<Alternative> alternatives_to(const LoadedStudy& study, const ClusterView& cluster) {
   std::vector<Alternative> alternatives;
-  if (study.graph) return alternatives;  // its batch is that of this strategy
+  if (study.graph) return alternatives;  // a graph's batch belongs to this strategy
   for (Neighbour& candidate : neighbours(study.strategy, study.pool.size())) {
     if (!faults_in(candidate.strategy, study.model, study.pool.size()).empty()) continue;
     auto lowered = lower::lower(study.model, candidate.strategy, {});

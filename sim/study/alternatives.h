@@ -1,6 +1,6 @@
 /// \file
-/// What else could be done with a strategy that does not fit in memory: neighbours of it, each with
-/// one knob changed, which were lowered and simulated, not guessed.
+/// Alternatives to a strategy that does not fit in memory: its neighbours, each with one knob
+/// changed. They are lowered and simulated, not guessed.
 #pragma once
 
 #include <string>
@@ -13,25 +13,26 @@
 namespace foreshard::study {
 
 struct Alternative {
-  std::string change;  ///< Keys of the strategy: "recompute=full".
-  Bytes peak;          ///< Of the device with the least room.
-  Bytes capacity;      ///< Of that device,
-  Bytes reserve;       ///< less what is kept of it: as Prediction::memory_reserve.
+  std::string change;  ///< Changed keys of the strategy: "recompute=full".
+  Bytes peak;          ///< Peak on the device with the least room.
+  Bytes capacity;      ///< Memory of that device.
+  /// Part of `capacity` that is kept for other things; see Prediction::memory_reserve.
+  Bytes reserve;
   bool fits = false;
-  Seconds step;  ///< Zero unless it fits.
+  Seconds step;  ///< Zero unless it was simulated.
 };
 
-/// Most bytes that a role of `program` holds at once if its tasks run in the order of issue: the
-/// memory that a simulation finds, except for the overlap of streams. Cost: O(tasks of the roles).
+/// Most bytes that a role of `program` holds at once if its tasks run in the order of issue: what a
+/// simulation finds, except for the overlap of streams. Cost: O(tasks of the roles).
 Bytes peak_in_issue_order(const program::Program& program, const program::Role& role);
 
 /// The neighbours of the study's strategy on the same cluster: more recomputation, a higher ZeRO
 /// stage, twice the tensor or pipeline parallelism, half the micro-batch, sequence parallelism, and
-/// full recomputation with the highest ZeRO stage; and, where devices that work are idle, more of
-/// them: 2, 4, ... times the tensor or pipeline ranks, and as many replicas as there is room for
-/// and the batch divides over, which share their state. Those that this model cannot be split into
-/// are left out. In order: those that fit by step time, then the others by peak. Only those that
-/// fit in the order of issue are simulated.
+/// full recomputation with the highest ZeRO stage. If devices are idle, also neighbours that use
+/// more of them: 2, 4, ... times the tensor or pipeline ranks, and as many data-parallel replicas
+/// (with sharded state) as there is room for and the batch divides over. Neighbours into which this
+/// model cannot be split are left out. Order: first those that fit, by step time; then the others,
+/// by peak. Only neighbours that fit in the order of issue are simulated.
 std::vector<Alternative> alternatives_to(const LoadedStudy& study, const ClusterView& cluster);
 
 }  // namespace foreshard::study

@@ -1,5 +1,5 @@
 /// \file
-/// Which attention a framework runs on the devices of a study.
+/// The attention implementation that a framework runs on the devices of a study.
 #pragma once
 
 #include <string>
@@ -13,12 +13,13 @@
 
 namespace foreshard::study {
 
-/// A kernel of attention that a device does not have is refused where the strategy asks for it. A
-/// framework of the catalogue that is left to itself takes another one there, with a remark.
-/// Not modelled: clusters where only some devices lack it. These are taken to have it, with a
-/// remark.
+/// Chooses the attention implementation. If the strategy asks for one that a device does not have,
+/// that is an error. If the framework is a catalogue file and the strategy leaves the choice to it,
+/// the framework's fallback is taken, with a remark.
+/// Not modelled: clusters where only some devices lack the implementation. All are taken to have
+/// it, with a remark.
 /// \param groups      nodes with the devices of the study's ranks.
-/// \param by_default  whether a file of the catalogue says which attention it is.
+/// \param by_default  whether a file of the catalogue names the implementation.
 Status take_attention(Strategy& strategy, const std::vector<NodeGroup>& groups,
                       const yaml::Loader& loader, bool by_default,
                       std::vector<std::string>& remarks);

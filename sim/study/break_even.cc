@@ -8,9 +8,9 @@
 namespace foreshard::study {
 namespace {
 
-constexpr double kPrecision = 1e-4;         // of the value
-constexpr double kPrecisionOfRange = 1e-6;  // where the value is about zero
-constexpr double kJump = 1e-2;              // of what f changes over the range
+constexpr double kPrecision = 1e-4;         // relative to the value
+constexpr double kPrecisionOfRange = 1e-6;  // relative to the range, if the value is near zero
+constexpr double kJump = 1e-2;              // part of the change of f over the range
 constexpr int kMostRounds = 200;
 
 std::string_view trimmed(std::string_view text) {
@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// f has another sign at one end than at the other.
+// An interval with opposite signs of f at its ends.
 struct Bracket {
   double low = 0;
   double high = 0;

@@ -1,5 +1,5 @@
 /// \file
-/// Where the catalogue (configs/) is.
+/// Finds the catalogue (configs/).
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,10 @@
 
 namespace foreshard::study {
 
-/// The folders to search: `given`, or else that of $FORESHARD_CONFIGS, or else the first that
-/// exists of share/foreshard/configs beside the running program's folder and `last`.
-/// \param by  what gave `given`, for messages: "--configs".
+/// The folders to search: `given`; otherwise the folder in $FORESHARD_CONFIGS; otherwise the first
+/// one that exists of share/foreshard/configs next to the folder of the running program, and
+/// `last`.
+/// \param by  where `given` comes from, for messages: "--configs".
 /// \return kIo if a folder that was named does not exist.
 Result<std::vector<std::filesystem::path>> find_catalogue(const std::string& given,
                                                           std::string_view by,

@@ -1,7 +1,6 @@
 /// \file
-/// How long steps of a graph with conditions take: each micro-batch, and each iteration of the
-/// loops around them, takes a branch with its probability (strategies/program/lower/graph.h), and
-/// so steps differ.
+/// Step times of a graph with conditions. Each micro-batch, and each iteration of the loops around
+/// it, takes a branch with its probability (strategies/program/lower/graph.h), so steps differ.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace foreshard::study {
 
-/// Of as many steps, each with branches drawn anew. Percentiles are nearest ranks.
+/// Statistics of `draws` steps, each with new random branches. Percentiles are nearest ranks.
 struct DrawnSteps {
   std::int64_t draws = 0;
   Seconds mean;
@@ -22,10 +21,10 @@ struct DrawnSteps {
   Seconds high;  ///< 90th percentile.
 };
 
-/// Steps with the study's seed and those that follow it.
+/// Simulates steps with the study's seed and the seeds that follow it.
 /// \pre draws >= 1
-/// \return kInvalidInput where nothing is drawn: a model, or a graph without conditions; else as
-///     run_study.
+/// \return kInvalidInput if nothing is random: a model, or a graph without conditions; otherwise
+///     the errors of run_study.
 Result<DrawnSteps> drawn_steps(LoadedStudy study, const sim::SimulateOptions& options,
                                std::int64_t draws);
 

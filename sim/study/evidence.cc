@@ -17,9 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// From this part of a step on, it is said.
+// A remark is made if more than this part of a step is unmeasured.
 constexpr double kMostOfStep = 0.5;
-// Less than this part of a step is not worth the name of its device.
+// A device with less than this part of a step is not named.
 constexpr double kWorthNaming = 0.05;
 
 }  // namespace

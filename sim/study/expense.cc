@@ -14,7 +14,7 @@
 namespace foreshard::study {
 namespace {
 
-// Adds up over devices; known only if each part is.
+// A sum over devices; known only if each part is known.
 template <class Q>
 class Sum {
  public:
@@ -38,7 +38,8 @@ std::optional<Joules> idle_energy(const DeviceType& type, Seconds step) {
   return type.idle_power->value * step;
 }
 
-// Seconds at the limit that draw as much above idle as all that a device of the class does.
+// Time at the power limit that takes the same energy above idle as everything that a device of the
+// class does.
 Seconds full_draw_of(const sim::DeviceClass& one, const DeviceDraw& draw) {
   const auto time_of = [&](ParameterGroup group) {
     return one.kernels[static_cast<std::size_t>(group)];
@@ -65,7 +66,7 @@ std::optional<Joules> energy_of(const sim::DeviceClass& one, const DeviceType& t
   return *idle + (type.power->value - type.idle_power->value) * full_draw_of(one, *type.draw);
 }
 
-// What nodes draw beside their devices; names those of which that is not known.
+// Energy that nodes draw in addition to their devices; adds nodes of unknown power to `missing`.
 Joules energy_of_hosts(const ClusterConfig& config, Seconds step,
                        std::vector<std::string>& missing) {
   Joules energy;

@@ -1,5 +1,5 @@
 /// \file
-/// What a prediction costs: energy, CO2 and money of a step, and the steps of a whole training.
+/// The cost of a prediction: energy, CO2 and money per step, and the steps of a whole training.
 ///
 ///     energy      = PUE x (devices + hosts + network + other)
 ///     devices     = sum over devices of (idle power x step + (power - idle power) x sum over what
@@ -10,14 +10,15 @@
 ///     usd         = rent + energy x electricity
 ///     CO2         = energy x carbon
 ///
-/// What a device does is its class's breakdown: each instant counts once, under kernels if one
-/// runs. Time in kernels is divided among products, attention and memory-bound ones as they share
-/// the class's kernels; the optimizer's are memory-bound. Devices of the cluster that the step does
-/// not use are idle and paid for all the time, hosts and switches draw the same at all times.
+/// A device's activities are its class's breakdown: each instant counts once, as kernel time if a
+/// kernel runs. Time in kernels is divided among products, attention and memory-bound kernels in
+/// proportion to the class's kernel times; the optimizer's kernels are memory-bound. Devices of the
+/// cluster that the step does not use are idle and paid for all the time. Hosts and switches draw
+/// the same power at all times.
 ///
-/// Not modelled: what communication beside a kernel adds to that kernel's draw; that hosts and
-/// switches draw less when little goes on; that small or slow kernels need less than the limit;
-/// the site's losses at part load; traffic on the bill; what is left of a machine's price.
+/// Not modelled: communication that runs at the same time as a kernel adds to the device's draw;
+/// hosts and switches draw less under low load; small or slow kernels need less than the power
+/// limit; the site's losses at part load; the price of traffic; the residual value of a machine.
 #pragma once
 
 #include <optional>
@@ -32,23 +33,24 @@
 
 namespace foreshard::study {
 
-/// Both empty for a step that never ends. `config` is what `cluster` was built from.
+/// The energy and the money are empty for a step that never ends. `config` is what `cluster` was
+/// built from.
 sim::Expense expense_of(const sim::Prediction& prediction, const ClusterView& cluster,
                         const ClusterConfig& config);
 
-/// What is paid for a device, by time: its part of the price of an owned cluster, or rent; nothing
-/// where that is not known.
+/// Price of a device per time: its part of an owned cluster's price, or its rent; nothing if
+/// unknown.
 std::optional<DollarsPerSecond> price_of(const DeviceType& type, const ClusterConfig& config);
 
-/// How long a training is.
+/// Length of a training.
 struct TrainingLength {
   double amount = 0;
-  bool tokens = true;  ///< Else samples, whatever these are.
-  std::string unit;    ///< As written: "tokens", "samples", "sequences" or "images".
+  bool tokens = true;  ///< Whether `amount` counts tokens; otherwise samples, whatever they are.
+  std::string unit;    ///< Unit as the user wrote it: "tokens", "samples", "sequences" or "images".
 };
 
-/// Reads "2T tokens", "300 B tokens", "1.2M samples", "90k images". \return kInvalidInput, with
-/// what to write instead.
+/// Reads "2T tokens", "300 B tokens", "1.2M samples", "90k images".
+/// \return kInvalidInput, with advice what to write instead.
 Result<TrainingLength> parse_training_length(std::string_view text);
 
 }  // namespace foreshard::study

@@ -32,7 +32,7 @@ void collect_conditions(const Graph& graph, std::vector<std::string>& names) {
   for (const Graph& body : graph.bodies) collect_conditions(body, names);
 }
 
-// A probability of a condition that the graph does not have.
+// An error for a probability of a condition that the graph does not have.
 Status unused_probability(const GraphSource& source, const Graph& graph, const yaml::Loader& loader,
                           std::string_view at) {
   std::vector<std::string> names;
@@ -47,8 +47,8 @@ Status unused_probability(const GraphSource& source, const Graph& graph, const y
   return {};
 }
 
-// What a sample is, by the inputs: a row of whole numbers is a sequence of tokens, a real input of
-// four dimensions (batch, channels, height, width) an image.
+// Guesses what a sample is from the inputs: a row of whole numbers is a sequence of tokens, a real
+// input of four dimensions (batch, channels, height, width) is an image.
 void name_sample(LoadedGraph& loaded) {
   for (const TensorId id : loaded.graph.inputs) {
     const Tensor& input = loaded.graph[id];
@@ -64,7 +64,7 @@ void name_sample(LoadedGraph& loaded) {
     loaded.sample = "image";
 }
 
-// What only ONNX files leave open.
+// An error for keys that apply to ONNX files only.
 Status only_for_onnx(const GraphSource& source, const yaml::Loader& loader, std::string_view at) {
   if (!source.dims.empty())
     return loader.error_at(fmt::format("{}.dims", at), "a graph in YAML leaves no dimension open",
@@ -104,7 +104,8 @@ Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strateg
                      .remarks = std::move(graph.remarks)};
 }
 
-// Our own form. Axes of its mesh beside the strategy's are added to those of the study.
+// Reads foreshard's own form. Axes of the file's mesh other than the strategy's are added to the
+// axes of the study.
 Result<LoadedGraph> load_yaml(const GraphSource& source, const Strategy& strategy,
                               const std::filesystem::path& path, std::vector<yaml::Input>& inputs) {
   yaml::Loader loader;

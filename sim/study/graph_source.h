@@ -1,6 +1,6 @@
 /// \file
-/// A study of a general graph: an ONNX file or a graph in foreshard's own YAML, in place of a
-/// model.
+/// The source of a study's graph, in place of a model: an ONNX file or a graph in foreshard's own
+/// YAML.
 ///
 ///     graph:
 ///       file: resnet50.onnx
@@ -29,21 +29,23 @@ namespace foreshard::study {
 struct GraphSource {
   std::string file;  ///< A path ending in .onnx or .yaml, relative to the file that names it.
   std::map<std::string, std::int64_t> dims;  ///< Sizes of dynamic dimensions.
-  std::map<std::string, std::int64_t> axes;  ///< Mesh axes beside tensor, data and pipeline.
+  /// Mesh axes in addition to tensor, data and pipeline.
+  std::map<std::string, std::int64_t> axes;
   std::vector<Annotation> annotations;
-  std::vector<std::string> cuts;                ///< Where units begin (graph/cuts.h).
-  std::map<std::string, double> probabilities;  ///< Of the first branch of conditions, by name.
-  std::int64_t seed = 1;                        ///< Of the branches that are drawn.
-  std::optional<double> tokens_per_sample;      ///< Instead of what its inputs show.
+  std::vector<std::string> cuts;  ///< Names of operators at which units begin (graph/cuts.h).
+  /// Condition name -> probability of its first branch.
+  std::map<std::string, double> probabilities;
+  std::int64_t seed = 1;                    ///< Seed of the random branches.
+  std::optional<double> tokens_per_sample;  ///< Replaces the number that the inputs show.
 };
 const yaml::Table<GraphSource>& yaml_table(const GraphSource*);
 
 struct LoadedGraph {
   Graph graph{};
-  std::string origin{};           ///< "ONNX by pytorch 2.1.0".
-  std::int64_t batch = 1;         ///< Samples of a micro-batch, over all data-parallel ranks.
-  double tokens_per_sample = 0;   ///< 0: its samples do not consist of tokens.
-  std::string sample = "sample";  ///< What a sample is: "sequence", "image", else "sample".
+  std::string origin{};          ///< "ONNX by pytorch 2.1.0".
+  std::int64_t batch = 1;        ///< Samples of a micro-batch, summed over all data-parallel ranks.
+  double tokens_per_sample = 0;  ///< 0: samples do not consist of tokens.
+  std::string sample = "sample";  ///< Word for one sample: "sequence", "image", else "sample".
   std::vector<MeshAxis> axes{};
   std::vector<Annotation> annotations{};
   std::vector<std::string> cuts{};
@@ -52,16 +54,17 @@ struct LoadedGraph {
   std::vector<std::string> remarks{};
 };
 
-/// Reads the graph. `at` is the source's place in what `loader` read ("graph"), `folder` that of
-/// the file which names it.
-/// \return what read_onnx and import_onnx return, with the place of `file`.
+/// Reads the graph.
+/// \param folder  the folder of the file that names the graph.
+/// \param at  the source's place in what `loader` read ("graph").
+/// \return The errors of read_onnx and import_onnx, with the place of `file`.
 Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strategy,
                                const std::filesystem::path& folder, yaml::Loader& loader,
                                std::string_view at, std::vector<yaml::Input>& inputs);
 
-/// A summary of an ONNX file for people: operators, parameters, arithmetic. `dims` as in
-/// GraphSource; the batch is 1 unless `dims` gives it.
-/// \return as load_graph, with the path.
+/// A summary of an ONNX file for people: operators, parameters, arithmetic. `dims` is the same as
+/// in GraphSource; the batch is 1 unless `dims` gives it.
+/// \return The errors of load_graph, with the path.
 Result<std::string> onnx_summary(const std::filesystem::path& path,
                                  const std::map<std::string, std::int64_t>& dims);
 

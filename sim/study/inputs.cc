@@ -16,7 +16,7 @@
 namespace foreshard::study {
 namespace {
 
-// For people, or of the evidence alone, as keys end.
+// Last parts of keys that are for people or hold evidence only.
 constexpr std::array<std::string_view, 6> kForPeople{"source",      "evidence", "summary",
                                                      "description", "rows",     "measured_on"};
 
@@ -31,7 +31,7 @@ std::string listed(const std::vector<std::string>& words) {
 void add_leaves(const std::string& part, const std::string& text,
                 std::map<std::string, std::string>& inputs) {
   const auto leaves = yaml::leaves(text, part);
-  FORESHARD_CHECK(leaves);  // we wrote it
+  FORESHARD_CHECK(leaves);  // foreshard itself wrote it
   constexpr std::string_view kValue = ".value";
   for (const yaml::Leaf& leaf : *leaves) {
     std::string key = part + "." + leaf.path;
@@ -41,7 +41,7 @@ void add_leaves(const std::string& part, const std::string& text,
   }
 }
 
-// The files that no yaml::Loader read for the study itself: a graph's.
+// Digest of the files that the study's own yaml::Loader did not read: a graph's files.
 std::string digest_of_graph(const LoadedStudy& study) {
   Sha256 digest;
   for (std::size_t i = study.loader.inputs().size(); i < study.inputs.size(); ++i)
@@ -57,8 +57,8 @@ void add_probabilities(const Graph& graph, std::map<std::string, std::string>& i
   for (const Graph& body : graph.bodies) add_probabilities(body, inputs);
 }
 
-// As the study says it (graph_source.h). `dims` are gone once the graph is read: they show in the
-// shapes of its inputs.
+// Adds the graph's keys as the study writes them (graph_source.h). `dims` no longer exist once the
+// graph is read: they appear in the shapes of its inputs.
 void add_graph(const LoadedStudy& study, std::map<std::string, std::string>& inputs) {
   const LoadedGraph& graph = *study.graph;
   inputs["graph"] = study.model.name;
@@ -89,7 +89,7 @@ std::string devices_of_pool(const Pool& pool) {
   return listed(devices);
 }
 
-// What is called by a name, and all that is below it.
+// Something with a name; the name stands for everything below its key.
 struct Named {
   std::string key;
   std::string a;

@@ -18,7 +18,7 @@ double square(double x) {
   return x * x;
 }
 
-// Logarithms of how far below and above the prediction, both >= 0.
+// How far the interval reaches below and above the prediction, as logarithms; both >= 0.
 struct Reach {
   double below = 0;
   double above = 0;
@@ -30,7 +30,8 @@ Reach reach_of(const ErrorRange& range) {
   return reach_of(range.low, range.high);
 }
 
-// What less sure parameters add to those of the steps that residuals come from.
+// Additional error of less certain parameters, beyond the error of fitted ones, on which the
+// measured steps rest.
 Reach beyond_fitted(const ErrorsByEvidence& errors, Evidence evidence) {
   const Reach own = reach_of(errors.at(evidence));
   const Reach fitted = reach_of(errors.fitted);
@@ -52,7 +53,7 @@ std::string words_of(const std::vector<sim::CriticalUse>& uses, Seconds step) {
     time += use.time;
   }
   std::vector<std::string> parts;
-  // Less than half a percent would be written as nothing.
+  // Less than half a percent would be shown as zero.
   constexpr double kLeast = 0.005;
   for (const auto& [key, value] : devices)
     if (value.second >= kLeast * step)

@@ -1,18 +1,18 @@
 /// \file
-/// Between which times a step is expected, and why: what steps measured with the same framework
-/// would lead to expect, widened where the step rests on parameters that nobody measured on its
-/// devices.
+/// The interval in which a step is expected, and why: it comes from measured steps of the same
+/// framework and is widened if the step rests on parameters that were not measured on its devices.
 ///
-/// With r = measured / predicted of the framework's steps (`residual` of its file), and for each
-/// group of parameters that the critical path used the same ratio of single kernels and collectives
-/// whose parameters are as sure (configs/intervals/parameter-errors.yaml),
+/// Let r = measured / predicted of the framework's steps (`residual` in its file). For each group
+/// of parameters that the critical path used, take the same ratio for single kernels and
+/// collectives whose parameters have the same evidence (configs/intervals/parameter-errors.yaml).
+/// Then
 ///
 ///     low  = step exp(-sqrt(ln(r10)^2 + w_low^2))     w = sum over groups of
 ///     high = step exp( sqrt(ln(r90)^2 + w_high^2))        share sqrt(q(evidence)^2 - q(fitted)^2)
 ///
-/// where q is the logarithm of a 10 % or 90 % quantile and `share` the group's part of the step:
-/// the steps that the residuals come from rest on fitted parameters, errors of a device's group go
-/// together, and both kinds of error are independent.
+/// where q is the logarithm of a 10 % or 90 % quantile and `share` is the group's part of the step.
+/// Assumptions: the steps behind the residuals rest on fitted parameters, the errors of one
+/// device's group go together, and the two kinds of error are independent.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct ErrorRange {
   std::string source;
 };
 
-/// By the evidence of the parameters. What was measured itself counts as fitted.
+/// Error ranges by the evidence of the parameters. Measured ones count as fitted.
 struct ErrorsByEvidence {
   ErrorRange fitted;
   ErrorRange transferred;
@@ -56,10 +56,10 @@ struct ParameterErrors {
   ErrorsByEvidence attention;
   ErrorsByEvidence passes;
   ErrorsByEvidence communication;
-  /// Of the same step, measured again by somebody else: no interval is narrower.
+  /// Ratio of repeated measurements of the same step by different people: no interval is narrower.
   ErrorRange repetition;
-  ErrorRange memory;  ///< Of the peak of allocated memory.
-  /// The same by framework, on NVIDIA's devices, where enough peaks of its steps were measured.
+  ErrorRange memory;  ///< Error of the peak of allocated memory.
+  /// The same by framework, on NVIDIA's devices, for frameworks with enough measured peaks.
   std::map<std::string, ErrorRange> memory_of;
 
   const ErrorsByEvidence& of(ParameterGroup group) const;
@@ -69,25 +69,26 @@ const yaml::Table<ErrorRange>& yaml_table(const ErrorRange*);
 const yaml::Table<ErrorsByEvidence>& yaml_table(const ErrorsByEvidence*);
 /// Catalogue folder: intervals.
 const yaml::Table<ParameterErrors>& yaml_table(const ParameterErrors*);
-/// The catalogue's.
+/// Reads the catalogue's parameter errors.
 Result<ParameterErrors> read_parameter_errors(yaml::Loader& loader);
 
-/// How sure the links of each kind of device are, for SimulateOptions::links: a nominal rate of the
-/// user, or a share of it that long transfers reach, is the user's word; a share that was measured
-/// on another kind of machine is transferred. A nominal rate of a data sheet takes nothing away, as
-/// with kernels: what was fitted was fitted to it. Not modelled: the cables between switches.
+/// Evidence of the links of each kind of device, for SimulateOptions::links. A nominal rate that
+/// the user stated, or the user's share of it that long transfers reach, is kUser; a share that was
+/// measured on another kind of machine is kTransferred. A nominal rate from a data sheet weakens
+/// nothing, as with kernels: the fitted shares are relative to it.
+/// Not modelled: the cables between switches.
 std::map<std::string, sim::LinkEvidence> links_of(const std::vector<NodeGroup>& groups);
 
-/// The code of warnings on what an interval, or the step itself, rests on.
+/// The code of warnings about the basis of an interval or of the step itself.
 inline constexpr const char* kIntervalWarning = "interval";
-/// Whether parameters of that evidence come from elsewhere than measurements on the device.
+/// Whether parameters of that evidence come from elsewhere than from measurements on the device.
 bool is_unmeasured(yaml::Evidence evidence);
 /// "from data sheets".
 std::string_view words_of(yaml::Evidence evidence);
 
-/// Sets low, high and where they come from. Warns where the framework has no record of measurements
-/// (the interval is then that of the parameters alone), and where most of the step rests on
-/// parameters that were not measured on its devices.
+/// Sets low, high and their source. Warns if the framework has no record of measurements (the
+/// interval then comes from the parameters alone), and if most of the step rests on parameters that
+/// were not measured on its devices.
 void set_interval(sim::Prediction& prediction, const Framework& framework,
                   const ParameterErrors& errors);
 

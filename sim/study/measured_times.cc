@@ -36,7 +36,7 @@ std::optional<double> number_in(std::string_view text) {
   return value;
 }
 
-// One row after another; the first fault ends it.
+// Reads row by row and stops at the first fault.
 class Reader {
  public:
   Reader(const CsvTable& table, std::string_view name) : table_(table), name_(name) {}
@@ -161,7 +161,7 @@ class Reader {
 
   const CsvTable& table_;
   std::string_view name_;
-  std::map<std::string, std::size_t> seen_;  // line by key
+  std::map<std::string, std::size_t> seen_;  // key -> its line
 };
 
 void give(const std::vector<MeasuredKernel>& kernels, yaml::Ref<NodeConfig>& node) {

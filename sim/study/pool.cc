@@ -35,7 +35,7 @@ std::string down_text(const ClusterView& cluster) {
   return fmt::format("{} and {} are down", fmt::join(names, ", "), last);
 }
 
-// Of a node's name, its devices.
+// The devices that the selector names; a node's name stands for its devices.
 std::vector<DeviceId> selected(const std::string& selector, const ClusterView& cluster) {
   auto devices = select_devices(selector, cluster);
   return devices.empty() ? select_devices(selector + "/*", cluster) : devices;
@@ -46,7 +46,7 @@ std::vector<DeviceId> selected(const std::string& selector, const ClusterView& c
 program::Program Pool::placed(program::Program program) const {
   FORESHARD_CHECK(program.ranks() <= size());
   program.device_of_rank.assign(devices.begin(), devices.begin() + program.ranks());
-  // The form of "rank r runs on device r".
+  // An empty mapping means that rank r runs on device r.
   std::vector<std::int32_t> ascending(program.device_of_rank.size());
   std::iota(ascending.begin(), ascending.end(), 0);
   if (program.device_of_rank == ascending) program.device_of_rank.clear();

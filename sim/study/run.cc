@@ -6,28 +6,114 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/grouped.h"
+#include "base/quantity.h"
+#include "base/result.h"
 
 #include "sim/simulate/communicators.h"
 #include "sim/simulate/cost.h"
-#include "sim/study/disturbed.h"
+#include "sim/simulate/simulate.h"
 #include "sim/study/expense.h"
+#include "sim/study/study.h"
 #include "strategies/graph/annotate.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/reserve.h"
+#include "strategies/program/ir/program.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
 #include "topology/clock_spread.h"
 
 namespace foreshard::study {
+namespace {
+
+// The disturbances of a study: one step, or many with different seeds.
+
+/// sim::simulate under the study's disturbances. With several runs, the prediction is the run with
+/// the median step among those that end (nearest rank), and its summary has the steps of all that
+/// end. If nothing is random, one run stands for all.
+/// \pre study.disturbances; `cluster` is cluster_of(study)
+/// \return kInvalidInput, with a place, if disturbances do not fit the cluster; the errors of
+///     sim::simulate.
+Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const ClusterView& cluster,
+                                           const program::Program& program,
+                                           const sim::SimulateOptions& options);
+
+Result<sim::Prediction> one_run(const LoadedStudy& study, const ClusterView& cluster,
+                                const program::Program& program, sim::SimulateOptions options,
+                                std::int64_t run) {
+  FORESHARD_ASSIGN(
+      const auto plan,
+      disturbance::plan_of(
+          *study.disturbances, cluster, study.used(), run,
+          [&](const std::string& key, const std::string& message, const std::string& help) {
+            return study.loader.error_at("disturbances." + key, message, help);
+          }));
+  // A plan that changes only constant speeds needs no disturbed simulation.
+  options.disturbances = plan.only_slow() ? nullptr : &plan;
+  const auto slow = disturbance::slowed(cluster, plan);
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   simulated(study, slow ? *slow : cluster, program, options));
+  prediction.disturbances =
+      sim::DisturbanceSummary{.seed = plan.seed, .hits = plan.hits, .steps = {}, .interrupted = 0};
+  return prediction;
+}
+
+Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const ClusterView& cluster,
+                                           const program::Program& program,
+                                           const sim::SimulateOptions& options) {
+  const std::int64_t runs = disturbance::random(*study.disturbances) ? study.disturbances->runs : 1;
+  std::vector<std::pair<Seconds, std::int64_t>> ended;
+  std::vector<Seconds> steps;
+  for (std::int64_t run = 0; runs > 1 && run < runs; ++run) {
+    FORESHARD_ASSIGN(const auto brief, one_run(study, cluster, program,
+                                               {.engine = options.engine,
+                                                .granularity = options.granularity,
+                                                .fold = options.fold,
+                                                .coalesce = options.coalesce,
+                                                .critical_path = false},
+                                               run));
+    if (brief.interruption) continue;
+    ended.emplace_back(brief.step, run);
+    steps.push_back(brief.step);
+  }
+  std::int64_t shown = 0;
+  if (!ended.empty()) {
+    std::ranges::sort(ended);
+    shown = ended[(ended.size() - 1) / 2].second;
+  }
+  FORESHARD_ASSIGN(sim::Prediction result, one_run(study, cluster, program, options, shown));
+  if (runs == 1 && !result.interruption) steps.push_back(result.step);
+  if (runs < study.disturbances->runs)
+    result.warnings.push_back(
+        {.code = "disturbances",
+         .message = "nothing about the disturbances is random: one run stands "
+                    "for the " +
+                    std::to_string(study.disturbances->runs) + " asked for"});
+  for (const disturbance::Hit& hit : result.disturbances->hits) {
+    if (hit.at < result.step || result.interruption) continue;
+    result.warnings.push_back({.code = "disturbances",
+                               .message = hit.kind + " (" + hit.effect + ") from " +
+                                          format(hit.at) +
+                                          " on comes too late: the step is over "
+                                          "after " +
+                                          format(result.step)});
+  }
+  result.disturbances->interrupted = runs - static_cast<std::int64_t>(steps.size());
+  result.disturbances->steps = std::move(steps);
+  return result;
+}
+
+}  // namespace
 
 namespace {
 
-// Compute capability, times ten: Blackwell's.
+// Compute capability of Blackwell, times ten.
 constexpr std::int64_t kScalesBlocksOf32 = 100;
 
 void add_recipes(const Graph& graph, std::set<Quantization>& recipes) {
@@ -38,7 +124,7 @@ void add_recipes(const Graph& graph, std::set<Quantization>& recipes) {
   for (const Graph& body : graph.bodies) add_recipes(body, recipes);
 }
 
-// By which the products of the step are quantized.
+// The quantization recipes of the step's products.
 std::set<Quantization> recipes_of(const LoadedStudy& study) {
   std::set<Quantization> recipes{study.strategy.quantization};
   if (study.graph) add_recipes(study.graph->graph, recipes);
@@ -46,8 +132,8 @@ std::set<Quantization> recipes_of(const LoadedStudy& study) {
   return recipes;
 }
 
-// The first recipe that the device cannot follow: products in a type that it does not have are no
-// faster there than in 16 bits, and not what is meant.
+// An error for the first recipe that the device cannot follow: products in a type that it does not
+// support would be no faster than in 16 bits, and not what is meant.
 std::optional<StrategyFault> fault_in(const std::set<Quantization>& recipes,
                                       const DeviceType& device) {
   for (const Quantization recipe : recipes) {
@@ -107,7 +193,7 @@ Result<ClusterView> cluster_of(const LoadedStudy& study, std::span<const std::in
 
 namespace {
 
-// Without a cluster, conversions are planned by bytes.
+// Without a cluster, conversions are planned by their bytes.
 Result<lower::LoweredGraph> lowered_graph(const LoadedStudy& study, const ClusterView* cluster,
                                           std::vector<std::string>* remarks) {
   Graph graph = study.graph->graph;
@@ -168,6 +254,19 @@ Result<program::Program> program_of(const LoadedStudy& study, const ClusterView&
   return placed;
 }
 
+Result<sim::Prediction> simulated(const LoadedStudy& study, const Strategy& strategy,
+                                  std::span<const std::int32_t> used, const ClusterView& cluster,
+                                  const program::Program& program, sim::SimulateOptions options) {
+  options.reserve = reserve_of(strategy);
+  options.links = links_of(groups_with(study.cluster, used));
+  return sim::simulate(cluster, program, study.communication, options);
+}
+
+Result<sim::Prediction> simulated(const LoadedStudy& study, const ClusterView& cluster,
+                                  const program::Program& program, sim::SimulateOptions options) {
+  return simulated(study, study.strategy, study.used(), cluster, program, std::move(options));
+}
+
 void set_expense(sim::Prediction& prediction, const LoadedStudy& study,
                  const ClusterView& cluster) {
   prediction.expense = expense_of(prediction, cluster, study.cluster);
@@ -201,7 +300,8 @@ void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
 
 }  // namespace
 
-// Each drawn load by the steps of a few of them: a step grows with the load of its busiest rank.
+// Step times at percentiles of the drawn expert loads: a step grows with the load of its busiest
+// rank, so that simulating a few of the loads is enough.
 Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study,
                                                         const ClusterView& cluster,
                                                         sim::SimulateOptions options) {
@@ -220,8 +320,7 @@ Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study
     strategy.capacity_factor = load;
     FORESHARD_ASSIGN(auto program, lower::lower(study.model, strategy, {}));
     program = with_launch_times(study.pool.placed(std::move(program)), cluster);
-    FORESHARD_ASSIGN(const auto prediction,
-                     sim::simulate(cluster, program, study.communication, options));
+    FORESHARD_ASSIGN(const auto prediction, simulated(study, cluster, program, options));
     return prediction.step;
   };
   sim::ExpertLoadSpread routing;
@@ -234,7 +333,7 @@ Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study
   return std::optional(routing);
 }
 
-// What a model has that no measured step had.
+// The first feature of the model that no measured step had; empty: none.
 static std::string unmeasured(const LoadedStudy& study) {
   if (study.graph) return {};
   const Model& model = study.model;
@@ -246,6 +345,12 @@ static std::string unmeasured(const LoadedStudy& study) {
 void set_evidence(sim::Prediction& prediction, const LoadedStudy& study) {
   const Framework& framework = *study.strategy.framework;
   set_interval(prediction, framework, study.errors);
+  if (study.settled) {
+    prediction.high = std::max(prediction.high, study.settled->slowest * prediction.step);
+    prediction.warnings.push_back({.code = "open", .message = study.settled->message});
+  }
+  for (const std::string& what : study.assumed)
+    prediction.warnings.push_back({.code = "assumed", .message = what});
   if (!framework.residual) return;
   const auto warn = [&](std::string message) {
     prediction.warnings.push_back({.code = kIntervalWarning, .message = std::move(message)});
@@ -267,16 +372,12 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   FORESHARD_ASSIGN(auto cluster, cluster_of(study));
   std::vector<std::string> remarks;
   FORESHARD_ASSIGN(auto program, program_of(study, cluster, &remarks));
-  sim::SimulateOptions with_reserve = options;
-  with_reserve.reserve = reserve_of(study.strategy);
-  with_reserve.links = links_of(groups_with(study.cluster, study.used()));
-  FORESHARD_ASSIGN(auto prediction,
-                   study.disturbances
-                       ? simulate_disturbed(study, cluster, program, with_reserve)
-                       : sim::simulate(cluster, program, study.communication, with_reserve));
+  FORESHARD_ASSIGN(auto prediction, study.disturbances
+                                        ? simulate_disturbed(study, cluster, program, options)
+                                        : simulated(study, cluster, program, options));
   StudyRun run{std::move(cluster), std::move(program), std::move(prediction)};
   if (!study.disturbances) {
-    FORESHARD_ASSIGN(run.prediction.routing, routing_of(study, run.cluster, with_reserve));
+    FORESHARD_ASSIGN(run.prediction.routing, routing_of(study, run.cluster, options));
   }
   if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);
   set_evidence(run.prediction, study);

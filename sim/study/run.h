@@ -15,34 +15,46 @@
 
 namespace foreshard::study {
 
-/// The study's cluster, its devices at the clocks of the slowest of those that the job runs on
+/// The study's cluster. Its devices run at the clocks of the slowest device that the job runs on
 /// (clock_spread.h).
-/// \param used  the devices of the job's ranks; those that strategies of a search may use.
+/// \param used  the devices of the job's ranks; in a search, those that its strategies may use.
 /// \return kInvalidInput, with a place, if the parts of the cluster do not fit together.
 Result<ClusterView> cluster_of(const LoadedStudy& study, std::span<const std::int32_t> used);
-/// For the ranks of the study's own strategy.
+/// The same for the ranks of the study's own strategy.
 Result<ClusterView> cluster_of(const LoadedStudy& study);
 
-/// `program` with the launch time of each rank, on the host that holds its device
-/// (Host::launching); the Program's own is what its framework does on a host of speed 1. \pre the
-/// devices exist
+/// `program` with the launch time of each rank on the host that holds its device (Host::launching).
+/// The Program's own launch time is its framework's on a host of speed 1.
+/// \pre The devices exist.
 program::Program with_launch_times(program::Program program, const ClusterView& cluster);
 
 /// The verified Program of the study's strategy on a cluster.
-/// \param remarks  if not null, receives the decisions about a general graph, for people.
+/// \param remarks  if not null, receives the decisions about a general graph, as text for people.
 /// \return kInvalidInput where lowering or verification fails.
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks = nullptr);
 
-/// The step plan that the Program follows. Errors are those of program_of.
+/// A step of the study with one of its strategies. Every simulation of a study comes here, so that
+/// each knows what the strategy keeps free of a device's memory and how sure its links are.
+/// \param used      devices of the ranks
+/// \param options   `reserve` and `links` are set here.
+/// \return what sim::simulate returns.
+Result<sim::Prediction> simulated(const LoadedStudy& study, const Strategy& strategy,
+                                  std::span<const std::int32_t> used, const ClusterView& cluster,
+                                  const program::Program& program, sim::SimulateOptions options);
+/// The same with the study's own strategy, on its devices.
+Result<sim::Prediction> simulated(const LoadedStudy& study, const ClusterView& cluster,
+                                  const program::Program& program, sim::SimulateOptions options);
+
+/// The step plan that the Program follows. It returns the errors of program_of.
 Result<plan::StepPlan> plan_of(const LoadedStudy& study);
 
-/// Sets what the prediction costs on the study's cluster, and, of the training that the study
-/// describes, its steps.
+/// Sets the cost of a step on the study's cluster and, if the study describes a training, its
+/// number of steps.
 void set_expense(sim::Prediction& prediction, const LoadedStudy& study, const ClusterView& cluster);
 
-/// Sets the interval of a step of the study (interval.h), and warns of what it rests on that nobody
-/// measured (evidence.h).
+/// Sets the interval of a step of the study (interval.h), and warns if it rests on unmeasured
+/// parameters or features (evidence.h).
 void set_evidence(sim::Prediction& prediction, const LoadedStudy& study);
 
 struct StudyRun {
@@ -51,7 +63,7 @@ struct StudyRun {
   sim::Prediction prediction;
 };
 
-/// \return what cluster_of, program_of and simulate return.
+/// \return The errors of cluster_of, program_of and simulate.
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options);
 
 }  // namespace foreshard::study

@@ -35,12 +35,13 @@ struct GivenPart {
   std::string value;  ///< YAML.
 };
 
-// What a part of the command line is in YAML: a mapping in braces, or what refers to a file.
+// A part given on the command line as YAML: a mapping in braces stays, anything else is quoted as a
+// reference to a file.
 std::string part_text(const std::string& given) {
   return given.starts_with('{') ? given : yaml::quoted(given);
 }
 
-// The parts that are given on the command line, beside the study or instead of it.
+// The parts that are given on the command line, in addition to the study or instead of it.
 std::vector<GivenPart> parts_of(const StudyFiles& files) {
   std::vector<GivenPart> parts;
   if (files.cluster) parts.push_back({"cluster", part_text(*files.cluster)});
@@ -63,9 +64,9 @@ bool is_catalogue_name(const fs::path& study) {
          !fs::exists(study, status);
 }
 
-// Where the `model:` of a study's file names a config.json or its folder: that path.
+// The path in the `model:` of a study's file if it names a config.json or its folder.
 std::optional<std::string> hf_model_in(const fs::path& study) {
-  if (study == "-") return std::nullopt;  // it can be read only once
+  if (study == "-") return std::nullopt;  // stdin can be read only once
   const auto bytes = foreshard::read_file(study, kLargestConfig);
   if (!bytes) return std::nullopt;
   constexpr std::string_view kKey = "model:";
@@ -87,8 +88,8 @@ std::optional<std::string> hf_model_in(const fs::path& study) {
   return std::nullopt;
 }
 
-// The length of a training sample is not in a config.json: `model.sequence` means that of
-// `huggingface`. Other keys of such a model are changed in its file.
+// A config.json does not state the length of a training sample: `model.sequence` is therefore an
+// override of `huggingface.sequence`. Other keys of such a model are changed in its file.
 Status take_hf_keys(const StudyFiles& files, std::vector<yaml::Override>& overrides) {
   if (!files.model || !is_hf_config(*files.model)) return {};
   for (yaml::Override& each : overrides) {
@@ -106,8 +107,8 @@ Status take_hf_keys(const StudyFiles& files, std::vector<yaml::Override>& overri
   return {};
 }
 
-// As if `--model` named what the `model:` of the study does, where that is a config.json. The key
-// itself must hold a model all the same; the one put there is never looked at.
+// If the study's `model:` names a config.json, acts as if `--model` named it. The key itself must
+// still hold a model; the one put there is never looked at.
 void take_hf_model(StudyFiles& files, std::vector<yaml::Override>& overrides) {
   if (!files.study || is_catalogue_name(*files.study)) return;
   auto path = hf_model_in(*files.study);
@@ -118,6 +119,7 @@ void take_hf_model(StudyFiles& files, std::vector<yaml::Override>& overrides) {
 }
 
 Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
+  if (files.text) return loader.read_text<Study>(files.text->bytes, files.text->path);
   if (files.study && is_catalogue_name(*files.study))
     return loader.read_ref<Study>(files.study->string());
   if (files.study) return loader.read_file<Study>(*files.study);
@@ -131,7 +133,7 @@ Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
   return loader.read_text<Study>(text, "command line");
 }
 
-// The file in which the value at `path` stands; empty for a value of the command line.
+// The file that holds the value at `path`; empty for a value of the command line.
 fs::path file_of(const yaml::Loader& loader, std::string_view path) {
   std::string place = loader.place(path);
   for (int i = 0; i < 2; ++i) {
@@ -143,7 +145,7 @@ fs::path file_of(const yaml::Loader& loader, std::string_view path) {
   return fs::is_regular_file(place, status) ? fs::path(place) : fs::path();
 }
 
-// The folder of that file; of the working directory for a value of the command line.
+// The folder of that file; the working directory for a value of the command line.
 fs::path folder_of(const yaml::Loader& loader, std::string_view path) {
   return file_of(loader, path).parent_path();
 }
@@ -160,7 +162,7 @@ bool is_hf_id(std::string_view text) {
          is_word(text.substr(slash + 1));
 }
 
-// A --model that names a repository of the Hugging Face hub and no file here.
+// An error if --model names a repository of the Hugging Face hub instead of a local file.
 Status refuse_download(const StudyFiles& files, const std::vector<fs::path>& catalogue) {
   if (!files.model || !is_hf_id(*files.model) || is_onnx(*files.model)) return {};
   std::error_code status;
@@ -179,7 +181,7 @@ Status refuse_download(const StudyFiles& files, const std::vector<fs::path>& cat
                   *files.model)};
 }
 
-// Of a config.json that cannot be imported.
+// Advice for a config.json that cannot be imported.
 std::string help_for(const HuggingFaceModel& source, const fs::path& folder) {
   std::error_code status;
   const bool is_here = source.config == "-" || fs::exists(folder / source.config, status);
@@ -188,8 +190,8 @@ std::string help_for(const HuggingFaceModel& source, const fs::path& folder) {
              : "";
 }
 
-// `source` is read from the folder of the file that names it. The name that a study gives its own
-// model is not that of another one.
+// Imports `source`, relative to the folder of the file that names it. The name that a study gives
+// its own model is not used for another model.
 Result<Model> import(HuggingFaceModel source, const StudyFiles& given, const yaml::Loader& loader,
                      std::vector<yaml::Input>& inputs, std::vector<std::string>& remarks) {
   if (given.study && given.model &&
@@ -206,12 +208,12 @@ Result<Model> import(HuggingFaceModel source, const StudyFiles& given, const yam
   return std::move(known.model);
 }
 
-// Whether the study's graph decides: --model may put another model in its place.
+// Whether the study's graph is used: --model may replace it with another model.
 bool has_graph(const Study& study, const StudyFiles& files) {
   return study.graph && (!files.model || is_onnx(*files.model));
 }
 
-// `given` as the caller gave it, `files` with what the study's own keys name.
+// `given` is what the caller gave; `files` also has what the study's own keys name.
 Result<Model> model_of(const Study& study, const StudyFiles& given, const StudyFiles& files,
                        const yaml::Loader& loader, std::vector<yaml::Input>& inputs,
                        std::vector<std::string>& remarks) {
@@ -265,7 +267,7 @@ Status unknown_schedule(const Strategy& strategy, const yaml::Loader& loader, st
       near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
 }
 
-// The rows of the CSV that a strategy names, one for each pipeline rank.
+// Reads the rows of the CSV that a strategy names, one per pipeline rank.
 Status read_schedule_file(Strategy& strategy, const yaml::Loader& loader,
                           std::vector<yaml::Input>& inputs) {
   if (strategy.schedule_file.empty()) return {};
@@ -283,8 +285,8 @@ Status read_schedule_file(Strategy& strategy, const yaml::Loader& loader,
   return {};
 }
 
-// A catalogue file by its place in the catalogue, wherever that lies: results must not depend on
-// it.
+// A catalogue file is shown by its path inside the catalogue, wherever the catalogue is: results
+// must not depend on its location.
 std::string shown_path(const std::string& path, const std::vector<fs::path>& catalogue) {
   for (const fs::path& folder : catalogue) {
     const fs::path inside = fs::path(path).lexically_relative(folder);
@@ -343,7 +345,13 @@ const yaml::Table<Study>& yaml_table(const Study*) {
                     "The part of each device's memory that should stay free, since predicted peaks "
                     "can be too low: what leaves less is marked tight, and no search prefers it "
                     "(default: by how far measured peaks were above predicted ones).",
-                    yaml::between(0, 0.9));
+                    yaml::between(0, 0.9))
+          .optional("open", &Study::open,
+                    "Settings of the strategy that nobody says: the fastest choice that fits in "
+                    "memory is taken, and the interval reaches to the slowest one that fits.")
+          .optional("assumed", &Study::assumed,
+                    "What else the study's source does not say and was assumed, shown with the "
+                    "result.");
   return table;
 }
 
@@ -371,7 +379,7 @@ Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::pat
 
 namespace {
 
-// With the reason why there are so few devices.
+// The fault's message, with the reason if there are too few devices.
 std::string shown(const StrategyFault& fault, const yaml::Loader& loader, std::string_view at,
                   std::string_view shortage) {
   const bool too_few = fault.key == "data_parallel" && !shortage.empty();
@@ -381,7 +389,7 @@ std::string shown(const StrategyFault& fault, const yaml::Loader& loader, std::s
       .message;
 }
 
-// All that is wrong with the strategy at `at`.
+// All faults of the strategy at `at`.
 Status as_status(const Strategy& strategy, const std::vector<StrategyFault>& faults,
                  const yaml::Loader& loader, std::string_view at, std::string_view shortage) {
   std::vector<std::string> messages;
@@ -401,8 +409,8 @@ Status misfit(const Strategy& strategy, const Model& model, std::int64_t devices
 
 namespace {
 
-// The graph for the strategy's micro-batches, where it can be taken for these: if not, its batch is
-// a fault of the strategy.
+// Changes the graph's batch to the strategy's micro-batches if the graph allows it. If not, its
+// batch is a fault of the strategy.
 void take_micro_batch(const Strategy& strategy, LoadedGraph& graph) {
   const std::int64_t samples = strategy.micro_batch * strategy.data_parallel;
   auto changed = rebatched(graph.graph, graph.batch, samples);
@@ -451,7 +459,7 @@ std::span<const std::int32_t> first_devices(const Strategy& strategy,
   return std::span(pool.devices).first(static_cast<std::size_t>(std::min(ranks, pool.size())));
 }
 
-// A number of a transport that the communication library replaces.
+// An error for a cluster's transport parameter that the communication library overrides.
 Status replaced_number(const Study& study, const comm::Parameters& communication,
                        const yaml::Loader& loader) {
   const ClusterConfig& cluster = *study.cluster;
@@ -516,7 +524,9 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   std::vector<yaml::Input> imported;
   std::vector<std::string> remarks;
   FORESHARD_ASSIGN(auto model, model_of(study, given, files, loader, imported, remarks));
-  FORESHARD_ASSIGN(auto communication, communication_of(study, loader));
+  FORESHARD_ASSIGN(auto communication, files.parameters != nullptr
+                                           ? Result<comm::Parameters>(*files.parameters)
+                                           : communication_of(study, loader));
   FORESHARD_TRY(replaced_number(study, communication, loader));
   FORESHARD_ASSIGN(auto errors, read_parameter_errors(loader));
   Strategy strategy = *study.strategy;
@@ -529,6 +539,8 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   FORESHARD_ASSIGN(auto pool, pool_of(*study.cluster, study.use, loader));
   std::optional<LoadedGraph> graph;
   if (has_graph(study, files)) {
+    if (!study.open.empty())
+      return loader.error_at("open", "a graph's settings are not tried out", "say them");
     FORESHARD_ASSIGN(graph, load_graph(*study.graph, strategy, folder_of(loader, "graph.file"),
                                        loader, "graph", imported));
     Model named;
@@ -557,10 +569,11 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   std::vector<yaml::Input> inputs = loader.inputs();
   inputs.insert(inputs.end(), imported.begin(), imported.end());
   for (yaml::Input& input : inputs) input.path = shown_path(input.path, catalogue);
-  const std::string name = !files.study ? fmt::format("{} on {}", model.name, study.cluster->name)
+  const std::string name = files.text     ? files.text->path
+                           : !files.study ? fmt::format("{} on {}", model.name, study.cluster->name)
                            : *files.study == "-" ? "stdin"
                                                  : files.study->stem().string();
-  return LoadedStudy{.name = name,
+  LoadedStudy loaded{.name = name,
                      .description = study.description,
                      .cluster = *study.cluster,
                      .model = std::move(model),
@@ -573,8 +586,12 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                      .pool = std::move(pool),
                      .train = study.train,
                      .memory_margin = study.memory_margin,
+                     .open = study.open,
+                     .assumed = study.assumed,
                      .inputs = std::move(inputs),
                      .loader = std::move(loader)};
+  if (files.sizes_matter) FORESHARD_TRY(settle(loaded));
+  return loaded;
 }
 
 std::span<const std::int32_t> LoadedStudy::used() const {

@@ -1,11 +1,12 @@
 /// \file
-/// A study: one question, "this model, divided like this, on that cluster", as YAML says it.
+/// A study in YAML: one question, "this model, divided like this, on that cluster".
 ///
 ///     cluster: gpt3-a100-1024           # a catalogue name, a path, or written out
 ///     model: gpt3-175b
 ///     strategy: {tensor_parallel: 8, pipeline_parallel: 16, data_parallel: 8, global_batch: 1536}
 ///
-/// `load_study` reads it with everything it refers to and makes the checks that no single file can.
+/// `load_study` reads it with everything it refers to and makes the checks that involve several
+/// files.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include "sim/study/graph_source.h"
 #include "sim/study/interval.h"
 #include "sim/study/measured_times.h"
+#include "sim/study/open_settings.h"
 #include "sim/study/pool.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/model.h"
@@ -33,39 +35,42 @@ namespace foreshard::study {
 
 /// A model as the `config.json` of a Hugging Face repository describes it.
 struct HuggingFaceModel {
-  std::string config;  ///< Path of the file or of its folder, relative to the file with this key.
-  std::optional<std::string> name;       ///< Default: the folder's.
-  std::optional<std::int64_t> sequence;  ///< Tokens per sample; default: as in read_hf_config.
-  bool extend = false;  ///< Positions reach to `sequence`, however few the file states.
+  /// Path of the file or of its folder, relative to the file that holds this key.
+  std::string config;
+  std::optional<std::string> name;       ///< Default: the folder's name.
+  std::optional<std::int64_t> sequence;  ///< Tokens per sample; the default is read_hf_config's.
+  bool extend = false;  ///< Whether positions reach to `sequence` even if the file states fewer.
 };
 
 struct Study {
   std::string description;
   yaml::Ref<ClusterConfig> cluster;
   std::optional<yaml::Ref<Model>> model;
-  std::optional<HuggingFaceModel> huggingface;  ///< Instead of `model`.
-  std::optional<GraphSource> graph;             ///< Likewise.
+  std::optional<HuggingFaceModel> huggingface;  ///< Alternative to `model`.
+  std::optional<GraphSource> graph;             ///< Alternative to `model`.
   yaml::Ref<Strategy> strategy;
   std::optional<yaml::Ref<comm::Parameters>> communication;  ///< Default: kDefaultCommunication.
   std::optional<disturbance::Disturbances> disturbances;
-  std::vector<std::string> use;      ///< Which devices ranks may run on; see pool_of().
-  std::optional<std::string> train;  ///< How long the whole training is: "2T tokens".
+  std::vector<std::string> use;      ///< Devices that ranks may run on; see pool_of().
+  std::optional<std::string> train;  ///< Length of the whole training: "2T tokens".
   /// The part of each device's memory that should stay free; see memory_margin.h.
   std::optional<double> memory_margin;
+  std::vector<OpenSetting> open;     ///< Settings of the strategy that nobody says.
+  std::vector<std::string> assumed;  ///< What else was assumed, for people.
 };
 
 struct ImportedModel {
   Model model;
-  std::vector<std::string> remarks;  ///< As in HfModel.
+  std::vector<std::string> remarks;  ///< Remarks of HfModel.
   yaml::Input input;                 ///< The file.
 };
-/// \param folder  where a relative path begins; empty: in the working directory.
-/// \return kIo if the file cannot be read, otherwise as read_hf_config.
+/// \param folder  the folder that a relative path starts from; empty: the working directory.
+/// \return kIo if the file cannot be read, otherwise the errors of read_hf_config.
 Result<ImportedModel> import_model(const HuggingFaceModel& source,
                                    const std::filesystem::path& folder);
 
 /// Whether `model`, as given on the command line, is a config.json of Hugging Face, a folder that
-/// holds one, or "-" where stdin has the text of one.
+/// holds one, or "-" with the text of one on stdin.
 bool is_hf_config(const std::string& model);
 
 const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*);
@@ -76,17 +81,21 @@ inline constexpr std::string_view kDefaultCommunication = "nccl";
 /// The catalogue entry that a strategy without `framework` uses.
 inline constexpr std::string_view kDefaultFramework = "generic";
 
-/// Where a study comes from. What is given beside `study` takes the place of that part of it.
+/// Sources of a study. The parts given besides `study` replace those parts of it.
 struct StudyFiles {
   std::optional<std::filesystem::path> study = {};  ///< A file, "-", or a catalogue name.
   /// A catalogue name, the path of a file, "-" for stdin, or YAML in braces.
   std::optional<std::string> cluster = {};
-  /// Likewise, or the path of a `config.json`, of its folder or of an .onnx file.
+  /// The same forms, or the path of a `config.json`, of its folder or of an .onnx file.
   std::optional<std::string> model = {};
   std::optional<std::string> strategy = {};
   std::optional<std::string> communication = {};
-  /// Whether the strategy's parallel sizes must fit model and cluster: a search chooses them
-  /// itself.
+  /// The text of a study instead of a file, and the name that stands for it in messages.
+  std::optional<yaml::Input> text = {};
+  /// What takes the place of the study's communication library, where it was read before.
+  const comm::Parameters* parameters = nullptr;
+  /// Whether the strategy's parallel sizes must fit model and cluster; a search, which chooses the
+  /// sizes itself, sets this to false.
   bool sizes_matter = true;
 };
 
@@ -96,36 +105,41 @@ struct LoadedStudy {
   std::string description;
   ClusterConfig cluster;
   Model model;
-  std::vector<std::string> remarks{};  ///< On reading the model, for people.
-  std::optional<LoadedGraph> graph;  ///< In place of the model, which is then empty but for a name.
+  std::vector<std::string> remarks{};  ///< Remarks about reading the model, for people.
+  /// Replaces the model, which is then empty except for its name.
+  std::optional<LoadedGraph> graph;
   Strategy strategy;
   comm::Parameters communication;
-  ParameterErrors errors;  ///< Of the catalogue, for intervals.
+  ParameterErrors errors;  ///< The catalogue's parameter errors, for intervals.
   std::optional<disturbance::Disturbances> disturbances;
   Pool pool;
   std::optional<std::string> train;       ///< A text that parse_training_length reads.
-  std::optional<double> memory_margin{};  ///< As in Study.
-  /// Times that its cluster and communication were given (add_measured).
+  std::optional<double> memory_margin{};  ///< See Study.
+  std::vector<OpenSetting> open{};        ///< See Study; the strategy holds what was taken.
+  std::optional<Settled> settled{};       ///< What was taken for open settings.
+  std::vector<std::string> assumed{};     ///< See Study.
+  /// Measured times that were applied to its cluster and communication (add_measured).
   std::optional<MeasuredTimes> measured{};
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".
   std::vector<yaml::Input> inputs;
-  yaml::Loader loader;  ///< For errors that show a place in those files.
+  yaml::Loader loader;  ///< The loader that read those files, for errors that show a place in them.
 
   /// The devices that its ranks run on, the first ones of the pool: nothing else of the cluster
   /// changes its step.
   std::span<const std::int32_t> used() const;
 };
 
+/// Open settings are settled (open_settings.h), unless sizes do not matter: a search chooses them.
 /// \return kInvalidInput with every fault, each with its place, what is legal, and a remedy; kIo if
 ///     the study itself cannot be read.
 Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options);
 
-/// Devices that ranks of the study may run on, whatever its strategy (and, without a study's file,
-/// its model) may be: what an imported strategy leaves to its launcher.
+/// Number of devices that ranks of the study may run on, whatever its strategy is (and its model,
+/// unless a study's file is given). An imported strategy leaves this number to its launcher.
 Result<std::int64_t> devices_of(const StudyFiles& files, yaml::Options options);
 
-/// The faults of `strategy` for `model` on `devices`, shown at `at` of what `loader` read.
-/// `shortage` as that of a Pool.
+/// The faults of `strategy` for `model` on `devices` devices, shown at `at` of what `loader` read.
+/// `shortage` is Pool::shortage.
 Status misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
               const yaml::Loader& loader, std::string_view at, std::string_view shortage = {});
 

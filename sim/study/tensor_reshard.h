@@ -1,5 +1,5 @@
 /// \file
-/// The question of `foreshard reshard --tensor`, from its words to its answer: how does a tensor
+/// The question of `foreshard reshard --tensor`, from its text to its answer: how does a tensor
 /// move from one layout to another on a cluster?
 #pragma once
 
@@ -18,9 +18,9 @@
 namespace foreshard::study {
 
 struct TensorReshardText {
-  std::string tensor;   ///< As tensor_text.h: "bf16[8192, 53248]".
-  std::string from;     ///< As layout_text.h: "tp=8 @0-7 [-, tp]".
-  std::string to;       ///< Likewise.
+  std::string tensor;   ///< Text in the form of tensor_text.h: "bf16[8192, 53248]".
+  std::string from;     ///< Text in the form of layout_text.h: "tp=8 @0-7 [-, tp]".
+  std::string to;       ///< Text in the form of layout_text.h.
   std::string cluster;  ///< A catalogue name, a file, or YAML in braces. Rank r is on device r.
 };
 
@@ -32,13 +32,13 @@ struct TensorReshard {
   Layout to;
 };
 
-/// \param options  its overrides begin with "cluster" or "communication".
-/// \param mark  stands in messages before the name of an argument: "--".
+/// \param options  options whose overrides begin with "cluster" or "communication".
+/// \param mark  the prefix of an argument's name in messages: "--".
 /// \return kInvalidInput or kIo, with the name of the argument or a place in a file.
 Result<TensorReshard> load_reshard(const TensorReshardText& text, yaml::Options options,
                                    std::string_view mark = {});
 
-/// \return as reshard::explain.
+/// \return The errors of reshard::explain.
 Result<reshard::Explanation> explain(const TensorReshard& move,
                                      const reshard::ChooseOptions& options);
 

@@ -13,7 +13,7 @@
 namespace foreshard::sweep {
 namespace {
 
-// What differs between two lists of keys and values, by key.
+// The differences between two maps of keys to values, sorted by key.
 std::vector<Difference> differing(const std::map<std::string, std::string>& a,
                                   const std::map<std::string, std::string>& b) {
   std::set<std::string> keys;
@@ -30,7 +30,7 @@ std::vector<Difference> differing(const std::map<std::string, std::string>& a,
   return differences;
 }
 
-// Axes that both have, as indices of each side's.
+// An axis that both have: its index on each side.
 struct CommonAxis {
   std::size_t in_a;
   std::size_t in_b;
@@ -43,8 +43,8 @@ std::vector<CommonAxis> common_axes(const Results& a, const Results& b) {
   return common;
 }
 
-// Of each combination of values of some axes, the best point: one that runs before one that does
-// not, in the order of the grid.
+// Combination of values of some axes -> best point: one that runs before one that does not, ties in
+// the order of the grid.
 using BestPoints = std::map<std::vector<std::string>, std::size_t>;
 BestPoints best_points(const Results& results, const std::vector<std::size_t>& axes) {
   BestPoints best;
@@ -62,7 +62,7 @@ BestPoints best_points(const Results& results, const std::vector<std::size_t>& a
   return best;
 }
 
-// What a point is made from: names, what a search set, and its values of axes.
+// The inputs of a point: names, settings that a search made, and its values of axes.
 std::map<std::string, std::string> made_from(const Results& results, std::size_t point) {
   const Outcome& outcome = *results.outcomes[point];
   std::map<std::string, std::string> inputs{
@@ -76,7 +76,7 @@ std::map<std::string, std::string> made_from(const Results& results, std::size_t
   return inputs;
 }
 
-// What a sweep asks of all its points.
+// The inputs that a sweep has for all its points.
 std::map<std::string, std::string> asked_by(const Question& question) {
   std::map<std::string, std::string> asked = question.said;
   asked["rank"] = yaml::name_of(question.rank);
@@ -93,7 +93,7 @@ Work common_work_of(const Results& a, const Results& b) {
   const Work of_a = work_of(a);
   const Work of_b = work_of(b);
   if (of_a == of_b) return of_a;
-  // One of them has no training: what both have is a token, or a sample.
+  // If one of them has no training, both have a token, or a sample.
   const auto has_tokens = [](const Results& results) {
     return std::ranges::all_of(results.outcomes, [](const auto& one) {
       return !one || !one->figures || one->figures->tokens > 0;
@@ -110,7 +110,7 @@ std::optional<double> effect_of(const Outcome& a, const Outcome& b, Work work, M
   return of_b / of_a - 1;
 }
 
-// How much a pair has to say: a side that does not run most of all, the same on both sides least.
+// Sort key of a pair: largest if only one side runs, smallest if both sides are the same.
 double weight_of(const Results& a, const Results& b, const Pair& pair) {
   if (pair.effect) return std::abs(*pair.effect);
   const bool one_runs =

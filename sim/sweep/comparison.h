@@ -1,17 +1,16 @@
 /// \file
-/// Results of two sweeps side by side: what differs in what they were asked, and point by point in
-/// inputs, terms and result, by effect.
+/// Comparison of the results of two sweeps: what differs in their questions, and for each pair of
+/// points what differs in inputs, terms and result, sorted by effect.
 ///
-/// Points are put beside each other by the axes that both sweeps have, by name: for each
-/// combination of values that both have, the best point of A is beside the best point of B. So
-/// sweeps of equal axes are compared point by point, and of an axis that only one has, its best
-/// value is taken.
+/// Points are paired by the axes that both sweeps have, by name: for each combination of values
+/// that both have, the best point of A is paired with the best point of B. So sweeps with equal
+/// axes are compared point by point; for an axis that only one sweep has, its best value is taken.
 ///
-///     effect of a pair = measure of B / measure of A - 1,  measure: what A's points are ranked by
+///     effect of a pair = measure of B / measure of A - 1,  measure: the one that ranks A's points
 ///
-/// A pair of which one side does not run is first: nothing differs more.
+/// A pair with one side that does not run comes first: nothing differs more.
 ///
-/// Not modelled: contents of files that the sweeps name: results hold the names alone.
+/// Not modelled: contents of files that the sweeps name; results hold only the names.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@
 
 namespace foreshard::sweep {
 
-/// An input that differs; empty where a side has none.
+/// An input that differs; empty: that side has none.
 struct Difference {
   std::string key;
   std::string a;
@@ -36,26 +35,27 @@ struct Difference {
 };
 
 struct Pair {
-  std::vector<std::string> values;  ///< One of each axis that both have.
-  std::size_t a = 0;                ///< Points.
+  std::vector<std::string> values;  ///< One value for each axis that both have.
+  std::size_t a = 0;                ///< Index of A's point; `b` is B's.
   std::size_t b = 0;
-  std::optional<double> effect;    ///< Empty where a measure is unknown, or a side does not run.
-  std::vector<Difference> inputs;  ///< Of the two points: model, cluster, strategy, settings, axes.
+  std::optional<double> effect;  ///< Empty if a measure is unknown, or a side does not run.
+  /// Differences between the two points: model, cluster, strategy, settings, axes.
+  std::vector<Difference> inputs;
 };
 
 struct Comparison {
-  Work work = Work::kToken;  ///< What both sides' figures are of.
+  Work work = Work::kToken;  ///< The work that both sides' figures are about.
   Measure by = Measure::kTime;
-  std::vector<std::string> axes;      ///< That both have.
-  std::vector<Difference> inputs;     ///< Of the questions.
-  std::vector<Pair> pairs;            ///< By effect.
-  std::vector<std::string> left_out;  ///< Values of common axes that one side alone has.
+  std::vector<std::string> axes;      ///< Axes that both have.
+  std::vector<Difference> inputs;     ///< Differences between the questions.
+  std::vector<Pair> pairs;            ///< Largest effect first.
+  std::vector<std::string> left_out;  ///< Values of common axes that only one side has.
 };
 
-/// \return kInvalidInput where the two have axes in common, but no combination of their values.
+/// \return kInvalidInput if the two have axes in common, but no combination of their values.
 Result<Comparison> compare(const Results& a, const Results& b);
 
-/// The `top` largest effects, with what makes them.
+/// The `top` largest effects, with their causes.
 std::string comparison_text(const Results& a, const Results& b, const Comparison& comparison,
                             std::int64_t top);
 /// Schema foreshard.sweep_comparison/1.

@@ -20,14 +20,15 @@ namespace {
 
 using internal::Json;
 
-// A part of the time on both sides.
+// A part of the time, on both sides.
 struct SharedTerm {
   std::string key;
   Seconds a;
   Seconds b;
 };
 
-// Of the steps of two points, most different first; those that are nothing on both sides left out.
+// The parts of the steps of two points, largest difference first; parts that are zero on both sides
+// are left out.
 std::vector<SharedTerm> shared_terms(const Outcome& a, const Outcome& b) {
   std::vector<SharedTerm> terms;
   if (!a.figures || !b.figures) return terms;
@@ -47,7 +48,7 @@ std::string term_label(const std::string& key) {
   return part == std::end(report::kParts) ? key : std::string(part->label);
 }
 
-// Money and energy of a token are written of a million.
+// Money and energy for tokens are given per million tokens.
 bool is_of_a_million(const Comparison& comparison) {
   return comparison.work != Work::kTraining && comparison.by != Measure::kTime;
 }
@@ -62,7 +63,7 @@ std::string of_what(const Comparison& comparison) {
 std::string measured(const Outcome& outcome, const Comparison& comparison) {
   if (!outcome.figures) return std::string(yaml::name_of(outcome.status));
   constexpr double kMany = 1e6;
-  constexpr double kScaled = 1e5;  // USD from which on thousands and millions are named
+  constexpr double kScaled = 1e5;  // USD value from which thousands and millions are abbreviated
   const double value = measure_of(figures_of(outcome, comparison.work), comparison.by) *
                        (is_of_a_million(comparison) ? kMany : 1);
   if (!std::isfinite(value)) return "unknown";
@@ -93,7 +94,7 @@ std::string values_text(const Comparison& comparison, const Pair& pair) {
   return text.empty() ? "the best of all" : text;
 }
 
-// Whether a machine may order the two points otherwise.
+// Whether a real machine may order the two points the other way round.
 bool may_be_otherwise(const Outcome& a, const Outcome& b, const Comparison& comparison) {
   if (!a.figures || !b.figures) return false;
   const WorkFigures of_a = figures_of(a, comparison.work);
@@ -106,7 +107,7 @@ bool may_be_otherwise(const Outcome& a, const Outcome& b, const Comparison& comp
   return one.low <= other.high && other.low <= one.high;
 }
 
-// What the points of all pairs rest on that nobody measured.
+// The unmeasured parts of the points of all pairs.
 std::vector<std::string> evidence_of(const Results& a, const Results& b,
                                      const Comparison& comparison) {
   std::vector<const study::Unmeasured*> all;
@@ -119,7 +120,7 @@ std::vector<std::string> evidence_of(const Results& a, const Results& b,
 std::string pair_text(const Results& a, const Results& b, const Comparison& comparison,
                       const Pair& pair) {
   constexpr std::size_t kMostTerms = 3;
-  constexpr double kLeast = 1e-3;  // Of the step of A.
+  constexpr double kLeast = 1e-3;  // part of A's step
   const Outcome& one = *a.outcomes[pair.a];
   const Outcome& other = *b.outcomes[pair.b];
   std::string text = fmt::format(

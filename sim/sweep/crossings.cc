@@ -20,14 +20,16 @@ struct AxisNumber {
   std::size_t value = 0;  // Index.
 };
 
-// "GB/s", "%", the ":1" of "2:1"; not the ",024" of "1,024".
+// Whether the text after a number is a unit: "GB/s", "%", the ":1" of "2:1"; not the ",024" of
+// "1,024".
 bool is_unit(const std::string& text) {
   constexpr std::string_view kOthers = "%:";
   return text.empty() || std::isalpha(static_cast<unsigned char>(text.front())) != 0 ||
          kOthers.find(text.front()) != std::string_view::npos;
 }
 
-// By number; empty where the axis is not numeric. `unit` becomes that of all.
+// The axis's values, sorted by number; empty if the axis is not numeric. Sets `unit` to their
+// common unit.
 std::vector<AxisNumber> numbers_of(const AxisNames& axis, std::string& unit) {
   std::vector<AxisNumber> numbers;
   for (std::size_t i = 0; i < axis.values.size(); ++i) {
@@ -60,7 +62,7 @@ class BestOfPairs {
   double at(std::size_t value, std::size_t choice) const {
     return best_[value * choices_ + choice];
   }
-  // Whether no choice is better there.
+  // Whether no choice is better at this value.
   bool is_best(std::size_t value, std::size_t choice) const {
     return at(value, choice) <= least_[value];
   }
@@ -69,16 +71,16 @@ class BestOfPairs {
  private:
   std::size_t choices_;
   std::vector<double> best_;
-  std::vector<double> least_;  // Of all choices, by value.
+  std::vector<double> least_;  // value -> best measure of all choices
 };
 
-// Where the first choice and the second change places.
+// Adds the crossings at which the first choice and the second change places.
 void add_crossings(const BestOfPairs& best, const std::vector<AxisNumber>& numbers,
                    Crossing crossing, std::vector<Crossing>& crossings) {
   const std::size_t one = crossing.first;
   const std::size_t other = crossing.then;
-  // The last number at which one was better than the other, and by how much; and the first one
-  // behind it at which both were the same, if there is one.
+  // The last number at which one of them was better, and by how much; and the first number after it
+  // at which both were equal, if there is one.
   std::optional<AxisNumber> last;
   double lead = 0;
   double same = kNothing;
@@ -86,7 +88,7 @@ void add_crossings(const BestOfPairs& best, const std::vector<AxisNumber>& numbe
     const double of_one = best.at(here.value, one);
     const double of_other = best.at(here.value, other);
     if (of_one == kNothing || of_other == kNothing) continue;
-    const double ahead = of_other - of_one;  // Positive: the first is better.
+    const double ahead = of_other - of_one;  // positive: the first is better
     if (ahead == 0) {
       if (same == kNothing) same = here.number;
       continue;

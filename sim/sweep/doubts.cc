@@ -15,7 +15,7 @@
 namespace foreshard::sweep::internal {
 namespace {
 
-// Points that are named in a message.
+// Maximum number of points that a message names.
 constexpr std::size_t kMostNamed = 4;
 
 std::string names_of_points(const Results& results, const std::vector<std::size_t>& points) {
@@ -29,7 +29,7 @@ std::string names_of_points(const Results& results, const std::vector<std::size_
   return text;
 }
 
-// The point that money ranks first, of those with a price.
+// The first point with a price in the ranking by money.
 std::optional<std::size_t> first_priced(const Results& results, const Ranking& ranking) {
   if (ranking.verdict && !ranking.verdict->met.empty()) return ranking.verdict->met.front();
   for (const std::size_t point : ranking.ranked)
@@ -37,8 +37,8 @@ std::optional<std::size_t> first_priced(const Results& results, const Ranking& r
   return std::nullopt;
 }
 
-// "; machine 16 B200 is the cheapest if a device costs less than 6.1 USD/h": what all that is paid
-// may come to, for the same work.
+// For points without a price, the total costs up to which they beat the first: ". machine 16 B200
+// costs less than machine 16 H100 if all that is paid comes to less than 6.1 USD/h a device".
 std::string worth_of_unpriced(const Results& results, const Ranking& ranking) {
   const auto first = first_priced(results, ranking);
   if (!first || results.question.rank != Measure::kUsd) return "";
@@ -120,7 +120,7 @@ std::string overlap_text(const Results& results, const Ranking& ranking) {
   if (ranking.overlapping == 0) return "";
   const Outcome& first = *results.outcomes[ranking.ranked.front()];
   const Measure by = results.question.rank;
-  // Times of a token mean little to people: those of a step stand in the table.
+  // Times per token mean little to people: the interval of the step is in the table.
   const bool of_step = by == Measure::kTime && ranking.work != Work::kTraining;
   const MeasureInterval interval =
       of_step ? MeasureInterval{first.figures->low.in_base(), first.figures->high.in_base()}

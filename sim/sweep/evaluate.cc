@@ -44,7 +44,7 @@ study::StudyFiles files_of(const LoadedSweep& sweep) {
 std::string digest_of(const Setup& setup, std::int64_t index,
                       const std::vector<yaml::Input>& inputs, const std::string& fault) {
   Sha256 digest;
-  // Each part with its length before it: no two lists of parts are the same bytes.
+  // Each part is preceded by its length: different lists of parts never give the same bytes.
   const auto add = [&](std::string_view part) {
     digest.update(fmt::format("{}:", part.size()));
     digest.update(part);
@@ -62,7 +62,7 @@ std::string digest_of(const Setup& setup, std::int64_t index,
   add(sweep.search ? yaml::echo(*sweep.search) : "");
   add(sweep.sensitivities ? "sensitivities" : "");
   for (const yaml::Input& input : inputs) {
-    // Its own name, as names of imported models come from it.
+    // The file's own name counts, as names of imported models come from it.
     add(std::filesystem::path(input.path).filename().string());
     add(sha256(input.bytes));
   }
@@ -76,7 +76,7 @@ void replace_all(std::string& text, const std::string& part, const std::string& 
     text.replace(at, part.size(), by);
 }
 
-// Takes `folder` from paths that begin with it.
+// Removes `folder` from paths that begin with it.
 void strip_paths(std::string& text, const std::string& folder) {
   if (folder.empty()) return;
   constexpr std::string_view kBefore = " '\"\n(=:[{";
@@ -88,8 +88,8 @@ void strip_paths(std::string& text, const std::string& folder) {
   }
 }
 
-// A message of a point as the author of the sweep reads it: with the places of its file, and the
-// same wherever it is run from.
+// A message about a point for the author of the sweep: with the places in its file, and the same
+// wherever it is run from.
 std::string shown(const Setup& setup, std::int64_t index, std::string message) {
   const LoadedSweep& loaded = setup.sweep;
   const auto name = [&](const std::string& path, const std::string& value,
@@ -127,10 +127,11 @@ Outcome named(const study::LoadedStudy& study) {
   return outcome;
 }
 
-// What beyond_memory (sim/simulate/memory_limit.h) says of the limit: `study` has no such option.
+// The text of beyond_memory (sim/simulate/memory_limit.h) about the limit: `study` has no such
+// option.
 constexpr std::string_view kOfMaxMemory = " of --max-memory (by default what is free here)";
 
-// An answer for an error of a point that was loaded.
+// The outcome for an error of a point that was loaded.
 Result<Outcome> outcome_of(Error error, Outcome outcome) {
   if (error.code == Error::Code::kIo) return error;
   outcome.status =
@@ -139,7 +140,7 @@ Result<Outcome> outcome_of(Error error, Outcome outcome) {
   return outcome;
 }
 
-// An outcome reads back as it was written, in whole bytes.
+// Rounds to whole bytes, so that an outcome reads back as it was written.
 Bytes rounded(Bytes bytes) {
   return std::round(bytes.in_base()) * 1_B;
 }
@@ -251,7 +252,7 @@ Result<Outcome> searched(const Setup& setup, std::int64_t index, const study::Lo
   Outcome outcome = named(study);
   outcome.strategy.clear();
   search::SearchSpace space = *wanted.space;
-  if (!space.offload) space.offload = false;  // a point does not say that it needs hosts
+  if (!space.offload) space.offload = false;  // a point does not say that it needs host memory
   const auto result = search::run_search(study, {.space = std::move(space),
                                                  .simulate = wanted.simulate,
                                                  .certify = wanted.certify,

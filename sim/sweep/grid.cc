@@ -10,7 +10,7 @@
 namespace foreshard::sweep {
 namespace {
 
-// A text in double quotes as YAML writes it, without them, where it needs no other treatment.
+// A text in double quotes as YAML writes it, without the quotes if it needs no other treatment.
 std::string plain(const std::string& text) {
   const bool simple = text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
                       text.find_first_of("\"\\", 1) == text.size() - 1;
@@ -22,8 +22,8 @@ bool is_file(const std::string& text) {
   return std::ranges::any_of(kFiles, [&](auto end) { return text.ends_with(end); });
 }
 
-// Of a scalar that begins at `at` in a flow collection as yaml::Written has it: one with a
-// character that ends scalars is in double quotes.
+// The end of a scalar that begins at `at` in a flow collection as yaml::Written has it; a scalar
+// with a character that ends scalars is in double quotes.
 std::size_t end_of_scalar(const std::string& text, std::size_t at) {
   if (text[at] != '"') return std::min(text.find_first_of(",:]}", at), text.size());
   for (std::size_t i = at + 1; i < text.size(); ++i) {

@@ -13,7 +13,7 @@
 
 namespace foreshard::sweep {
 
-/// An axis, for people: what it and its values are called.
+/// The names, for people, of an axis and its values.
 struct AxisNames {
   std::string name;
   std::vector<std::string> values;
@@ -24,18 +24,19 @@ std::vector<AxisNames> names_of(const Sweep& sweep);
 
 std::int64_t size_of(const std::vector<AxisNames>& axes);
 
-/// Which value of each axis point `index` has.
+/// For each axis, the index of the value that point `index` has.
 /// \pre 0 <= index < size_of(axes)
 std::vector<std::size_t> position_of(std::int64_t index, const std::vector<AxisNames>& axes);
 
 /// "nodes 16, adapters 400G".
 std::string label_of(std::int64_t index, const std::vector<AxisNames>& axes);
 
-/// What makes the base study this point's: what all points set, then the axes in their order. Where
-/// one value sets several keys, outer ones come first ("cluster" before "cluster.nodes").
+/// The overrides that turn the base study into this point: first what all points set, then the axes
+/// in their order. If one value sets several keys, outer keys come first ("cluster" before
+/// "cluster.nodes").
 std::vector<yaml::Override> overrides_of(const LoadedSweep& sweep, std::int64_t index);
 
-/// The same, as the sweep's file writes it, and where it does.
+/// The same settings as the sweep's file writes them, and their places.
 struct PointSetting {
   std::string path;
   yaml::Written value;
@@ -43,7 +44,8 @@ struct PointSetting {
 };
 std::vector<PointSetting> settings_of(const LoadedSweep& sweep, std::int64_t index);
 
-/// With every path of a file in it (sweep.h) as seen from here; other values, and names, stay.
+/// `value` with every path of a file in it (sweep.h) as seen from the working directory; other
+/// values, and names, do not change.
 std::string seen_from_here(const yaml::Written& value, const std::filesystem::path& folder);
 
 }  // namespace foreshard::sweep

@@ -10,7 +10,7 @@ namespace {
 using internal::Json;
 using internal::known;
 
-// Sizes are whole bytes.
+// Sizes as whole bytes.
 std::int64_t whole(Bytes bytes) {
   return std::llround(bytes.in_base());
 }
@@ -66,7 +66,7 @@ Json json_of(const StepFigures& step) {
           {"sensitivities", json_of(step.worth)}};
 }
 
-// Throws, as `at` does, where there is no whole number.
+// Throws, as `at` does, if there is no whole number.
 std::int64_t integer_in(const Json& json) {
   if (!json.is_number_integer()) throw Json::type_error::create(302, "no whole number", &json);
   return json.get<std::int64_t>();

@@ -1,5 +1,5 @@
 /// \file
-/// What came out at a point of a sweep, and its text: what results files keep and workers send.
+/// The outcome of a point of a sweep, and its text form, which results files keep and workers send.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace foreshard::sweep {
 
 enum class PointStatus : std::uint8_t {
   kOk,
-  kInfeasible,  ///< A sound question whose answer is no: too little memory, no route, no strategy.
+  kInfeasible,  ///< A valid question whose answer is no: too little memory, no route, no strategy.
   kInvalid,     ///< The values of the axes make no study.
 };
 const yaml::Names<PointStatus>& yaml_names(const PointStatus*);
 
-/// A value that `--set` takes, of the strategy that a search found.
+/// A value for `--set`: part of the strategy that a search found.
 struct Setting {
   std::string path;
   std::string value;
@@ -40,43 +40,46 @@ struct Term {
   bool operator==(const Term&) const = default;
 };
 
-/// What a faster part of the machine is worth (sim/simulate/sensitivity.h).
+/// The effect of a faster part of the machine (sim/simulate/sensitivity.h).
 struct Worth {
   std::string speed;   ///< "network_bandwidth", as key_of(SpeedKind) writes it.
-  std::string device;  ///< Name of the type; empty for what is not a device's.
+  std::string device;  ///< Name of the device type; empty for parts that belong to no device.
   double elasticity = 0;
-  Seconds step;  ///< With 10 % more of it alone.
+  Seconds step;  ///< Step time with 10 % more of this speed alone.
 
   bool operator==(const Worth&) const = default;
 };
 
-/// Per step; whatever a longer work takes follows from it (ranking.h).
-/// Money is all that is paid: rent or what is written off, and electricity (Expense::usd).
+/// Figures per step; the figures of a longer work follow from them (ranking.h). Money is all costs:
+/// rent or depreciation, and electricity (Expense::usd).
 struct StepFigures {
   Seconds step;
-  Seconds low;  ///< As of a Prediction.
+  Seconds low;  ///< Interval of the step, as in a Prediction.
   Seconds high;
-  study::Unmeasured unmeasured;  ///< What of the step nobody measured.
+  study::Unmeasured unmeasured;  ///< Unmeasured part of the step.
   double samples = 0;
   double tokens = 0;
   double mfu = 0;
   double tflops_per_device = 0;
   std::int64_t devices = 0;
   std::int64_t idle = 0;
-  Bytes peak;          ///< Of the device with the least room.
-  Bytes capacity;      ///< What it has for tensors.
-  bool tight = false;  ///< It leaves less than the study's memory margin.
+  Bytes peak;          ///< Peak on the device with the least room.
+  Bytes capacity;      ///< Memory of that device for tensors.
+  bool tight = false;  ///< Whether it leaves less than the study's memory margin.
   std::optional<Dollars> usd;
   std::optional<Joules> energy;
   std::optional<Kilograms> carbon;  ///< CO2.
-  /// Device types whose nodes say no host_power: `energy` is without these hosts.
+  /// Device types whose nodes state no host_power: `energy` excludes these hosts.
   std::vector<std::string> without_host_power;
-  /// Device types without a price, and without power: why `usd`, or `energy`, is not known.
+  /// Device types without a price, and without power: the reason why `usd`, or `energy`, is
+  /// unknown.
   std::vector<std::string> without_price;
   std::vector<std::string> without_power;
   std::optional<double> training_steps;
-  std::vector<Term> terms;  ///< Of the device that finishes last; they sum to the step.
-  std::optional<std::vector<Worth>> worth;  ///< Most worth first; where the sweep asks for it.
+  /// Parts of the step on the device that finishes last; they sum to the step.
+  std::vector<Term> terms;
+  /// Largest effect first; present if the sweep asks for it.
+  std::optional<std::vector<Worth>> worth;
 
   Bytes headroom() const { return capacity - peak; }
   bool operator==(const StepFigures&) const = default;
@@ -84,25 +87,27 @@ struct StepFigures {
 
 struct Outcome {
   PointStatus status = PointStatus::kInvalid;
-  std::string why;  ///< Where it is not kOk: for people.
+  std::string why;  ///< Reason, for people, if it is not kOk.
   std::string model;
   std::string cluster;
-  std::string strategy;           ///< In words (search::in_words); of kInfeasible, the one that
-                                  ///< comes closest.
-  std::vector<Setting> settings;  ///< That make the study's strategy the one found; if searched.
-  std::optional<Bytes> missing;   ///< Of memory, where that is why.
-  std::optional<StepFigures> figures;  ///< Where kOk.
-  /// This machine has too little memory to simulate it: another run may say otherwise.
+  /// Strategy in words (search::in_words); if kInfeasible, the strategy that comes closest.
+  std::string strategy;
+  /// Settings that turn the study's strategy into the one found by the search, if any.
+  std::vector<Setting> settings;
+  std::optional<Bytes> missing;        ///< Bytes of memory that are missing, if that is the reason.
+  std::optional<StepFigures> figures;  ///< Present if kOk.
+  /// Whether this machine has too little memory to simulate it; another run may give another
+  /// result.
   bool refused_here = false;
 
   bool operator==(const Outcome&) const = default;
 };
 
-/// In base units, each number so that it reads back as the same one; sizes in whole bytes.
+/// The outcome in base units. Each number reads back as the same number; sizes are whole bytes.
 nlohmann::ordered_json json_of(const Outcome& outcome);
-/// One line.
+/// The outcome in one line.
 std::string text_of(const Outcome& outcome);
-/// \return kInvalidInput if `text` is none that text_of writes.
+/// \return kInvalidInput if `text` does not come from text_of.
 Result<Outcome> outcome_in(std::string_view text);
 
 }  // namespace foreshard::sweep

@@ -27,7 +27,7 @@ Json positive(double number) {
   return number > 0 ? Json(number) : Json(nullptr);
 }
 
-// Of a point that runs: what follows from its step.
+// Figures that follow from the step of a point that runs.
 Json derived(const StepFigures& step, const WorkFigures& work) {
   const double time = step.step.in_base();
   return {{"tokens_per_s", positive(step.tokens / time)},
@@ -85,7 +85,7 @@ Json verdict_of(const Ranking& ranking) {
           {"missed", std::move(missed)}};
 }
 
-// Points that the ranking, or the fronts, have no place for.
+// Points that are left out of the ranking or the fronts.
 Json left_out_json(const Results& results, const Ranking& ranking) {
   const internal::Missing missing = internal::missing_of(results, ranking);
   return {{"unknown", ranking.unknown},
@@ -112,7 +112,7 @@ Json crossings_json(const Results& results, const Ranking& ranking) {
   return list;
 }
 
-// Speeds that points have, by kind and device, each with the two columns that the CSV has of it.
+// Speeds in the points' worth, by kind and device; the CSV has two columns for each.
 using Speeds = std::set<std::pair<std::string, std::string>>;
 Speeds speeds_of(const Results& results) {
   Speeds speeds;

@@ -2,9 +2,9 @@
 /// The results of a sweep as text for people, as JSON (schema foreshard.sweep/1) and as CSV. The
 /// same results give the same bytes, whoever computed them.
 ///
-/// Of the JSON, `work` says what times, USD and kWh of points are of: the whole training, a token
-/// or a sample (ranking.h). What is not known is null. The CSV has a line for each point, and so no
-/// break-even points (crossings.h).
+/// In the JSON, `work` says what times, USD and kWh of points are about: the whole training, a
+/// token or a sample (ranking.h). Unknown values are null. The CSV has one line per point, and
+/// therefore no break-even points (crossings.h).
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace foreshard::sweep {
 
 inline constexpr std::string_view kSweepSchema = "foreshard.sweep/1";
 
-/// The `top` best points, as many of the best ones for each value of each axis, and what the goal
-/// says.
+/// The `top` best points, the `top` best points for each value of each axis, and the verdict on the
+/// goal.
 std::string sweep_text(const Results& results, const Ranking& ranking, std::int64_t top);
 std::string sweep_json(const Results& results, const Ranking& ranking);
-/// A line for each point that is done, in the order of the grid.
+/// One line for each point that is done, in the order of the grid.
 std::string sweep_csv(const Results& results, const Ranking& ranking);
 
 }  // namespace foreshard::sweep

@@ -35,8 +35,8 @@ bool no_worse(const Place& a, const Place& b, bool with_room) {
          (!with_room || a.room >= b.room);
 }
 
-// Which of the places no other one beats. In this order none is beaten by one behind it, and what
-// one beats, those before it that nothing beats do too.
+// Which places no other place beats. In this order no place is beaten by a later one, and whatever
+// a beaten place beats is also beaten by an unbeaten place before it.
 std::vector<bool> front_of(std::vector<Place> places, bool with_room, std::size_t points) {
   std::erase_if(places, [](const Place& place) { return !place.figures.usd; });
   std::ranges::stable_sort(places, {}, [](const Place& place) {
@@ -60,7 +60,7 @@ bool is_within(double limit, const MeasureInterval& interval) {
   return interval.low <= limit && limit < interval.high;
 }
 
-// Whether the goal's limits, each that the point misses or meets, lie within its intervals.
+// Whether the limits that the point misses (or meets) lie within its intervals.
 bool may_be_otherwise(const Goal& goal, const Place& place, bool misses) {
   bool late = false;
   bool over = false;
@@ -171,7 +171,8 @@ MeasureInterval interval_of(const WorkFigures& figures, Measure by) {
 
 namespace {
 
-// What is not known of the points, and which of them the first does not beat for certain.
+// Adds what is unknown about the points, and the number of points that the first does not beat with
+// certainty.
 void add_doubts(const std::vector<Place>& places, const Question& question, Ranking& ranking) {
   const auto has_price = [](const Place& place) { return place.figures.usd.has_value(); };
   const bool some_priced = std::ranges::any_of(places, has_price);
@@ -222,7 +223,7 @@ Ranking ranking_of(const Results& results) {
   add_doubts(places, results.question, ranking);
   if (!results.question.goal) return ranking;
   ranking.verdict = verdict_of(*results.question.goal, places);
-  // The answer keeps the memory margin where any point that meets the goal does.
+  // The answer keeps the memory margin if any point that meets the goal does.
   std::stable_partition(
       ranking.verdict->met.begin(), ranking.verdict->met.end(),
       [&](std::size_t point) { return !results.outcomes[point]->figures->tight; });

@@ -59,7 +59,7 @@ Question question_of(const LoadedSweep& sweep) {
 
 namespace {
 
-// The settings of a choice, as said_by() keys them. A name may be the begin of another one.
+// The settings of a choice, with the keys of said_by(). A name may be the beginning of another one.
 std::vector<Setting> settings_of_choice(const Question& question, const AxisNames& axis,
                                         const std::string& value) {
   const std::string at = "axes." + axis.name + ".";

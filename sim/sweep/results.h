@@ -1,6 +1,6 @@
 /// \file
-/// A sweep as its results show it: what was asked, in names, and what came out. A results file
-/// holds as much; the writers (output.h) need nothing else.
+/// A sweep as its results show it: the question, in names, and the outcomes. A results file holds
+/// the same; the writers (output.h) need nothing else.
 #pragma once
 
 #include <cstddef>
@@ -25,31 +25,32 @@ struct Question {
   std::vector<AxisNames> axes;
   bool searched = false;
   std::optional<std::string> train;
-  Measure rank = Measure::kTime;  ///< Of a goal: what it minimises.
+  /// Measure that ranks the points; with a goal: the measure that it minimises.
+  Measure rank = Measure::kTime;
   std::optional<Goal> goal;
   bool sensitivities = false;
-  /// What the sweep's file says, by key: "study", "set.cluster.rent",
+  /// The content of the sweep's file, by key: "study", "set.cluster.rent",
   /// "axes.adapters.400G.cluster...".
   std::map<std::string, std::string> said;
 };
 Question question_of(const LoadedSweep& sweep);
 
-/// The command that repeats a point, run where the sweep's file is: `foreshard simulate` with all
-/// that the sweep and, if one was made, the search set.
+/// The command that repeats a point, to be run in the folder of the sweep's file: `foreshard
+/// simulate` with everything that the sweep and, if there was one, the search set.
 std::string command_of(const Question& question, std::size_t point, const Outcome& outcome);
 
-/// One line, the same for the same question.
+/// The question in one line; equal for equal questions.
 std::string text_of(const Question& question);
-/// \return kInvalidInput if `text` is none that text_of writes.
+/// \return kInvalidInput if `text` does not come from text_of.
 Result<Question> question_in(std::string_view text);
 
 struct Results {
   Question question;
-  std::vector<std::optional<Outcome>> outcomes;  ///< By point; empty where it is not done.
+  std::vector<std::optional<Outcome>> outcomes;  ///< Indexed by point; empty: not done.
 
   std::int64_t done() const;
 };
-/// \return kInvalidInput if `json` is not what sweep_json (output.h) writes.
+/// \return kInvalidInput if `json` does not come from sweep_json (output.h).
 Result<Results> results_in(std::string_view json);
 
 }  // namespace foreshard::sweep

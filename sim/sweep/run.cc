@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <fmt/format.h>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -12,10 +16,101 @@
 #include <vector>
 
 #include "base/grouped.h"
+#include "base/result.h"
 #include "base/team/desk.h"
 #include "base/team/queue.h"
 
-#include "sim/sweep/internal/record.h"
+namespace foreshard::sweep::internal {
+namespace {
+
+// The state of a sweep so far, in memory and in the results file; for several threads.
+
+class Record {
+ public:
+  /// \param store, progress  see RunOptions.
+  Record(Question question, Store* store, std::function<void()> progress);
+
+  /// Whether a point with this key is stored; it then counts as done. \return kIo as in Store.
+  Result<bool> take_known(std::int64_t point, const std::string& key);
+  /// \return kIo as in Store.
+  Status add(std::int64_t point, const std::string& key, Outcome outcome);
+  /// Records the first fault of any thread; later ones are dropped.
+  void fail(Error error);
+  std::optional<Error> failed() const;
+
+  /// All results, including stored ones of points that this run did not reach. \pre No other thread
+  /// uses the record any more.
+  Result<RunResult> take();
+
+ private:
+  Status put(std::int64_t point, const std::string& key, Outcome outcome);
+
+  mutable std::mutex mutex_;
+  Store* store_;
+  std::function<void()> progress_;
+  RunResult result_;
+  std::set<std::string> computed_;  // Keys.
+  std::optional<Error> failed_;
+};
+
+Record::Record(Question question, Store* store, std::function<void()> progress)
+    : store_(store), progress_(std::move(progress)) {
+  result_.results.question = std::move(question);
+  result_.results.outcomes.resize(static_cast<std::size_t>(size_of(result_.results.question.axes)));
+}
+
+Result<bool> Record::take_known(std::int64_t point, const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  if (store_ == nullptr) return false;
+  FORESHARD_ASSIGN(auto outcome, store_->find(key));
+  if (!outcome) return false;
+  FORESHARD_TRY(put(point, key, *std::move(outcome)));
+  ++(computed_.contains(key) ? result_.repeated : result_.known);
+  return true;
+}
+
+Status Record::add(std::int64_t point, const std::string& key, Outcome outcome) {
+  const std::lock_guard lock(mutex_);
+  FORESHARD_TRY(put(point, key, std::move(outcome)));
+  computed_.insert(key);
+  ++result_.computed;
+  return {};
+}
+
+Status Record::put(std::int64_t point, const std::string& key, Outcome outcome) {
+  if (store_ != nullptr) FORESHARD_TRY(store_->put(point, key, outcome));
+  result_.results.outcomes[static_cast<std::size_t>(point)] = std::move(outcome);
+  if (progress_) progress_();
+  return {};
+}
+
+void Record::fail(Error error) {
+  const std::lock_guard lock(mutex_);
+  if (!failed_) failed_ = std::move(error);
+}
+
+std::optional<Error> Record::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+Result<RunResult> Record::take() {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return *failed_;
+  auto& outcomes = result_.results.outcomes;
+  if (store_ != nullptr && result_.results.done() < std::ssize(outcomes)) {
+    FORESHARD_ASSIGN(auto held, store_->held());
+    for (auto& [index, outcome] : held)
+      if (index >= 0 && index < std::ssize(outcomes)) {
+        auto& place = outcomes[static_cast<std::size_t>(index)];
+        if (!place) place = std::move(outcome);
+      }
+  }
+  return std::move(result_);
+}
+
+}  // namespace
+}  // namespace foreshard::sweep::internal
 
 namespace foreshard::sweep {
 namespace {
@@ -31,7 +126,7 @@ std::vector<std::int64_t> points_of(const Shard& shard, std::int64_t all) {
   return points;
 }
 
-// Does one point. \return kIo as of load_point, outcome_at and the store.
+// Does one point. \return kIo as in load_point, outcome_at and the store.
 Status do_point(const Setup& setup, std::int64_t index, Record& record) {
   FORESHARD_ASSIGN(const Point point, load_point(setup, index));
   FORESHARD_ASSIGN(const bool known, record.take_known(index, point.key));
@@ -54,7 +149,7 @@ void work(const Setup& setup, Queue& queue, Record& record) {
   }
 }
 
-// As team::Desk::SeeDone.
+// See team::Desk::SeeDone.
 bool see_done(int socket, std::int64_t point, Queue& queue, Record& record) {
   const auto failed = [&](const Error& error) {
     fail(error, queue, record);
@@ -75,7 +170,7 @@ bool see_done(int socket, std::int64_t point, Queue& queue, Record& record) {
   return added.ok() || failed(added.error());
 }
 
-// Where no point of the grid makes a study: the first fault, which is then the sweep's.
+// If no point of the grid makes a study: the first fault, which is then the sweep's.
 std::optional<Error> fault_of_all(const Results& results) {
   std::optional<Error> first;
   std::int64_t invalid = 0;

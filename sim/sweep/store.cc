@@ -16,7 +16,7 @@
 namespace foreshard::sweep {
 namespace fs = std::filesystem;
 
-// Named, because Store::State holds some of it.
+// In a named namespace because Store::State holds some of it.
 namespace sqlite {
 
 struct Close {
@@ -26,7 +26,7 @@ struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// Why a file cannot be used: by its content, or because the system refuses.
+// The reason why a file cannot be used: its content, or a refusal by the system.
 struct Refusal {
   bool by_content = false;
   std::string why;
@@ -36,22 +36,22 @@ class Database {
  public:
   explicit Database(fs::path path) : path_(std::move(path)) {}
 
-  /// \param mode  of sqlite3_open_v2.
+  /// \param mode  flags of sqlite3_open_v2.
   std::optional<Refusal> open(int mode) {
     sqlite3* file = nullptr;
     const int code = sqlite3_open_v2(path_.c_str(), &file, mode, nullptr);
     file_.reset(file);
-    // Before the log is looked at: then it needs no shared memory.
+    // This must come before the log is read: then the log needs no shared memory.
     if (code != SQLITE_OK || !run("PRAGMA locking_mode = EXCLUSIVE")) return refusal();
     return std::nullopt;
   }
 
-  /// \return false where it failed: refusal() says why.
+  /// \return false if it failed; refusal() then says why.
   bool run(const char* sql) {
     return sqlite3_exec(file_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK;
   }
 
-  /// The number that a pragma answers.
+  /// The number that a pragma returns.
   std::optional<std::int64_t> number(const char* sql) {
     std::optional<std::int64_t> value;
     if (!each(sql, {}, [&](sqlite3_stmt* row) { value = sqlite3_column_int64(row, 0); }))
@@ -100,7 +100,7 @@ class Database {
   std::unique_ptr<sqlite3, Close> file_;
 };
 
-// A database whose changes are on the disk, all of one call or none.
+// A database whose changes reach the disk, all changes of one call or none.
 class Writer {
  public:
   explicit Writer(fs::path path) : database(std::move(path)) {}
@@ -112,7 +112,7 @@ class Writer {
     database.run("ROLLBACK");
     return error;
   }
-  // Whatever goes wrong with a file that was sound when it was opened is the system's doing.
+  // Any failure of a file that was intact when it was opened is the system's.
   Error system_error() const { return {Error::Code::kIo, database.error().message}; }
 
   Database database;
@@ -126,8 +126,8 @@ using sqlite::Database;
 using sqlite::Refusal;
 using sqlite::Writer;
 
-constexpr int kApplication = 0x666f7273;  // "fors", in the header of the file.
-constexpr int kForm = 3;                  // Of the tables, and of what stands in them.
+constexpr int kApplication = 0x666f7273;  // "fors", in the header of the file
+constexpr int kForm = 3;                  // format of the tables and of their content
 constexpr const char* kTables =
     "CREATE TABLE question(id INTEGER PRIMARY KEY CHECK (id = 1), text TEXT NOT NULL, work TEXT "
     "NOT "
@@ -145,7 +145,8 @@ std::string column(sqlite3_stmt* row, int index) {
              : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(row, index)));
 }
 
-// Whether an open database is one of ours and whole. `empty` becomes whether it has nothing yet.
+// The reason why an open database is not an intact results file, if any. Sets `empty` to whether it
+// has no tables yet.
 std::optional<Refusal> fault_in(Database& database, bool& empty) {
   const auto tables = database.number("SELECT count(*) FROM sqlite_master");
   if (!tables) return database.refusal();
@@ -170,7 +171,7 @@ std::optional<Refusal> fault_in(Database& database, bool& empty) {
   return std::nullopt;
 }
 
-// Moves the file, and the log beside it, where nothing is in the way.
+// Renames the file, and the log next to it, to an unused name.
 Result<fs::path> set_aside(const fs::path& path) {
   std::error_code status;
   for (int i = 1;; ++i) {
@@ -187,7 +188,7 @@ Result<fs::path> set_aside(const fs::path& path) {
   }
 }
 
-// Why no file can be at `path`, in more words than the database has.
+// Why no file can be at `path`, in more detail than the database says.
 Status fault_in_place(const fs::path& path) {
   const auto fault = [&](const std::string& why) {
     return Error{Error::Code::kIo, fmt::format("{}: {}", path.string(), why)};
@@ -205,7 +206,7 @@ Status fault_in_place(const fs::path& path) {
   return {};
 }
 
-// A new or existing results file, locked.
+// Opens a new or existing results file and locks it.
 std::optional<Refusal> take(Database& database) {
   constexpr int kMode = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (const auto refused = database.open(kMode)) return refused;
@@ -223,7 +224,7 @@ std::optional<Refusal> take(Database& database) {
 }
 
 bool put_point(Database& database, std::int64_t index, const std::string& key) {
-  // One that is there already costs no write.
+  // A point that is already there costs no write.
   return database.write(
       "INSERT INTO point VALUES (CAST(?1 AS INTEGER), ?2) ON CONFLICT (id) DO UPDATE SET key = "
       "excluded.key WHERE key <> excluded.key",
@@ -233,11 +234,11 @@ bool put_outcome(Database& database, const std::string& key, std::string_view te
   return database.write("INSERT OR REPLACE INTO outcome VALUES (?1, ?2)", {key, text});
 }
 
-// What a file has, as texts.
+// The content of a file as texts.
 struct Content {
   std::string question;
   std::string work;
-  std::map<std::int64_t, std::pair<std::string, std::string>> points;  // Key and outcome.
+  std::map<std::int64_t, std::pair<std::string, std::string>> points;  // key and outcome
 };
 
 Result<Content> content_of(const fs::path& path) {
@@ -245,7 +246,7 @@ Result<Content> content_of(const fs::path& path) {
   if (!fs::exists(path, status))
     return Error{Error::Code::kIo, path.string() + ": there is no such file"};
   Database database(path);
-  // Not read-only: the log of a run that was killed is taken over first.
+  // Not read-only: the log of a killed run is merged first.
   if (const auto refused = database.open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX))
     return database.error(*refused);
   bool empty = false;
@@ -274,7 +275,7 @@ struct Store::State {
   explicit State(fs::path path) : file(std::move(path)) {}
 
   Writer file;
-  std::map<std::string, std::string> found;  // By key, the text.
+  std::map<std::string, std::string> found;  // key -> text of the outcome
 };
 
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -292,7 +293,7 @@ Result<Store> Store::open(const fs::path& path, const Question& question, const 
       return Error{Error::Code::kInvalidInput,
                    fmt::format("{}: {}, and is left as it is; name a new file, or move it away",
                                path.string(), refused->why)};
-    state = std::make_unique<State>(path);  // Lets go of the file.
+    state = std::make_unique<State>(path);  // releases the file
     FORESHARD_ASSIGN(const fs::path other, set_aside(path));
     remarks.push_back(fmt::format("{} {}: it is now {}, and a new file is begun", path.string(),
                                   refused->why, other.string()));

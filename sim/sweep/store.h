@@ -1,20 +1,20 @@
 /// \file
 /// The results file of a sweep: an SQLite database of outcomes by the key of their points
-/// (evaluate.h), and which points of which question they belong to.
+/// (evaluate.h), and of the points of the question to which they belong.
 ///
-/// Each new outcome is one transaction, which the system has when `put` returns: a process that is
-/// killed loses no more than the points it was working on. SQLite's write-ahead log is used, which
-/// need not wait for the disk each time: waiting took longer than a point. If the machine itself
-/// fails, the last points may be lost, but the file is whole. The log lies beside the file during a
-/// run and is gone after it. One process has the file, locked, so that the log needs no memory
-/// shared with others, and network file systems will do.
+/// Each new outcome is one transaction, which the system has when `put` returns: a killed process
+/// loses only the points that it was working on. SQLite's write-ahead log is used because it need
+/// not wait for the disk each time; waiting took longer than a point. If the machine itself fails,
+/// the last points may be lost, but the file is intact. The log is next to the file during a run
+/// and is removed after it. One process has the file locked, so the log needs no shared memory, and
+/// network file systems work.
 ///
-/// A database that is damaged, of another program, or was written in another form is never written
-/// to: a run sets it aside under another name and begins a new one. Any other file is refused.
+/// A database that is damaged, belongs to another program, or has another format is never written
+/// to: a run renames it and begins a new one. Any other file is refused.
 ///
 /// A run of the same work (common_work in evaluate.h) finds the points that the file already has.
-/// Not modelled: points whose inputs alone changed, not those of the first one, are as they were in
-/// the file until a run comes to them.
+/// Not modelled: if inputs of points other than the first have changed, their old outcomes stay in
+/// the file until a run reaches these points.
 ///
 /// Source: SQLite, "Write-Ahead Logging", sections 2.2 (performance) and 8 (without shared memory).
 #pragma once
@@ -35,25 +35,26 @@ namespace foreshard::sweep {
 
 class Store {
  public:
-  /// For a run of `question`. What the file holds is kept; of another question, or other `work`,
-  /// only the outcomes by their keys are.
-  /// \param work  as common_work says.
-  /// \param remarks  receives what happened to a file that was set aside.
-  /// \return kIo where the system refuses, or another process has the file; kInvalidInput for an
-  ///     existing file that is no database.
+  /// Opens the file for a run of `question`. If it holds the same question and `work`, its content
+  /// is kept; otherwise only the outcomes by their keys are kept.
+  /// \param work  the result of common_work.
+  /// \param remarks  receives a remark if a file was set aside.
+  /// \return kIo if the system refuses, or another process has the file; kInvalidInput for an
+  ///     existing file that is not a database.
   static Result<Store> open(const std::filesystem::path& path, const Question& question,
                             const std::string& work, std::vector<std::string>& remarks);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
-  /// The outcome of that key, if it was stored, and holds for other machines too.
-  /// \return kIo where the file cannot be read any more.
+  /// The outcome with that key, if it was stored and is valid on other machines too.
+  /// \return kIo if the file can no longer be read.
   Result<std::optional<Outcome>> find(const std::string& key);
-  /// Point `index` has this outcome.
-  /// \return kIo where the system refuses (the disk is full); the file then has what it had.
+  /// Stores the outcome of point `index`.
+  /// \return kIo if the system refuses (the disk is full); the file then keeps its previous
+  ///     content.
   Status put(std::int64_t index, const std::string& key, const Outcome& outcome);
-  /// All points of the question that the file has, also from earlier runs. \return kIo as find.
+  /// All points of the question that the file has, also from earlier runs. \return kIo as in find.
   Result<std::map<std::int64_t, Outcome>> held();
 
  private:
@@ -62,16 +63,16 @@ class Store {
   std::unique_ptr<State> state_;
 };
 
-/// Whether a file is SQLite's by its first bytes, be it sound or not.
+/// Whether a file is an SQLite database by its first bytes, intact or not.
 bool is_database(const std::filesystem::path& path);
 
-/// \return kInvalidInput for what is no results file, is damaged, or was written in another form;
-///     kIo as of open.
+/// \return kInvalidInput for a file that is not a results file, is damaged, or has another format;
+///     kIo as in open.
 Result<Results> read_results(const std::filesystem::path& path);
 
 /// Writes the points of all files, which are parts of one sweep, into a new file.
-/// \return also kInvalidInput where the files have different questions, or a point other inputs in
-///     one than in another, or `output` exists.
+/// \return also kInvalidInput if the files have different questions, or different inputs for the
+///     same point, or `output` exists.
 Status merge_results(const std::vector<std::filesystem::path>& inputs,
                      const std::filesystem::path& output);
 

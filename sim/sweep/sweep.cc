@@ -62,8 +62,8 @@ Status fault_in_axes(std::vector<Axis>& axes, const yaml::Loader& loader) {
   return {};
 }
 
-// Whether a search writes this key of a strategy whatever it was: its knobs, but for those that it
-// takes over from the study where its space does not name them, and what belongs to a schedule.
+// Whether a search overwrites this key of a strategy: its knobs, except those that it takes from
+// the study if its space does not name them, and the keys of a schedule.
 bool is_searched(std::string_view key) {
   constexpr std::array<std::string_view, 9> kTakenOver{
       "global_batch",     "rank_order",     "token_dispatcher",
@@ -76,10 +76,10 @@ bool is_searched(std::string_view key) {
          (search::knobs_of({}).contains(std::string(key)) && !is_one(kTakenOver));
 }
 
-// A key that the sweep sets, and who does it.
+// A key that the sweep sets, and which part of the sweep sets it.
 struct SetKey {
-  std::string at;     // Its place in the sweep's file.
-  std::string owner;  // "axis nodes", or "set".
+  std::string at;     // its place in the sweep's file
+  std::string owner;  // "axis nodes", or "set"
 };
 
 // "levels[0].bandwidth" -> "levels.0.bandwidth".
@@ -145,9 +145,9 @@ Status fault_in_keys(const Sweep& sweep, const yaml::Loader& loader) {
   return {};
 }
 
-// What the base study itself says of its training. Its other parts may be whole only with what the
-// sweep sets, so stand-ins take their place; the first point says what is wrong with a study that
-// cannot be read even so.
+// The training that the base study itself states. Its other parts may be complete only with what
+// the sweep sets, so stand-ins replace them. If the study cannot be read even so, loading the first
+// point reports the reason.
 std::optional<std::string> train_of_study(const LoadedSweep& sweep, const yaml::Options& options) {
   if (sweep.sweep.study.empty() || sweep.sweep.study == "-") return std::nullopt;
   std::vector<yaml::Override> parts{
@@ -162,8 +162,8 @@ std::optional<std::string> train_of_study(const LoadedSweep& sweep, const yaml::
   return study ? study->train : std::nullopt;
 }
 
-// A base study that is a path, and not there: with its place in the sweep, before any point is
-// made.
+// An error, with its place in the sweep, if the base study is a path to a file that does not exist;
+// it is reported before any point is made.
 Status fault_in_study(const LoadedSweep& sweep, const yaml::Loader& loader) {
   const std::string& name = sweep.sweep.study;
   const bool is_path = yaml::is_file_name(name) || name.find('/') != std::string::npos;
@@ -179,7 +179,7 @@ Status fault_in_study(const LoadedSweep& sweep, const yaml::Loader& loader) {
                                      from));
 }
 
-// Where what is given for a sweep is one of the studies that a sweep would name.
+// An error if the user passes a study, which a sweep would name, in place of a sweep.
 std::optional<Error> fault_of_study(const std::string& name, bool is_file,
                                     const yaml::Options& options) {
   if (name == "-") return std::nullopt;

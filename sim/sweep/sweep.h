@@ -1,5 +1,5 @@
 /// \file
-/// A sweep: a grid of questions over one base study, as YAML says it.
+/// A sweep in YAML: a grid of questions over one base study.
 ///
 ///     study: llama2-70b-h100-128        # a catalogue name or a path; or its parts, written out
 ///     train: 2T tokens
@@ -13,18 +13,18 @@
 ///     goal: {within: 60 d, minimise: usd}
 ///     sensitivities: true
 ///
-/// A point is one value of each axis; the points are the product of the axes. What a value sets is
-/// what `--set` takes, so that whatever a study can say can be an axis, and values that belong
-/// together are one choice. With `search` the strategy of each point is found (sim/search), else
-/// the study's own is simulated.
+/// A point is one value of each axis; the points are the product of the axes. A value sets what
+/// `--set` can set: anything in a study can be an axis, and values that belong together form one
+/// choice. With `search`, the strategy of each point is found (sim/search); otherwise the study's
+/// own is simulated.
 ///
-/// Nothing may be set twice: a key has one axis, or `set`, or neither; a larger part stands before
-/// what is set inside it. Keys of the strategy that a search chooses are none of an axis.
+/// Nothing may be set twice: a key has one axis, or `set`, or neither; a larger part comes before
+/// the keys set inside it. Strategy keys that a search chooses cannot be axes.
 ///
-/// Paths of files are relative to the file of the sweep. Where a value (of an axis, of `set` or of
-/// a part) or a value inside its braces or brackets ends in .yaml, .yml, .json, .onnx or .csv, it
-/// is taken for such a path, whatever its key. What has no such end (the folder of a config.json)
-/// is relative to the working directory.
+/// Paths of files are relative to the file of the sweep. A value (of an axis, of `set` or of a
+/// part), or a value inside its braces or brackets, that ends in .yaml, .yml, .json, .onnx or .csv
+/// is taken for such a path, whatever its key. A path without such an ending (the folder of a
+/// config.json) is relative to the working directory.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +45,11 @@
 
 namespace foreshard::sweep {
 
-/// What is the better the less there is of it.
+/// A quantity of which less is better.
 enum class Measure : std::uint8_t { kTime, kUsd, kKwh };
 const yaml::Names<Measure>& yaml_names(const Measure*);
 
-using Settings = std::map<std::string, yaml::Written>;  ///< By path, as of `--set`.
+using Settings = std::map<std::string, yaml::Written>;  ///< Indexed by path, as in `--set`.
 
 /// One value of an axis that sets several things at once.
 struct Choice {
@@ -69,14 +69,14 @@ struct Axis {
 
 struct PointSearch {
   yaml::Ref<search::SearchSpace> space;
-  std::int64_t simulate = 20;  ///< As in SearchOptions.
+  std::int64_t simulate = 20;  ///< See SearchOptions.
   std::int64_t certify = 20;
 };
 
-/// Which of the points is wanted: those that are done in time and within the budget, and of those
-/// the one with the least of `minimise`.
+/// Selects the wanted point: among those within the time and the budget, the one with the least of
+/// `minimise`.
 struct Goal {
-  std::optional<std::string> train;  ///< Default: that of the sweep.
+  std::optional<std::string> train;  ///< Default: the sweep's.
   std::optional<Seconds> within;
   std::optional<Dollars> budget;
   Measure minimise = Measure::kUsd;
@@ -89,13 +89,13 @@ struct Sweep {
   std::optional<yaml::Written> model;
   std::optional<yaml::Written> strategy;
   std::optional<yaml::Written> communication;
-  Settings set;  ///< Of all points.
+  Settings set;  ///< Settings of all points.
   std::vector<Axis> axes;
   std::optional<PointSearch> search;
-  std::optional<std::string> train;  ///< Default: that of the study.
+  std::optional<std::string> train;  ///< Default: the study's.
   std::optional<Measure> rank;
   std::optional<Goal> goal;
-  bool sensitivities = false;  ///< What faster parts would buy, of each point.
+  bool sensitivities = false;  ///< Whether to compute the effect of faster parts for each point.
 };
 
 const yaml::Table<Choice>& yaml_table(const Choice*);
@@ -107,19 +107,20 @@ const yaml::Table<Sweep>& yaml_table(const Sweep*);
 
 inline constexpr std::int64_t kMostPoints = 100'000;
 
-/// A sweep whose parts do not contradict each other, and where it stands.
+/// A sweep whose parts do not contradict each other, and the location of its file.
 struct LoadedSweep {
   std::string name;  ///< The file without its suffix.
   std::filesystem::path folder;
-  std::string file;  ///< Without its folder, for messages.
+  std::string file;  ///< Name without its folder, for messages.
   Sweep sweep;
 };
 
 /// \param name  a file, "-", or a catalogue name.
-/// \return kInvalidInput with its place: none of study and parts is given, a study's file that is
-///     not there, a study in place of a sweep, axes or values that are named alike, keys that are
-///     set twice, undone or without effect, more than kMostPoints, lengths of a training that
-///     contradict each other or are none, a rank beside a goal; kIo if the file cannot be read.
+/// \return kInvalidInput with its place: neither a study nor parts are given, a study's file does
+///     not exist, the file is a study instead of a sweep, axes or values have the same name, keys
+///     are set twice, undone or without effect, there are more than kMostPoints points, lengths of
+///     a training are invalid or contradict each other, a rank is given together with a goal; kIo
+///     if the file cannot be read.
 Result<LoadedSweep> load_sweep(const std::string& name, const yaml::Options& options);
 
 }  // namespace foreshard::sweep

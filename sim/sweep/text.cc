@@ -24,7 +24,7 @@ namespace {
 using report::right;
 using report::scaled;
 
-// Bills of a token are written of a million.
+// Money and energy for tokens are given per million tokens.
 constexpr double kMillion = 1e6;
 
 // The values of a point's axes, and whether it is tight.
@@ -35,7 +35,7 @@ std::string label(const Results& results, std::size_t point) {
          (is_tight ? " (TIGHT)" : "");
 }
 
-// Said first where the answer, or else the best point, leaves less than the memory margin.
+// Comes first if the answer, or else the best point, leaves less than the memory margin.
 std::string tight_text(const Results& results, const Ranking& ranking) {
   const bool meets = ranking.verdict && !ranking.verdict->met.empty();
   if (ranking.ranked.empty()) return "";
@@ -79,8 +79,7 @@ std::string energy(const WorkFigures& figures, Work work) {
   return report::watt_hours(*figures.energy * (work == Work::kTraining ? 1 : kMillion));
 }
 
-// "18.9 d to 23.4 d": within which 8 of 10 measurements are expected, of the time that the table
-// has.
+// "18.9 d to 23.4 d": the interval in which 8 of 10 measurements of the table's time are expected.
 constexpr std::size_t kIntervalColumns = 20;
 std::string interval_text(const StepFigures& step, const WorkFigures& figures, Work work) {
   return work == Work::kTraining
@@ -88,7 +87,7 @@ std::string interval_text(const StepFigures& step, const WorkFigures& figures, W
              : fmt::format("{} to {}", format(step.low), format(step.high));
 }
 
-// Behind the name of a point: how much of its step nobody measured.
+// After the name of a point: the unmeasured share of its step.
 std::string unmeasured_text(const StepFigures& step) {
   constexpr double kLeastShown = 0.005;
   return step.unmeasured.share < kLeastShown
@@ -96,7 +95,7 @@ std::string unmeasured_text(const StepFigures& step) {
              : fmt::format(" ({:.0f} % unmeasured)", 100 * step.unmeasured.share);
 }
 
-// One line of a point that runs, and another for the strategy that was found.
+// One line for a point that runs, and another line for the strategy that was found.
 std::string row_of(const Results& results, const Ranking& ranking, std::size_t place) {
   const std::size_t point = ranking.ranked[place];
   const Outcome& outcome = *results.outcomes[point];
@@ -152,7 +151,7 @@ bool is_done(const Results& results, std::size_t axis, std::size_t value) {
   return true;
 }
 
-// Where energies are without hosts, and whose: they do not compare with those of others.
+// Which energies exclude hosts: they are not comparable with the others.
 std::string hosts_text(const Results& results, const Ranking& ranking) {
   std::set<std::string> without;
   bool others = false;
@@ -206,14 +205,14 @@ std::string best_text(const Results& results, const Ranking& ranking, std::int64
 
 std::string with_unit(double number, const std::string& unit) {
   const bool word = !unit.empty() && std::isalpha(static_cast<unsigned char>(unit.front())) != 0;
-  constexpr double kLarge = 1000;  // From there on whole numbers have enough digits.
+  constexpr double kLarge = 1000;  // from here on whole numbers have enough digits
   const std::string text = std::abs(number) < kLarge
                                ? fmt::format("{:.3g}", number)
                                : grouped(static_cast<std::int64_t>(std::llround(number)));
   return text + (word ? " " : "") + unit;
 }
 
-// Those where the best choice changes first.
+// Crossings at which the best choice changes come first.
 std::string crossings_text(const Results& results, const Ranking& ranking, std::int64_t top) {
   std::vector<Crossing> crossings = crossings_of(results, ranking);
   if (crossings.empty()) return "";
@@ -239,9 +238,9 @@ std::string crossings_text(const Results& results, const Ranking& ranking, std::
   return text;
 }
 
-// What the points that are listed would get from 10 % more, most worth first.
+// The savings of the listed points with 10 % more of each speed, largest first.
 std::string worth_text(const Results& results, const Ranking& ranking, std::int64_t top) {
-  constexpr double kLeast = 5e-4;  // Less would be written as nothing.
+  constexpr double kLeast = 5e-4;  // smallest saving to show: a smaller one would be shown as zero
   constexpr std::size_t kMost = 5;
   if (!results.question.sensitivities) return "";
   std::string text = "\n  What 10 % more takes off the step, each alone, algorithms held\n";
@@ -283,7 +282,7 @@ std::string miss_text(const Results& results, const Miss& miss) {
   return fmt::format("  {:<28} {}\n", label(results, miss.point), text);
 }
 
-// How the first row is typed; --format json and csv say it of each.
+// The command that repeats the first row; --format json and csv have it for each point.
 std::string command_text(const Results& results, const Ranking& ranking) {
   if (ranking.ranked.empty()) return "";
   const std::size_t first = ranking.ranked.front();
@@ -316,7 +315,7 @@ std::string verdict_text(const Results& results, const Ranking& ranking) {
   return text;
 }
 
-// The first of those that cannot run or are no study, and why.
+// The first points that cannot run or are no study, and the reasons.
 std::string faults_text(const Results& results, const Ranking& ranking) {
   constexpr int kMost = 5;
   std::string text;

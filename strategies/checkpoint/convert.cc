@@ -5,9 +5,15 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
+#include <limits>
+#include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <thread>
 #include <unistd.h>
@@ -15,11 +21,125 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/quantity.h"
+#include "base/result.h"
 
+#include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/internal/faults.h"
 #include "strategies/checkpoint/internal/gather.h"
 #include "strategies/checkpoint/internal/hf_index.h"
-#include "strategies/checkpoint/internal/journal.h"
+#include "strategies/checkpoint/manifest.h"
+#include "strategies/program/ir/json_node.h"
+
+namespace foreshard::checkpoint::internal {
+namespace {
+
+// The journal of what a conversion has finished, in case it is interrupted: one line of JSON for
+// each file, appended and flushed after the file itself. A line that was cut off is ignored.
+
+class Journal {
+ public:
+  /// Opens or begins the journal in `directory` and locks it against a second run.
+  /// \return kInvalidInput if it belongs to a conversion other than `identity`, or another process
+  ///     has it; kIo.
+  static Result<Journal> open(const std::filesystem::path& directory, const std::string& identity);
+
+  /// path -> file, for files that were finished before the journal was opened.
+  const std::map<std::string, ShardFile>& finished() const { return finished_; }
+
+  /// Thread-safe.
+  Status add(const ShardFile& file);
+
+ private:
+  Status append(const std::string& line);
+
+  std::filesystem::path path_;
+  Descriptor file_;
+  std::map<std::string, ShardFile> finished_;
+  std::unique_ptr<std::mutex> adding_ = std::make_unique<std::mutex>();
+};
+
+using program::JsonNode;
+using Json = nlohmann::json;
+
+constexpr Bytes kMostJournal = 256_MiB;
+constexpr int kMostDepth = 1;
+
+ShardFile file_from(const JsonNode& node) {
+  node.fields({"rank", "path", "bytes", "sha256"});
+  return {.rank = static_cast<std::int32_t>(
+              node["rank"].integer(0, std::numeric_limits<std::int32_t>::max())),
+          .path = node["path"].text(),
+          .bytes = node["bytes"].integer(0, std::numeric_limits<std::int64_t>::max()),
+          .sha256 = node["sha256"].text()};
+}
+
+Result<Journal> Journal::open(const std::filesystem::path& directory, const std::string& identity) {
+  Journal journal;
+  journal.path_ = directory / kJournalName;
+  journal.file_ =
+      Descriptor(::open(journal.path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (journal.file_.get() < 0) return system_fault(journal.path_, "open");
+  if (::flock(journal.file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return system_fault(journal.path_, "lock");
+    return Error{Error::Code::kInvalidInput,
+                 directory.string() + ": another conversion is writing there"};
+  }
+  FORESHARD_ASSIGN(const auto text, read_file(journal.path_, kMostJournal));
+  const std::string first = Json{{"conversion", identity}}.dump() + "\n";
+  std::size_t at = text.find('\n');
+  if (at == std::string::npos) {  // new, or cut off in its first line
+    if (::ftruncate(journal.file_.get(), 0) != 0) return system_fault(journal.path_, "write");
+    FORESHARD_TRY(journal.append(first));
+    FORESHARD_TRY(flush_directory(directory));
+    return journal;
+  }
+  ++at;
+  if (text.substr(0, at) != first)
+    return Error{Error::Code::kInvalidInput,
+                 directory.string() +
+                     ": was left by another conversion (or its source has "
+                     "changed since); remove it, or choose another place"};
+  for (;;) {
+    const std::size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    try {
+      const Json line =
+          program::parse_strictly(std::string_view(text).substr(at, end - at), kMostDepth);
+      ShardFile file = file_from(JsonNode(line));
+      journal.finished_[file.path] = std::move(file);
+    } catch (const program::JsonFault&) {
+      break;  // garbage after a crash: later lines are not reliable either
+    }
+    at = end + 1;
+  }
+  if (::ftruncate(journal.file_.get(), static_cast<off_t>(at)) != 0)
+    return system_fault(journal.path_, "write");
+  return journal;
+}
+
+Status Journal::add(const ShardFile& file) {
+  const std::scoped_lock lock(*adding_);
+  return append(
+      Json{{"rank", file.rank}, {"path", file.path}, {"bytes", file.bytes}, {"sha256", file.sha256}}
+          .dump() +
+      "\n");
+}
+
+Status Journal::append(const std::string& line) {
+  std::string_view rest = line;
+  if (::lseek(file_.get(), 0, SEEK_END) < 0) return system_fault(path_, "write");
+  while (!rest.empty()) {
+    const ssize_t n = ::write(file_.get(), rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_fault(path_, "write");
+    rest.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (::fsync(file_.get()) != 0) return system_fault(path_, "write");
+  return {};
+}
+
+}  // namespace
+}  // namespace foreshard::checkpoint::internal
 
 namespace foreshard::checkpoint {
 namespace {
@@ -37,7 +157,7 @@ bool is_below(const fs::path& inner, const fs::path& outer) {
   return !way.empty() && *way.begin() != "..";
 }
 
-// Buffers of one thread, each of `block` bytes.
+// Number of threads, and bytes of each of a thread's two buffers.
 struct Buffers {
   std::int32_t threads = 1;
   std::int64_t block = kMostBlock;
@@ -51,8 +171,8 @@ Buffers buffers_for(Bytes max_memory, std::int32_t wanted_threads) {
   return {static_cast<std::int32_t>(threads), std::min(kMostBlock, memory / (2 * threads))};
 }
 
-// Does `work(index, worker)` for all indices below `count` on several threads. The first fault ends
-// it; `stop` tells running work that there was one.
+// Runs `work(index, worker)` for all indices below `count` on several threads. The first fault ends
+// the run; `stop` tells running work that there was a fault.
 class Workers {
  public:
   explicit Workers(const Buffers& buffers) : buffers_(buffers) {}
@@ -161,7 +281,7 @@ class Converter {
     return foreign(*manifest);
   }
 
-  // A checkpoint is replaced with all that is in its directory: nothing else may be there.
+  // Refuses to replace a directory that has other files than the checkpoint's: all would be lost.
   Status foreign(const Manifest& manifest) const {
     std::set<std::string> own{std::string(kManifestName), std::string(kJournalName),
                               std::string(internal::kHfIndexName)};
@@ -183,7 +303,8 @@ class Converter {
     });
   }
 
-  // The first file of a target of the right sizes that is not what the manifest says.
+  // A fault for the first file of an existing target whose contents differ from the manifest.
+  // \pre is_complete(manifest)
   Status damage_in(const Manifest& manifest) {
     return workers_.run(manifest.files.size(),
                         [&](std::size_t i, std::span<char> block, std::span<char>) -> Status {
@@ -232,9 +353,9 @@ class Converter {
     for (const TargetFile& file : plan_.files)
       if (!recorded(file)) needed += static_cast<double>(file.bytes);
     struct statvfs space {};
-    if (::statvfs(partial_.c_str(), &space) != 0) return {};  // writing will tell
+    if (::statvfs(partial_.c_str(), &space) != 0) return {};  // unknown: writing will tell
     const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
-    // Unfinished files of a run before are overwritten: what they take is free as well.
+    // Unfinished files of an earlier run are overwritten, so their space counts as free.
     double reclaimed = 0;
     for (const TargetFile& file : plan_.files) {
       std::error_code error;
@@ -302,7 +423,7 @@ class Converter {
       std::erase_if(slices, [&](const internal::SourceSlice& from) {
         return intersection(from.box, slice.box).elements() == 0;
       });
-      // Padding is taken over as it is, unless its extent changes.
+      // Padding is copied unchanged, unless its extent changes.
       const Box valid = whole_of(source.entry.shape == entry.shape ? entry.shape : entry.logical());
       const std::int64_t element = size_of(entry.type);
       const auto visit = [&](const Box& part) {
@@ -343,7 +464,7 @@ class Converter {
     std::error_code ignored;
     FORESHARD_TRY(flush_directory(fs::absolute(out_, ignored).parent_path()));
     fs::remove(out_ / kJournalName, ignored);
-    if (exists_) fs::remove_all(partial_, ignored);  // by now the old one
+    if (exists_) fs::remove_all(partial_, ignored);  // this is the old checkpoint by now
     result_.files = static_cast<std::int64_t>(done_.size());
     result_.files_reused = files_reused_;
     result_.bytes_read = bytes_read_;
@@ -377,7 +498,7 @@ class Converter {
 
 Result<Conversion> convert(const ConversionPlan& plan, const fs::path& out,
                            const ConvertOptions& options) {
-  // "out/", "out/." and "out" are the same place; the neighbour's name is made from the latter.
+  // "out/", "out/." and "out" are the same place; the name of OUT.partial is made from "out".
   const fs::path normal = out.lexically_normal();
   const fs::path place = normal.has_filename() ? normal : normal.parent_path();
   if (place.empty()) return Error{Error::Code::kInvalidInput, "the target directory has no name"};

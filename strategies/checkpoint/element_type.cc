@@ -72,7 +72,7 @@ ElementType stored_as(DType dtype) {
       return ElementType::kBf16;
     case DType::kFp8:
       return ElementType::kF8E4M3;
-    case DType::kFp4:  // no tensor is held so
+    case DType::kFp4:  // no tensor is stored in it
       break;
     case DType::kInt8:
       return ElementType::kI8;

@@ -34,12 +34,12 @@ enum class ElementType : std::uint8_t {
 
 /// "BF16".
 std::string_view name_of(ElementType type);
-/// \return nothing for types that are not in the table, those of less than a byte among them.
+/// \return nothing for types that are not in the table, such as types of less than a byte.
 std::optional<ElementType> element_type_named(std::string_view name);
 std::vector<std::string> element_type_names();
 /// Bytes of one element.
 std::int64_t size_of(ElementType type);
-/// How a tensor of `dtype` is stored (tf32 as fp32, fp8 as E4M3).
+/// The type in which a tensor of `dtype` is stored (tf32 as fp32, fp8 as E4M3).
 ElementType stored_as(DType dtype);
 
 /// Bytes of a tensor, or nothing if an extent is negative or the product exceeds 2^62.

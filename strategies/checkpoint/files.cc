@@ -97,8 +97,8 @@ Status OutputFile::append(std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(n));
     bytes_ += n;
   }
-  // Lets the device begin now, so that finish() has little left to wait for. A hint: where it is
-  // not known, fsync does all.
+  // Lets the device begin to write now, so that finish() has little left to wait for. This is a
+  // hint: where the system does not support it, fsync does all.
   ::sync_file_range(file_.get(), begin, bytes_ - begin, SYNC_FILE_RANGE_WRITE);
   return {};
 }

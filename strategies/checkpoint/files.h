@@ -1,6 +1,6 @@
 /// \file
-/// Files of shards by descriptor: read at any place, written from front to back while their digest
-/// is taken. Errors carry the path and the system's message.
+/// Files of shards: read at any offset, written from front to back while their digest is taken.
+/// Errors carry the path and the system's message.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +38,15 @@ Error system_fault(const std::filesystem::path& path, std::string_view verb);
 
 class InputFile {
  public:
-  /// Regular files only.
-  /// \return kInvalidInput if there is none, kIo if it cannot be opened.
+  /// Opens regular files only.
+  /// \return kInvalidInput if there is no such file, kIo if it cannot be opened.
   static Result<InputFile> open(const std::filesystem::path& path);
 
   std::int64_t bytes() const { return bytes_; }
-  /// When it was last written to, in nanoseconds since 1970.
+  /// Time of the last change, in nanoseconds since 1970.
   std::int64_t modified() const { return modified_; }
   /// Fills `to` from `offset` on.
-  /// \return kIo, also where the file ends before.
+  /// \return kIo, also if the file ends too early.
   Status read(std::int64_t offset, std::span<char> to) const;
 
  private:
@@ -56,7 +56,8 @@ class InputFile {
   std::int64_t modified_ = 0;
 };
 
-/// Keeps files open for one thread, the least recently used are closed beyond a number.
+/// Keeps up to kMostOpenFiles files open for one thread; beyond that, the least recently used is
+/// closed.
 class OpenFiles {
  public:
   explicit OpenFiles(const std::vector<std::filesystem::path>& paths) : paths_(&paths) {}
@@ -74,7 +75,7 @@ class OpenFiles {
 
 class OutputFile {
  public:
-  /// Replaces what is there.
+  /// Replaces a file that is there.
   static Result<OutputFile> create(const std::filesystem::path& path);
 
   /// \return kIo: no space, a limit, a broken disk.
@@ -91,14 +92,14 @@ class OutputFile {
   std::int64_t bytes_ = 0;
 };
 
-/// SHA-256 of the whole file, read through `buffer`; `progress` is told of every piece.
+/// SHA-256 of the whole file, read through `buffer`; `progress` gets the bytes of every piece.
 Result<std::string> digest_of(const std::filesystem::path& path, std::span<char> buffer,
                               const std::function<void(std::int64_t)>& progress);
 
 /// Makes the names in a directory durable.
 Status flush_directory(const std::filesystem::path& path);
 
-/// The least recently used files beyond this are closed.
+/// Most files that OpenFiles keeps open.
 inline constexpr std::size_t kMostOpenFiles = 64;
 
 }  // namespace foreshard::checkpoint

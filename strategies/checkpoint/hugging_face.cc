@@ -14,18 +14,18 @@ namespace foreshard::checkpoint {
 namespace {
 
 enum class Cut : std::uint8_t {
-  kRows,     ///< [out, in] with the outputs over the tensor-parallel ranks.
-  kColumns,  ///< [out, in] with the inputs over them.
-  kUp,       ///< As kRows; as kPacked where the gate stands before it.
-  kPacked,   ///< Several projections one after another: not to be cut.
-  kTable,    ///< [vocabulary, hidden]: as the table.
-  kWhole,    ///< On every rank of its stage.
+  kRows,     ///< [out, in], outputs cut over the tensor-parallel ranks.
+  kColumns,  ///< [out, in], inputs cut over the tensor-parallel ranks.
+  kUp,       ///< kRows, or kPacked if the tensor also holds the gate.
+  kPacked,   ///< Several projections one after another, which cannot be cut.
+  kTable,    ///< [vocabulary, hidden], cut as the embedding's table.
+  kWhole,    ///< Whole on every rank of its stage.
 };
 
-// The last name before ".weight" or ".bias". Those of layers first. InternLM 2's wqkv has, for each
-// key head, its queries, the key and the value: equal parts have whole groups of heads. GPT-2's
-// c_fc and c_proj are [in, out], Qwen's w2 is no down projection, but both have a c_attn, too,
-// which is not cut.
+// A module by its name, the last one before ".weight" or ".bias"; modules of layers come first.
+// InternLM 2's wqkv has, for each key head, its queries, the key and the value, so equal parts have
+// whole groups of heads. GPT-2's c_fc and c_proj are [in, out] and Qwen's w2 is no down projection;
+// but models with these also have a c_attn, which cannot be cut.
 struct Known {
   std::string_view name;
   Cut cut;
@@ -57,7 +57,7 @@ constexpr std::string_view kHeads = " lm_head embed_out output output_layer ";
 constexpr std::string_view kBuffers[]{"rotary_emb.inv_freq", "rotary_pos_emb.inv_freq",
                                       ".attn.bias", ".masked_bias", ".attention.bias"};
 
-// The number between dots, if the name has one: its layer.
+// The layer of a tensor: the number between dots in its name, if there is one.
 std::optional<std::int64_t> layer_of(std::string_view name) {
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos;
        dot = name.find('.', dot + 1)) {
@@ -118,7 +118,8 @@ class Placer {
                         source.name)};
   }
 
-  // The axes of tensor parallelism: what cuts the outputs of the first projection.
+  // The entry of a layer's tensor. The tensor-parallel axes are the ones that cut the outputs of
+  // the first projection.
   Result<TensorEntry> in_layer(const TensorEntry& source, std::int64_t layer) const {
     const PlacedTensor* qkv = find(fmt::format("layers.{}.qkv.weight", layer));
     if (qkv == nullptr) return unknown(source);
@@ -198,7 +199,7 @@ Result<Target> target_by_parameters(const Source& source, const std::vector<Plac
 }
 
 Status other_elements(const Target& target, const std::vector<PlacedTensor>& placed) {
-  // By layer; nothing: what is in none.
+  // layer (nothing: outside all layers) -> elements held and wanted.
   std::map<std::optional<std::int64_t>, std::pair<std::int64_t, std::int64_t>> held_and_wanted;
   bool tied = true;
   for (const PlacedTensor& tensor : placed) {
@@ -207,7 +208,8 @@ Status other_elements(const Target& target, const std::vector<PlacedTensor>& pla
     held_and_wanted[layer_of(tensor.name)].second += elements_of(tensor.unpadded);
   }
   for (const TensorEntry& tensor : target.tensors) {
-    if (tied && among(kHeads, module_of(tensor.name))) continue;  // the table once more
+    // A tied head is the embedding's table again.
+    if (tied && among(kHeads, module_of(tensor.name))) continue;
     held_and_wanted[layer_of(tensor.name)].first += elements_of(tensor.logical());
   }
   for (const auto& [layer, count] : held_and_wanted) {

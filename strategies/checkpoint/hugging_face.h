@@ -1,6 +1,6 @@
 /// \file
-/// Where the tensors of a Hugging Face directory go under a strategy: they keep their names and
-/// their shapes, and lie as the parameters of the model that they are.
+/// Where the tensors of a Hugging Face directory go under a strategy. They keep their names and
+/// shapes, and get the layout of the model's parameter that they correspond to.
 ///
 ///     model.layers.3.self_attn.k_proj.weight [out, in]   as layers.3.qkv.weight [in, out]
 ///     model.layers.3.mlp.down_proj.weight                as layers.3.mlp_down.weight
@@ -21,19 +21,21 @@
 
 namespace foreshard::checkpoint {
 
-/// How the origin begins of what has the names of Hugging Face.
+/// Prefix of the origin of checkpoints whose tensors have the names of Hugging Face.
 inline constexpr std::string_view kHuggingFace = "Hugging Face ";
 
-/// Whether `source` has the names of Hugging Face.
+/// Whether the tensors of `source` have the names of Hugging Face.
 bool is_hugging_face(const Source& source);
 
-/// \param placed  of the model, of parameters not cut over replicas; others are passed over.
+/// The target in which each tensor has the layout of its parameter.
+/// \param placed  the model's tensors; only parameters that are not cut over replicas are used.
 /// \return kUnsupported for a tensor that no parameter of the model corresponds to, or that cannot
 ///     be cut as the strategy wants: the message names it.
 Result<Target> target_by_parameters(const Source& source, const std::vector<PlacedTensor>& placed);
 
-/// Why the tensors of `target` are not the model's parameters, all of them and no more: where in
-/// the model their elements are of another number. Nothing if they are.
+/// Checks that the tensors of `target` are exactly the model's parameters, by their number of
+/// elements.
+/// \return an error that names where in the model the number differs.
 Status other_elements(const Target& target, const std::vector<PlacedTensor>& placed);
 
 }  // namespace foreshard::checkpoint

@@ -145,7 +145,7 @@ Manifest read(const Json& json) {
   for (std::size_t i = 0; i < root["tensors"].size(); ++i) {
     manifest.tensors.push_back(tensor_from(root["tensors"].at(i), layouts));
     slices += manifest.tensors.back().layout.mesh.size();
-    if (slices > kMostSlices)  // before there are more: every tensor has a layout of its own
+    if (slices > kMostSlices)  // stop early: every tensor holds a layout of its own
       root["tensors"].at(i).fault(fmt::format("more than {} slices with it", kMostSlices));
     const std::string& name = manifest.tensors.back().name;
     if (!names.insert(name).second)
@@ -169,7 +169,7 @@ Json to_value(const Layout& layout) {
   return value;
 }
 
-// A member of an array on a line of its own: long, yet readable, and lines differ as tensors do.
+// Writes each member of an array on its own line: long, yet readable, and good for comparing files.
 std::string lines_of(const std::vector<Json>& values) {
   std::string text = "[";
   for (const Json& value : values) text += (text.size() == 1 ? "\n  " : ",\n  ") + value.dump();

@@ -1,6 +1,6 @@
 /// \file
-/// The contents of a checkpoint directory: `foreshard-checkpoint.json`, beside one file of
-/// shards for each rank.
+/// The manifest of a checkpoint directory, `foreshard-checkpoint.json`. The directory also has one
+/// file of shards for each rank.
 ///
 ///     {"schema": "foreshard.checkpoint/1", "format": "safetensors",
 ///      "origin": "gpt3-175b, tensor 8 x pipeline 16 x data 8",
@@ -9,11 +9,11 @@
 ///      "tensors": [{"name": "layers.0.qkv.weight", "dtype": "BF16", "shape": [64, 192],
 ///                   "layout": 0}]}
 ///
-/// A rank's file holds, under the tensor's own name, the slice of every tensor whose layout has
-/// that rank; those with the larger elements first, so that all are aligned. `format` "raw": slices
-/// one after the other, in the order of `tensors`, without a header. A layout may have "sizes"
-/// (uneven slices) as in Attribute. A tensor may have "unpadded", its shape without the rows or
-/// columns that only pad it (a vocabulary): what lies beyond is zeros.
+/// A rank's file holds the rank's slice of every tensor whose layout has that rank, under the
+/// tensor's name; slices with larger elements come first, so that all are aligned. With `format`
+/// "raw", slices follow each other in the order of `tensors`, without a header. A layout may have
+/// "sizes" (uneven slices) as in Attribute. A tensor may have "unpadded", its shape without the
+/// rows or columns that only pad it (a vocabulary), which are zeros.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ namespace foreshard::checkpoint {
 inline constexpr std::int64_t kMostSlices = std::int64_t{1} << 25;
 
 inline constexpr std::string_view kManifestName = "foreshard-checkpoint.json";
-inline constexpr Bytes kMostManifest = 256_MiB;  ///< What is read of a manifest at most.
+inline constexpr Bytes kMostManifest = 256_MiB;  ///< Largest manifest that is read.
 
 enum class FileFormat : std::uint8_t { kSafetensors, kRaw };
 std::string_view name_of(FileFormat format);
@@ -51,7 +51,7 @@ struct TensorEntry {
   std::string name{};
   ElementType type = ElementType::kBf16;
   Shape shape{};
-  Shape unpadded{};  ///< Empty: as `shape`.
+  Shape unpadded{};  ///< Shape without padding. Empty: `shape`.
   Layout layout{};   ///< Not partial.
   bool operator==(const TensorEntry&) const = default;
 
@@ -60,21 +60,21 @@ struct TensorEntry {
 
 struct Manifest {
   FileFormat format = FileFormat::kSafetensors;
-  std::string origin{};      ///< What made it, for people.
-  std::string conversion{};  ///< Digest of what it was converted from and to; empty: it was not.
-  std::vector<ShardFile> files{};      ///< Ascending by rank, one for each.
+  std::string origin{};            ///< Description of what made it, for people.
+  std::string conversion{};        ///< ConversionPlan::identity; empty: not made by a conversion.
+  std::vector<ShardFile> files{};  ///< One per rank, ascending.
   std::vector<TensorEntry> tensors{};  ///< Names are distinct.
   bool operator==(const Manifest&) const = default;
 };
 
-/// The rule that a tensor entry breaks, in words; nothing if it breaks none: bytes of the whole
-/// tensor fit 2^62; `unpadded` has the dimensions of `shape` and is not larger; fault_in(layout,
-/// shape) is empty; the layout is not partial.
+/// The rule that a tensor entry breaks, in words; nothing if it breaks none. The rules: the whole
+/// tensor has at most 2^62 bytes; `unpadded` has as many dimensions as `shape` and is not larger;
+/// fault_in(layout, shape) is empty; the layout is not partial.
 std::optional<std::string> fault_in(const TensorEntry& tensor);
 
-/// \return kInvalidInput with the place in the document and the reason. Accepted is what has only
-///     the keys above, no key twice, entries without fault, names of files without a folder, and a
-///     file for every rank of every layout.
+/// \return kInvalidInput with the place in the document and the reason. A document is accepted if
+///     it has only the keys above, no key twice, entries without fault, names of files without a
+///     folder, and a file for every rank of every layout.
 Result<Manifest> manifest_from_json(std::string_view text);
 
 /// Equal manifests give equal bytes; manifest_from_json reads them back.

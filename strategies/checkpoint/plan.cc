@@ -20,7 +20,7 @@ std::string shape_text(const TensorEntry& tensor) {
   return fmt::format("{}[{}]", name_of(tensor.type), fmt::join(tensor.shape, ","));
 }
 
-// Why `to` cannot be made from `from`.
+// Why `to` cannot be made from `from`; nothing if it can.
 std::optional<std::string> mismatch(const TensorEntry& from, const TensorEntry& to) {
   if (from.type != to.type)
     return fmt::format(
@@ -83,8 +83,8 @@ class Planner {
     return {};
   }
 
-  // Slices to ranks, by rank number and slice index (R1.4). In safetensors files the larger
-  // elements come first, so that all are aligned.
+  // Assigns slices to ranks, by rank number and slice index (R1.4). In safetensors files, slices
+  // with larger elements come first, so that all are aligned.
   Status place() {
     std::int64_t slices_in_all = 0;
     for (const TensorEntry& tensor : plan_.target.tensors)
@@ -113,7 +113,7 @@ class Planner {
     return {};
   }
 
-  // Which source files are needed, and whether all slices are there.
+  // Finds the source files that are needed, and checks that all slices are there.
   Status locate() {
     std::set<std::int32_t> read;
     for (std::size_t t = 0; t < plan_.target.tensors.size(); ++t) {

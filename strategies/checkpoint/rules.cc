@@ -26,7 +26,8 @@ std::optional<std::pair<std::int64_t, std::int64_t>> interval_of(std::string_vie
 
 constexpr std::string_view kDigits = "0123456789";
 
-// How much of pattern and name its first letter or number takes; nothing if they differ.
+// How many characters of pattern and name the pattern's first letter or number takes; nothing if
+// the two differ there.
 GlobStep step_of(std::string_view pattern, std::string_view name) {
   if (pattern.empty() || name.empty()) return std::nullopt;
   const std::size_t close = pattern.front() == '{' ? pattern.find('}') : std::string_view::npos;
@@ -43,7 +44,7 @@ GlobStep step_of(std::string_view pattern, std::string_view name) {
   return letter_step(pattern, name);
 }
 
-// A target entry like the source's, elsewhere.
+// A copy of the source's entry with another layout.
 TensorEntry moved(const TensorEntry& entry, Layout layout) {
   TensorEntry to = entry;
   to.layout = std::move(layout);
@@ -78,7 +79,7 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 namespace {
 
-// A rule for no tensor at all: most likely misspelt.
+// Refuses a rule that matches no tensor at all: it is most likely misspelt.
 Status unmatched(const Source& source, const LayoutRules& rules, const yaml::Loader& loader) {
   for (std::size_t r = 0; r < rules.tensors.size(); ++r) {
     const std::string& pattern = rules.tensors[r].match;

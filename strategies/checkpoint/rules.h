@@ -40,14 +40,14 @@ const yaml::Table<LayoutRules>& yaml_table(const LayoutRules*);
 bool matches(std::string_view pattern, std::string_view name);
 
 /// The target that `rules` make of the tensors of `source`. `loader` read the rules.
-/// \return kInvalidInput with the rule's place if a layout does not fit a tensor that it is for, or
-///     a rule has neither layout nor leave_out, or both, or matches nothing; naming the tensor if
-///     none matches.
+/// \return kInvalidInput with the rule's place if its layout does not fit a tensor that it matches,
+///     or it has neither layout nor leave_out, or both, or matches nothing. If no rule matches a
+///     tensor, the error names the tensor.
 Result<Target> target_by_rules(const Source& source, const LayoutRules& rules,
                                const yaml::Loader& loader);
 
-/// Every tensor of `source` has the layout `text`.
-/// \return kInvalidInput naming the first tensor that it does not fit.
+/// The target in which every tensor of `source` has the layout `text`.
+/// \return kInvalidInput, with the name of the first tensor that the layout does not fit.
 Result<Target> target_by_layout(const Source& source, std::string_view text);
 
 }  // namespace foreshard::checkpoint

@@ -21,7 +21,7 @@ std::string shown(std::string_view text) {
   return text.size() <= kMost ? std::string(text) : std::string(text.substr(0, kMost)) + "...";
 }
 
-// Where the reader is: every event is legal in exactly one of these.
+// State of the reader: every event is legal in exactly one of these.
 enum class At : std::uint8_t {
   kStart,
   kTop,        // in the header's object
@@ -29,13 +29,13 @@ enum class At : std::uint8_t {
   kMetadata,   // in __metadata__
   kDtype,      // a value must follow
   kShape,      // in the array, or before it
-  kOffsets,    // likewise
+  kOffsets,    // in the array, or before it
   kMetaValue,  // a value must follow
   kEnd,
 };
 
-// Reads event by event: no tree of a header of 100 MB is ever in memory, and a key that comes twice
-// is seen (the tree would keep the last).
+// Reads event by event, so that no tree of a header of 100 MB is ever in memory, and a key that
+// comes twice is noticed (a tree would keep only the last).
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
@@ -191,7 +191,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   SafetensorsHeader& header_;
   At at_ = At::kStart;
   bool in_array_ = false;
-  std::string name_;  // of the member of the header's object that is being read
+  std::string name_;  // name of the member of the header's object that is being read
   std::string key_;
   StoredTensor tensor_;
   std::int64_t end_ = 0;
@@ -207,7 +207,7 @@ std::int64_t end_of(const StoredTensor& tensor) {
   return tensor.offset + *bytes;
 }
 
-// The first overlap or hole. \pre ordered
+// The first overlap or hole; nothing if there is none. \pre `tensors` are sorted by offset.
 std::optional<std::string> gap_in(const std::vector<StoredTensor>& tensors,
                                   std::int64_t data_bytes) {
   std::int64_t covered = 0;

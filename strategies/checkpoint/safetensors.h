@@ -8,7 +8,7 @@
 /// Offsets count from the first byte after the header. Tensors are row-major and little-endian.
 /// Source: https://huggingface.co/docs/safetensors, "Format".
 ///
-/// What is checked, each with its own message: the length fits the file and the limit of 100 MB;
+/// These are checked, each with its own message: the length fits the file and the limit of 100 MB;
 /// the header is one JSON object that starts with `{`, no key twice; every tensor has dtype, shape
 /// and data_offsets and nothing else; the dtype is known; shape and offsets agree; the tensors
 /// cover the data without overlap or hole.
@@ -32,12 +32,12 @@ struct StoredTensor {
   std::string name{};
   ElementType type = ElementType::kBf16;
   Shape shape{};
-  std::int64_t offset = 0;  ///< From the first byte of the data.
+  std::int64_t offset = 0;  ///< Bytes from the beginning of the data.
   bool operator==(const StoredTensor&) const = default;
 };
 
 struct SafetensorsHeader {
-  std::vector<StoredTensor> tensors{};  ///< In the order of their offsets; ties by name.
+  std::vector<StoredTensor> tensors{};  ///< Sorted by offset, then name.
   std::map<std::string, std::string> metadata{};
   bool operator==(const SafetensorsHeader&) const = default;
 };
@@ -51,8 +51,8 @@ Result<std::int64_t> safetensors_header_length(std::string_view first, std::int6
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, std::int64_t data_bytes);
 
 /// The length and the header of a file with these tensors in this order, one after the other
-/// (their offsets are not looked at), padded with spaces to a multiple of 8 bytes. Equal input
-/// gives equal bytes.
+/// (their offsets are ignored), padded with spaces to a multiple of 8 bytes. Equal input gives
+/// equal bytes.
 std::string safetensors_header(const std::vector<StoredTensor>& tensors,
                                const std::map<std::string, std::string>& metadata);
 

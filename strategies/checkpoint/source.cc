@@ -26,7 +26,7 @@ constexpr int kIndexDepth = 16;
 
 struct Header {
   SafetensorsHeader content;
-  std::string text;  ///< As it is in the file.
+  std::string text;  ///< Text as in the file.
   std::int64_t data_begin = 0;
 };
 
@@ -86,7 +86,7 @@ class ManifestOpener {
   }
 
  private:
-  // Every slice goes to its rank's list, in the order of the tensors.
+  // Adds every slice to its rank's list, in the order of the tensors.
   void expect() {
     for (std::size_t t = 0; t < manifest_.tensors.size(); ++t) {
       TensorEntry& entry = manifest_.tensors[t];
@@ -210,7 +210,7 @@ Result<Source> open_hugging_face(const std::filesystem::path& directory, bool in
     for (const auto& [tensor, file] : wanted) names.insert(file);
   }
   Source source{.directory = directory, .origin = "Hugging Face " + directory.string()};
-  std::string known;  // all that is known of the contents
+  std::string known;  // what is known about the contents without reading them
   for (const std::string& name : names) {
     const std::filesystem::path path = directory / name;
     FORESHARD_ASSIGN(const auto file, InputFile::open(path));

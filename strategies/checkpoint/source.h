@@ -1,10 +1,11 @@
 /// \file
-/// A checkpoint that can be read: which tensors it has, how each lies, and in which file from which
-/// byte on the slice of every position of its mesh begins.
+/// A checkpoint that can be read: its tensors, the layout of each, and for every position in the
+/// layout's mesh the file and the byte at which the slice begins.
 ///
-/// Understood are directories with a manifest (manifest.h) and unsharded Hugging Face directories
-/// (`model.safetensors`, or several files and `model.safetensors.index.json`): there every tensor
-/// is whole in one file, which is a layout on one rank.
+/// Two kinds of directories can be read: directories with a manifest (manifest.h), and unsharded
+/// Hugging Face directories (`model.safetensors`, or several files and
+/// `model.safetensors.index.json`). In a Hugging Face directory every tensor is whole in one file,
+/// which is a layout on one rank.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@
 
 namespace foreshard::checkpoint {
 
-/// Where a slice begins.
+/// The place where a slice begins.
 struct Location {
   std::int32_t file = -1;   ///< Index into Source::files; -1: its rank is lost.
-  std::int64_t offset = 0;  ///< From the beginning of the file.
+  std::int64_t offset = 0;  ///< Bytes from the beginning of the file.
 };
 
 struct SourceFile {
@@ -32,7 +33,7 @@ struct SourceFile {
 
 struct SourceTensor {
   TensorEntry entry{};
-  std::vector<Location> locations{};  ///< By position of its layout's mesh.
+  std::vector<Location> locations{};  ///< One per position in the layout's mesh.
 };
 
 struct Source {
@@ -40,11 +41,11 @@ struct Source {
   std::string origin{};
   std::vector<SourceFile> files{};
   std::vector<SourceTensor> tensors{};
-  std::string identity{};  ///< Digest of all that is known of its contents without reading them.
+  std::string identity{};  ///< Digest of what is known about the contents without reading them.
 };
 
-/// Opens and checks a checkpoint: sizes of files, headers, that every slice that should be in a
-/// file is there with its type and shape and nothing else is. Contents are not read.
+/// Opens and checks a checkpoint: sizes of files, headers, and that each file has exactly the
+/// slices that it should have, with their types and shapes. Contents are not read.
 /// \param lost  ranks whose files are lost; the files need not exist.
 /// \return kInvalidInput with the file and what is wrong with it (missing, truncated, garbage, a
 ///     tensor that it lacks or that the manifest lacks); kIo where the system refuses.

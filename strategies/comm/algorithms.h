@@ -1,5 +1,5 @@
 /// \file
-/// The collective algorithms: one .cc each, one line each in registry.cc.
+/// The collective algorithms: each has its own .cc and one line in registry.cc.
 #pragma once
 
 #include <cstdint>
@@ -13,46 +13,53 @@
 
 namespace foreshard::comm {
 
-/// What an algorithm puts on the links, whatever the protocol.
+/// The load that an algorithm puts on the links, whatever the protocol.
 struct Pattern {
   std::vector<LinkLoad> loads;  ///< Ascending LinkId.
-  double detour = 0;            ///< The part of all flows that takes detours (internal::LoadSum).
-  double ways = 1;  ///< Rings (trees) that enter a node at different members, sharing the channels.
-  internal::Path path;           ///< Hops one after another, from start to end.
-  double message = 1;            ///< Of the operation's bytes, what all channels send in one hop.
+  double detour = 0;            ///< Fraction of all flows that takes detours (internal::LoadSum).
+  /// Rings (trees) that enter a node at different members and share the channels.
+  double ways = 1;
+  internal::Path path;  ///< The critical path: hops one after another, from start to end.
+  /// Fraction of the operation's bytes that all channels together send in one hop.
+  double message = 1;
   double fill_chunks = 0;        ///< See StartUp.
   bool overlaps_rounds = false;  ///< See FlatCollective.
-  double chunks = 1;             ///< StartUp::chunk, in chunks of the form.
-  /// NVLS: FormParameters::turnaround counts what fills the pipeline, `rounds` times, and the
-  /// NVLinks never rest.
+  double chunks = 1;             ///< StartUp::chunk, in units of FormParameters::chunk.
+  /// NVLS: the pipeline fills in FormParameters::turnaround chunk times `rounds` times over, and
+  /// the NVLinks are never idle meanwhile.
   bool in_rounds = false;
   double rounds = 0;
-  double channel_part = 1;       ///< Of FormParameters::network_channel_rate, for its short chunks.
+  /// Fraction of FormParameters::network_channel_rate that is reached (chunks may be short).
+  double channel_part = 1;
   bool copies_by_chunk = false;  ///< A chunk is copied out of a buffer while the next one arrives.
-  double sent_per_member =
-      0;  ///< Bytes that a member sends per byte of the operation (R2.5), on average.
-  std::int64_t most_channels = 0;  ///< Across the network. 0: those of the form.
-  double kept_per_member = 0;      ///< Likewise, that its channels copy from itself to itself.
-  /// What a member's channels see of the operation's bytes: all, but for an exchange, whose bytes
-  /// are those of all members; there what the busiest one sends or receives.
+  /// Bytes that a member sends per byte of the operation (R2.5): the average over the members;
+  /// for an exchange, the most that any member sends.
+  double sent_per_member = 0;
+  /// Limit on the channels across the network; 0: none beyond the form's own count.
+  std::int64_t most_channels = 0;
+  /// Bytes that a member's channels copy within it, per byte of the operation.
+  double kept_per_member = 0;
+  /// Fraction of the operation's bytes that passes through one member's channels: all of them,
+  /// except for an exchange, whose bytes are summed over all members; there, what the busiest
+  /// member sends or receives.
   double share_of_member = 1;
 };
 
 struct Algorithm {
-  std::string_view name;  ///< Together with `kind` unique.
+  std::string_view name;  ///< Unique together with `kind`.
   CollectiveKind kind;
   /// \pre `group` is valid and has at least 2 members.
-  /// \return kInfeasible where there is no route. kUnsupported if this group's hardware cannot do
+  /// \return kInfeasible where there is no route. kUnsupported if this group's hardware cannot run
   ///     it: the algorithm is then left out.
   Result<Pattern> (*pattern)(const Participants& group);
-  /// Null if it is not made of messages between members (has_messages).
-  /// \pre As above.
+  /// Null if the algorithm is not made of messages between members (has_messages).
+  /// \pre as for `pattern`
   Result<StepwiseCollective> (*steps)(const Participants& group);
-  bool several_nodes = false;  ///< It cannot do groups of one node.
-  bool no_pcie_hop = false;    ///< No hop of Pattern::path is over PCIe alone, on any hardware.
+  bool several_nodes = false;  ///< The algorithm cannot run in groups of one node.
+  bool no_pcie_hop = false;    ///< No hop of Pattern::path crosses PCIe alone, on any hardware.
 };
 
-/// All of them, in the order in which ties are decided.
+/// All algorithms; ties between them go to the earlier one.
 std::span<const Algorithm> algorithms();
 
 Result<Pattern> ring_all_reduce(const Participants& group);

@@ -3,7 +3,7 @@
 //     time   = (p-1) latency + B / bandwidth + (p-2) chunk / bandwidth
 //     volume = B per member but the last, (p-1) B in total (R2.5)
 //
-// The last term fills the pipeline: chunks of a bounded size follow one another.
+// The last term is the time to fill the pipeline: chunks of a bounded size follow one another.
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
 // MPICH", IJHPCA 19(1), 2005; Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth
 // broadcast, reduction and scan", Parallel Computing 35(12), 2009, section 2.
@@ -16,7 +16,7 @@
 namespace foreshard::comm {
 namespace {
 
-// The ring, cut open before the root.
+// The ring, cut open in front of the root.
 std::vector<std::int32_t> chain_of(std::vector<std::int32_t> ring, std::int32_t root) {
   std::rotate(ring.begin(), std::find(ring.begin(), ring.end(), root), ring.end());
   return ring;

@@ -31,14 +31,14 @@ bool asks_nccl(const Participants& group, TunerKind tuner) {
   if (tuner != TunerKind::kBetweenNodes) return tuner == TunerKind::kNccl;
   return nodes_of(group) > 1 && !has_plugin_tuner(group) &&
          std::ranges::all_of(group.devices, [&](DeviceId device) {
-           // Given, so NVIDIA's.
+           // A compute capability that is not a default: an NVIDIA device.
            return group.cluster->type_of(device).compute_capability.evidence !=
                   yaml::Evidence::kTransferred;
          });
 }
 
-// What fewer channels than a form's own can do. Channels that have a rate of their own keep it;
-// else they share what the form reaches on idle links.
+// The rate of a form with fewer channels than its own. Channels that have a rate of their own keep
+// it; others share the rate that the form reaches on idle links.
 struct Narrowed {
   BytesPerSecond rate;
   double full_rate_channels = 1;  // StartUp::channels

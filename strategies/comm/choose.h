@@ -1,7 +1,8 @@
 /// \file
-/// Which form of an operation a group takes, size by size: what `choices` prescribe (R4.8), else
-/// what the tuner decides; and what it then takes, if that was measured. The simulator, the search
-/// and the accuracy tables all choose forms here.
+/// Selects the form (algorithm and protocol) that a group uses for an operation of each size: the
+/// one that `choices` prescribe (R4.8), else the tuner's. A measured time, where there is one,
+/// replaces the form's own. The simulator, the search and the accuracy tables all choose forms
+/// here.
 ///
 ///     const auto repertoire = Repertoire::of(CollectiveKind::kAllReduce, group, parameters);
 ///     const auto form = repertoire->choose(64_MiB);
@@ -20,38 +21,40 @@
 
 namespace foreshard::comm {
 
-/// Whether between nodes of `group` a plugin of the transport decides in the place of NCCL's tuner.
+/// Whether a transport plugin of some member replaces NCCL's tuner between nodes.
 bool has_plugin_tuner(const Participants& group);
 
 class Repertoire {
  public:
-  /// The forms of flat_forms. The cluster and `parameters` must outlive it.
+  /// Chooses among the forms of flat_forms. The cluster and `parameters` must outlive it.
   /// \return As flat_forms.
   static Result<Repertoire> of(CollectiveKind kind, const Participants& group,
                                const Parameters& parameters);
-  /// The forms of representative_forms, likewise.
+  /// Chooses among the forms of representative_forms; otherwise as `of`.
   static Result<Repertoire> representative(CollectiveKind kind, const Participants& group,
                                            const Parameters& parameters);
 
   const std::vector<FlatCollective>& forms() const { return forms_; }
-  /// Whether the form of least time is always the one taken.
+  /// Whether the fastest form is always the one taken: no choice, measurement or tuner interferes.
   bool takes_fastest() const;
 
-  /// The place in forms() of the form that an operation of this size takes.
-  /// \return kInvalidInput if a choice names an algorithm that these devices cannot do.
+  /// Index into forms() of the form that an operation of this size uses.
+  /// \return kInvalidInput if a choice names an algorithm or protocol that these devices cannot
+  ///     run.
   Result<std::size_t> index_for(Bytes bytes) const;
-  /// That form, with the channels that a choice gives it.
+  /// The form at index_for(bytes), with the channels that a choice gives it and scaled to the
+  /// measured time, if there is one.
   Result<FlatCollective> choose(Bytes bytes) const;
-  /// Its time on idle links.
+  /// Time of the chosen form on idle links.
   Result<Seconds> time(Bytes bytes) const;
-  /// Of that form, the time in which the bytes flow (idle_time without delay), and the part of SMs
+  /// The chosen form's time while bytes flow (idle_time without delay), and the fraction of the SMs
   /// that it holds meanwhile.
   struct Flow {
     Seconds time;
     double sm_share = 0;
   };
   Result<Flow> flow(Bytes bytes) const;
-  /// Frees what only choose() needs: from now on, ask for times alone.
+  /// Frees what only choose() needs: afterwards, only times may be asked for.
   void forget_loads();
 
  private:
@@ -69,21 +72,22 @@ class Repertoire {
   const ClusterView* cluster_;
   const Parameters* parameters_;
   std::vector<FlatCollective> forms_;
-  std::vector<TimeCurve> curves_;  ///< Of forms_.
+  std::vector<TimeCurve> curves_;  ///< One per form of forms_.
   std::int64_t ranks_;
   std::int64_t nodes_;
-  std::vector<const Choice*> choices_;               ///< Those that hold for some size.
-  std::vector<const MeasuredCollective*> measured_;  ///< Likewise.
-  std::optional<nccl::Communicator> communicator_;   ///< Where NCCL's tuner has a say.
+  std::vector<const Choice*> choices_;  ///< Choices that apply to this group for some size.
+  /// Measurements of this operation on this group.
+  std::vector<const MeasuredCollective*> measured_;
+  std::optional<nccl::Communicator> communicator_;  ///< Empty where NCCL's tuner is not asked.
 };
 
-/// With so many channels instead of its own: each has the rate that it had, at most its own (or its
-/// part of what the form reaches on idle links).
+/// The form with `channels` channels instead of its own. Each keeps its own rate (where it has
+/// none: its share of the rate that the form reaches on idle links).
 FlatCollective with_channels(FlatCollective form, std::int64_t channels,
                              const ClusterView& cluster);
 
-/// The form made slower or faster, each part of its time alike, so that `bytes` take `time` on idle
-/// links. One that costs nothing stays.
+/// The form scaled in every part of its time so that `bytes` take `time` on idle links. A form that
+/// costs nothing is returned unchanged.
 FlatCollective lasting(FlatCollective form, Bytes bytes, Seconds time, const ClusterView& cluster);
 
 }  // namespace foreshard::comm

@@ -1,5 +1,6 @@
-// CollNet: all-reduce of B bytes among N nodes whose network adds up (SHARP). H members of each
-// node are heads, one for each part; the network adds the parts of the heads of equal place.
+// CollNet: all-reduce of B bytes among N nodes whose network switches add up (SHARP). H members of
+// each node are heads, one for each part of the bytes; the network adds the parts of the heads at
+// the same place on every node.
 //
 //     chain    each part goes along a chain of the node's members to its head and back
 //     direct   each member gives every head its part at once, and gets the sum from it
@@ -27,7 +28,7 @@ Status fault_in_network(std::string_view name, const Participants& group,
   return internal::no_sums_in_network(name, group);
 }
 
-// The pattern of what was added inside the nodes, and the heads' sums.
+// Completes the pattern: adds the heads' sums in the network to the traffic inside the nodes.
 Result<Pattern> finished(const internal::NodeMembers& heads, internal::Traffic* traffic) {
   const double part = 1 / static_cast<double>(heads.size());
   for (const auto& rail : heads) internal::add_network_sums(rail, part, traffic);

@@ -1,11 +1,11 @@
-// A shift by one place round a group of p: each member sends B bytes to the next one, the last to
-// the first, all at once.
+// A shift by one place round a group of p members: each sends B bytes to the next one and the last
+// to the first, all at once.
 //
 //     time   = latency + max over links of (bytes that cross it) / bandwidth
 //     volume = B per member, p B in total
 //
-// The latency is that of the longest hop. A member has one peer each way, so it has the channels of
-// a send (see "direct"), not those of an all-to-all.
+// The latency is the longest hop's. A member has one peer in each direction, so it gets the
+// channels of a send (see "direct"), not of an all-to-all.
 // Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/attention/dot_product_attention/
 // context_parallel.py (a send and a receive to and from the neighbours in the ring).
 #include "strategies/comm/algorithms.h"

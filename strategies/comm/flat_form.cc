@@ -11,17 +11,17 @@ bool all_pairs(CollectiveKind kind) {
          kind == CollectiveKind::kTokenExchange;
 }
 
-// Whether a member's adapter talks to several others at a time: in a tree to a parent and two
+// Whether a member's adapter talks to several peers at a time. In a tree these are a parent and two
 // children.
 bool has_many_peers(const Algorithm& algorithm) {
   return all_pairs(algorithm.kind) || algorithm.name == "tree" || algorithm.name == "nvls_tree";
 }
 
-// Of names of which none stands for all.
+// Whether `names` has `name`; an empty list stands for all names.
 bool allows(const std::vector<std::string>& names, std::string_view name) {
   return names.empty() || std::ranges::find(names, name) != names.end();
 }
-// False where none is left, which would stand for all.
+// Keeps the names that both lists allow. False if none is left (an empty list would stand for all).
 bool keep_common(std::vector<std::string>& names, const std::vector<std::string>& others) {
   if (names.empty()) {
     names = others;
@@ -45,7 +45,7 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
   };
   const auto is_socket = [&](VertexId vertex) { return is(vertex, VertexKind::kSocket); };
   const auto is_device = [&](VertexId vertex) { return is(vertex, VertexKind::kDevice); };
-  double busiest = 0;  // of the devices' own links over PCIe
+  double busiest = 0;  // load of the busiest PCIe link of a device, bytes per byte
   bool through_host = false;
   for (const LinkLoad& load : pattern.loads) {
     const Link& link = cluster.links()[load.link.index()];
@@ -64,7 +64,7 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
       case LinkKind::kNetwork:
         demand.network = std::max(demand.network, time);
         break;
-      case LinkKind::kMemory:  // on no way between devices
+      case LinkKind::kMemory:  // on no route between devices
         break;
     }
   }
@@ -129,22 +129,22 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
       static_cast<double>(networked ? form.network_channels : form.channels.value_or(1));
   if (networked && pattern.most_channels > 0)
     numbers.channels = std::min(numbers.channels, static_cast<double>(pattern.most_channels));
-  // Messages to many peers are started one after another, but what each of them waits for on its
-  // way, and the receivers' answers, pass together.
+  // Messages to many peers start one after another, but their waits on the way, and for the
+  // receivers' answers, overlap.
   const double waits = all_pairs(algorithm.kind) ? std::min(path.network, 1.0) : path.network;
   numbers.latency = form.base + path.wire + path.nvlink * form.hop.nvlink +
                     path.pcie * form.hop.pcie.value_or(0_s) + path.network * form.hop.network +
                     waits * *transport.latency + (networked ? form.network_base : 0_s);
 
-  // NVLinks rest while a member copies within itself, unless the next chunk arrives meanwhile.
-  // Other links are so slow beside the memory that the copies hide behind them.
+  // NVLinks are idle while a member copies within itself, unless the next chunk arrives meanwhile.
+  // Other links are so much slower than memory that the copies hide behind them.
   const double hops = path.nvlink + path.pcie + path.network;
   const bool hides = pattern.copies_by_chunk && form.chunk > 0_B;
   const bool rests = hops > 0 && !hides && !pattern.in_rounds;
   const double busy = rests ? hops / (hops + form.turnaround) : 1;
   const double network_efficiency =
       form.efficiency.network * (has_many_peers(algorithm) ? *transport.exchange_efficiency : 1.0);
-  // One fraction for all links: that of the link which decides on idle links.
+  // One fraction for all links: the fraction of the link that limits the rate on idle links.
   const double over_nvlink = demand.nvlink / (form.efficiency.nvlink * busy);
   const double used = std::max({over_nvlink, demand.pcie / form.efficiency.pcie,
                                 demand.network / network_efficiency,

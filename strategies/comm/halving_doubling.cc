@@ -6,7 +6,8 @@
 //     volume          (p-1)/p B per member and pass: the least (R2.5)
 //
 // The distance between partners grows with the bytes that they exchange: half of them go to the
-// farthest member, which costs rings' locality. Where p is no power of two: Bruck's rounds.
+// farthest member, so the locality of rings is lost. Where p is no power of two, the rounds are
+// Bruck's.
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
 // MPICH", IJHPCA 19(1), 2005, sections 4.1, 4.4; Rabenseifner, "Optimization of collective
 // reduction operations", ICCS 2004. NCCL does not have them.

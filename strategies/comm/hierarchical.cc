@@ -1,14 +1,14 @@
-// Two levels: inside the nodes, and between the members of equal place on all nodes (one rail).
+// Two levels: inside the nodes, and between the members at the same place on all nodes (a rail).
 //
 // All-reduce of B bytes on N nodes of k members: reduce-scatter in each node, all-reduce of each
-// rail's B/k, all-gather in each node; all of them rings.
+// rail's B/k bytes, all-gather in each node, all by rings.
 //
 //     time   = 2 (k-1) latency_in + 2 (N-1) latency_out
 //              + 2 (k-1)/k B / bandwidth_in + 2 (N-1)/(N k) B / bandwidth_out
 //     volume = 2 (p-1)/p B per member (R2.5)
 //
-// All-to-all: a member gives each of its neighbours what is for that neighbour's rail (N of the p
-// parts), who passes it on to its node (k parts in one message).
+// All-to-all: a member sends each neighbour on its node the data for that neighbour's rail (N of
+// the p parts); along the rail the data go on to their nodes (k parts in one message).
 //
 //     volume = (k-1)/k B inside nodes, (N-1)/N B between nodes: more bytes, p/k times fewer
 //     messages
@@ -28,7 +28,8 @@ namespace {
 
 using Nodes = std::vector<std::vector<std::int32_t>>;
 
-// Several nodes with as many members each, and more than one.
+// The members of each node; kUnsupported unless there are several nodes with equally many members,
+// at least two.
 Result<Nodes> equal_nodes(const Participants& group) {
   Nodes nodes = internal::members_by_node(group);
   const bool equal = std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) {
@@ -39,8 +40,8 @@ Result<Nodes> equal_nodes(const Participants& group) {
                "hierarchical: needs several nodes with as many members each"};
 }
 
-// A ring all-gather among `ring`, member i of which starts with `count` chunks from
-// first_chunk + i x count on; added to the rounds from the first on.
+// Adds a ring all-gather among `ring` to the rounds, from the first round on. Member i starts with
+// `count` chunks from first_chunk + i x count on.
 void add_ring(const std::vector<std::int32_t>& ring, std::int32_t first_chunk, std::int32_t count,
               internal::Rounds* rounds) {
   const auto members = static_cast<std::int32_t>(ring.size());

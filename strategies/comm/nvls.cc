@@ -1,14 +1,14 @@
-// NVLS: collectives of B bytes among p members that leave sums and copies to their NVLink switch.
-// Each of H heads (on one node: all members, at most 32) looks after B/H bytes.
+// NVLS: collectives of B bytes among p members whose NVLink switch does the sums and copies. Each
+// of H heads (on one node: all members, at most 32) is responsible for B/H bytes.
 //
 //     all-reduce      out of each member 1 + 1/H of the bytes (its part of every sum, and one
-//                     result), as much into it; of several nodes besides 1/H through each head's
-//                     adapter, out and in: the network's switches add up what the nodes have
+//                     result), and as much into it; on several nodes also 1/H through each head's
+//                     adapter, out and in, as the network's switches add up the nodes' sums
 //     all-gather      out 1/p (one's own part), in 1
 //     reduce-scatter  out 1 (one's part of every sum), in 1/p
-//     time            latency + the largest of these x B / bandwidth, and of more than 8 heads
-//                     (a rack of 72 GPUs has 32) a latency for each, and the filling of a longer
-//                     pipeline: heads_beyond_fit
+//     time            latency + the largest of these x B / bandwidth; with more than 8 heads
+//                     (a rack of 72 GPUs has 32) also a latency for each further one, and the
+//                     time to fill a longer pipeline (heads_beyond_fit)
 //
 // Source: NVIDIA, "NVLink-Network Switch: NVIDIA's switch chip for high communication-bandwidth
 // SuperPODs", Hot Chips 34, 2022 (SHARP); NVIDIA/nccl v2.28, src/graph/search.cc (each channel
@@ -22,10 +22,11 @@
 namespace foreshard::comm {
 namespace {
 
-// Fewer rounds of long chunks, and NCCL halves the chunk (src/enqueue.cc, v2.28: of 64 KiB).
+// Rounds below which NCCL halves the chunk of 64 KiB (src/enqueue.cc, v2.28).
 constexpr double kRoundsForFullChunk = 8;
 
-// On one node; `each` counts for all members alike.
+// The pattern on one node, where `each` holds for all members. kUnsupported on several nodes or for
+// more than kMostHeads members.
 Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVolume& each) {
   FORESHARD_ASSIGN(const auto nodes, internal::nodes_on_switches("nvls", group));
   if (nodes.size() > 1)

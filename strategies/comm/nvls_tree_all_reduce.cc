@@ -3,8 +3,9 @@
 // trees, each on its own rail.
 //
 //     time   = latency_in + 2 depth latency_out
-//              + B / min(bandwidth_in x H/(H+1), bandwidth_out x H/2), and of more than 8 heads a
-//              latency for each, and a part of a round for each hop (heads_beyond_fit)
+//              + B / min(bandwidth_in x H/(H+1), bandwidth_out x H/2); with more than 8 heads also
+//              a latency for each further one, and a part of a round for each hop over the network
+//              (heads_beyond_fit)
 //     rate   <= channels x network_channel_rate: a channel passes on one chunk of one head after
 //              another, each in the same time; from four nodes on chunks are half as long
 //     volume = out of each member (H+1)/H B into the switch; out of each head at most 2/H B into
@@ -23,9 +24,9 @@ namespace {
 // NCCL's chunk is 128 KiB, from four nodes on 64 KiB, and half of that while an operation has fewer
 // than four rounds (src/enqueue.cc, v2.28: NCCL_NVLSTREE_MAX_CHUNKSIZE).
 constexpr std::size_t kNodesOfHalfChunk = 4;
-constexpr double kRoundsForFullChunk = 4;
+constexpr double kTreeRoundsForFullChunk = 4;
 
-// Of one rail's tree: the longest way from a head to the root and back.
+// The longest path from a head to the root and back, in the tree of one rail.
 internal::Path longest_way(const std::vector<std::int32_t>& rail, std::int32_t tree,
                            const internal::Traffic& traffic) {
   const auto count = static_cast<std::int32_t>(rail.size());
@@ -83,9 +84,9 @@ Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
   }
   const double more = internal::heads_beyond_fit(heads);
   pattern.in_rounds = true;
-  pattern.rounds = more > 0 ? pattern.path.network / kRoundsForFullChunk : 0;
+  pattern.rounds = more > 0 ? pattern.path.network / kTreeRoundsForFullChunk : 0;
   pattern.channel_part = nodes.size() < kNodesOfHalfChunk ? 1 : 0.5;
-  pattern.chunks = more * kRoundsForFullChunk * pattern.channel_part;
+  pattern.chunks = more * kTreeRoundsForFullChunk * pattern.channel_part;
   pattern.path.add(inside);
   pattern.path.nvlink += more;
   pattern.ways = static_cast<double>(heads.size());

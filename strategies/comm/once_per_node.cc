@@ -1,15 +1,15 @@
-// Exchange of tokens with the members that hold their experts: a token crosses to each node once,
-// to the member there of the sender's place, which hands it on to those that it is for; back
-// likewise, added up.
+// Exchange of tokens with the members that hold their experts: a token crosses to each node only
+// once, to the member at the sender's place there, which forwards it to the members that need it.
+// The results take the same way back, added up.
 //
-// A token goes to d of the p members on average, and to one on a node of k members with probability
-// q (token_routing.h). Of B bytes, one copy of each token for each of its members,
+// A token goes to d of the p members on average, and to some member of a node of k members with
+// probability q (token_routing.h). With B bytes for one copy of each token per destination member,
 //
 //     volume = (k-1)/k B inside nodes, q (N-1)/d B between N nodes
 //
 // Source: DeepEP (github.com/deepseek-ai/DeepEP, README: "normal kernels";
 // csrc/kernels/internode.cu). Not modelled: kernels that agree on counts of tokens beforehand
-// (notify), but in the base time; its kernels for short messages.
+// (notify), except as part of the base time; DeepEP's kernels for short messages.
 #include <algorithm>
 
 #include "strategies/comm/algorithms.h"

@@ -4,11 +4,11 @@
 //     time   = latency + (p-1)/p B / bandwidth     all rounds in flight together
 //     volume = (p-1)/p B per member, (p-1) B in total (R2.5)
 //
-// Its latency is that of one message, and a member starts the others one after another: the path
-// counts the rounds by what they cross.
-// Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
-// MPICH", IJHPCA 19(1), 2005, section 4.5 (pairwise exchange); NCCL's rounds: nccl-tests and
-// NVIDIA/nccl src/enqueue.cc (a group of p sends and p receives).
+// The latency includes the wire of one message only, but a member starts its messages one after
+// another: the path counts the rounds by the kind of link that they cross. Source: Thakur,
+// Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
+// 19(1), 2005, section 4.5 (pairwise exchange); NCCL's rounds: nccl-tests and NVIDIA/nccl
+// src/enqueue.cc (a group of p sends and p receives).
 #include <algorithm>
 
 #include "strategies/comm/algorithms.h"

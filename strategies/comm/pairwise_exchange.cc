@@ -1,18 +1,18 @@
-// A group call of sends and receives: any member to any other, each its own number of bytes, all in
-// flight together. B = bytes of all of them.
+// A group call of sends and receives: any member to any other, each with its own number of bytes,
+// all in flight together. B = bytes of all messages.
 //
 //     time   = latency + max over links of (bytes that cross it) / bandwidth
 //     volume = B in total
 //
-// The latency is that of the longest wire, and a member starts its messages one after another: the
-// path counts those of the member that has most to start (or to take in), by what they cross, as
-// that of an all-to-all does, which NCCL runs as such a group.
-// Source: NVIDIA/nccl, src/enqueue.cc, and its "Point-to-point communication" (user guide, 2.28):
-// calls between ncclGroupStart and ncclGroupEnd progress together.
-// Not modelled: that one peer across the network gets 2 channels only (see "direct"); how members
-// divide their channels among peers, so that short messages end before long ones; what members copy
-// to themselves beside the exchange (an all-to-all's own parts); that messages inside a node do not
-// wait for those across the network: one of these, and all have the network's channels.
+// The latency includes the longest wire, and a member starts its messages one after another: the
+// path counts the messages of the member that has most to start (or to receive), by the kind of
+// link that they cross. The path of an all-to-all does the same, since NCCL runs it as such a
+// group. Source: NVIDIA/nccl, src/enqueue.cc, and its "Point-to-point communication" (user guide,
+// 2.28): calls between ncclGroupStart and ncclGroupEnd progress together. Not modelled: the limit
+// of 2 channels for one peer across the network (see "direct"); how members divide their channels
+// among peers, so that short messages end before long ones; copies of members to themselves beside
+// the exchange (an all-to-all's own parts); messages inside a node that do not wait for messages
+// across the network: if one message crosses it, all use the network's channels.
 #include <algorithm>
 
 #include "strategies/comm/algorithms.h"

@@ -55,7 +55,7 @@ std::string impossible_operation(const FormParameters& form) {
   return {};
 }
 
-// The form's algorithms, one for each of its operations.
+// Whether `is` holds for all of the form's algorithms (one for each of its operations).
 template <class Is>
 bool all_of_algorithms(const FormParameters& form, Is is) {
   return std::ranges::all_of(algorithms(), [&](const Algorithm& algorithm) {
@@ -339,8 +339,8 @@ std::optional<ReplacedNumber> replaced_number(const Parameters& parameters,
 }
 
 Parameters ideal_parameters() {
-  // What each operation is understood by; the others have the same cost in this model, or are asked
-  // for.
+  // The usual algorithm of each operation. The others have the same cost in this model, or are used
+  // on request.
   constexpr std::array kPlain{"ring",     "tree",   "nvls",         "chain",
                               "pairwise", "direct", "once_per_node"};
   Parameters parameters{.name = "ideal", .forms = {}};

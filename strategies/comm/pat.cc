@@ -4,10 +4,11 @@
 //     time   = ceil(log2 p) latency + (p-1)/p B / bandwidth
 //     volume = (p-1)/p B per member (R2.5)
 //
-// A member handles each of the p chunks by itself: the path counts them as hops inside the node.
+// A member handles each of the p chunks separately: the path counts the chunks as hops inside the
+// node.
 // Source: Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
-// 2025, arXiv:2506.20252; NVIDIA/nccl v2.28.9, src/graph/tuning.cc (one member per node only).
-// Not modelled: buffers that hold fewer chunks than a round sends; it then takes more rounds.
+// 2025, arXiv:2506.20252; NVIDIA/nccl v2.28.9, src/graph/tuning.cc (one member per node only). Not
+// modelled: buffers that hold fewer chunks than a round sends; it then takes more rounds.
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/internal/doubling.h"
 #include "strategies/comm/internal/rings.h"

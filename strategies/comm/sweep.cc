@@ -50,7 +50,7 @@ double bus_factor(CollectiveKind kind, std::int64_t members) {
 
 std::vector<Bytes> sizes_between(Bytes first, Bytes last, double step) {
   FORESHARD_CHECK(first > 0_B && first <= last && step > 1);
-  constexpr double kTolerance = 1 + 1e-9;  // the last size is meant also where rounding misses it
+  constexpr double kTolerance = 1 + 1e-9;  // includes the last size where rounding misses it
   std::vector<Bytes> sizes;
   for (Bytes size = first; size <= last * kTolerance; size = size * step) sizes.push_back(size);
   return sizes;

@@ -1,8 +1,8 @@
 // Double binary tree all-reduce of B bytes over N nodes of k members: two trees over the nodes,
-// each with half the bytes, in which a node is a leaf of one and inside the other; a chain inside
-// each node (of members that are all joined alike a chain of its own for each, which together use
-// every link). The bytes are summed up the trees and sent down again, in chunks that follow one
-// another.
+// each with half the bytes, where every node is a leaf of one tree and inside the other; and a
+// chain inside each node (where identical links join every two members, one chain from each member,
+// so that all chains together use every link). The bytes are summed up the trees and sent down
+// again, in chunks that follow one another.
 //
 //     time   = 2 (k-1) latency_in + 2 depth latency_out + B / min(bandwidth_in, bandwidth_out) x 2
 //              + (hops - 1) chunk times,   depth <= ceil(log2(N+1))
@@ -12,8 +12,9 @@
 // The latency grows with log N; a ring's with N.
 // Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction
 // and scan", Parallel Computing 35(12), 2009; Jeaugey, "Massively scale your deep learning training
-// with NCCL 2.4", NVIDIA developer blog, 2019. Not modelled: NCCL hangs a node's two children on
-// two members; here each channel uses one.
+// with NCCL 2.4", NVIDIA developer blog,
+// 2019. Not modelled: NCCL attaches a node's two children to two of its members; here each channel
+// uses one.
 #include <algorithm>
 #include <numeric>
 
@@ -32,7 +33,7 @@ using Nodes = std::vector<std::vector<std::int32_t>>;
 using internal::kTrees;
 using internal::node_parent;
 
-// Members of one node, each below the one before, from the one at `first` on.
+// The members of one node as a chain, each the child of the one before, starting at `first`.
 std::vector<std::int32_t> chain_from(const std::vector<std::int32_t>& node, std::size_t first,
                                      bool on_all_links) {
   if (on_all_links) return internal::chain_on_all_links(node, first);
@@ -41,7 +42,7 @@ std::vector<std::int32_t> chain_from(const std::vector<std::int32_t>& node, std:
   return chain;
 }
 
-// Parent of each member; -1 for the root. Channel c hangs node trees on each node's member c.
+// member -> parent; -1: the root. Channel c connects the nodes' trees at each node's member c.
 std::vector<std::int32_t> member_parents(const Nodes& nodes, std::size_t members, std::int32_t tree,
                                          std::size_t channel, bool on_all_links) {
   std::vector<std::int32_t> parent(members, -1);
@@ -59,7 +60,7 @@ std::vector<std::int32_t> member_parents(const Nodes& nodes, std::size_t members
   return parent;
 }
 
-// Members such that children come before their parents.
+// The members in an order that has children before their parents.
 std::vector<std::int32_t> leaves_first(const std::vector<std::int32_t>& parent) {
   std::vector<std::int32_t> depth(parent.size(), -1);
   std::vector<std::int32_t> way;
@@ -81,7 +82,7 @@ std::vector<std::int32_t> leaves_first(const std::vector<std::int32_t>& parent) 
   return order;
 }
 
-// Parents of each member in every tree: two for each channel.
+// tree -> member -> parent, with two trees per channel.
 Result<std::vector<std::vector<std::int32_t>>> trees_of(const Participants& group) {
   const Nodes nodes = internal::members_by_node(group);
   const bool on_all_links = internal::has_chains_on_all_links(group, nodes);
@@ -96,7 +97,7 @@ Result<std::vector<std::vector<std::int32_t>>> trees_of(const Participants& grou
   return trees;
 }
 
-// The longest way from a member up to the root and down again.
+// The longest path from a member up to the root and down again.
 internal::Path longest_way(const internal::Traffic& traffic,
                            const std::vector<std::int32_t>& parent) {
   std::vector<internal::Path> to_root(parent.size());

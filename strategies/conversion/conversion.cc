@@ -12,8 +12,8 @@
 namespace foreshard::conversion {
 namespace {
 
-// What all tensors of one shape and layout have in common. Elements beyond the unpadded shape are
-// left out of the boxes.
+// The slices that all tensors of one shape and layout share. Boxes exclude elements beyond the
+// unpadded shape.
 struct Slices {
   Layout layout;
   Shape shape;
@@ -21,14 +21,15 @@ struct Slices {
   std::vector<Box> boxes{};  // distinct and not empty
   struct Holder {
     std::int32_t device;
-    std::int32_t box;  // index into `boxes`; -1: an empty one
+    std::int32_t box;  // index into `boxes`; -1: empty
   };
-  std::vector<Holder> holders{};                    // in the order of the mesh
-  std::vector<std::vector<std::int32_t>> of_box{};  // devices that have it, ascending, none down
-  std::vector<std::int64_t> stored{};               // per holder: elements, padding included
+  std::vector<Holder> holders{};  // in the order of the mesh
+  // box -> devices that have it, ascending, without devices that are down
+  std::vector<std::vector<std::int32_t>> of_box{};
+  std::vector<std::int64_t> stored{};  // one per holder: elements, padding included
 };
 
-// A piece of a target box and the source box that has it.
+// A piece of a target box, and the source box that contains it.
 struct Piece {
   std::int32_t source = 0;  // index into the source's boxes
   std::int64_t elements = 0;
@@ -44,7 +45,7 @@ bool overlap(const Box& a, const Box& b) {
   return true;
 }
 
-// The slices of every distinct layout, found once.
+// The slices of every distinct shape and layout, computed once.
 class SliceTable {
  public:
   SliceTable(const std::vector<std::int32_t>& device_of_rank, std::set<std::int32_t> down)
@@ -160,7 +161,7 @@ class Planner {
                : options_.node_of_device[static_cast<std::size_t>(device)];
   }
 
-  // Per box of the target: the source boxes that make it up.
+  // target box -> the source boxes that make it up.
   const std::vector<std::vector<Piece>>& pieces(std::size_t source, std::size_t target) {
     const auto [it, is_new] = pieces_.try_emplace({source, target});
     if (!is_new) return it->second;

@@ -38,7 +38,7 @@ Error loss_of(const Conversion& conversion) {
   return {Error::Code::kInfeasible, std::move(text)};
 }
 
-// The most loaded by what `of` says; ties: the first.
+// The device with the largest value of `of`; ties: the first.
 template <class Of>
 const DeviceTraffic* most(const Conversion& conversion, const Of& of) {
   const DeviceTraffic* best = nullptr;

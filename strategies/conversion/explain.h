@@ -1,6 +1,6 @@
 /// \file
-/// What a conversion takes on a cluster, and in words: time, load of links and devices, memory.
-/// Text for people; JSON (schema "foreshard.reshard_strategy/1") and CSV (a line per device) for
+/// Reports of a conversion on a cluster: time, load of links and devices, memory. As text for
+/// people; as JSON (schema "foreshard.reshard_strategy/1") and CSV (a line per device) for
 /// programs.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace foreshard::conversion {
 
 inline constexpr std::string_view kConversionSchema = "foreshard.reshard_strategy/1";
 
-/// Transfers that are simulated at most.
+/// Most transfers that are simulated.
 inline constexpr std::int64_t kMostSimulated = 250'000;
 
 struct Explanation {
@@ -32,23 +32,24 @@ struct Explanation {
   std::vector<std::int32_t> down{};
   Conversion conversion{};
 
-  std::optional<Seconds> closed_form{};  ///< The exchange on idle links; nothing if none.
-  std::optional<Seconds> simulated{};    ///< Nothing above kMostSimulated pairs of devices.
+  /// Time of the exchange on idle links; empty if nothing moves.
+  std::optional<Seconds> closed_form{};
+  std::optional<Seconds> simulated{};  ///< Empty above kMostSimulated transfers.
   struct LinkUse {
     std::string from{};
     std::string to{};
     Bytes bytes{};
-    Seconds time{};  ///< Those bytes at the link's bandwidth.
+    Seconds time{};  ///< Time of these bytes at the link's bandwidth.
   };
   std::vector<LinkUse> links{};  ///< The busiest (by time) first.
 
-  std::int32_t fullest_device = 0;  ///< By what part of its memory is taken.
-  Bytes peak_memory{};              ///< Of that device: old and new slices side by side.
-  Bytes memory_capacity{};          ///< Of that device.
+  std::int32_t fullest_device = 0;  ///< The device with the largest fraction of its memory in use.
+  Bytes peak_memory{};      ///< Peak memory of that device: old and new slices side by side.
+  Bytes memory_capacity{};  ///< Memory of that device.
 };
 
-/// \return kInfeasible if two devices that have to talk have no route, or if something is lost: the
-///     message names it.
+/// \return kInfeasible if two devices that have to communicate have no route, or if data are lost:
+///     the message names them.
 Result<Explanation> explain(Conversion conversion, const CostModel& cost,
                             const ClusterView& cluster);
 

@@ -25,7 +25,7 @@ const yaml::Names<AdapterTarget>& yaml_names(const AdapterTarget*) {
 
 Bytes nf4_bytes() {
   constexpr double kScaled = 64;        // weights that share a scale
-  constexpr double kScaledTwice = 256;  // scales that share one
+  constexpr double kScaledTwice = 256;  // first scales that share a second scale
   return (0.5 + (1 + 4 / kScaledTwice) / kScaled) * 1_B;
 }
 

@@ -1,21 +1,20 @@
 /// \file
-/// Low-rank adapters (LoRA): beside a linear layer whose weight W is frozen, two narrow matrices A
-/// (in x rank) and B (rank x out) are trained,
+/// Low-rank adapters (LoRA). Beside a linear layer whose weight W is frozen, two narrow matrices A
+/// (in x rank) and B (rank x out) are trained:
 ///
 ///     y = x W + alpha / rank (x A) B
 ///
-/// and nothing else of the model is: of frozen parameters there are no gradients and no optimizer
-/// states.
+/// All other parameters of the model are frozen: they have no gradients and no optimizer states.
 ///
-/// Tensor-parallel ranks hold parts of the adapters: of a layer split by columns, of A's and of B's
-/// columns; of one split by rows, of A's rows and of B's columns.
+/// Tensor-parallel ranks hold parts of the adapters. If the layer is split by columns, a rank holds
+/// columns of A and columns of B; if it is split by rows, rows of A and columns of B.
 /// Source: Hu et al., "LoRA: Low-rank adaptation of large language models", ICLR 2022;
 /// NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/peft/utils.py (ParallelLinearAdapter).
 /// Not modelled: kernels that scale and add in one pass; ranks that gather the whole result of a
-/// layer split by rows before each cuts out its tokens (an all-to-all is what is called: Bridge's
-/// a2a_experimental); adapters of queries, keys and values, or of gate and up projection, by
-/// themselves; adapters of experts, of the embedding and of the head; what the ranks gather is
-/// gathered once more where adapters have dropout.
+/// layer split by rows before each cuts out its tokens (the model has an all-to-all instead, as
+/// Bridge's a2a_experimental); separate adapters of queries, keys and values, or of gate and up
+/// projection; adapters of experts, of the embedding and of the head; with dropout, the second
+/// gathering of the adapter's input.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +30,11 @@ enum class AdapterTarget : std::uint8_t { kQkv, kAttentionOut, kMlpUp, kMlpDown 
 
 /// How the frozen weights of a layer's linear layers are held.
 enum class AdapterBase : std::uint8_t {
-  kPlain,  ///< As `precision` says.
-  kNf4,    ///< In 4 bits, and brought to 16 for each product (QLoRA).
+  kPlain,  ///< Same type as other weights: the strategy's `precision`.
+  kNf4,    ///< 4 bits; each product first converts the weight to 16 bits (QLoRA).
 };
-/// Of a weight in nf4: 4 bits, a scale of 8 bits for each 64, and one of these of 32 bits for each
-/// 256 (double quantization): 0.516 bytes.
+/// Bytes of a weight in nf4: 4 bits, plus 8 bits of scale for each 64 weights, plus 32 bits of
+/// scale for each 256 of these scales (double quantization): 0.516 bytes.
 /// Source: Dettmers et al., "QLoRA: Efficient finetuning of quantized LLMs", NeurIPS 2023,
 /// section 3.
 Bytes nf4_bytes();
@@ -44,7 +43,7 @@ struct Adapters {
   std::int64_t rank = 0;
   std::vector<AdapterTarget> targets{AdapterTarget::kQkv, AdapterTarget::kAttentionOut,
                                      AdapterTarget::kMlpUp, AdapterTarget::kMlpDown};
-  bool dropout = false;  ///< Of what A reads.
+  bool dropout = false;  ///< Dropout on the adapter's input (what A reads).
   AdapterBase base = AdapterBase::kPlain;
 
   bool are_at(AdapterTarget target) const;

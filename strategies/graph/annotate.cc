@@ -40,7 +40,7 @@ Result<std::vector<Axis>> axes_of(const std::string& text, const std::vector<Mes
   return axes;
 }
 
-// What `annotation` says of a tensor.
+// The attribute that `annotation` gives a tensor.
 Result<Attribute> attribute_for(const Annotation& annotation, const Tensor& tensor,
                                 const std::vector<MeshAxis>& mesh) {
   if (annotation.dims.size() != tensor.shape.size())
@@ -67,7 +67,7 @@ Result<Attribute> attribute_for(const Annotation& annotation, const Tensor& tens
   return attribute;
 }
 
-// What `annotation` says of an operator.
+// The splits that `annotation` gives an operator.
 Result<Splits> splits_for(const Annotation& annotation, const Operator& op,
                           const std::vector<MeshAxis>& mesh) {
   Splits splits(op.rule.factors.size());
@@ -102,7 +102,7 @@ void collect_names(const Graph& graph, bool operators, std::vector<std::string>&
   for (const Graph& body : graph.bodies) collect_names(body, operators, names);
 }
 
-// Where the tensor-parallel axis splits a tensor on the way through the graph: its dimension.
+// The dimension of a tensor that the tensor-parallel axis splits; nothing: none.
 using Split = std::optional<std::size_t>;
 
 class TensorParallel {
@@ -113,8 +113,8 @@ class TensorParallel {
         ways_(mesh[static_cast<std::size_t>(axis)].size),
         remarks_(remarks) {}
 
-  // `splits`: of the inputs, as the operator around a body leaves them. Returns those of the
-  // outputs.
+  // Visits the operators of a graph. `splits` are the splits of its inputs (for a body: as the
+  // operator around it leaves them; may be empty). Returns the splits of the outputs.
   std::vector<Split> run(Graph& graph, const std::vector<Split>& splits) {
     std::vector<Split> of(graph.tensors.size());
     for (std::size_t t = 0; t < graph.tensors.size(); ++t) of[t] = pinned(graph.tensors[t]);
@@ -153,7 +153,7 @@ class TensorParallel {
       if (tensor.role != TensorRole::kParameter || tensor.pinned || !contracts(rule, i)) continue;
       const std::int32_t rows = rows_of(rule, i);
       if (rows >= 0 && few_rows(rule.factors[static_cast<std::size_t>(rows)].size, tensor))
-        continue;  // fewer rows than columns: types, positions
+        continue;  // fewer rows than columns: token types, positions
       const std::int32_t chosen = choose(rule, i, factor);
       if (chosen < 0) {
         remark(tensor);
@@ -184,7 +184,7 @@ class TensorParallel {
     return !f.whole && f.size % ways_ == 0;
   }
 
-  // The factor that inputs arrive split along, or -1.
+  // The factor along which inputs arrive split, or -1.
   std::int32_t arriving(const Rule& rule, const Operator& op, const std::vector<Split>& of) const {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Split& split = of[op.inputs[i].index()];
@@ -211,7 +211,7 @@ class TensorParallel {
     return false;
   }
 
-  // The dimension that begins with the factor, so that splitting the factor splits it.
+  // The dimension that begins with the factor: splitting the factor splits this dimension.
   static Split dimension_of(const Rule& rule, std::size_t operand, std::int32_t factor) {
     const auto& dimensions = rule.operands[operand];
     for (std::size_t d = 0; d < dimensions.size(); ++d)
@@ -232,8 +232,8 @@ class TensorParallel {
     return rows < elements(table) / std::max<std::int64_t>(rows, 1);
   }
 
-  // The factor of rows, if this input is a table that others look up: what is summed is in nothing
-  // else, and no factor is shared with another input.
+  // The factor of rows, if this input is a lookup table: only this input has the factor that is
+  // summed, and it shares no factor with another input.
   static std::int32_t rows_of(const Rule& rule, std::size_t input) {
     std::int32_t rows = -1;
     for (const auto& dimension : rule.operands[input]) {

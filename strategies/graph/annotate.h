@@ -1,19 +1,19 @@
 /// \file
-/// Annotations of a general graph for data and tensor parallelism, where the user gives none, and
-/// the user's own. distribute() (distribute.h) carries them to all other tensors.
+/// Annotations of a general graph: the user's own, and default ones for data and tensor parallelism
+/// where the user gives none. distribute() (distribute.h) carries them to all other tensors.
 ///
-///  1. The user's annotations come first: patterns over the names of parameters, inputs and
-///     activations, the last that matches decides. Those of operators say over which axes an
-///     operator splits the factors of its rule; its parameters follow.
+///  1. The user's annotations come first. Each has a pattern over the names of parameters, inputs
+///     and activations; the last one that matches decides. An annotation of an operator says over
+///     which axes the factors of its rule are split; the operator's parameters follow.
 ///  2. Axis "data" splits the batch: the first dimension of every input that has the batch's size.
 ///  3. Axis "tensor" splits the parameters of contractions (matmul, convolution ...), in the order
-///     of the graph. Where the input of one arrives split along the factor that is summed, the
-///     parameter is split along that (by row: summands follow, to be reduced); else along its
-///     output factor (by column). A table that is looked up (embedding) is split along its
-///     rows, if it has at least as many as columns (types and positions stay whole). This finds the
-///     pairs of Megatron-LM (Shoeybi et al. 2019) without knowing of layers.
+///     of the graph. If the input arrives split along the factor that is summed, the parameter is
+///     split along that factor (by row; the result is left as summands to reduce), else along its
+///     output factor (by column). An embedding table is split along its rows if it has at least as
+///     many rows as columns; smaller tables (token types, positions) stay whole. This finds the
+///     pairs of Megatron-LM (Shoeybi et al. 2019) without knowledge of layers.
 ///  4. A parameter whose dimension is not a multiple of the axis stays whole on every rank, and a
-///     remark says so. What is smaller (biases, norms) follows by propagation.
+///     remark says so. Smaller parameters (biases, norms) follow by propagation.
 #pragma once
 
 #include <cstdint>
@@ -29,31 +29,33 @@
 
 namespace foreshard {
 
-/// How all tensors whose name matches are to lie, or all operators are to compute.
+/// A layout for all tensors, or a split for all operators, whose name matches a pattern.
 struct Annotation {
-  std::string tensor{};             ///< '*' stands for any letters: "encoder.*.weight".
+  std::string tensor{};             ///< Pattern; '*' matches any text: "encoder.*.weight".
   std::vector<std::string> dims{};  ///< Per dimension "-" or axes, major to minor: "data+tensor".
-  std::vector<std::string> partial{};  ///< Axes over which it is left as summands.
-  std::string op{};                    ///< Instead of `tensor`: an operator, likewise.
-  /// Of the operator: factor of its rule -> axes, major to minor. Those left out are whole.
+  std::vector<std::string> partial{};  ///< Axes over which the tensor is left as summands.
+  std::string op{};                    ///< Pattern for an operator; used instead of `tensor`.
+  /// Factor of the operator's rule -> axes that split it, major to minor. Absent factors stay
+  /// whole.
   std::map<std::string, std::string> splits{};
 };
 const yaml::Table<Annotation>& yaml_table(const Annotation*);
 
 struct AnnotateOptions {
   std::vector<Annotation> annotations{};
-  std::int64_t batch = 1;     ///< Samples of a micro-batch, over all data-parallel ranks.
-  std::string data = "data";  ///< Axes by name; those that the mesh lacks do nothing.
+  std::int64_t batch = 1;     ///< Samples per micro-batch, over all data-parallel ranks.
+  std::string data = "data";  ///< Axes by name; an axis that the mesh lacks is ignored.
   std::string tensor = "tensor";
 };
 
-/// Pins tensors of `graph` (of bodies too). Tensors that are pinned already stay so.
-/// \return remarks for people; kInvalidInput for a pattern that matches nothing or does not fit the
-///     tensor's dimensions or the operator's factors, and for an axis that the mesh does not have.
+/// Pins tensors of `graph` and of its bodies. Tensors that are pinned already keep their pins.
+/// \return remarks for the user; kInvalidInput for a pattern that matches nothing or does not fit
+///     the tensor's dimensions or the operator's factors, and for an axis that the mesh does not
+///     have.
 Result<std::vector<std::string>> annotate(Graph& graph, const std::vector<MeshAxis>& mesh,
                                           const AnnotateOptions& options);
 
-/// Whether `name` matches `pattern`, in which '*' stands for any letters, or none.
+/// Whether `name` matches `pattern`, in which '*' stands for any text, also none.
 bool matches(std::string_view pattern, std::string_view name);
 
 }  // namespace foreshard

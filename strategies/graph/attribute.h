@@ -1,13 +1,13 @@
 /// \file
 /// Distributed attributes (R1.3, R2.1, R4.1): how one tensor lies on a process mesh.
 ///
-/// Per mesh axis a tensor is *split* along one of its dimensions, *partial* (every rank holds a
-/// full sized summand; the value is the reduction over the axis) or, if neither, *replicated*.
+/// Along each mesh axis a tensor is *split* along one of its dimensions, *partial* (every rank
+/// holds a full-sized summand; the value is the reduction over the axis) or *replicated*.
 /// Example, mesh {tensor 8, data 4}, activation [batch, sequence, hidden]:
 ///
 ///     dims = {{data}, {tensor}, {}}   batch split 4 ways, sequence 8 ways, hidden whole
 ///
-/// With the ranks that the mesh stands for it becomes a `Layout` (layout.h).
+/// An attribute together with a mesh of ranks is a `Layout` (layout.h).
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ namespace foreshard {
 
 using program::MeshAxis;
 
-/// Index of an axis in the mesh.
+/// An axis: its index in the mesh.
 using Axis = std::int32_t;
 
-/// How the summands of a partial tensor make its value.
+/// How the summands of a partial tensor combine into its value.
 enum class Reduction : std::uint8_t { kSum, kMax, kMin };
 std::string_view name_of(Reduction reduction);
 
@@ -39,8 +39,8 @@ struct Partial {
 struct Attribute {
   std::vector<std::vector<Axis>> dims;  ///< Per dimension: the axes that split it, major to minor.
   std::vector<Partial> partial{};
-  /// Per dimension, the extents of its slices in order, one for each position along its axes;
-  /// empty for a dimension that is whole or cut evenly. Empty altogether: all are.
+  /// Dimension -> extents of its slices in order, one for each position along its axes; empty for a
+  /// dimension that is whole or split evenly. An empty outer vector: all dimensions are.
   std::vector<std::vector<std::int64_t>> sizes{};
   bool operator==(const Attribute&) const = default;
   auto operator<=>(const Attribute&) const = default;
@@ -49,18 +49,19 @@ struct Attribute {
 /// \pre The mesh has an axis of that name.
 Axis axis_of(const std::vector<MeshAxis>& mesh, std::string_view name);
 
-/// Replicated everywhere.
+/// A tensor of `rank` dimensions, replicated along all axes.
 Attribute replicated(std::size_t rank);
 
-/// Summands over `axes`, which ascend. And which axes those of `partial` are.
+/// Sums over `axes`, which must ascend.
 std::vector<Partial> sums_over(const std::vector<Axis>& axes);
+/// The axes of `partial`.
 std::vector<Axis> axes_of(const std::vector<Partial>& partial);
 
 /// What the attribute does with `axis`.
 struct AxisState {
   enum class Kind : std::uint8_t { kReplicated, kSplit, kPartial } kind = Kind::kReplicated;
-  std::int32_t dim = -1;                  ///< For kSplit.
-  Reduction reduction = Reduction::kSum;  ///< For kPartial.
+  std::int32_t dim = -1;                  ///< Only with kSplit.
+  Reduction reduction = Reduction::kSum;  ///< Only with kPartial.
   bool operator==(const AxisState&) const = default;
 };
 AxisState state_of(const Attribute& attribute, Axis axis);

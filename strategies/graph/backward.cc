@@ -25,7 +25,7 @@ bool has_trained(const Graph& graph) {
          std::ranges::any_of(graph.bodies, has_trained);
 }
 
-// Whether the operator that made `gradient`, the latest to do so, sums over a factor.
+// Whether the latest operator that made `gradient` sums over a factor.
 bool contracts(const Graph& graph, TensorId gradient) {
   const auto made = std::ranges::find_if(
       graph.operators.rbegin(), graph.operators.rend(), [&](const Operator& op) {
@@ -66,7 +66,7 @@ class Backward {
     find_wanted();
   }
 
-  // Tensors lie as the forward pass leaves them.
+  // Pins the forward tensors as the forward pass leaves them.
   void pin(const ShardedGraph& forward) {
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       // A saved tensor lies as its producer left it. Partial ones are resolved before anything can
@@ -76,7 +76,7 @@ class Backward {
     }
   }
 
-  // The forward operators come first.
+  // Puts the forward operators before the backward operators.
   void prepend() {
     graph_.name = forward_.name + ".training";
     graph_.operators = forward_.operators;
@@ -85,7 +85,7 @@ class Backward {
     graph_.outputs = forward_.outputs;
   }
 
-  /// \param complete  inputs that nothing flows back to get a gradient of zeroes.
+  /// \param complete  inputs that nothing flows back to get a gradient of zeros.
   Graph run(bool complete = false) {
     for (const TensorId out : forward_.outputs) {
       if (forward_[out].role != TensorRole::kActivation || is_loss(out)) continue;
@@ -123,8 +123,9 @@ class Backward {
   const Graph& graph() const { return graph_; }
   const BackwardOptions& options() const { return options_; }
 
-  /// \param of  whose gradient it computes, if of one operator's alone; else it goes with what it
-  ///     follows.
+  /// Adds an operator.
+  /// \param of  the forward operator whose gradient it computes, if it is for one operator alone;
+  ///     else null: it is captured like the operator before it.
   std::vector<TensorId> added(OperatorSpec spec, const Operator* of = nullptr) {
     auto outputs = add_operator(graph_, std::move(spec));
     FORESHARD_CHECK(outputs.has_value());
@@ -137,7 +138,7 @@ class Backward {
     }
     return *std::move(outputs);
   }
-  /// `gradient` is to lie as the annotation of `of` says, if there is one.
+  /// Pins `gradient` as the annotation of `of` says, if there is one.
   void lay_as(TensorId of, TensorId gradient) { graph_[gradient].pinned = forward_[of].pinned; }
   /// Whether a gradient of the tensor reaches anything that is trained.
   bool wants(TensorId tensor) const { return wanted_.empty() || wanted_[tensor.index()]; }
@@ -147,7 +148,7 @@ class Backward {
   }
 
  private:
-  // Sets nothing where gradients of all tensors are wanted.
+  // Fills wanted_; leaves it empty if gradients of all tensors are wanted.
   void find_wanted() {
     const bool freezes = std::ranges::any_of(forward_.tensors, &Tensor::frozen);
     if (!freezes && options_.trained_before) return;
@@ -158,9 +159,9 @@ class Backward {
                         reached.contains(TensorId{static_cast<std::int64_t>(t)}));
   }
 
-  // What operators of the backward pass make themselves of what was kept: each that reads a weight
-  // which the forward pass dequantized does so itself, and each that reads a tensor which is kept
-  // narrow brings that one to its type.
+  // Lets backward operators remake tensors from what was saved: an operator that reads a weight
+  // which the forward pass dequantized dequantizes it again, and an operator that reads a tensor
+  // which is saved in a narrow type converts it back.
   // Source: bitsandbytes-foundation/bitsandbytes, bitsandbytes/autograd/_functions.py (MatMul4Bit);
   // NVIDIA/Megatron-LM, megatron/core/fusions/fused_bias_swiglu.py (fp8_input_store).
   void make_again() {
@@ -206,8 +207,8 @@ class Backward {
     return gradient_of_[out] = graph_.add(std::move(gradient));
   }
 
-  // A summand of the gradient of a parameter; when all operators that use it have had
-  // their turn, the sum becomes the gradient. `fresh`: no other tensor's gradient is the same.
+  // Adds a summand to the gradient of parameter `of`. After all operators that use the parameter,
+  // the sum becomes its gradient. `fresh`: `gradient` is not also another tensor's gradient.
   void contribute_parameter(TensorId of, TensorId gradient, bool fresh) {
     if (!fresh)
       gradient = added({.type = "unary",
@@ -219,7 +220,7 @@ class Backward {
     if (made != nullptr && is_product(*made)) multiplied_.insert(of);
     const auto known = gradient_of_.find(of);
     if (known != gradient_of_.end() && forward_.gradients_apart)
-      for (const TensorId summand : {known->second, gradient}) {  // lie as their sum is to lie
+      for (const TensorId summand : {known->second, gradient}) {  // pinned as their sum
         graph_[summand].role = TensorRole::kParameterGradient;
         graph_[summand].pinned = graph_[of].pinned;
       }
@@ -236,7 +237,9 @@ class Backward {
     if (forward_.gradients_apart) graph_[gradient].name = "d." + forward_[of].name;
   }
 
-  // Only what products make is added to a gradient of another type: vectors are no matter.
+  // Makes the sum of a parameter's summands its gradient. Without fused accumulation, only
+  // gradients that products contribute to are accumulated by a separate pass; gradients of vectors
+  // are small.
   void finish_parameter(TensorId parameter) {
     const auto known = gradient_of_.find(parameter);
     if (known == gradient_of_.end()) return;
@@ -271,13 +274,14 @@ class Backward {
     });
   }
 
-  // `gradient` is one summand of the gradient of activation `of`. Of three or more, those that a
-  // contraction makes (of queries, keys and values) are added up by themselves first: where its
-  // factor is split they are summands, and their sum is reduced once, not each before it meets
-  // values. So are those of a linear layer and its adapter.
+  // Adds `gradient` to the gradient of activation `of`. If the activation has more than two
+  // readers, contributions of contractions (queries, keys and values) are first added up
+  // separately: where the contracted factor is split they are partial, and then their sum is
+  // reduced once, instead of each before it is added to complete values. The same holds for a
+  // linear layer and its adapter.
   // Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/module/layernorm_linear.py
-  // (return_layernorm_output_gathered). Not modelled: that without sequence parallelism each is
-  // reduced by itself.
+  // (return_layernorm_output_gathered). Not modelled: without sequence parallelism each
+  // contribution is reduced by itself.
   void contribute(TensorId of, TensorId gradient) {
     constexpr int kFew = 2;
     const bool joins = readers_[of] > kFew || adapted_.contains(of);
@@ -298,7 +302,7 @@ class Backward {
       sums[of] = gradient;
       return;
     }
-    // Of a quantized tensor, products give gradients of 16 bits or more.
+    // Products give the gradient of a quantized tensor in 16 bits or more.
     if (size_of(graph_[gradient].dtype) < size_of(graph_[known->second].dtype))
       gradient = widened(gradient, graph_[known->second].dtype);
     else if (graph_[gradient].dtype != graph_[known->second].dtype)
@@ -322,7 +326,7 @@ class Backward {
         .front();
   }
 
-  // Right behind what makes the gradient.
+  // Accumulates the gradient in its buffer, right after the operator that makes it.
   void accumulate(TensorId gradient) {
     const auto before = static_cast<std::ptrdiff_t>(graph_.operators.size());
     const Operator* made = maker_of(gradient);
@@ -335,7 +339,7 @@ class Backward {
                         .inputs = {gradient},
                         .settings = {{"to", to}}})
                      .front();
-      // Each rank rounds what it has: gradients are reduced in their own type.
+      // Each rank rounds its own summand: gradients are reduced in their own type.
       graph_.operators.back().rule.linearity = Linearity::kJoint;
     }
     const TensorId sum = added({.type = "gradient_accumulate",
@@ -358,17 +362,18 @@ class Backward {
   BackwardOptions options_;
   Graph graph_;
   GradientsOfEnds ends_;
-  std::vector<bool> wanted_;                  // gradients by tensor; empty: all
-  std::map<TensorId, int> readers_;           // of activations
-  std::set<TensorId> adapted_;                // what adapters read
-  std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
-  std::map<TensorId, TensorId> gradient_of_;  // of activations and parameters
-  std::map<TensorId, int> uses_;              // of parameters by operators not yet derived
-  std::set<TensorId> multiplied_;             // parameters of whose gradients products make a part
+  std::vector<bool> wanted_;         // tensor -> whether its gradient is wanted; empty: all
+  std::map<TensorId, int> readers_;  // tensor -> number of its readers
+  std::set<TensorId> adapted_;       // inputs of adapters
+  // tensor -> sum of contractions' contributions, if separate
+  std::map<TensorId, TensorId> contracted_;
+  std::map<TensorId, TensorId> gradient_of_;  // activation or parameter -> its gradient so far
+  std::map<TensorId, int> uses_;   // parameter -> operators that use it and are not yet derived
+  std::set<TensorId> multiplied_;  // parameters whose gradient has a contribution of a product
   friend class OperatorGradients;
 };
 
-// What the gradient function of one operator sees.
+// The interface of one operator's gradient function to the backward graph.
 class OperatorGradients final : public Gradients {
  public:
   OperatorGradients(Backward& backward, const Operator& op)
@@ -415,7 +420,7 @@ class OperatorGradients final : public Gradients {
     if (tensor(of).role == TensorRole::kParameter)
       return backward_.contribute_parameter(of, gradient, fresh);
     if (fresh) backward_.name_after(of, gradient);
-    // A view computes nothing: what it reads as annotated gets its gradient back there.
+    // A view computes nothing: the gradient of its input gets the input's annotation.
     if (fresh && find_operator(op_.type)->view) backward_.lay_as(of, gradient);
     backward_.contribute(of, gradient);
   }
@@ -526,8 +531,8 @@ std::vector<TensorId> storages_of(const Graph& graph) {
     if (op.inputs.empty() || !is_view(op)) continue;
     const Tensor& viewed = graph[op.inputs[0]];
     for (const TensorId id : op.outputs) {
-      // Of transformers, what is looked at in fp32 is counted as a copy: the loss's statistics are
-      // one, reduced; the heads of an fp32 projection are not.
+      // In transformers a view in fp32 counts as a copy. This is right for the loss's statistics, a
+      // reduced copy, and too much for the heads of an fp32 projection, a real view.
       const bool copied = graph.gradients_apart && graph[id].dtype == DType::kFp32;
       if (graph[id].dtype == viewed.dtype && !copied)
         storage[id.index()] = storage[op.inputs[0].index()];

@@ -1,6 +1,6 @@
 /// \file
-/// Which operators of a transformer's layer a CUDA graph can launch together, so that the host
-/// launches one graph instead of their kernels one by one.
+/// Parts of a transformer layer that a CUDA graph can capture: the host then launches one graph
+/// instead of many kernels.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,30 @@ struct Model;
 /// attn, mlp, moe_router with moe_preprocess, mamba, full_iteration).
 enum class Capture : std::uint8_t {
   kNone,
-  kAttention,  ///< From the norm before attention to the sum with the stream.
-  kMlp,        ///< Likewise of a dense feed-forward layer.
-  kRouter,     ///< From the norm before the router to the choice of experts.
-  kMamba,      ///< As kAttention, of a Mamba layer.
-  /// All passes of a step. What is not of a layer (communication of gradients and parameters, the
-  /// optimizer) is launched as ever, but the framework is taken to do nothing else for it.
+  kAttention,  ///< The attention branch, from its norm to the residual addition.
+  kMlp,        ///< The branch of a dense feed-forward layer, from norm to residual addition.
+  kRouter,     ///< Experts: the norm before the router up to the choice of experts.
+  kMamba,      ///< A Mamba layer, from its norm to the residual addition.
+  /// All passes of a step. Work outside the layers (communication of gradients and parameters, the
+  /// optimizer) is still launched kernel by kernel, but without other work of the framework on the
+  /// host.
   kStep,
 };
 
-/// Those that can be named: all but kNone.
+/// Names of all values but kNone.
 const yaml::Names<Capture>& yaml_names(const Capture*);
 
-/// What the model has no layers of, so that there is nothing to capture; empty: it has some.
+/// The kind of layer that capturing `one` needs and the model lacks; empty if it has such layers.
 std::string_view lacking(const Model& model, Capture one);
 
-/// Of a word of Megatron-LM's cuda_graph_scope; nothing for others (moe_preprocess goes with
-/// moe_router).
+/// The value for a word of Megatron-LM's cuda_graph_scope; nothing for other words (moe_preprocess
+/// is a part of moe_router).
 std::optional<Capture> find_megatron_scope(std::string_view word);
-/// The other way round; empty for kNone.
+/// The word of cuda_graph_scope for `one`; empty for kNone.
 std::string_view megatron_scope(Capture one);
 
-/// Whether what can be captured as `one` is where `captured` is.
+/// Whether an operator that can be captured as `one` is captured if the strategy captures
+/// `captured`.
 bool is_captured(Capture one, const std::vector<Capture>& captured);
 
 }  // namespace foreshard

@@ -1,5 +1,6 @@
 /// \file
-/// How ranks that hold parts of the same sequences let their queries see the keys of all tokens.
+/// How context-parallel ranks, each of which holds a part of the same sequences, let their queries
+/// attend to the keys of all tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,11 @@ namespace foreshard {
 
 enum class ContextExchange : std::uint8_t {
   kAllGather,  ///< Keys and values of all tokens are gathered before attention.
-  /// They are gathered while queries attend to the keys of their own rank; a kernel for the tokens
-  /// of each other rank follows, and results are merged.
+  /// Keys and values are gathered while queries attend to the keys of their own rank. One kernel
+  /// for the tokens of each other rank follows, and the results are merged.
   kOverlappedAllGather,
-  /// They go round a ring: each step's attention runs beside the transfer of the next step's keys.
+  /// Keys and values go round a ring: the attention of each step overlaps the transfer of the next
+  /// step's keys.
   kRing,
   kAllToAll,  ///< Ranks exchange tokens for heads: each has all tokens of some heads.
 };

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kMostUnits = 10'000;
 
-// Whether an exported operator's name says that it is a part of this module: "/encoder/layer.1" of
-// "/encoder/layer.1/MatMul".
+// Whether an exported operator belongs to this module by its name: "/encoder/layer.1/MatMul"
+// belongs to "/encoder/layer.1".
 bool is_module_of(std::string_view module, std::string_view op) {
   return op.size() > module.size() && op.starts_with(module) &&
          (op[module.size()] == '/' || op[module.size()] == '.');
@@ -42,7 +42,7 @@ Result<std::size_t> operator_at(const Graph& graph, std::string_view name) {
 }
 
 // Whether the operator is a loop whose iterations are like layers of a model: each has parameters
-// of its own, and hands all that it makes to the next one.
+// of its own, and hands all its results to the next one.
 bool is_stack(const Graph& graph, const Operator& op) {
   if (op.type != "loop" || !op.settings.flag("own_parameters")) return false;
   const std::size_t made = graph.bodies[static_cast<std::size_t>(op.bodies[0])].outputs.size();
@@ -50,7 +50,8 @@ bool is_stack(const Graph& graph, const Operator& op) {
   return carried < 0 || std::cmp_equal(carried, made);
 }
 
-// Writes the iterations of stacks with which units begin one after another.
+// Unrolls the stacks (is_stack) with which units begin: writes out their iterations one after
+// another.
 class Unroller {
  public:
   Unroller(const Graph& graph, const std::set<std::size_t>& begins)
@@ -125,7 +126,7 @@ class Unroller {
   const Graph& from_;
   const std::set<std::size_t>& begins_;
   CutGraph cut_;
-  std::map<TensorId, TensorId> now_;  // what stands for an output of a loop
+  std::map<TensorId, TensorId> now_;  // output of an unrolled loop -> the tensor that replaces it
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ Pins pins_of(const Graph& graph) {
   return pins;
 }
 
-// Every annotation, those of bodies included, keeps the constraints of layout.h.
+// Checks that every annotation, also in bodies, keeps the constraints of layout.h.
 class Checker {
  public:
   explicit Checker(const std::vector<MeshAxis>& mesh) : layout_{.mesh = mesh_from(mesh)} {}
@@ -97,7 +97,7 @@ class Distributor {
     std::size_t operand;
   };
 
-  // What the operator wants of its operands, and who reads what.
+  // Notes the attributes that the operator needs of its operands, and who reads each tensor.
   Status plan(const Node& node) {
     const auto op = static_cast<std::size_t>(node.op);
     std::vector<Clash> clashes;
@@ -118,7 +118,7 @@ class Distributor {
     return {};
   }
 
-  // Whether the axis would divide the factor that it does not get.
+  // Whether the axis that was refused would divide the factor.
   bool divides(const Node& node, const Clash& clash) const {
     return clash.factor < 0 || node.rule->factors[static_cast<std::size_t>(clash.factor)].size %
                                        mesh_[static_cast<std::size_t>(clash.axis)].size ==
@@ -178,7 +178,7 @@ class Distributor {
     sharded_.after_operator.push_back(std::move(after));
   }
 
-  // How an output that the operator leaves as `made` is to lie for those who read it.
+  // How an output that the operator leaves as `made` lies for its readers.
   Attribute settled(TensorId tensor, const Attribute& made) {
     const Attribute* pin = propagation_.pin(tensor);
     if (graph_[tensor].role != TensorRole::kActivation) {
@@ -200,10 +200,11 @@ class Distributor {
     return propagation_.attributes()[tensor.index()];
   }
 
-  // Finds the tensors that stay summands (rule 6): of all that may, those are left out, until
-  // nothing changes, of which some reader cannot work on what the others leave to it. Of two that
-  // a product reads, one is left out only when both could stay.
-  // Cost: O(operands) for each round; a round more only for readers whose inputs differ.
+  // Finds the tensors that stay summands (rule 6). Starts with all candidates and removes, until
+  // nothing changes, tensors that some reader cannot read as summands, given the remaining ones. If
+  // a product could then read either of its two inputs as summands, the one that it does not pass
+  // on is removed.
+  // Cost: O(operands) per round; further rounds only for readers whose inputs differ.
   void defer() {
     deferred_.resize(graph_.tensors.size());
     for (std::size_t t = 0; t < deferred_.size(); ++t) {
@@ -230,7 +231,7 @@ class Distributor {
              keep_only([&](std::size_t t) { return is_carried(t); }));
   }
 
-  // Sets what operator `i` hands on of the summands that it reads, and so what it makes.
+  // Sets the summands that operator `i` passes on from its inputs, and so its outputs' summands.
   void carry(std::size_t i) {
     const Operator& op = graph_.operators[i];
     carried_[i].clear();
@@ -243,8 +244,8 @@ class Distributor {
     }
   }
 
-  // The operand whose summands operator `i` can hand on: of a sum the first, if all are partial
-  // alike; of a product the one of most elements that is partial.
+  // The operand whose summands operator `i` can pass on: for a sum the first one, if all are
+  // partial over the same axes; for a product its largest partial operand.
   std::optional<std::size_t> carrier_of(std::size_t i) const {
     const Operator& op = graph_.operators[i];
     const auto is_partial = [&](TensorId in) {
@@ -264,7 +265,7 @@ class Distributor {
     return carrier;
   }
 
-  // Of operand `o` of operator `i`, on the rank with the largest slice.
+  // Elements of operand `o` of operator `i` on the rank with the largest slice.
   std::int64_t elements_of(std::size_t i, std::size_t o) const {
     const Operator& op = graph_.operators[i];
     const TensorId id = o < op.inputs.size() ? op.inputs[o] : op.outputs[o - op.inputs.size()];
@@ -272,8 +273,8 @@ class Distributor {
         {.name = {}, .shape = largest_local_shape(graph_[id].shape, needs_[i][o], mesh_)});
   }
 
-  // All readers work on summands, and split nothing over their axes; and what they make of them is
-  // no more to reduce than the tensor itself.
+  // Whether all readers can work on the summands and split nothing over their axes, and their
+  // results together are no more to reduce than the tensor itself.
   bool can_stay_summands(std::size_t tensor) const {
     const auto& partial = made_[tensor];
     const auto is_sum = [](const Partial& p) { return p.reduction == Reduction::kSum; };
@@ -299,7 +300,8 @@ class Distributor {
            });
   }
 
-  // Products are linear in one operand at a time.
+  // Whether every product among the readers passes on the summands of this tensor, not of its other
+  // operand: a product is linear in one operand at a time.
   bool is_carried(std::size_t tensor) const {
     return std::ranges::all_of(readers_[tensor], [&](const Reader& reader) {
       if (linearity_[reader.op] == Linearity::kJoint) return true;
@@ -309,8 +311,9 @@ class Distributor {
     });
   }
 
-  // Elements of the results. Gradients of parameters that are sums themselves stay summands anyway;
-  // those that a product makes would be reduced over one axis more.
+  // Elements of the operator's results that remain to be reduced. Gradients of parameters that a
+  // sum makes stay summands anyway and do not count; gradients that a product makes count, as they
+  // would be reduced over one axis more.
   std::int64_t elements_to_reduce(std::size_t i) const {
     const Operator& op = graph_.operators[i];
     std::int64_t sum = 0;
@@ -333,7 +336,8 @@ class Distributor {
     return known.back();
   }
 
-  // Bodies lie at their borders as the operator's operands do.
+  // Distributes the bodies of operator `i`. Their inputs and outputs are pinned as the operator's
+  // operands.
   Status enter(std::size_t i) {
     for (const std::int32_t index : graph_.operators[i].bodies) {
       const auto at = static_cast<std::size_t>(index);
@@ -361,13 +365,13 @@ class Distributor {
   Propagation propagation_;
   ShardedGraph sharded_;
   std::vector<std::vector<Reader>> readers_;
-  std::vector<std::vector<Attribute>> needs_;  // per operator and operand, until it is resolved
+  std::vector<std::vector<Attribute>> needs_;  // operator, operand -> attribute, until resolved
   std::vector<Linearity> linearity_;
   std::vector<std::vector<std::int32_t>> conversions_of_;
   std::vector<bool> is_output_;
-  std::vector<bool> deferred_;                 // per tensor: left as summands
-  std::vector<std::vector<Partial>> made_;     // per tensor: summands that its producer leaves
-  std::vector<std::vector<Partial>> carried_;  // per operator: summands that it hands on
+  std::vector<bool> deferred_;                 // tensor -> whether it is left as summands
+  std::vector<std::vector<Partial>> made_;     // tensor -> summands that its producer leaves
+  std::vector<std::vector<Partial>> carried_;  // operator -> summands that it passes on
 };
 
 }  // namespace

@@ -1,26 +1,27 @@
 /// \file
-/// Sharding of a graph from partial annotations (R2.2, R2.3, R4.1, R4.2): `Tensor::pinned`
-/// says how some tensors lie, the rules of the operators (rule.h) carry that forward and backward
-/// to all others until nothing changes, and conversions are noted where a tensor lies otherwise
-/// than an operator needs it: once per distinct need, however many operators share it.
+/// Sharding of a graph from partial annotations (R2.2, R2.3, R4.1, R4.2). `Tensor::pinned` says how
+/// some tensors lie. The rules of the operators (rule.h) carry these splits forward and backward to
+/// all other tensors until nothing changes. Where a tensor lies otherwise than an operator needs
+/// it, a conversion is noted: one per distinct need, however many operators share it.
 ///
 ///  1. A pinned tensor lies as its annotation says; only its `open` dimensions may be split
-///     further. Parameters come first, then other annotations, then what followed from them.
-///  2. Axes move along factors, major ones first, both ways through every operator: in a first
-///     round through operators that work element by element, then through all.
-///  3. An operator gives an axis to one factor only: to that of its pinned parameter, then of
-///     another pinned operand, then of the operand that comes first. The operand that loses is
+///     further. Parameters come first, then other annotations, then splits that followed from them.
+///  2. Axes move along factors, major factors first, forward and backward through every operator:
+///     in a first round through elementwise operators, then through all.
+///  3. An operator gives an axis to one factor only: to the factor of its pinned parameter, else of
+///     another pinned operand, else of the operand that comes first. The operand that loses is
 ///     converted, and a remark says so.
 ///  4. A split that does not divide an unpinned dimension is not carried on.
 ///  5. Slices of unequal size pass through operators whose rule says `uneven`, and are converted
 ///     for all others.
-///  6. A result left as summands is reduced once, right after its producer, unless all its readers
-///     are linear and together make no more elements of it: the sum of three partial products is
-///     reduced once, and a wide partial tensor after the product that makes it narrow (R2.6). Of a
-///     product of two partial tensors the larger one stays summands. Gradients of parameters stay
-///     summands: they are reduced with their bucket.
+///  6. A result that is left as summands is reduced once, right after its producer. It stays
+///     summands for longer if all its readers are linear and their results together have no more
+///     elements than it: the sum of three partial products is reduced once, and a wide partial
+///     tensor after the product that makes it narrow (R2.6). If a product reads two partial
+///     tensors, the larger one stays summands. Gradients of parameters stay summands: they are
+///     reduced with their bucket.
 ///
-/// Source: the fixpoint over factors and its order are those of Shardy (openxla.org/shardy,
+/// Source: the fixpoint over factors and its order follow Shardy (openxla.org/shardy,
 /// "Propagation") and GSPMD (Xu et al. 2021, section 3.5).
 /// Not modelled: axes split into parts; a choice of factor by cost (search does that from outside,
 /// by annotations).
@@ -37,30 +38,31 @@
 
 namespace foreshard {
 
-/// Which way splits move through operators. Forward alone, a producer does not know how its result
-/// is to lie: summands are reduced before a reader that needs values, beside the copy it reads.
+/// Which way splits move through operators. With kForward a producer does not know how its result
+/// is to lie: the result stays summands, and a reader that needs values reads a reduced copy.
 enum class Flow : std::uint8_t { kBothWays, kForward };
 
-/// Whether another graph takes the gradients later. The gradient of a product reads what the
-/// product read, and reads values: where it follows, products do not work on summands.
+/// Whether a backward graph follows. The gradient of a product reads the inputs of the product, and
+/// needs values: with kFollows, products do not work on summands.
 enum class BackwardPass : std::uint8_t { kNone, kFollows };
 
-/// \return kInvalidInput if an annotation breaks a constraint of layout.h (the message names the
-///     tensor, dimension, axis) or splits what the operator that makes or reads the tensor cannot
-///     take in any way; and, of kForward, for a split that does not divide what an operator splits.
+/// \return kInvalidInput if an annotation breaks a constraint of layout.h (the message names
+///     tensor, dimension and axis), or splits a tensor in a way that the operator which makes or
+///     reads it cannot take at all; with kForward also for a split that does not divide the factor
+///     of an operator.
 Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh,
                                 Flow flow = Flow::kBothWays,
                                 BackwardPass backward = BackwardPass::kNone);
 
-/// One way in which an operator can work.
+/// One way in which an operator can work: the attributes of its operands.
 struct Signature {
-  std::vector<Attribute> inputs;  ///< As given, or sliced locally where they were whole.
+  std::vector<Attribute> inputs;  ///< The given ones, or with replicated dimensions sliced locally.
   std::vector<Attribute> outputs;
 };
 
-/// Every legal way to use an operator on inputs that lie as given, without communication: first as
-/// they lie, then with each split that slicing replicated inputs locally allows (R2.2); several
-/// axes of one factor in the mesh's order.
+/// All legal ways to use an operator on inputs that lie as given, without communication: first the
+/// inputs as they lie, then each further split for which replicated inputs are sliced locally
+/// (R2.2). Several axes of one factor come in the mesh's order.
 /// \return kInvalidInput if there is none (two inputs split one factor differently, one axis splits
 ///     two factors, a factor must stay whole, summands where values are needed); the message names
 ///     input, factor and axis.
@@ -68,7 +70,7 @@ Result<std::vector<Signature>> legal_signatures(
     const Rule& rule, const std::vector<std::vector<std::int64_t>>& shapes,
     const std::vector<Attribute>& inputs, const std::vector<MeshAxis>& mesh);
 
-/// The shape that the rank with the largest slices holds (`local_shape` wants even ones).
+/// The shape on the rank with the largest slices (`local_shape` needs even slices).
 std::vector<std::int64_t> largest_local_shape(const std::vector<std::int64_t>& shape,
                                               const Attribute& attribute,
                                               const std::vector<MeshAxis>& mesh);

@@ -14,7 +14,7 @@ std::int64_t elements_of_norm(const Model& model) {
   return (has_scale(model.norm) ? model.hidden : 0) + (has_shift(model.norm) ? model.hidden : 0);
 }
 
-// Of a product from the stream with its bias.
+// Elements of a linear layer that reads the stream: weight and bias.
 std::int64_t elements_of_linear(const Model& model, std::int64_t out) {
   return (model.hidden + 1) * out;
 }

@@ -16,7 +16,8 @@ bool Assignment::give(std::int32_t factor, Axis axis) {
   return true;
 }
 
-// Slices of unequal size need the factor to be all of every dimension that has it.
+// Whether the factor has this extent and is alone in every dimension that has it, as slices of
+// unequal size require.
 bool Assignment::sole(std::int32_t factor, std::int64_t extent) const {
   if (rule_->factors[static_cast<std::size_t>(factor)].size != extent) return false;
   for (const auto& operand : rule_->operands) {
@@ -53,13 +54,13 @@ void Assignment::merge(std::size_t operand, const Attribute& attribute,
         for (const Axis axis : axes) holder_[static_cast<std::size_t>(axis)] = factor;
         continue;
       }
-      // Equal slices instead, where they divide.
+      // Else equal slices are tried.
     }
-    std::size_t place = 0;     // in the dimension's factors
-    std::size_t position = 0;  // in that factor's axes
+    std::size_t place = 0;     // index into the dimension's factors
+    std::size_t position = 0;  // index into that factor's axes
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const Axis axis = axes[a];
-      // A factor that is split to the last makes way for the next one.
+      // After a factor that is split completely comes the next one.
       while (place + 1 < dimensions[d].size() && position == of(dimensions[d][place]).axes.size() &&
              ways(of(dimensions[d][place]).axes) ==
                  rule_->factors[static_cast<std::size_t>(dimensions[d][place])].size) {

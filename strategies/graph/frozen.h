@@ -1,13 +1,13 @@
 /// \file
-/// Parts of a model that are not trained, from its front: the embedding, the first layers, or both;
+/// Frozen (not trained) parts of a model: at its front the embedding, the first layers, or both;
 /// and its output projection.
 ///
 ///     model: {frozen: {embedding: true, layers: 16}}
 ///
-/// Of frozen parameters there are no gradients, no reductions and no optimizer states. Below the
-/// lowest part that is trained nothing runs backward, and nothing is kept for it; what is frozen
-/// above it hands gradients on.
-/// Not modelled: layers that are frozen behind trained ones; parts of layers.
+/// Frozen parameters have no gradients, no reductions and no optimizer states. Before the first
+/// trained part nothing runs backward, and no activations are kept; frozen parts after it pass
+/// gradients on.
+/// Not modelled: frozen layers after trained ones; frozen parts of layers.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 namespace foreshard {
 
 struct Frozen {
-  bool embedding = false;   ///< With positions and the norm behind it.
-  std::int64_t layers = 0;  ///< The first so many.
+  bool embedding = false;   ///< The embedding, with its positions and its norm.
+  std::int64_t layers = 0;  ///< The first `layers` layers.
   bool head = false;        ///< The last norm and the output projection.
 };
 const yaml::Table<Frozen>& yaml_table(const Frozen*);

@@ -1,10 +1,10 @@
 /// \file
-/// The distributed computation view (R4.1): operators and tensors of one block of a model, each
-/// tensor with its logical (whole) shape and, where the strategy sets one, a distributed attribute.
+/// The distributed computation view (R4.1): operators and tensors of one block of a model. Each
+/// tensor has its logical (whole) shape and, where the strategy sets one, a distributed attribute.
 ///
-/// What an operator does to distribution is *data*: its rule (rule.h), from which one engine
-/// (distribute.h) reads which attributes are legal, what must be converted, and what comes out
-/// partial. Operators are built by operators/build.h, each of a type of the table
+/// How an operator can be sharded is *data*: its rule (rule.h). From it one engine (distribute.h)
+/// derives which attributes are legal, what must be converted, and which results are partial.
+/// Operators are built by operators/build.h; each has a type from the table
 /// (operators/definition.h).
 #pragma once
 
@@ -41,15 +41,17 @@ struct Tensor {
   DType dtype = DType::kBf16;
   std::vector<std::int64_t> shape;
   TensorRole role = TensorRole::kActivation;
-  /// Set by the strategy: the tensor lies so, whatever its producer yields or its consumers want.
+  /// Set by the strategy: the tensor has this attribute, whatever its producer yields or its
+  /// consumers need.
   std::optional<Attribute> pinned{};
-  std::vector<std::int32_t> open{};  ///< Of pinned: dimensions that propagation may split further.
-  TensorId gradient_of{};            ///< Of a parameter's gradient: the parameter.
-  bool frozen = false;               ///< Of a parameter: it is not trained, and has no gradient.
-  /// Of a frozen table: operators that look its rows up update these in the backward pass, and
-  /// nothing else does.
+  /// Dimensions of a pinned tensor that propagation may split further.
+  std::vector<std::int32_t> open{};
+  TensorId gradient_of{};  ///< Only for a parameter's gradient: the parameter.
+  bool frozen = false;     ///< A parameter that is not trained and has no gradient.
+  /// A frozen table whose rows are updated in the backward pass by the operators that look them up,
+  /// and by nothing else.
   bool updated_by_rows = false;
-  bool carried = false;  ///< Of an input that goes through: another block has its bytes booked.
+  bool carried = false;  ///< An input that only passes through: another block counts its bytes.
 };
 
 inline bool is_trained(const Tensor& tensor) {
@@ -58,32 +60,33 @@ inline bool is_trained(const Tensor& tensor) {
 
 struct Operator {
   std::string name;
-  std::string type{};  ///< Its name in the table.
+  std::string type{};  ///< Name in the table of operators.
   std::vector<TensorId> inputs{};
   std::vector<TensorId> outputs{};
-  Settings settings{};                 ///< Complete.
+  Settings settings{};                 ///< Complete: defaults are filled in.
   Rule rule{};                         ///< How it can be sharded.
-  std::vector<std::int32_t> bodies{};  ///< Of loops and conditions: in Graph::bodies.
-  /// Set by an annotation: per factor of the rule, the axes that split it (splits.h). The operator
-  /// computes so however its operands lie; they are converted.
+  std::vector<std::int32_t> bodies{};  ///< Loops and conditions: indices into Graph::bodies.
+  /// Set by an annotation: factor of the rule -> axes that split it (splits.h). The operator
+  /// computes with this split however its operands lie; they are converted.
   std::optional<Splits> splits{};
-  bool accumulates = false;  ///< A product that adds to an fp32 gradient.
+  bool accumulates = false;  ///< The product adds its result to an fp32 gradient.
   Part part = Part::kNone;
-  Capture capture = Capture::kNone;  ///< With what else a CUDA graph can launch it.
+  /// The part of the layer with which a CUDA graph can capture it.
+  Capture capture = Capture::kNone;
 };
 
 struct Graph {
   std::string name;
   std::vector<Tensor> tensors{};
-  std::vector<Operator> operators{};  ///< In a valid order of execution.
-  std::vector<TensorId> inputs{};     ///< From the block before.
-  std::vector<TensorId> outputs{};    ///< For the block after.
-  /// Sub-graphs of loops and conditions. A body has its own tensors; its inputs and outputs stand
-  /// for the operator's.
+  std::vector<Operator> operators{};  ///< Sorted in a valid order of execution.
+  std::vector<TensorId> inputs{};     ///< Tensors from the block before.
+  std::vector<TensorId> outputs{};    ///< Tensors for the block after.
+  /// Sub-graphs of loops and conditions. A body has its own tensors; its inputs and outputs
+  /// correspond to the operator's.
   std::vector<Graph> bodies{};
-  /// Gradients of activations as frameworks of transformers have them: named after the tensor, and
-  /// where several operators contribute to one, each contribution is reduced by itself. Else they
-  /// are named after operators, and the sum is reduced.
+  /// Gradients of activations as in frameworks for transformers: named after the tensor; if several
+  /// operators contribute to a gradient, each contribution is reduced by itself. Else gradients are
+  /// named after operators, and only their sum is reduced.
   bool gradients_apart = false;
 
   TensorId add(Tensor tensor);
@@ -91,7 +94,7 @@ struct Graph {
   const Tensor& operator[](TensorId id) const { return tensors[id.index()]; }
 };
 
-/// Whether gradients of what is computed from the tensor are of use.
+/// Whether the tensor learns, so that gradients of results computed from it are needed.
 inline bool learns(const Tensor& tensor) {
   return is_trained(tensor) || tensor.updated_by_rows;
 }

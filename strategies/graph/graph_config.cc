@@ -28,7 +28,7 @@ std::optional<T> number(const std::string& word) {
   return value;
 }
 
-// The words as a value of the setting's type; nothing if they are not of that type.
+// The words as a value of the type of `like`; nothing if they have another type.
 std::optional<SettingValue> value_of(const yaml::Words& given, const SettingValue& like) {
   if (std::holds_alternative<Integers>(like)) {
     Integers list;
@@ -100,7 +100,8 @@ class Builder {
         near ? "did you mean '" + *near + "'?" : "operators stand in the order in which they run");
   }
 
-  // Inputs and parameters exist from the start; activations when their operator makes them.
+  // Declares a tensor. Inputs and parameters are added at once; activations when their operator
+  // makes them.
   Status declare(std::size_t i) {
     const GraphTensor& tensor = config_.tensors[i];
     const std::string place = item("tensors", i);
@@ -168,7 +169,7 @@ class Builder {
     }
     for (const auto& [name, words] : op.settings) {
       const auto setting = std::ranges::find(definition->settings, name, &SettingDefinition::name);
-      SettingValue value = std::string();  // of an unknown setting: add_operator names it
+      SettingValue value = std::string();  // for an unknown setting, which add_operator reports
       if (setting != definition->settings.end()) {
         const auto read = value_of(words, setting->fallback);
         if (!read)
@@ -193,7 +194,7 @@ class Builder {
     return {};
   }
 
-  // A tensor that an operator has made is what its declaration says, if it has one.
+  // Checks a tensor that an operator has made against its declaration, if it has one.
   Status made(TensorId id, const std::string& place) {
     const Tensor& tensor = graph_[id];
     if (!ids_.emplace(tensor.name, id).second)

@@ -39,12 +39,12 @@ const yaml::Table<GraphAxis>& yaml_table(const GraphAxis*);
 struct GraphTensor {
   std::string name;
   GraphTensorRole role = GraphTensorRole::kActivation;
-  std::string dtype{};  ///< Of an activation: what its operator makes.
+  std::string dtype{};  ///< Optional for an activation; must then be what its operator makes.
   std::optional<std::vector<std::int64_t>> shape{};
   /// Per dimension "-", or axes, major to minor, joined by '+'; with unequal slices
   /// "tensor{3,3,2,2}" (layout_text.h). Empty: not annotated.
   std::vector<std::string> dims{};
-  std::vector<std::string> partial{};  ///< Axes over which it is left as summands.
+  std::vector<std::string> partial{};  ///< Axes over which the tensor is left as summands.
   std::vector<std::int64_t> open{};    ///< Dimensions that propagation may split further.
 };
 const yaml::Table<GraphTensor>& yaml_table(const GraphTensor*);
@@ -74,11 +74,12 @@ const yaml::Table<GraphConfig>& yaml_table(const GraphConfig*);
 /// The mesh that the file names.
 std::vector<MeshAxis> mesh_of(const GraphConfig& config);
 
-/// The graph, with annotations over the axes of `mesh`.
-/// \param at  where the graph stands in what `loader` has read; empty for a file of its own.
+/// Builds the graph, with annotations over the axes of `mesh`.
+/// \param at  path of the graph in the document that `loader` has read; empty for a file of its
+///     own.
 /// \return kInvalidInput with place, line and caret: unknown operators (with the nearest name) and
 ///     settings, tensors that nothing makes or that are made twice, shapes that do not go together
-///     or are not what was declared, annotations that the tensor cannot have.
+///     or differ from their declaration, annotations that the tensor cannot have.
 Result<Graph> build_graph(const GraphConfig& config, const std::vector<MeshAxis>& mesh,
                           const yaml::Loader& loader, const std::string& at = {});
 

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kDefaultSequence = 2048;
 
-// How the names of decoders with a language-model head end.
+// Endings of the class names of decoders with a language-model head.
 constexpr std::string_view kDecoders[]{"ForCausalLM", "LMHeadModel", "ChatGLMModel",
                                        "ChatGLMForConditionalGeneration"};
 
@@ -36,7 +36,7 @@ const std::vector<HfType>& hf_types() {
   return all;
 }
 
-// The first word of each is the name in Transformers.
+// The type with this name. HfType::name may hold several; the first is the name in Transformers.
 const HfType* find_hf_type(const std::string& name) {
   const auto place = std::ranges::find_if(hf_types(), [&](const HfType& type) {
     return fmt::format(" {} ", type.name).find(fmt::format(" {} ", name)) != std::string::npos;
@@ -82,7 +82,8 @@ class HfConfigReader {
  private:
   std::string_view type_name() const { return type_.name.substr(0, type_.name.find(' ')); }
 
-  // With positions from a table, what lies beyond the sequence is trained too, if by nothing.
+  // Sets the sequence and, for a table of positions, its rows. Rows beyond the sequence are
+  // parameters, too, although nothing reads them.
   void set_sequence(HfModel& read, std::optional<std::int64_t> wanted, bool extend) {
     Model& model = read.model;
     if (model.image) return set_image_tokens(read, wanted);
@@ -108,8 +109,9 @@ class HfConfigReader {
     if (table && rows != model.sequence) model.position_table = rows;
   }
 
-  // With what the file's own scaling of rotary positions makes of it: a factor of the positions
-  // that the model was trained with first, or else of those stated.
+  // The number of positions that the file states, extended by its scaling of rotary positions: a
+  // factor times the positions that the model was first trained with or, if these are not given,
+  // times the stated ones.
   std::int64_t longest_stated() {
     const std::int64_t stated = keys_.size(type_.longest);
     for (const char* scaling : {"rope_scaling", "rope_parameters"}) {
@@ -142,7 +144,7 @@ class HfConfigReader {
         model.sequence));
   }
 
-  // Other heads, and classes of code that is not in Transformers.
+  // Remarks on (or refuses) classes with other heads, and classes outside of Transformers.
   void remark_on_class(HfModel& read) {
     const Json* list = keys_.find("architectures");
     const bool listed = list != nullptr && list->is_array() && !list->empty();
@@ -164,8 +166,8 @@ class HfConfigReader {
                     last, listed ? "architectures" : "auto_map", type_name()));
   }
 
-  // Modules that predict tokens behind the next are trained beside the model, or not: Transformers
-  // leaves their weights out (models/deepseek_v3/modeling_deepseek_v3.py,
+  // Remarks on modules that predict further tokens (multi-token prediction). They are optional in
+  // training: Transformers leaves their weights out (models/deepseek_v3/modeling_deepseek_v3.py,
   // _keys_to_ignore_on_load_unexpected).
   void remark_on_prediction(HfModel& read) {
     const std::int64_t modules = keys_.size({"num_nextn_predict_layers", 0}, 0);
@@ -178,7 +180,7 @@ class HfConfigReader {
         modules == 1 ? "it" : "them", modules == 1 ? "it" : "them", modules));
   }
 
-  // A list has 0 for a layer without rotary positions.
+  // Reads which layers have rotary positions. In a list, 0 is a layer without.
   void set_rotation(Model& model) {
     if (type_.unrotated.value == 0) return;
     model.unrotated_interval = keys_.size(type_.unrotated);
@@ -199,7 +201,7 @@ class HfConfigReader {
     if (model.unrotated_interval > model.layers) model.unrotated_interval = 0;
   }
 
-  // Of several names of a key, the one in the file, or else the first.
+  // The name of a key that the file uses, out of several; the first one if it uses none.
   std::string key_in_file(std::string_view names) const {
     std::string first;
     while (!names.empty()) {
@@ -233,7 +235,7 @@ class HfConfigReader {
                              type_.activations));
   }
 
-  // Of some models the weights are published in a narrow type alone.
+  // Refuses quantised weights, except for types in which some models are published exclusively.
   void check_quantisation(HfModel& read) {
     const Json* value = keys_.find("quantization_config");
     if (value == nullptr) return;
@@ -260,7 +262,7 @@ class HfConfigReader {
           "alone with a copy of the file where it is false");
   }
 
-  // A window or chunk that holds the whole sequence changes nothing.
+  // Sets window or chunk, unless it holds the whole sequence and so has no effect.
   void set_windows(Model& model) {
     const std::int64_t window = sliding_window();
     const std::int64_t chunk =
@@ -302,7 +304,8 @@ class HfConfigReader {
             "layers the last, which is not modelled");
   }
 
-  // "global" and "local" layers take turns, a global one first.
+  // Refuses GPT-Neo with a window below the sequence: "global" and "local" layers alternate, a
+  // global one first.
   void check_gpt_neo(std::int64_t sequence) {
     const Json* kinds = keys_.find("attention_types attention_layers");
     if (type_name() != "gpt_neo" ||
@@ -317,7 +320,7 @@ class HfConfigReader {
         window, grouped(sequence), grouped(window)));
   }
 
-  // In tokens that a query sees; 0: none.
+  // The sliding window: tokens that a query sees; 0: no window.
   std::int64_t sliding_window() {
     if (!keys_.flag("use_sliding_window", type_.slides)) return 0;
     if (!keys_.has("sliding_window")) return type_.window;
@@ -325,7 +328,7 @@ class HfConfigReader {
     return is_stated ? keys_.size({"sliding_window", 0}) + type_.beyond_window : 0;
   }
 
-  // The word of each layer, as in "layer_types".
+  // Layer -> its word, as in "layer_types".
   std::vector<std::string> kinds_of_layers(std::int64_t layers, std::int64_t window,
                                            std::int64_t chunk) {
     std::vector<std::string> kinds(static_cast<std::size_t>(layers), "full_attention");
@@ -365,7 +368,7 @@ class HfConfigReader {
   const HfType& type_;
 };
 
-// Why the file is of no dense decoder, if it is of none.
+// Why the file cannot be read as a model: features that are not modelled, or an unknown type.
 Status refusal_of_config(const Json& json, const std::string& type) {
   const HfType* known = find_hf_type(type);
   const auto features = internal::unmodelled_features(

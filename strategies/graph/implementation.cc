@@ -5,44 +5,46 @@
 namespace foreshard {
 namespace {
 
-// One kernel of a sequence.
+// One kernel in the sequence of an eager operator.
 struct Step {
   PassKind kind;
-  bool fp32 = false;      // in fp32; else in the operator's dtype
-  std::int64_t wide = 1;  // columns, in those of the operator
-  bool one_row = false;   // of one row alone
+  bool fp32 = false;      // computes in fp32; else in the operator's dtype
+  std::int64_t wide = 1;  // columns, as a multiple of the operator's
+  bool one_row = false;   // runs over one row only
 };
 
-// x.float(); pow(2); mean; times rsqrt of each row's; to(dtype); times weight.
+// x.float(); pow(2); mean; x times rsqrt of the row's mean; to(dtype); times weight.
 constexpr Step kNormForward[]{{PassKind::kCast},         {PassKind::kUnary, true},
                               {PassKind::kReduce, true}, {PassKind::kUnary, true},
                               {PassKind::kCast},         {PassKind::kUnary}};
-// Through the weight (its gradient: product and sum over rows), the cast, the scaling by the row's
-// number (whose gradient is again product and sum), the square; the two gradients of x summed.
+// Back through the weight (its gradient: product and sum over rows), the cast, the scaling by one
+// number per row (its gradient: again product and sum) and the square; the two gradients of x are
+// summed.
 constexpr Step kNormBackward[]{
     {PassKind::kUnary},        {PassKind::kBinary},       {PassKind::kReduce},
     {PassKind::kCast},         {PassKind::kUnary, true},  {PassKind::kBinary, true},
     {PassKind::kReduce, true}, {PassKind::kExpand, true}, {PassKind::kUnary, true},
     {PassKind::kBinary, true}, {PassKind::kBinary, true}, {PassKind::kCast}};
-// x.float(); complex product with the angles; to(dtype). The backward pass alike.
+// x.float(); complex product with the angles; to(dtype). The backward pass has the same kernels.
 constexpr Step kRope[]{{PassKind::kCast}, {PassKind::kUnary, true}, {PassKind::kCast}};
 // silu(gate); times up.
 constexpr Step kSwigluForward[]{{PassKind::kUnary}, {PassKind::kBinary}};
-// Of silu and of up; of gate; both put side by side.
+// Gradients of silu(gate) and of up; gradient of gate; concatenation of both.
 constexpr Step kSwigluBackward[]{
     {PassKind::kBinary}, {PassKind::kBinary}, {PassKind::kBinary}, {PassKind::kUnary, false, 2}};
-// logits.float(); maximum; minus it; exp; sum; divided by it.
+// logits.float(); maximum; minus the maximum; exp; sum; divided by the sum.
 constexpr Step kCrossEntropyForward[]{{PassKind::kCast},         {PassKind::kReduce, true},
                                       {PassKind::kUnary, true},  {PassKind::kUnary, true},
                                       {PassKind::kReduce, true}, {PassKind::kUnary, true}};
-// Softmax times the incoming gradient; to(dtype).
+// Softmax with the incoming gradient; to(dtype).
 constexpr Step kCrossEntropyBackward[]{{PassKind::kUnary, true}, {PassKind::kCast}};
 
 constexpr Step kOfOneRow{PassKind::kUnary, false, 1, true};
-// The choice; zeros, and scores put there; zeros as whole numbers, ones put there, as a map; its
-// sums. The loss: softmax, choice, map (4), the sums of both, their product, its sum, its factor,
-// and two to log it. The counts as long numbers; sums by rank; after all ranks have them: those of
-// the own experts, and their sums by rank, by part and by expert; three copies to the host.
+// Choice: top-k; zeros, and the scores scattered into them; integer zeros, and ones scattered into
+// them, as the map of chosen experts; sums of the map. Loss: softmax, top-k, map (4 kernels), the
+// sums of both, their product, its sum, its factor, and two kernels to log it. Counts: cast to
+// long; sums by rank; once all ranks have them, the counts of the rank's own experts, and their
+// sums by rank, by part and by expert; three copies to the host.
 constexpr Step kRouting[]{{PassKind::kTopK},
                           {PassKind::kZero},
                           {PassKind::kUnary},
@@ -73,8 +75,9 @@ constexpr Step kRouting[]{{PassKind::kTopK},
                           kOfOneRow,
                           kOfOneRow,
                           kOfOneRow};
-// Of the scores, picked; zeros, and what was picked put there. Of the loss: its scale (2), of the
-// product, of the sums, of the softmax; both gradients of the scores summed.
+// Choice: gradient of the chosen scores, gathered; zeros, and the gathered gradients scattered into
+// them. Loss: gradients of its scale (2 kernels), of the product, of the sums and of the softmax;
+// sum of both gradients of the scores.
 constexpr Step kRoutingBackward[]{{PassKind::kUnary},
                                   {PassKind::kZero},
                                   {PassKind::kUnary},
@@ -104,14 +107,15 @@ std::span<const Step> eager_steps(PassKind kind) {
       return kCrossEntropyBackward;
     case PassKind::kTopK:
       return kRouting;
-    case PassKind::kZero:  // all that is left of a choice's gradient where it is one kernel
+    case PassKind::kZero:  // the only kernel of the gradient of a choice in one kernel
       return kRoutingBackward;
     default:
       return {};
   }
 }
 
-// Maximum, then sum of exponentials; softmax less one at the target, times the incoming gradient.
+// Forward: maximum, then sum of exponentials. Backward: softmax, minus one at the target, times
+// the incoming gradient.
 constexpr Step kRecomputedLoss[]{{PassKind::kReduce}, {PassKind::kReduce}};
 constexpr Step kRecomputedLossBackward[]{{PassKind::kUnary}};
 

@@ -18,7 +18,7 @@ std::string text_of(const Shape& shape) {
   return "[" + text + "]";
 }
 
-// Axis sizes multiply to at most this: a rank is an int32.
+// Bound on the product of the axis sizes: a rank is an int32.
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 31;
 
 std::optional<std::string> fault_in(const ProcessMesh& mesh) {
@@ -49,7 +49,7 @@ std::optional<std::string> fault_in(const ProcessMesh& mesh) {
   return std::nullopt;
 }
 
-// Constraint 4.
+// Checks constraint 4 of the verifier (layout.h).
 std::optional<std::string> fault_in_axes(const Attribute& attribute, const ProcessMesh& mesh) {
   std::vector<std::string> user(mesh.axes.size());
   const auto use = [&](Axis axis, const std::string& by) -> std::optional<std::string> {
@@ -80,7 +80,7 @@ std::optional<std::string> fault_in_axes(const Attribute& attribute, const Proce
   return std::nullopt;
 }
 
-// Constraints 5 and 6.
+// Checks constraints 5 and 6 of the verifier (layout.h).
 std::optional<std::string> fault_in_dimension(const Layout& layout, const Shape& shape,
                                               std::size_t d) {
   const Attribute& attribute = layout.attribute;

@@ -1,7 +1,7 @@
 /// \file
-/// The whole distributed attribute of a tensor (R1.3, R4.1): on which ranks it lies and how. A
-/// *process mesh* names the ranks; an Attribute states what each of its axes does. From both
-/// follows the slice, a box of the logical tensor, that every rank holds.
+/// The complete layout of a tensor (R1.3, R4.1): on which ranks it lies and how. A *process mesh*
+/// names the ranks; an Attribute states what each axis of the mesh does. Together they determine
+/// the slice, a box of the logical tensor, that every rank holds.
 ///
 ///     Layout{.mesh = {.axes = {{"tp", 4}}, .ranks = {0, 1, 2, 3}},
 ///            .attribute = {.dims = {{}, {0}}}}          // columns split over ranks 0 to 3
@@ -21,11 +21,12 @@ namespace foreshard {
 
 using Shape = std::vector<std::int64_t>;
 
-/// Ranks on an n-dimensional grid. The first axis varies fastest, as in Program::mesh: the rank at
+/// Ranks on an n-dimensional grid. The first axis varies fastest, as in Program::mesh. The rank at
 /// coordinates (c0, c1, ...) is ranks[c0 + n0 (c1 + n1 (...))].
 struct ProcessMesh {
   std::vector<MeshAxis> axes{};
-  std::vector<std::int32_t> ranks{};  ///< Distinct; as many as the product of the axis sizes.
+  /// Distinct ranks; their number is the product of the axis sizes.
+  std::vector<std::int32_t> ranks{};
   bool operator==(const ProcessMesh&) const = default;
 
   std::int64_t size() const { return static_cast<std::int64_t>(ranks.size()); }
@@ -46,7 +47,7 @@ bool is_partial(const Layout& layout);
 /// Whole on every rank of `mesh`.
 Layout replicated_on(ProcessMesh mesh, std::size_t dimensions);
 
-/// Half-open ranges, one for each dimension. Empty if any range is.
+/// A box of a tensor: half-open ranges, one for each dimension. It is empty if any range is.
 struct Box {
   std::vector<std::int64_t> begin{};
   std::vector<std::int64_t> end{};
@@ -58,15 +59,15 @@ struct Box {
 Box whole_of(const Shape& shape);
 Box intersection(const Box& a, const Box& b);
 
-/// Coordinate on `axis` of the mesh's position `position` (an index into `ranks`).
+/// Coordinate along `axis` of the position `position` in the mesh (an index into `ranks`).
 std::int64_t coordinate_of(const ProcessMesh& mesh, std::int64_t position, Axis axis);
 
 /// Extents of the slices of dimension `dim`, in order: `sizes`, or equal parts.
 /// \pre `fault_in(layout, shape)` is empty.
 std::vector<std::int64_t> slice_sizes(const Layout& layout, const Shape& shape, std::size_t dim);
 
-/// The part of the tensor that the mesh's position `position` holds (of a partial tensor: summands
-/// of that part).
+/// The part of the tensor that position `position` of the mesh holds; for a partial tensor it holds
+/// summands of that part.
 /// \pre `fault_in(layout, shape)` is empty.
 Box slice_of(const Layout& layout, const Shape& shape, std::int64_t position);
 
@@ -76,12 +77,12 @@ class Slices {
  public:
   Slices(const Layout& layout, const Shape& shape);
 
-  /// Which slice of dimension `dim` the position holds: its index in their order.
+  /// Index of the slice of dimension `dim` that the position holds.
   std::int64_t part_of(std::int64_t position, std::size_t dim) const;
-  /// Where the slices of `dim` begin, and behind the last where it ends.
+  /// The begins of the slices of `dim`, followed by the end of the last slice.
   const std::vector<std::int64_t>& bounds(std::size_t dim) const { return bounds_[dim]; }
   Box of(std::int64_t position) const;
-  /// Begin and end of its range in `dim`.
+  /// Begin and end of the position's range in `dim`.
   std::pair<std::int64_t, std::int64_t> range(std::int64_t position, std::size_t dim) const {
     const auto part = static_cast<std::size_t>(part_of(position, dim));
     return {bounds_[dim][part], bounds_[dim][part + 1]};
@@ -93,7 +94,7 @@ class Slices {
 
  private:
   struct Digit {
-    std::int64_t stride;  ///< Of the axis in the mesh's positions.
+    std::int64_t stride;  ///< Stride of the axis in the mesh's positions.
     std::int64_t size;
     std::int64_t weight;  ///< Parts per step of the axis's coordinate.
   };
@@ -101,16 +102,16 @@ class Slices {
   std::vector<std::vector<std::int64_t>> bounds_{};
 };
 
-/// Slice extents as equal as they can be: 10 in 4 parts is 3, 3, 2, 2.
+/// Slice extents that are as equal as possible: 10 in 4 parts is 3, 3, 2, 2.
 std::vector<std::int64_t> balanced_sizes(std::int64_t extent, std::int64_t parts);
 
-/// The verifier: the first constraint that `layout` breaks for a tensor of `shape`, in words that
-/// name it and say what would be legal; nothing if all hold:
+/// The verifier. Returns the first constraint that `layout` breaks for a tensor of `shape`, as a
+/// message that names it and says what would be legal; nothing if all hold:
 ///  1. a mesh has at least one rank, axis sizes are at least 1, their product is the rank count;
 ///  2. axis names are distinct, and so are ranks, none negative;
 ///  3. `dims` has an entry for each dimension;
 ///  4. every axis exists and is used once, over `dims` and `partial` together; `partial` ascends
-///     and is of one reduction (the sum of maxima is not the maximum of sums);
+///     and has one reduction only (the sum of maxima is not the maximum of sums);
 ///  5. `sizes` is empty or has an entry for each dimension; an entry that is not empty has a
 ///     non-negative extent for each part, and they add up to the dimension;
 ///  6. a dimension without `sizes` is divisible by its number of parts.
@@ -118,7 +119,7 @@ std::optional<std::string> fault_in(const Layout& layout, const Shape& shape);
 
 /// "tp=4 @0-3 [-, tp] sum(dp)": the grammar of layout_text.h, which reads it back.
 std::string describe(const Layout& layout);
-/// "0-3,8,10-11". Ascending or not, as given.
+/// "0-3,8,10-11"; ranks stay in the given order.
 std::string describe_ranks(const std::vector<std::int32_t>& ranks);
 
 }  // namespace foreshard

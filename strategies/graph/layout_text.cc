@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMostRanksOfText = std::int64_t{1} << 22;
 
-// One method per rule of the grammar; each returns its fault, if it has one.
+// Parser with one method per rule of the grammar; each returns its error, if there is one.
 class LayoutReader {
  public:
   LayoutReader(std::string_view text, const Shape& shape)

@@ -1,5 +1,5 @@
 /// \file
-/// Layouts as the command line takes them, on one line:
+/// Layouts as text on one line, for the command line:
 ///
 ///     layout  = [axis {"," axis}] ["@" ranks] "[" [dim {"," dim}] "]" {partial}
 ///     axis    = NAME "=" SIZE                         the first varies fastest over the ranks
@@ -14,7 +14,7 @@
 ///     tp=4 [-, -] sum(tp)               every rank holds a summand
 ///
 /// A NAME has letters, digits, `_`, `.` and `'`, and begins with a letter or `_`. Blanks between
-/// the parts do not matter. `describe(layout)` (layout.h) writes what `parse_layout` reads back.
+/// the parts do not matter. `parse_layout` reads back what `describe(layout)` (layout.h) writes.
 #pragma once
 
 #include <string_view>
@@ -27,8 +27,8 @@ namespace foreshard {
 
 /// Cost: O(text + ranks).
 /// \return kInvalidInput, with a caret under the place, if the text breaks the grammar or names an
-///     axis that it does not declare; or, as `fault_in(layout, shape)` words it, if the layout does
-///     not fit a tensor of `shape`. At most 2^22 ranks.
+///     axis that it does not declare; also, with the message of `fault_in(layout, shape)`, if the
+///     layout does not fit a tensor of `shape`. At most 2^22 ranks.
 Result<Layout> parse_layout(std::string_view text, const Shape& shape);
 
 }  // namespace foreshard

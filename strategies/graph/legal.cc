@@ -17,7 +17,7 @@ Error illegal(const std::string& why) {
   return {Error::Code::kInvalidInput, why};
 }
 
-// Summands that the outputs carry on from the inputs, or why they cannot be taken.
+// Summands that the outputs take over from the inputs; an error if the operator cannot take them.
 Result<std::vector<Partial>> carried(const Rule& rule, const std::vector<Attribute>& inputs,
                                      const std::vector<MeshAxis>& mesh) {
   std::vector<Partial> all;
@@ -85,7 +85,7 @@ Result<std::vector<Signature>> legal_signatures(
     if (!clashes.empty()) return illegal(clash_text(rule, clashes.front(), mesh));
   }
 
-  // Axes that no input uses, each for one of the factors or for none.
+  // Axes that no input uses; each may split one of the factors or none.
   std::vector<Axis> free;
   for (std::size_t a = 0; a < mesh.size(); ++a) {
     const auto axis = static_cast<Axis>(a);
@@ -104,7 +104,7 @@ Result<std::vector<Signature>> legal_signatures(
         Attribute attribute = trimmed.attribute(o);
         if (o < rule.inputs) {
           attribute.partial = inputs[o].partial;
-          // Only whole dimensions are sliced; what is split already stays as it is.
+          // Only whole dimensions are sliced; dimensions that are split already stay as they are.
           for (std::size_t d = 0; d < attribute.dims.size(); ++d) {
             const auto& before = inputs[o].dims[d];
             if (before.size() > attribute.dims[d].size() ||

@@ -17,7 +17,7 @@ constexpr AxisNames<3> kTensorAxes{"tensor", "tensor_experts", "tensor_copies"};
 constexpr AxisNames<3> kContextAxes{"context", "context_experts", "context_parts"};
 constexpr AxisNames<3> kHeadsAxes{"context_heads", "context_heads_experts", "context_heads_parts"};
 constexpr AxisNames<3> kDataAxes{"data", "expert", "expert_parts"};
-// Of groups of experts, the first varies fastest.
+// Axes of the groups of experts; the first one varies fastest.
 constexpr AxisNames<4> kPartsAxes{"tensor", "context_heads_parts", "context_parts", "expert_parts"};
 constexpr AxisNames<4> kExpertsAxes{"tensor_experts", "context_heads_experts", "context_experts",
                                     "expert"};
@@ -34,7 +34,7 @@ std::vector<Axis> axes_named(const std::vector<MeshAxis>& mesh, std::string_view
   return axes_named(mesh, NameSpan(&name, 1));
 }
 
-// The last varies slowest: it is the major one.
+// Reverses axes in the mesh's order: the last one varies slowest and is the major one.
 std::vector<Axis> major_first(std::vector<Axis> axes) {
   std::ranges::reverse(axes);
   return axes;
@@ -86,7 +86,7 @@ bool exchanges_heads(const MeshAxis& axis) {
   return std::ranges::find(kHeadsAxes, axis.name) != kHeadsAxes.end();
 }
 
-// Over one set of shards.
+// Axes along which copies lie within one set of shards, that is without "replica". Ascending.
 static std::vector<Axis> copies_in_set(const std::vector<MeshAxis>& mesh, Parameters of) {
   std::vector<Axis> axes = context_axes(mesh);
   std::ranges::copy(axes_named(mesh, kDataAxes), std::back_inserter(axes));

@@ -1,38 +1,38 @@
 /// \file
-/// What the axes of a strategy's mesh are for, by their names.
+/// The axes of a strategy's mesh: their names and their meaning.
 ///
-///     axis           its ranks                                          ZeRO cuts states over it
-///     tensor         each hold a part of the matrices of a layer        no
+///     axis           ranks along it                                     ZeRO shards over it
+///     tensor         hold parts of the matrices of a layer              no
 ///     context        hold copies of the parameters, see other tokens    yes
-///     context_heads  likewise, and exchange tokens for heads            yes
+///     context_heads  as context; they also exchange tokens for heads    yes
 ///     data           hold copies of the parameters, see other samples   yes
-///     replica        likewise; each group of "data" holds all shards    no
+///     replica        as data; each group of "data" holds all shards     no
 ///     pipeline       hold other layers                                  no
-///     whole_experts  of one rank: a mark that ZeRO leaves experts whole no
+///     whole_experts  (size 1) marks that ZeRO leaves experts whole      no
 ///
-/// "data" and "replica" together are data parallelism; "context" cuts the sequences of their
+/// "data" and "replica" together are data parallelism; "context" splits the sequences of their
 /// samples. Shards over "data" with copies over "replica" are hybrid sharding (HSDP).
 ///
-/// Routed experts have groups of their own among the same ranks. The tensor-, context- and
-/// data-parallel ranks of one set of shards, flattened in this order with tensor the fastest, are
-/// numbered on: the first `expert_tensor_parallel` neighbours hold parts of one expert,
-/// `expert_parallel` such groups hold all experts once, and the groups behind hold copies. Where a
-/// border of these falls within an axis, the axis is cut in two there. By what their ranks hold of
-/// the experts, the pieces are
+/// Routed experts have groups of their own among the same ranks. Flatten the tensor-, context- and
+/// data-parallel ranks of one set of shards in this order, tensor the fastest. The first
+/// `expert_tensor_parallel` neighbours hold parts of one expert, `expert_parallel` such groups hold
+/// all experts once, and the further groups hold copies. If a border between these groups falls
+/// within an axis, the axis is divided into two there. The pieces of an axis have these names, by
+/// what their ranks hold of the experts:
 ///
-///     of axis         parts of one           others                  copies
+///     axis            parts of one expert    other experts           copies
 ///     tensor          tensor                 tensor_experts          tensor_copies
 ///     context_heads   context_heads_parts    context_heads_experts   context_heads
 ///     context         context_parts          context_experts         context
 ///     data            expert_parts           expert                  data
 ///
-/// and to all other parameters each is what the axis is. Copies of a parameter that is itself split
-/// over an axis lie along the others alone. Only copies of experts lie along "whole_experts",
-/// so that a list of axes tells whether it is of experts that stay whole.
+/// For all other parameters every piece has the meaning of its axis. If a parameter is split over
+/// an axis, its copies lie along the other axes only. Only copies of experts lie along
+/// "whole_experts", so that a list of axes tells whether it belongs to experts that stay whole.
 /// Source: Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2 (hybrid sharding); Liu et al.,
 /// "MoE Parallel Folding", arXiv 2504.14960; NVIDIA/Megatron-LM, megatron/core/parallel_state.py
-/// (RankGenerator, of which one is made for all else and one with expert_tensor_parallel_size and
-/// expert_model_parallel_size for experts, both in the order tp-cp-ep-dp-pp).
+/// (one RankGenerator for experts, with expert_tensor_parallel_size and
+/// expert_model_parallel_size, and one for all else, both in the order tp-cp-ep-dp-pp).
 #pragma once
 
 #include <cstdint>
@@ -46,48 +46,49 @@ namespace foreshard {
 
 inline constexpr std::string_view kWholeExperts = "whole_experts";
 
-/// Of which parameters: ranks hold copies of experts along other axes than of all else.
+/// A set of parameters. Copies of experts lie along other axes than copies of all else.
 enum class Parameters : std::uint8_t { kAllElse, kExperts, kAny };
-/// By the operators of the graph that read it.
+/// Whether `parameter` is of experts or not, by the operators of the graph that read it.
 Parameters kind_of(const Graph& graph, TensorId parameter);
 
 /// Axes over which matrices of a layer are split, the major one first.
 std::vector<Axis> tensor_axes(const std::vector<MeshAxis>& mesh);
 
-/// Axes whose ranks share one expert, the major one first.
+/// Axes whose ranks hold parts of one expert, the major one first.
 std::vector<Axis> expert_tensor_axes(const std::vector<MeshAxis>& mesh);
 
-/// Axes whose ranks hold other experts, the major one first.
+/// Axes whose ranks hold different experts, the major one first.
 std::vector<Axis> expert_axes(const std::vector<MeshAxis>& mesh);
 
 /// Axes over which the samples of a batch are split. Ascending.
 std::vector<Axis> sample_axes(const std::vector<MeshAxis>& mesh);
 
-/// Axes over which samples or their tokens are split: their ranks hold copies of the parameters,
-/// and gradients are summands of each. Ascending.
+/// Axes over which samples or their tokens are split: the ranks hold copies of the parameters, and
+/// their gradients are summands. Ascending.
 std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh,
                             Parameters of = Parameters::kAllElse);
 
-/// Axes over which sequences are cut, the major one first: "context" and "context_heads".
+/// Axes over which sequences are split, the major one first: "context" and "context_heads".
 std::vector<Axis> context_axes(const std::vector<MeshAxis>& mesh);
 
-/// Of these, those whose ranks can exchange tokens for heads first.
+/// Whether a context axis is one whose ranks exchange tokens for heads first ("context_heads").
 bool exchanges_heads(const MeshAxis& axis);
 
-/// Those of copy_axes() over which ZeRO cuts parameters, gradients and the optimizer's states.
+/// The part of copy_axes() over which ZeRO shards parameters, gradients and optimizer states.
 std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh,
                              Parameters of = Parameters::kAllElse);
 
-/// Whether copies along these axes are of experts that ZeRO does not cut.
+/// Whether copies along these axes belong to experts that ZeRO does not shard.
 bool are_whole_experts(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& copies);
-/// Of the axes over which copies of a parameter lie, those over which ZeRO cuts it. Both ascending.
+/// The axes out of `copies`, along which copies of a parameter lie, over which ZeRO shards it.
+/// Both lists ascend.
 std::vector<Axis> cut_axes(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& copies);
 
-/// Axes over which parameters can be split: those of tensors and experts, and "pipeline".
-/// Ascending.
+/// Axes over which parameters can be split: tensor_axes(), expert_axes(), expert_tensor_axes() and
+/// "pipeline". Ascending.
 std::vector<Axis> split_axes(const std::vector<MeshAxis>& mesh);
 
-/// Those of `axes` that split no dimension of a tensor which lies as `dims` says.
+/// The elements of `axes` that split no dimension, where `dims` has the axes of each dimension.
 std::vector<Axis> without(std::vector<Axis> axes, const std::vector<std::vector<Axis>>& dims);
 
 }  // namespace foreshard

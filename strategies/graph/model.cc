@@ -12,7 +12,7 @@ using internal::has_one_branch;
 
 namespace {
 
-// Far beyond every published model, and small enough for sizes of tensors to be exact.
+// Bounds far beyond every published model, and small enough for exact tensor sizes.
 constexpr double kMaxLayers = 1 << 14;
 constexpr double kMaxHeads = 1 << 12;
 constexpr double kMaxWidth = 1 << 20;
@@ -256,8 +256,9 @@ bool has_shift(Norm norm) {
 
 namespace {
 
-// Of both norms of a layer's queries and keys. Source: Transformers, where the layer norms of whole
-// heads (StableLM, Cohere) have no shift, whatever the model's others have.
+// Parameters of the two norms of a layer's queries and keys. Source: Transformers, where layer
+// norms with weights for each head (StableLM, Cohere) have no shift, whatever the model's other
+// norms have.
 std::int64_t qk_norm_parameters(const Model& model) {
   const std::int64_t both = (model.heads + model.kv()) * model.head_size();
   switch (model.qk_norm) {
@@ -286,7 +287,7 @@ std::int64_t norm_parameters(const Model& model, std::int64_t width) {
   return (has_scale(model.norm) ? width : 0) + (has_shift(model.norm) ? width : 0);
 }
 
-// Of the products of attention: matrices, and the norms of the latents between them.
+// Elements of the matrices of attention.
 std::int64_t attention_matrices(const Model& model) {
   const std::int64_t h = model.hidden;
   const std::int64_t queries = model.heads * model.head_size();
@@ -319,7 +320,7 @@ std::int64_t mixer_matrices(const Model& model, Mixer mixer) {
   return mixer == Mixer::kAttention ? attention_matrices(model) : 0;
 }
 
-// Of the adapter of a linear layer from `in` to `out` values, where it has one.
+// Parameters of the adapter of a linear layer from `in` to `out` values; 0 if it has none.
 std::int64_t adapter_parameters(const Model& model, AdapterTarget target, std::int64_t in,
                                 std::int64_t out) {
   return model.has_adapter(target) ? model.adapters->rank * (in + out) : 0;
@@ -329,7 +330,7 @@ std::int64_t qkv_width(const Model& model) {
   return (model.heads + 2 * model.kv()) * model.head_size();
 }
 
-// Of a layer.
+// Parameters of the adapters of a layer.
 std::int64_t adapter_parameters(const Model& model) {
   const std::int64_t h = model.hidden;
   const std::int64_t f = model.ffn_width();
@@ -341,7 +342,7 @@ std::int64_t adapter_parameters(const Model& model) {
          adapter_parameters(model, AdapterTarget::kMlpDown, f, h);
 }
 
-// Elements of the matrices behind attention of which `experts` routed ones count.
+// Elements of the matrices after attention, with `experts` routed experts.
 std::int64_t feed_forward_matrices(const Model& model, LayerKind kind, std::int64_t experts) {
   const std::int64_t row = model.hidden * matrices_of(model.activation);
   if (!kind.feed_forward) return 0;
@@ -357,7 +358,8 @@ std::int64_t feed_forward_biases(const Model& model, LayerKind kind, std::int64_
   return router + (model.has_mlp_bias() ? of_one * (kind.experts ? experts : 1) : 0);
 }
 
-// Of what joins the stream and the next token's embedding in a module that predicts one more token.
+// Elements of the matrix that joins stream and next embedding in a module that predicts one more
+// token.
 std::int64_t prediction_matrix(const Model& model) {
   return 2 * model.hidden * model.hidden;
 }
@@ -378,27 +380,28 @@ std::int64_t embedding_parameters(const Model& model) {
   return model.vocabulary * model.hidden + positions + norm;
 }
 
-// Without the table that it shares with the embedding.
+// Parameters of the head, without a table that it shares with the embedding.
 std::int64_t head_parameters(const Model& model) {
   return norm_parameters(model, model.hidden) +
          (model.tied_embeddings ? 0 : model.vocabulary * model.hidden) +
          (model.head_bias ? model.vocabulary : 0);
 }
 
-// With `experts` routed ones of each layer.
+// Parameters of the model, with `experts` routed experts per layer.
 std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   const std::int64_t norm = norm_parameters(model, model.hidden);
   const auto of_layer = [&](LayerKind kind) { return layer_parameters(model, kind, experts); };
   std::int64_t total = parameters_of_ends(model);
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     total += of_layer(model.kind_of_layer(layer));
-  constexpr std::int64_t kNorms = 3;  // of stream and embedding, and the last one
+  constexpr std::int64_t kNorms = 3;  // norms of the stream, of the embedding and of the result
   total += model.multi_token_prediction *
            (of_layer(model.kind_of_prediction()) + prediction_matrix(model) + kNorms * norm);
   return total + model.layers * adapter_parameters(model);
 }
 
-// Twice the scores that a causal head computes of one sequence; as many as one without a mask does.
+// Twice the scores that a head with a causal mask computes for one sequence, which is as many as a
+// head without a mask computes.
 double doubled_scores(const Model& model, LayerKind kind) {
   const auto s = static_cast<double>(model.sequence_of(kind));
   if (model.attends_to_encoder(kind)) return s * (s + static_cast<double>(model.encoder->sequence));
@@ -431,16 +434,16 @@ std::int64_t trained_parameter_count(const Model& model) {
   return trained;
 }
 
-// `products` of each matrix and of attention, of 2 operations an element: forward, and of the
-// gradients.
+// Number of products (forward, and for gradients) per matrix and for attention; a product takes 2
+// operations per element.
 struct ProductCounts {
   double of_matrix;
   double of_adapter;
   double of_attention;
 };
 
-// Multiplications of one sample by the matrices that read the sample itself (pixels, frames of
-// sound, of which there are twice as many as tokens): no gradient of a sample is computed.
+// Multiplications of one sample by the matrices that read the sample itself: pixels, or frames of
+// sound, which are twice as many as tokens. The sample has no gradient.
 static double products_of_samples(const Model& model) {
   std::int64_t products = model.image ? model.image->patches() * model.image->patch_values() : 0;
   if (const auto& encoder = model.encoder)
@@ -455,11 +458,11 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
   const std::int64_t predictions = model.multi_token_prediction;
   const bool trains = products.of_attention > 1;
   const bool is_head_frozen = trains && model.frozen && model.frozen->head;
-  // Multiplications by matrices of one sample times their products, and scores likewise.
+  // `matrices`: multiplications of one sample, times the number of products. `scores`: the same.
   const double of_ends = is_head_frozen ? 2 : products.of_matrix;
   double matrices = of_ends * (products_of_ends(model) +
                                s * static_cast<double>(prediction_matrix(model) * predictions));
-  if (trains)  // the samples have no gradient, nor do frozen matrices that read them
+  if (trains)  // the samples have no gradient, and frozen matrices that read them have none either
     matrices -= (model.freezes_embedding() ? of_ends - 1 : 1) * products_of_samples(model);
   double scores = 0;
   double scans = 0;
@@ -467,7 +470,7 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
     const LayerKind kind =
         layer < model.layers ? model.kind_of_layer(layer) : model.kind_of_prediction();
     const bool is_frozen = trains && kind.frozen;
-    const bool ends = is_frozen && !model.is_trained_before(layer);  // nothing runs back
+    const bool ends = is_frozen && !model.is_trained_before(layer);  // nothing runs backward
     const double of_matrix = ends ? 1 : is_frozen ? 2 : products.of_matrix;
     const double of_attention = ends ? 1 : products.of_attention;
     matrices += of_matrix * static_cast<double>(model.sequence_of(kind)) *

@@ -1,6 +1,6 @@
 /// \file
-/// A transformer by its published hyper-parameters: decoders (GPT, Llama and what came of them),
-/// encoders (BERT, ViT), and decoders behind an encoder (T5, Whisper).
+/// A transformer by its published hyper-parameters: decoders (GPT, Llama and their descendants),
+/// encoders (BERT, ViT), and decoders with an encoder (T5, Whisper).
 #pragma once
 
 #include <cstdint>
@@ -25,34 +25,35 @@ namespace foreshard {
 enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm, kLayerNormScale, kLayerNormPlain };
 enum class Activation : std::uint8_t { kGelu, kSwiglu, kSquaredRelu };
 enum class Positions : std::uint8_t { kLearned, kRotary, kNone, kRelative };
-/// Which side of attention and of the feed-forward layer is normalised.
+/// Which side of the attention and feed-forward branches is normalised.
 enum class NormPlaces : std::uint8_t { kBefore, kAfter, kBoth, kAfterSum };
-/// Whether the feed-forward layer reads what attention gave, or stands beside it.
+/// Whether the feed-forward layer follows attention or runs in parallel with it.
 enum class Branches : std::uint8_t { kSequential, kParallel, kParallelOneNorm };
 enum class QkNorm : std::uint8_t { kNone, kPerHead, kEveryHead, kAllHeads };
-/// What a window is: so many tokens up to the query, or the query's part of a sequence that is cut.
+/// The kind of attention window: the last `window` tokens up to the query, or the query's chunk of
+/// a sequence that is cut into chunks of `window` tokens.
 enum class WindowKind : std::uint8_t { kSliding, kChunk };
 enum class Router : std::uint8_t { kSoftmax, kSigmoid };
 
-/// What of a layer brings tokens together.
+/// The part of a layer that mixes tokens.
 enum class Mixer : std::uint8_t { kAttention, kMamba, kNone };
 
-/// In what layers of one model differ.
+/// Properties that vary between the layers of a model.
 struct LayerKind {
-  bool experts = false;    ///< Behind attention: a mixture of experts, not one feed-forward layer.
-  bool window = false;     ///< Attention is within the window, not to the whole sequence.
-  bool unrotated = false;  ///< Without the rotary positions that others have.
+  bool experts = false;    ///< A mixture of experts in place of one feed-forward layer.
+  bool window = false;     ///< Attention is limited to the window.
+  bool unrotated = false;  ///< No rotary positions, although the model has them.
   Mixer mixer = Mixer::kAttention;
-  bool feed_forward = true;   ///< There is a feed-forward layer, or experts.
-  bool encoder = false;       ///< Of the encoder before the decoder: reads its tokens, all at once.
-  bool ends_encoder = false;  ///< The last of those: the norm behind them is its.
-  bool first = false;         ///< Of encoder or decoder, where it has what the others share.
-  bool frozen = false;        ///< Has no parameter that is trained.
-  bool unquantized = false;   ///< Computes in 16 bits where others are quantized.
+  bool feed_forward = true;  ///< The layer has a feed-forward layer or experts.
+  bool encoder = false;      ///< Layer of the encoder before a decoder; reads the encoder's tokens.
+  bool ends_encoder = false;  ///< Last layer of the encoder; includes the encoder's final norm.
+  bool first = false;         ///< First layer of encoder or decoder; holds what the others share.
+  bool frozen = false;        ///< No parameter of the layer is trained.
+  bool unquantized = false;   ///< Computes in 16 bits although the recipe quantizes other layers.
   auto operator<=>(const LayerKind&) const = default;
 };
-/// "layer", "expert_layer", "expert_window_layer"; of one branch: "mamba_layer", "attention_layer",
-/// "mlp_layer", "experts_layer".
+/// "layer", "expert_layer", "expert_window_layer"; for layers of one branch: "mamba_layer",
+/// "attention_layer", "mlp_layer", "experts_layer".
 std::string name_of(LayerKind kind);
 
 struct Model {
@@ -60,8 +61,9 @@ struct Model {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;  ///< 0: as many as `heads` (multi-head attention).
-  std::int64_t head_dim = 0;  ///< Of queries and keys; 0: hidden / heads.
+  /// Key and value heads; 0: as many as `heads` (multi-head attention).
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;  ///< Width of a head of queries and keys; 0: hidden / heads.
   std::int64_t ffn = 0;       ///< Width of the feed-forward layer; 0: 4 x hidden.
   std::int64_t vocabulary = 0;
   std::int64_t sequence = 0;  ///< Tokens per training sample.
@@ -69,60 +71,62 @@ struct Model {
   Activation activation = Activation::kGelu;
   Positions positions = Positions::kLearned;
   bool bias = true;             ///< All four projections of a layer have biases.
-  bool qkv_bias = false;        ///< The query, key and value projection has one (Qwen 2).
+  bool qkv_bias = false;        ///< The query, key and value projection has a bias (Qwen 2).
   bool attention_bias = false;  ///< Both projections of attention have biases.
-  bool key_bias = true;         ///< Where queries and values have a bias, keys do (not Whisper's).
-  bool attention_out_bias = false;  ///< The output projection of attention has one (GPT-Neo).
+  bool key_bias = true;         ///< Keys have a bias if queries and values do (false for Whisper).
+  bool attention_out_bias = false;  ///< The output projection of attention has a bias (GPT-Neo).
   bool mlp_bias = false;            ///< Both projections of the feed-forward layer have biases.
-  bool head_bias = false;           ///< The output projection of the model has one (GPT-J).
+  bool head_bias = false;           ///< The output projection of the model has a bias (GPT-J).
   NormPlaces norm_places = NormPlaces::kBefore;
   Branches branches = Branches::kSequential;
-  QkNorm qk_norm = QkNorm::kNone;   ///< Of queries and keys, before rotation.
+  QkNorm qk_norm = QkNorm::kNone;   ///< Norm of queries and keys, before rotation.
   bool embedding_norm = false;      ///< The embedding is normalised (BLOOM).
-  std::int64_t position_table = 0;  ///< Rows of the learned positions; 0: `sequence`.
+  std::int64_t position_table = 0;  ///< Rows of the table of learned positions; 0: `sequence`.
   bool tied_embeddings = true;      ///< The output projection is the input embedding.
-  bool dropout = true;              ///< Of the two residual branches and the attention scores.
+  bool dropout = true;              ///< Dropout on both residual branches and the attention scores.
 
   std::int64_t window = 0;  ///< Tokens that a query sees, itself included; 0: all before it.
   WindowKind window_kind = WindowKind::kSliding;
-  std::int64_t full_layers = 0;         ///< The first so many layers see the whole sequence.
-  std::int64_t full_interval = 0;       ///< So does of every so many the last; 0: none.
-  std::int64_t unrotated_interval = 0;  ///< Of every so many the last is not rotated; 0: none.
+  std::int64_t full_layers = 0;         ///< The first `full_layers` layers see the whole sequence.
+  std::int64_t full_interval = 0;       ///< Every N-th layer sees the whole sequence; 0: none.
+  std::int64_t unrotated_interval = 0;  ///< Every N-th layer has no rotary positions; 0: none.
   bool sinks = false;                   ///< A learned logit beside the scores of each head.
-  bool clamped_activation = false;      ///< What a SwiGLU reads is clamped (GPT-OSS).
+  bool clamped_activation = false;      ///< The inputs of a SwiGLU are clamped (GPT-OSS).
 
-  std::int64_t key_value_rank = 0;  ///< Width of the latents of keys and values; 0: there are none.
-  std::int64_t query_rank = 0;      ///< Of those of queries; 0: projected from the stream.
-  std::int64_t rotary_dim = 0;      ///< Columns of a head that rotate; of keys, one for all heads.
-  std::int64_t value_dim = 0;       ///< Width of a head of the values.
+  /// Width of the latents of keys and values (MLA); 0: no latents.
+  std::int64_t key_value_rank = 0;
+  std::int64_t query_rank = 0;  ///< Width of the latents of queries; 0: projected from the stream.
+  /// Columns of a head that rotate, with latents; all key heads share these columns.
+  std::int64_t rotary_dim = 0;
+  std::int64_t value_dim = 0;  ///< Width of a head of the values, with latents.
 
   std::int64_t experts = 0;            ///< Routed experts of a layer; 0: a dense model.
-  std::int64_t experts_per_token = 1;  ///< That each token is routed to (top-k).
-  std::int64_t expert_groups = 1;      ///< Equal groups of neighbours, of which a token ...
-  std::int64_t groups_per_token =
-      1;                             ///< ... takes its experts from so many (node-limited routing).
-  std::int64_t expert_ffn = 0;       ///< Width of one expert; 0: that of `ffn`.
-  std::int64_t shared_ffn = 0;       ///< Width of the experts of all tokens together; 0: none.
-  std::int64_t dense_layers = 0;     ///< The first so many layers have no experts.
-  std::int64_t expert_interval = 1;  ///< Of every so many layers the last has experts.
-  Router router = Router::kSoftmax;  ///< What makes weights of logits.
+  std::int64_t experts_per_token = 1;  ///< Experts that each token is routed to (top-k).
+  std::int64_t expert_groups = 1;      ///< Equal groups of neighbouring experts; 1: no groups.
+  /// Groups that the experts of one token may lie in, at most (node-limited routing).
+  std::int64_t groups_per_token = 1;
+  std::int64_t expert_ffn = 0;       ///< Width of one routed expert; 0: as `ffn`.
+  std::int64_t shared_ffn = 0;       ///< Width of all shared experts together; 0: none.
+  std::int64_t dense_layers = 0;     ///< The first `dense_layers` layers have no experts.
+  std::int64_t expert_interval = 1;  ///< Every N-th layer has experts, the others are dense.
+  Router router = Router::kSoftmax;  ///< How the router's logits become weights.
   bool router_bias = false;          ///< The router's product has a bias.
-  bool shared_gate = false;          ///< A learned gate of the experts of all tokens (Qwen 2).
+  bool shared_gate = false;          ///< A learned gate on the shared experts' result (Qwen 2).
   /// A letter for each layer, which then has one branch and one norm (mamba.h): "M-M*-ME".
   std::string pattern{};
-  std::optional<Mamba> mamba{};  ///< Of the layers of letter M.
-  /// Modules behind the layers, each of which predicts one more token (MTP of DeepSeek-V3).
+  std::optional<Mamba> mamba{};  ///< Sizes of the layers of letter M.
+  /// Modules after the layers, each of which predicts one more token (MTP of DeepSeek-V3).
   std::int64_t multi_token_prediction = 0;
-  bool causal = true;  ///< Tokens see those before them alone; else all, as in an encoder.
-  std::int64_t token_types = 0;  ///< Rows of a table that is added to the embedding (segments).
-  Head head = Head::kLanguage;   ///< Behind the layers, of every token.
-  bool pooler = false;           ///< A product and tanh of the first token's state (BERT).
-  std::int64_t classes = 0;      ///< That are told of its state, or of what the pooler makes of it.
-  std::optional<Image> image{};  ///< What is read in place of tokens.
-  std::optional<Encoder> encoder{};    ///< Before the decoder, to whose states it attends.
-  std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
-  std::optional<Frozen> frozen{};      ///< What is not trained; nothing: all is.
-  std::optional<Samples> samples{};    ///< Of other lengths than `sequence`; nothing: of that one.
+  bool causal = true;  ///< A token sees only earlier tokens; false: all, as in an encoder.
+  std::int64_t token_types = 0;  ///< Rows of a table of token types (segments); 0: no table.
+  Head head = Head::kLanguage;   ///< Computed from the final state of every token.
+  bool pooler = false;           ///< A product and tanh on the first token's state (BERT).
+  std::int64_t classes = 0;  ///< Output classes, predicted from the first token or from the pooler.
+  std::optional<Image> image{};        ///< Images that the model reads in place of tokens.
+  std::optional<Encoder> encoder{};    ///< Encoder whose states the decoder attends to.
+  std::optional<Adapters> adapters{};  ///< Only these are trained; nothing: all parameters are.
+  std::optional<Frozen> frozen{};      ///< Parts that are not trained; nothing: all are trained.
+  std::optional<Samples> samples{};    ///< Lengths of samples; nothing: all have length `sequence`.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
@@ -139,7 +143,7 @@ struct Model {
   /// Whether the output projection is the input embedding.
   bool ties_head() const { return tied_embeddings && head != Head::kNone; }
   std::int64_t encoder_layers() const { return encoder ? encoder->layers : 0; }
-  /// Tokens that a layer of the kind works on.
+  /// Tokens per sample that a layer of the kind works on.
   std::int64_t sequence_of(LayerKind kind) const {
     return kind.encoder ? encoder->sequence : sequence;
   }
@@ -152,19 +156,19 @@ struct Model {
 
   std::int64_t expert_width() const { return expert_ffn > 0 ? expert_ffn : ffn_width(); }
   LayerKind kind_of_layer(std::int64_t layer, const UnquantizedLayers& unquantized = {}) const;
-  /// The kinds of layers that the model has, ascending: dense ones first.
+  /// The kinds of layers that the model has, ascending: dense kinds first.
   std::vector<LayerKind> layer_kinds(const UnquantizedLayers& unquantized = {}) const;
-  bool has_dense_layers() const;  ///< Layers with one feed-forward layer.
+  bool has_dense_layers() const;  ///< Some layer has one feed-forward layer.
   bool has_expert_layers() const;
-  bool has_mixer(Mixer mixer) const;  ///< Some layer has it.
+  bool has_mixer(Mixer mixer) const;  ///< Some layer has this mixer.
   /// Index into layer_kinds().
   std::size_t kind_index(std::int64_t layer, const UnquantizedLayers& unquantized = {}) const;
-  /// Of the layer in each module that predicts one more token.
+  /// Kind of the layer in each module that predicts one more token.
   LayerKind kind_of_prediction() const { return kind_of_layer(layers - 1); }
-  /// What reads the embedding's table behind the layers: the modules that predict one more token,
-  /// and a tied output projection.
+  /// How many readers the embedding's table has after the layers: the modules that predict one more
+  /// token, and a tied output projection.
   std::int64_t tables_behind() const { return multi_token_prediction + (ties_head() ? 1 : 0); }
-  /// Whether the embedding is not trained.
+  /// Whether the embedding is frozen.
   bool freezes_embedding() const { return adapters || (frozen && frozen->embedding); }
   /// Whether something before the layer is trained.
   bool is_trained_before(std::int64_t layer) const {
@@ -188,36 +192,41 @@ const yaml::Names<WindowKind>& yaml_names(const WindowKind*);
 const yaml::Names<Router>& yaml_names(const Router*);
 const yaml::Table<Model>& yaml_table(const Model*);
 
-/// Parameters, the embedding counted once if tied, the vocabulary as given (not padded); with those
-/// of the modules that predict one more token.
+/// Parameters of the model: the embedding counts once if tied, the vocabulary as given (not
+/// padded); the modules that predict one more token are included.
 std::int64_t parameter_count(const Model& model);
-/// Those that are trained: those of the adapters, where there are any; never sines of positions.
+/// Trained parameters: only the adapters' if the model has adapters; else all but the frozen parts
+/// and the sines of positions.
 std::int64_t trained_parameter_count(const Model& model);
-/// Those that take part in a token's result: of routed experts, the ones it is routed to.
+/// Parameters that take part in a token's result: routed experts count only if the token is routed
+/// to them.
 std::int64_t active_parameter_count(const Model& model);
 
 /// Arithmetic of one forward and backward pass over `samples` sequences, without recomputation:
-/// 6 per parameter of every matrix and token, plus attention scores, 12 s^2 h per layer and sample,
-/// counted whole (not halved for the causal mask), plus the output projection, once more for each
-/// module that predicts one more token, whose layer and projection count likewise. Of routed
-/// experts those count that a token is routed to; of scores those of a window, likewise twice: w
-/// (2s - w) of a sliding one in place of s^2, s w of chunks, those within each of packed samples; h
-/// is the mean width of keys and of values. Of a frozen matrix 4 per parameter: it has no gradient;
-/// 2 in layers that nothing runs back through, whose scores count a third. Layers of an encoder
-/// count by its own sequence, attention to it by both; a scan counts 3 times what its forward pass
-/// takes (scan_flops_per_token). A matrix that reads pixels or frames of sound counts 4 per
-/// parameter: these have no gradient. Source: Narayanan et al., "Efficient large-scale language
-/// model training on GPU clusters using Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is
-/// this with one more forward pass).
+/// - matrices: 6 operations per parameter and token. Routed experts count only for the tokens that
+///   are routed to them. The output projection counts once more for each module that predicts one
+///   more token; the module's layer and projection count as other matrices do;
+/// - frozen matrices: 4 per parameter and token (no gradient of the weight); 2 in layers through
+///   which nothing runs backward, whose scores count a third. Matrices that read pixels or frames
+///   of sound: 4 per parameter (no gradient of the input);
+/// - attention scores: 12 s^2 h per layer and sample, counted whole (not halved for the causal
+///   mask); h is the number of heads times the mean width of a head's keys and values. A sliding
+///   window has w (2s - w) in place of s^2, chunks have s w, packed samples the scores within each
+///   sample, also not halved;
+/// - layers of an encoder: with the encoder's sequence; cross-attention: with both sequences;
+/// - a scan: 3 times its forward pass (scan_flops_per_token).
+/// Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using
+/// Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
-/// The forward pass's part of it: 2 per parameter and a third of attention, each of whose products
-/// has two in the backward pass.
+/// The forward part of model_flops(): 2 per parameter, and a third of attention (each product of
+/// the forward pass has two in the backward pass).
 Flops forward_flops(const Model& model, double samples);
 
+/// Checks the hyper-parameters and returns the model.
 /// \return kInvalidInput if hyper-parameters contradict each other (heads that do not divide the
 ///     hidden size, kv_heads that do not divide heads, fewer learned positions than the sequence
 ///     has, parallel branches that are normalised afterwards, more experts for a token than a layer
-///     has, a window that holds the sequence), or one of them has no meaning beside the others.
+///     has, a window that holds the sequence), or if one of them has no effect beside the others.
 Result<Model> checked(Model model);
 
 }  // namespace foreshard

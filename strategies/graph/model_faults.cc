@@ -1,4 +1,4 @@
-// What hyper-parameters cannot be together.
+// Checks that hyper-parameters fit together.
 #include "strategies/graph/internal/model_faults.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace foreshard {
 namespace {
 
-// Which key has no meaning beside the others, and why; empty if each has one.
+// A key that has no effect beside the others, and why; empty if there is none.
 std::string idle_key(const Model& model) {
   const auto first_set = [](auto... keys) {
     std::string set;
@@ -152,7 +152,8 @@ std::string experts_fault(const Model& model) {
   return {};
 }
 
-// Megatron-LM knows rotary positions or none beside them (megatron/training/arguments.py).
+// What is wrong with multi_token_prediction; empty if nothing is. Megatron-LM supports it with
+// rotary positions or none (megatron/training/arguments.py).
 std::string prediction_fault(const Model& model) {
   if (model.multi_token_prediction == 0) return {};
   if (model.positions == Positions::kLearned)

@@ -23,7 +23,7 @@ LayerKind kind_of(char letter) {
           .feed_forward = false};
 }
 
-// Of a model without a pattern.
+// The kind of a layer in a model without a pattern.
 LayerKind block_of(const Model& model, std::int64_t layer) {
   const auto ends = [&](std::int64_t interval) {
     return interval > 0 && (layer + 1) % interval == 0;
@@ -39,7 +39,8 @@ LayerKind block_of(const Model& model, std::int64_t layer) {
                (layer == 0 && model.positions == Positions::kRelative)};
 }
 
-// What of attention, of the feed-forward layer and of experts is given though no layer has it.
+// Which keys of Mamba, attention, feed-forward layers or experts are set although no layer of the
+// pattern has them; empty if none is.
 std::string idle_beside_pattern(const Model& model) {
   const auto has = [&](char letter) { return model.pattern.find(letter) != std::string::npos; };
   if (!has(kMambaLetter) && model.mamba)
@@ -64,7 +65,7 @@ std::string idle_beside_pattern(const Model& model) {
   return {};
 }
 
-// What is not modelled beside a pattern.
+// Which keys that are set are not modelled beside a pattern; empty if none is.
 std::string unmodelled_beside_pattern(const Model& model) {
   if (model.dense_layers > 0 || model.expert_interval != 1)
     return "pattern says which layers have experts: leave out dense_layers and expert_interval";

@@ -1,5 +1,5 @@
 /// \file
-/// Which part of a transformer's layer an operator belongs to: recomputation selects by part.
+/// The parts of a transformer layer. Each operator belongs to one; recomputation selects by part.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +8,35 @@
 
 namespace foreshard {
 
-/// In the order of a layer. Operators of general graphs, of the embedding and of the head are of no
-/// part.
+/// Parts in the order of a layer. Operators of general graphs, of the embedding and of the head
+/// have kNone.
 enum class Part : std::uint8_t {
   kNone,
   kNorm,           ///< The norms around attention and the feed-forward layer.
   kQkv,            ///< The product that makes queries, keys and values, and their norms.
-  kRope,           ///< Their rotation.
+  kRope,           ///< The rotation of queries and keys.
   kCoreAttention,  ///< Scores, softmax, dropout, and the product with the values.
-  kAttentionOut,   ///< The product behind it.
-  kMlpGate,        ///< The product of the gate, where it is one of its own.
+  kAttentionOut,   ///< The output projection of attention.
+  kMlpGate,        ///< The product of the gate, if it is separate from kMlpUp.
   kMlpUp,
   kActivation,
   kMlpDown,
-  kRouting,  ///< What chooses experts, brings tokens to them and mixes their results.
+  kRouting,  ///< Choice of experts, dispatch of tokens, mixture of results.
   kExpertsUp,
   kExpertActivation,
   kExpertsDown,
-  kSharedExperts,  ///< The experts of all tokens, as a whole.
+  kSharedExperts,  ///< The shared experts (which every token passes), as a whole.
   kMamba,          ///< Convolution, scan and gated norm of a Mamba layer.
-  kResidual,       ///< What adds a branch to the stream, with its bias and dropout.
+  kResidual,       ///< Addition of a branch to the stream, with bias and dropout.
   kAdapters,
 };
 
-/// Those that can be named: all but kNone.
+/// Names of all values but kNone.
 const yaml::Names<Part>& yaml_names(const Part*);
 
-/// Whether results that other parts read are kept when the part is computed again. Of attention
-/// they are; of all others they are given up too, and made again for those who read them. Source:
-/// Megatron-LM, megatron/core/tensor_parallel/random.py (`checkpoint` of core attention,
+/// Whether recomputation of the part keeps the results that other parts read. True only for core
+/// attention; all other parts drop their results, too, and recompute them for their readers.
+/// Source: Megatron-LM, megatron/core/tensor_parallel/random.py (`checkpoint` of core attention,
 /// `CheckpointWithoutOutput` of norms and activations).
 bool keeps_results(Part part);
 

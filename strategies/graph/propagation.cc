@@ -9,7 +9,7 @@
 namespace foreshard::internal {
 namespace {
 
-// A parameter and its gradient lie alike.
+// The rule that makes a parameter and its gradient lie in the same way.
 Rule tie_of(const std::vector<std::int64_t>& shape) {
   Rule rule{.inputs = 1, .operands = {2, std::vector<std::vector<std::int32_t>>(shape.size())}};
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -20,7 +20,7 @@ Rule tie_of(const std::vector<std::int64_t>& shape) {
   return rule;
 }
 
-// Annotations on the inputs and outputs of bodies.
+// Annotations on the inputs and outputs of an operator's bodies (Node::hints).
 std::vector<const Attribute*> hints_of(const Graph& graph, const Operator& op) {
   std::vector<const Attribute*> hints;
   if (op.bodies.empty()) return hints;
@@ -116,7 +116,8 @@ Assignment Propagation::assign(const Node& node, std::vector<Clash>* clashes) co
   return assignment;
 }
 
-// Lets `tensor` take over those splits of `wish` that go on from its own.
+// Lets `tensor` take over the splits of `wish` that extend its own.
+// \return whether it took any.
 bool Propagation::extend(TensorId tensor, const Attribute& wish) {
   Attribute& lies = attributes_[tensor.index()];
   bool grown = false;
@@ -142,7 +143,8 @@ bool Propagation::extend(TensorId tensor, const Attribute& wish) {
   return grown;
 }
 
-// Works off operators until nothing changes; at first all, then those whose tensors changed.
+// Visits operators until nothing changes: at first every one, then those whose tensors changed.
+// Without `all`, only operators that work element by element.
 void Propagation::settle(bool all) {
   std::deque<std::int32_t> queue;
   std::vector<bool> queued(nodes_.size());

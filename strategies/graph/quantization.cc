@@ -79,7 +79,7 @@ std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::
   FORESHARD_CHECK(recipe != Quantization::kNone && experts >= 1);
   std::vector<Pass> passes;
   for (const PassKind kind : passes_of(recipe, both)) {
-    // One number for each tensor.
+    // These kernels work on the scale, one number for each tensor.
     const bool is_of_scale = kind == PassKind::kZero || kind == PassKind::kUnary;
     passes.push_back({.kind = kind,
                       .rows = is_of_scale ? experts : rows,

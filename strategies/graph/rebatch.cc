@@ -13,7 +13,7 @@ class Rebatch {
  public:
   Rebatch(std::int64_t batch, std::int64_t samples) : batch_(batch), samples_(samples) {}
 
-  // \pre the graph's inputs have their new shapes.
+  // Infers all shapes again. \pre the graph's inputs have their new shapes.
   Status run(Graph& graph, const Graph& before) const {
     for (const Tensor& tensor : graph.tensors)
       if (tensor.pinned && std::ranges::any_of(tensor.pinned->sizes,
@@ -25,7 +25,7 @@ class Rebatch {
     return {};
   }
 
-  // An extent of so many samples, or of a multiple of them; the others stay.
+  // Scales an extent that is a multiple of the batch; others stay. \return whether it did.
   bool scale(std::int64_t& extent) const {
     if (extent <= 0 || extent % batch_ != 0) return false;
     extent = extent / batch_ * samples_;

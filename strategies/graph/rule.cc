@@ -18,7 +18,7 @@ Error bad(std::string_view text, const std::string& why) {
   return {Error::Code::kInvalidInput, fmt::format("rule '{}': {}", text, why)};
 }
 
-// Reads operands and factors; sizes come later.
+// Reads operands and factors from a rule's text; sizes follow later.
 class RuleReader {
  public:
   explicit RuleReader(std::string_view text) : text_(text) {}
@@ -67,7 +67,8 @@ class RuleReader {
   bool joined_ = false;
 };
 
-// Sizes of factors that have a dimension of their own, then of those in compounds. 0 is unknown.
+// Finds the sizes of factors that have a dimension of their own, then of factors in compound
+// dimensions. 0: unknown.
 void find_sizes(Rule& rule, const Shapes& shapes) {
   const auto factor = [&](std::int32_t f) -> Factor& {
     return rule.factors[static_cast<std::size_t>(f)];

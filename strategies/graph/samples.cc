@@ -1,6 +1,6 @@
-// Not every data set that is packed has such samples: MLPerf Training's Llama 2 70B reads reports
-// in sequences of 8,192 tokens, each of which is one sample to attention (seq_start_id [0] in the
-// scripts of its submissions, convert_dataset.py).
+// Not every packed data set has block-diagonal attention: MLPerf Training's Llama 2 70B reads
+// reports in sequences of 8,192 tokens, and attention treats each sequence as one sample
+// (seq_start_id [0] in the scripts of its submissions, convert_dataset.py).
 #include "strategies/graph/samples.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace foreshard {
 namespace {
 
-// Of n tokens, each in a window of w: as scores_per_query() of strategies/program/ir/kernel.h.
+// Keys that a query sees on average in a sample of `tokens` tokens with a sliding window of
+// `window` (0: none); as scores_per_query() in strategies/program/ir/kernel.h.
 double keys_in_sample(double tokens, std::int64_t window) {
   const double seen = window > 0 ? std::min(static_cast<double>(window), tokens) : tokens;
   return seen - seen * seen / (2 * tokens);
@@ -61,8 +62,8 @@ double Samples::keys_of_query(std::int64_t window) const {
   return keys / tokens;
 }
 
-// Half of a sample's tokens, where these are not more than the window; else the tokens n of
-// w - w^2 / 2n keys.
+// Inverse of keys_in_sample(): a sample not longer than the window has half of its tokens as keys;
+// else its length n follows from keys = w - w^2 / 2n.
 std::int64_t Samples::equal_length(std::int64_t window) const {
   const double keys = keys_of_query(window);
   const auto w = static_cast<double>(window);

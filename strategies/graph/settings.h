@@ -1,6 +1,6 @@
 /// \file
-/// Settings of an operator from the table (ONNX and others call them attributes, a word that here
-/// stands for how a tensor is distributed): named values of five types.
+/// Settings of an operator from the table: named values of five types. (ONNX and others call them
+/// attributes; here an attribute is how a tensor is distributed.)
 ///
 ///     Settings{{"axis", std::int64_t{1}}, {"keep_dims", true}}
 #pragma once
@@ -34,8 +34,9 @@ class Settings {
   bool has(const std::string& name) const { return values_.contains(name); }
   const std::map<std::string, SettingValue>& all() const { return values_; }
 
-  /// \pre the setting is there and has that type: true of every setting that the definition of an
-  ///     operator names, once add_operator() (operators/build.h) has checked and completed them.
+  /// The value of a setting, by type. \pre the setting exists and has that type. This holds for
+  /// every setting that the operator's definition names, once add_operator() (operators/build.h)
+  /// has checked and completed them.
   bool flag(const std::string& name) const;
   std::int64_t integer(const std::string& name) const;
   double number(const std::string& name) const;

@@ -12,7 +12,7 @@
 
 namespace foreshard {
 
-/// `tensor` is needed as `to` although it lies as `from`.
+/// A conversion: `tensor` lies as `from`, but is needed as `to`.
 struct Conversion {
   TensorId tensor;
   Attribute from;
@@ -20,23 +20,24 @@ struct Conversion {
 };
 
 struct ShardedOperator {
-  /// Per operand (inputs, then outputs): the attribute with which the operator computes.
+  /// Operand (inputs, then outputs) -> the attribute with which the operator computes.
   std::vector<Attribute> operands;
-  /// Conversions (indices) that must be done before it: those of its inputs.
+  /// Conversions of its inputs, done before it; indices into ShardedGraph::conversions.
   std::vector<std::int32_t> conversions;
 };
 
 struct ShardedGraph {
   const Graph* graph = nullptr;
   std::vector<MeshAxis> mesh;
-  std::vector<ShardedOperator> operators;  ///< As in the graph.
-  /// How each tensor lies after its producer, including the conversion to its pin.
+  std::vector<ShardedOperator> operators;  ///< Same order as Graph::operators.
+  /// Tensor -> its attribute after its producer and after the conversion to its pin.
   std::vector<Attribute> attributes;
   std::vector<Conversion> conversions;
-  /// Per operator output that is pinned differently: the conversion that follows the operator.
+  /// Operator -> conversions (indices) that follow it, for outputs that are to lie otherwise than
+  /// it makes them.
   std::vector<std::vector<std::int32_t>> after_operator;
-  std::vector<ShardedGraph> bodies{};  ///< Of Graph::bodies, in order.
-  std::vector<std::string> remarks{};  ///< Conflicts that were resolved, and how.
+  std::vector<ShardedGraph> bodies{};  ///< Sharded Graph::bodies, in order.
+  std::vector<std::string> remarks{};  ///< Conflicts, and how they were resolved.
 };
 
 }  // namespace foreshard

@@ -25,7 +25,8 @@ std::vector<Splits> legal_splits(const Rule& rule, const std::vector<MeshAxis>& 
       }
     }
   }
-  // Only complete ways are judged: a minor factor may wait for an axis of its major one.
+  // Only complete ways are checked: a split of a minor factor may become legal with a later axis of
+  // its major factor.
   std::erase_if(ways, [&](const Splits& splits) { return !is_legal(rule, splits, mesh); });
   return ways;
 }

@@ -1,6 +1,7 @@
 /// \file
-/// The ways to split one operator over a mesh (R3.5): any factor of its rule by any axis, or not.
-/// Each way says how all operands must lie (`Signature`), what comes out as summands included.
+/// The ways to split one operator over a mesh (R3.5): each axis splits one factor of its rule, or
+/// none. Each way determines how all operands lie (`Signature`), including which outputs are
+/// summands.
 #pragma once
 
 #include <vector>
@@ -11,16 +12,16 @@
 
 namespace foreshard {
 
-/// Every way, nothing split first; axes of one rank split nothing, several axes of one factor stand
-/// in the mesh's order. Left out: what some operand cannot express (a minor factor of a dimension
-/// whose major one is not split to the last).
+/// All ways to split, the unsplit one first. Axes of one rank split nothing; several axes of one
+/// factor come in the mesh's order. Ways that some operand cannot express are left out (the minor
+/// factor of a dimension is split, but its major factor not completely).
 /// Cost: O((factors + 1) ^ axes).
 std::vector<Splits> legal_splits(const Rule& rule, const std::vector<MeshAxis>& mesh);
 
 /// \pre `splits` is one of legal_splits(rule, mesh).
 Signature signature_of(const Rule& rule, const Splits& splits, const std::vector<MeshAxis>& mesh);
 
-/// Whether an operator of that rule can be split so.
+/// Whether an operator of that rule can be split as `splits` says.
 bool is_legal(const Rule& rule, const Splits& splits, const std::vector<MeshAxis>& mesh);
 
 }  // namespace foreshard

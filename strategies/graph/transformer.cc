@@ -8,8 +8,8 @@
 namespace foreshard {
 namespace internal {
 
-// Attention and the feed-forward layer side by side: their summands are added before ranks add
-// theirs up, once for both.
+// A layer with attention and feed-forward layer in parallel. Each rank adds the summands of the two
+// branches first, so that the ranks reduce once for both.
 // Source: EleutherAI/gpt-neox, megatron/model/transformer.py (gpt_j_residual).
 TensorId BlockBuilder::parallel_layer(TensorId x, const std::string& output) {
   capture(Capture::kAttention);
@@ -94,8 +94,9 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
 Graph head_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("head", model, options);
   build.freeze(model.frozen && model.frozen->head);
-  // Behind modules that predict more tokens, streams come normalised, and all of them at once.
-  // Megatron-LM has a product for each (megatron/core/transformer/multi_token_prediction.py).
+  // After modules that predict more tokens, the streams of all predictions arrive normalised and in
+  // one tensor. Megatron-LM has a separate product for each
+  // (megatron/core/transformer/multi_token_prediction.py).
   const std::int64_t predictions = 1 + model.multi_token_prediction;
   const bool several = predictions > 1;
   const TensorId x = several ? build.streams("head_in", predictions) : build.boundary("head_in");

@@ -139,7 +139,7 @@ TensorId BlockBuilder::projected_attention(TensorId x) {
   return context().empty() ? packed_attention(qkv) : attention_on_parts(qkv);
 }
 
-// Projections to latents are whole on every rank, those from them split by heads.
+// Projections to latents are whole on every rank; projections from latents are split by heads.
 // Source: DeepSeek-AI, "DeepSeek-V2", arXiv 2405.04434, section 2.1; NVIDIA/Megatron-LM,
 // megatron/core/transformer/multi_latent_attention.py.
 TensorId BlockBuilder::latent_attention(TensorId x) {

@@ -1,10 +1,11 @@
 // Layers of an encoder and of the decoder that attends to its states (encoder.h).
 //
-// Each block has the decoder's stream first and the encoder's second. What a layer does not work on
-// goes through it: the embedding of the decoder's tokens through the encoder, the encoder's states
-// through the decoder, whose layers add up their gradient one after the other. Not modelled: that
-// the last layer, whose gradient is the first, has nothing to add it to; kernels that read
-// separate queries, keys and values where they lie: they are copied side by side.
+// The inputs of each block are the decoder's stream, then the encoder's. A stream that a layer does
+// not work on passes through it: the embedding of the decoder's tokens through the encoder, the
+// encoder's states through the decoder, whose layers add up the states' gradient one after the
+// other. Not modelled: the last layer, whose contribution to that gradient comes first, has no sum
+// to add it to; kernels that read separate queries, keys and values in place (here they are copied
+// side by side).
 #include <fmt/format.h>
 
 #include "strategies/graph/internal/block_builder.h"
@@ -30,7 +31,7 @@ TensorId BlockBuilder::separate_heads(const std::string& name, TensorId x,
   return reshaped(name, all, {options_.batch, length, model_.heads * count * d});
 }
 
-// Keys with values lie by key-value group, as those of the packed projection do.
+// Keys and values lie by key-value group, as in the packed projection.
 TensorId BlockBuilder::cross_attention_branch(TensorId x, TensorId encoded) {
   begin(Part::kQkv);
   const std::int64_t queries_width = model_.heads * model_.head_size();
@@ -80,7 +81,8 @@ Graph layer_graph_beside_encoder(const Model& model, const TransformerOptions& o
   return build.take({decoded, encoded}, {decoded, y});
 }
 
-// Two convolutions over time, each with a bias and GELU; then tokens before channels.
+// Frames of sound as embedded tokens: two convolutions over time, each with a bias and GELU; then a
+// transposition that puts tokens before channels.
 // Source: Radford et al., "Robust speech recognition via large-scale weak supervision", ICML 2023,
 // section 2.2; huggingface/transformers, models/whisper/modeling_whisper.py (WhisperEncoder, whose
 // sinusoidal positions are a table that is not trained).

@@ -1,4 +1,4 @@
-// What stands before and behind the layers (ends.h).
+// Blocks before and after the layers (ends.h).
 #include "strategies/graph/internal/block_builder.h"
 
 namespace foreshard::internal {
@@ -35,7 +35,8 @@ TensorId with_token_types(BlockBuilder& build, TensorId embedded) {
   return build.sum("typed", embedded, rows, is_last ? "embedded" : "");
 }
 
-// Whole on every tensor-parallel rank, under sequence parallelism of its own tokens.
+// The product is whole on every tensor-parallel rank; under sequence parallelism each rank computes
+// it for its own tokens.
 // Source: NVIDIA/Megatron-LM, megatron/core/models/bert/bert_lm_head.py.
 TensorId transformed(BlockBuilder& build, TensorId states) {
   const std::int64_t h = build.model().hidden;
@@ -48,8 +49,8 @@ TensorId transformed(BlockBuilder& build, TensorId states) {
   return normed;
 }
 
-// Under sequence parallelism sequences are gathered first. Source: NVIDIA/Megatron-LM,
-// megatron/core/models/bert/pooler.py.
+// Under sequence parallelism, whole sequences are gathered first.
+// Source: NVIDIA/Megatron-LM, megatron/core/models/bert/pooler.py.
 TensorId of_first_token(BlockBuilder& build, TensorId states) {
   const Model& model = build.model();
   const std::int64_t h = model.hidden;
@@ -77,9 +78,9 @@ TensorId of_first_token(BlockBuilder& build, TensorId states) {
   return vocabulary_loss(build, "class_loss", logits, targets);
 }
 
-// Vocabulary-parallel cross-entropy: each rank finds the maximum of its part of the vocabulary,
-// then, with that of all, the sum of exponentials and the target's logit of its part; those three
-// per token are what is reduced.
+// Vocabulary-parallel cross-entropy: each rank finds the maximum over its part of the vocabulary;
+// with the maximum over all parts it then computes, for its part, the sum of exponentials and the
+// target's logit. Only these three numbers per token are reduced.
 // Source: Megatron-LM, megatron/core/fusions/fused_cross_entropy.py.
 TensorId vocabulary_loss(BlockBuilder& build, const std::string& name, TensorId logits,
                          TensorId targets) {

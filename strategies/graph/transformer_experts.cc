@@ -1,4 +1,4 @@
-// The branch behind attention: a feed-forward layer, or a mixture of experts.
+// The branch after attention: a feed-forward layer, or a mixture of experts.
 #include <cmath>
 #include <numeric>
 
@@ -12,7 +12,7 @@ TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> 
                   .name = name,
                   .inputs = std::move(up),
                   .settings = {{"operation", std::string(squares() ? "squared_relu" : "gelu")}}});
-  // PyTorch's clamps keep what they read, and the activation what they give.
+  // PyTorch's clamps save their inputs, and the activation saves the clamped values.
   const std::size_t read = up.size() - (weighted ? 1 : 0);
   if (model_.clamped_activation && eager(options_.pointwise.clamp))
     for (std::size_t i = 0; i < read; ++i)
@@ -59,7 +59,7 @@ TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t wid
   return adapted(AdapterTarget::kMlpDown, name + "_down", down, between, {tensor(), kWhole});
 }
 
-// Products by the router are not quantized.
+// The router's product is not quantized.
 std::vector<TensorId> BlockBuilder::routed(TensorId tokens) {
   const bool is_quantized = quantization_ != Quantization::kNone;
   quantize(false);
@@ -106,9 +106,9 @@ std::vector<std::vector<Axis>> BlockBuilder::sequence_runs() const {
   return runs;
 }
 
-// Tokens lie [batch, tokens, width], or in parts of a sequence [batch, parts..., tokens, width],
-// with a dimension of parts for each of sequence_runs(); slots the same behind a dimension of
-// experts.
+// Shapes: tokens are [batch, tokens, width]; if sequences are split, [batch, parts..., tokens,
+// width] with one dimension of parts for each of sequence_runs(). Slots are the same with a first
+// dimension of experts, and slots in place of tokens.
 TensorId BlockBuilder::experts_branch(TensorId x) {
   begin(Part::kRouting);
   const std::int64_t hidden = model_.hidden;
@@ -126,7 +126,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const auto chosen = routed(tokens);
   capture(Capture::kNone);
 
-  // Where slots lie: with the tokens that fill them, and with their experts.
+  // Layouts of slots: with the tokens that fill them, and with their experts.
   const std::vector<Axis>& expert_axes = expert_axes_;
   const std::vector<Axis>& width_axes = expert_tensor_axes_;
   std::vector<std::vector<Axis>> at_tokens{kWhole, batch()};
@@ -141,7 +141,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const bool is_quantized = quantization_ != Quantization::kNone;
   const bool travels_quantized = is_quantized && options_.quantized_dispatch;
   const bool weighs_early = options_.weights_at_activation && gated();
-  std::vector<TensorId> weights;  // where the activation of the experts multiplies by them
+  std::vector<TensorId> weights;  // only if the experts' activation multiplies by them
   if (weighs_early) {
     weights.push_back(added({.type = "moe_slot_weights",
                              .name = "slot_weights",
@@ -167,7 +167,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
         {.type = "transpose", .name = name, .inputs = {of}, .settings = {{"order", order}}});
   };
   const TensorId moved_tokens = moved("arrived", dispatched, at_experts);
-  // Right behind the tokens: nothing waits for the one and not for the other.
+  // The weights move right after the tokens: whatever waits for one also waits for the other.
   if (weighs_early) weights.front() = moved("arrived_weights", weights.front(), at_experts);
   const TensorId arrived = sorted("sorted", moved_tokens);
   const std::string letters = "eb" + std::string("pqr").substr(0, runs.size()) + "t";
@@ -188,8 +188,8 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   begin(Part::kExpertsUp);
   const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
                                      {expert_axes, kWhole, width_axes}, model_.has_mlp_bias());
-  // Not modelled: that the kernel of the activation quantizes on the way, and reads the original
-  // in the forward pass.
+  // Not modelled: in the forward pass the kernel of the activation itself quantizes, and reads the
+  // unquantized input.
   const bool keeps_quantized = is_quantized && options_.quantized_expert_inputs;
   const TensorId kept = keeps_quantized ? narrowed(up) : up;
   begin(Part::kExpertActivation);
@@ -197,7 +197,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   activates.insert(activates.end(), weights.begin(), weights.end());
   const TensorId between = activated("experts_activation", std::move(activates), weighs_early);
   begin(Part::kExpertsDown);
-  // Not modelled: that biases which the product adds are multiplied by the weights, too.
+  // Not modelled: the weights also multiply biases that the product adds.
   const bool adds_bias = model_.has_mlp_bias() && weighs_early &&
                          eager(options_.pointwise.expert_bias) &&
                          ways(width_axes, options_.mesh) == 1;
@@ -213,8 +213,8 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
                     weights.front()}});
   begin(Part::kRouting);
   const TensorId leaving = sorted("unsorted", down);
-  // Gradients reach the experts in 16 bits, and are quantized there.
-  // Not modelled: that those of experts which ranks split do so, too; theirs travel quantized.
+  // Gradients arrive at the experts in 16 bits, and are quantized there. Not modelled: the same for
+  // experts that are split over ranks; their gradients travel quantized here.
   if (is_quantized && ways(width_axes, options_.mesh) == 1)
     graph_[leaving].pinned = Attribute{.dims = at_experts, .partial = {}};
   std::vector<TensorId> returned{moved("returned", leaving, at_tokens), chosen[1]};

@@ -11,7 +11,8 @@ Graph transformer_graph(const Model& model, const TransformerOptions& options) {
   const TransformerGraphs blocks = transformer_graphs(model, options);
   Graph whole{.name = "transformer", .tensors = {}, .operators = {}, .gradients_apart = true};
   std::vector<TensorId> streams;
-  // The block's inputs are the streams, its first outputs the streams after it.
+  // Appends a block. Its inputs are the current streams; its first outputs are the streams after
+  // it.
   const auto append = [&](const Graph& block, const std::string& name) {
     std::vector<TensorId> ids;
     ids.reserve(block.tensors.size());

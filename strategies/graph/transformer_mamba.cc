@@ -3,11 +3,13 @@
 
 namespace foreshard::internal {
 
-// What in_proj makes lies by group, so that ranks have whole groups: of each the gates of its
-// heads, their values, B, C and their steps. Megatron-LM packs these of each rank one behind the
-// other (megatron/core/ssm/mamba_mixer.py); a rank has as many columns either way.
-// Not modelled: A, D and the bias of the steps in fp32; the fused kernel's backward pass, which
-// writes the gradients of gates, values and steps where they lie together, and here copies them.
+// The result of in_proj lies by group, so that ranks have whole groups: for each group the gates of
+// its heads, their values, B, C and their steps. Megatron-LM instead packs all gates, all values
+// and so on of a rank one after the other (megatron/core/ssm/mamba_mixer.py); a rank has the same
+// number of columns either way.
+// Not modelled: A, D and the bias of the steps in fp32; the backward pass of the fused kernel,
+// which writes the gradients of gates, values and steps directly into one tensor (here they are
+// copied into it).
 TensorId BlockBuilder::mamba_branch(TensorId x) {
   const Mamba& mamba = *model_.mamba;
   const std::int64_t groups = mamba.groups;
@@ -58,7 +60,7 @@ TensorId BlockBuilder::mamba_branch(TensorId x) {
   return matmul("mamba_out", normed, mamba.width(), model_.hidden, {tensor(), kWhole});
 }
 
-// One branch between a norm and the stream.
+// A layer of one branch: norm, branch, addition to the stream.
 TensorId BlockBuilder::one_branch_layer(TensorId x, const std::string& output) {
   const bool is_mamba = kind_.mixer == Mixer::kMamba;
   const bool attends = kind_.mixer == Mixer::kAttention;

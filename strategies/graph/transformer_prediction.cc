@@ -10,7 +10,7 @@ Graph prediction_graph(const Model& model, const TransformerOptions& options, st
   BlockBuilder build(several ? fmt::format("prediction_{}", depth) : "prediction", model, options,
                      model.kind_of_prediction());
   build.quantize();
-  // Parts are those of the layer within: what is around it is of none.
+  // Only operators of the module's layer belong to parts; norms around it belong to none.
   const auto normed = [&](const std::string& name, TensorId x) {
     const TensorId y = build.norm(name, x);
     build.maker_of(y)->part = Part::kNone;
@@ -21,7 +21,7 @@ Graph prediction_graph(const Model& model, const TransformerOptions& options, st
     return build.reshaped(name, x, {1, options.batch, model.sequence, model.hidden});
   };
   TensorId x;
-  TensorId before;  // streams of the predictions before
+  TensorId before;  // streams of the earlier predictions
   TensorId stream;
   if (depth == 1) {
     x = build.boundary("prediction_in");

@@ -93,9 +93,9 @@ class Cutter {
 
   const ShardedGraph& sharded_;
   const Graph& whole_;
-  std::set<TensorId> made_;               // by operators
-  std::vector<std::size_t> begins_{0};    // of units, and the end of the last one
-  std::map<TensorId, std::size_t> last_;  // the last unit that makes or reads a tensor
+  std::set<TensorId> made_;               // tensors that operators make
+  std::vector<std::size_t> begins_{0};    // begins of the units, then the end of the last one
+  std::map<TensorId, std::size_t> last_;  // tensor -> last unit that makes or reads it
   GraphUnit unit_;
   std::map<TensorId, TensorId> local_;
 };
@@ -140,8 +140,8 @@ std::vector<UnitGradients> gradients_of(const Graph& whole, const std::vector<Gr
                                         const BackwardOptions& options) {
   const std::set<TensorId> wanted = trained(whole);
   std::vector<UnitGradients> all(units.size());
-  std::set<TensorId> handed;      // tensors of the whole graph whose gradients come from behind
-  std::set<TensorId> read_later;  // ... that units behind read
+  std::set<TensorId> handed;  // tensors of the whole graph whose gradients later units hand back
+  std::set<TensorId> read_later;  // tensors of the whole graph that later units read
   for (std::size_t u = units.size(); u-- > 0;) {
     const auto in_whole = [&](TensorId id) { return units[u].whole[id.index()]; };
     Graph graph = units[u].graph;

@@ -11,29 +11,30 @@
 namespace foreshard::launch {
 namespace {
 
-// What the options of a family of frameworks can say of a strategy.
+// What the options of a family of frameworks can express.
 struct Abilities {
-  std::string_view name;    // Of a framework, or the begin of the names of several.
-  std::string_view format;  // That `export --as` takes.
+  std::string_view name;    // Name of a framework, or common prefix of several names.
+  std::string_view format;  // Format of `export --as`.
   std::int64_t lowest_zero = 0;
   std::int64_t highest_zero = 3;
-  bool zero_1 = true;  // Shards of optimizer states alone.
+  bool zero_1 = true;  // Shards of optimizer states only.
   bool pipelines = true;
-  bool interleaves_more = true;  // More than two chunks a rank.
+  bool interleaves_more = true;  // More than two chunks per rank.
   bool uneven_stages = true;
-  bool parts = true;             // Of layers, by the modules that it names.
-  bool recomputes_some = true;   // The first so many layers of a stage, whole.
-  bool other_rank_order = true;  // Tensor, pipeline, data; all have tensor, data, pipeline.
-  bool sequence_apart = true;    // Tensor ranks that do not split the sequence.
+  bool parts = true;             // Recomputation of parts of layers, by modules that it names.
+  bool recomputes_some = true;   // Full recomputation of only the first layers of a stage.
+  bool other_rank_order = true;  // Tensor, pipeline, data. All have tensor, data, pipeline.
+  bool sequence_apart = true;    // Tensor parallelism without sequence parallelism.
   bool sequence_parallel = true;
-  bool experts = true;  // Shared among ranks.
+  bool experts = true;  // Expert parallelism.
 };
 
 // Sources: NVIDIA/Megatron-LM 002526d81, megatron/core/transformer/transformer_config.py
 // (recompute_method block, recompute_modules, pipeline_model_parallel_layout) and
-// megatron/training/arguments.py; its own data parallelism shards optimizer states alone: what
-// shards more is Megatron-FSDP, another one, whose steps are not these. Before the layout there was
-// one cut, of equal stages. Those of the other formats: their files in this folder.
+// megatron/training/arguments.py. Megatron's own data parallelism shards optimizer states only;
+// more is sharded by Megatron-FSDP, which runs a step in another way. Versions before the layout
+// option cut a model into equal stages only. The sources of other formats are in their files in
+// this folder.
 constexpr auto kFamilies = std::to_array<Abilities>({
     {.name = "megatron-lm-sc21",
      .format = "megatron",
@@ -80,7 +81,7 @@ const Abilities* abilities_of(const Framework& framework) {
   return found == kFamilies.end() ? nullptr : &*found;
 }
 
-// The axes of several ranks, the one whose ranks are nearest to each other first.
+// The axes that have several ranks, beginning with the axis whose ranks are nearest to each other.
 std::vector<std::string_view> axes_that_matter(const Strategy& strategy,
                                                const std::vector<std::string>& order) {
   std::vector<std::string_view> axes;

@@ -1,10 +1,10 @@
 /// \file
-/// What of a strategy a framework can run, as its own options and files can say it
-/// (export_launch): what a search offers by default, and why others are left out.
+/// Which strategies a framework can run, as far as its own options and files can express them
+/// (export_launch). By default a search offers only these, and says why it leaves others out.
 ///
-/// One table has, of each family of frameworks, what it cannot do (abilities.cc). Of frameworks
-/// that are in no family, such as `generic` and those that export_launch has no format for, nothing
-/// is known: they can run everything.
+/// One table says what each family of frameworks cannot do (abilities.cc). Frameworks in no family,
+/// such as `generic` and frameworks that export_launch has no format for, count as able to run
+/// everything.
 #pragma once
 
 #include <optional>
@@ -22,23 +22,23 @@ namespace foreshard::launch {
 /// The format that `export --as` writes for a framework: "megatron". Empty: none is known.
 std::string_view format_of(const Framework& framework);
 
-/// The first thing that the strategy's framework cannot run: the key of the strategy and why.
-/// Nothing where it can run all. A search asks it of every strategy that it lists: it compares
-/// numbers, and reads and writes no text.
-///
-/// Not looked at: precision, optimizer, quantization and what else a search takes from its study.
+/// Something in a strategy that its framework cannot run.
 struct Inability {
-  std::string_view key;
+  std::string_view key;  ///< Key of the strategy.
   std::string_view why;
 };
+/// The first inability; nothing where the framework can run all of the strategy. A search calls it
+/// for every strategy that it lists, so it only compares numbers, and reads and writes no text.
+///
+/// Not looked at: precision, optimizer, quantization and what else a search takes from its study.
 std::optional<Inability> inability_in(const Strategy& strategy, const Model& model);
 
-/// Whether the ranks lie as they do by default: tensor, data, pipeline, as far as these are
-/// several.
+/// Whether the ranks are ordered as by default (tensor, data, pipeline). Axes with a single rank
+/// are ignored.
 bool has_usual_order(const Strategy& strategy);
 
-/// Whether recomputation by these parts, or of whole layers, is among what the framework can run:
-/// of all layers, or of the first so many.
+/// Whether the framework can run this recomputation, by parts or of whole layers. `some_layers`: it
+/// is limited to the first layers of a stage; else it applies to all layers.
 bool can_recompute(const Framework& framework, const Recomputation& how, bool some_layers);
 
 /// The sets of parts that the framework can name for selective recomputation, each sorted; nothing

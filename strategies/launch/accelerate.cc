@@ -207,7 +207,7 @@ Status finish(Draft& draft, const Reading& reading) {
   return {};
 }
 
-// The plugin that can say most of it.
+// The plugin that can express most of the strategy.
 std::string type_for(const Strategy& strategy) {
   const bool megatron = strategy.pipeline_parallel > 1 ||
                         (strategy.zero_stage == 1 && strategy.recompute != Recompute::kFull &&

@@ -89,7 +89,7 @@ constexpr std::string_view kIdle =
     "zero_optimization.stage3* tensor_parallel.* dataloader_drop_last communication_data_type "
     "train_steps hybrid_engine.* data_efficiency.* curriculum_learning.*";
 
-// A size, or nothing where the Trainer of Transformers fills it in.
+// A size; 0 where the Trainer of Transformers fills it in.
 Result<std::int64_t> size(const Draft& draft, std::string_view key, std::string_view settled) {
   const std::string word = draft.word(key, "auto");
   if (word == "auto") return 0;
@@ -123,7 +123,12 @@ Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
     steps = 1;
   if (global == 0 && micro > 0 && steps > 0) global = product({micro, steps, data});
   if (micro == 0 && global > 0 && steps > 0) micro = global / product({steps, data});
-  if (global == 0 || micro == 0)
+  if (global > 0 && micro == 0) {
+    leave_micro_batch_open(draft);
+    draft.set("strategy.global_batch", global, draft.from("note.train_batch"));
+    return {};
+  }
+  if (global == 0)
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}: error: train_batch_size and train_micro_batch_size_per_gpu are "
                              "left to the program\n   help: give --set strategy.micro_batch=N and "
@@ -146,8 +151,8 @@ Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
   return fault_in_batch(draft, reading);
 }
 
-// "auto" follows --bf16 and --fp16 of the Trainer of Transformers: bf16, unless fp16 alone is left
-// to it.
+// "auto" follows --bf16 and --fp16 of the Trainer of Transformers: taken as bf16, unless only fp16
+// is "auto".
 Status precision(Draft& draft, const Reading& reading) {
   bool bf16 = draft.is("note.bf16");
   bool fp16 = draft.is("note.fp16");

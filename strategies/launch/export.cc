@@ -20,8 +20,8 @@ void add_leaves(Draft& draft, std::string_view prefix, const std::string& echo) 
     draft.set(std::string(prefix) + leaf.path, Value{.words = leaf.words, .list = leaf.list});
 }
 
-// "strategy.micro_batch" -> "micro_batch: 2 (per_device_train_batch_size)", where the format leaves
-// the key to the program.
+// Moves keys that the format leaves to the program from the draft to `elsewhere`:
+// "strategy.micro_batch" -> "micro_batch: 2 (per_device_train_batch_size)".
 void leave_to_program(const Format& format, Draft& draft, std::vector<std::string>& elsewhere) {
   std::string_view rest = format.elsewhere;
   while (!rest.empty()) {
@@ -37,7 +37,7 @@ void leave_to_program(const Format& format, Draft& draft, std::vector<std::strin
   }
 }
 
-// What is neither written nor as it is by default.
+// Errors for keys that are neither written nor have their default.
 std::vector<std::string> unsaid(const Format& format, const Draft& draft, const Draft& defaults) {
   std::vector<std::string> faults;
   for (const auto& [key, value] : draft.values()) {

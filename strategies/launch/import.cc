@@ -13,10 +13,10 @@ namespace foreshard::launch {
 namespace internal {
 namespace {
 
-// Texts that are often taken for such a file, with what to do with them instead.
+// Texts that are often mistaken for a launch file, with what to do with them instead.
 struct Foreign {
-  std::string_view sign;  ///< In the text; with ':' at its end, a key that is not indented.
-  std::string_view also;  ///< Likewise, if not empty.
+  std::string_view sign;  ///< Part of the text; if it ends with ':', a key that is not indented.
+  std::string_view also;  ///< Another such sign that must be there too, if not empty.
   std::string_view what;
   std::string_view instead;
 };
@@ -58,7 +58,7 @@ bool has_sign(std::string_view text, std::string_view sign) {
                              : contains(text, sign);
 }
 
-// AMD's Primus names the arguments of Megatron-LM in YAML, over presets in files of its own.
+// AMD's Primus sets the arguments of Megatron-LM in YAML, on top of presets in files of its own.
 std::string options_of_primus(const Request& request) {
   const auto settings = cut_yaml(request.text, request.name);
   std::string options = "--bf16";
@@ -107,7 +107,7 @@ Result<const Format*> format_of(const Request& request) {
   return refuse("no known framework writes such a file", "name it: " + quoted_choice(names));
 }
 
-// In the order of our tables.
+// All keys, in the order of our tables.
 std::vector<std::string> keys_of(std::string_view prefix, const std::string& echo) {
   const auto leaves = yaml::leaves(echo, "defaults");
   FORESHARD_CHECK(leaves.has_value());
@@ -116,7 +116,7 @@ std::vector<std::string> keys_of(std::string_view prefix, const std::string& ech
   return keys;
 }
 
-// One in which nothing that may be there is missing.
+// A strategy in which all optional values are set.
 Strategy whole_strategy() {
   Strategy whole;
   whole.framework.value.shards.gather_each = 0;
@@ -202,6 +202,11 @@ Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
   return devices / model_ranks;
 }
 
+void leave_micro_batch_open(Draft& draft) {
+  draft.set("strategy.micro_batch", 1, "nobody says it");
+  draft.set(std::string(kOpenMicroBatch), 1, "");
+}
+
 Status fault_in_batch(const Draft& draft, const Reading& reading) {
   const std::int64_t global = draft.count("strategy.global_batch", 0);
   const std::int64_t data = draft.count("strategy.data_parallel");
@@ -234,6 +239,9 @@ Result<Imported> import_launch(const Request& request) {
       internal::lines_of("strategy.", yaml::echo(internal::whole_strategy()), draft);
   imported.model = internal::lines_of("model.", yaml::echo(internal::whole_model()), draft);
   if (!imported.model.empty()) imported.missing = internal::missing_of(draft);
+  const bool is_open = draft.has(internal::kOpenMicroBatch);
+  if (is_open && !request.settled.contains("strategy.micro_batch"))
+    imported.open = {"micro_batch"};
   return imported;
 }
 

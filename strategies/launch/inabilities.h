@@ -1,5 +1,5 @@
 /// \file
-/// All that a strategy's framework cannot run of it, where abilities.h has the first.
+/// All inabilities of a strategy's framework; abilities.h has a function for the first one.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace foreshard::launch {
 
-/// In the order in which they are looked for. \return nothing where the framework can run all.
+/// All inabilities, in the order in which they are looked for; empty where the framework can run
+/// all of the strategy.
 std::vector<Inability> inabilities_in(const Strategy& strategy, const Model& model);
 
 }  // namespace foreshard::launch

@@ -232,7 +232,7 @@ constexpr std::string_view kIdle =
     "--clip-grad --seed --data-parallel-random-init --init-method-* --embedding-init-* "
     "--decrease-batch-size-if-needed --loss-scale* --initial-loss-scale --min-loss-scale "
     "--hysteresis "
-    // what costs nothing
+    // options without cost
     "--norm-epsilon --apply-layernorm-1p --rotary-* --use-rope-scaling --rope-* --no-rope-freq "
     "--openai-gelu --moe-aux-loss-coeff --moe-z-loss-coeff --moe-input-jitter-eps --moe-router-* "
     "--moe-per-layer-logging --moe-grouped-gemm --moe-deepep-num-sms "
@@ -249,11 +249,11 @@ constexpr std::string_view kIdle =
     "--no-scatter-gather-tensors-in-pipeline --high-priority-stream-groups --enable-experimental "
     "--no-clone-scatter-output-in-embedding --is-hybrid-model --max-tokens-to-oom "
     "--mtp-loss-scaling-factor "
-    // torchrun's
+    // options of torchrun
     "--node-rank --node_rank --master* --rdzv* --standalone --max-restarts "
     "--tee --redirects";
 
-// What torchrun is told, where nobody else says how many ranks there are.
+// Takes the number of ranks from the options of torchrun, if the request does not state it.
 Status finish(Draft& draft, const Reading& reading) {
   const auto number = [&](std::string_view key, std::int64_t otherwise) -> std::int64_t {
     if (!draft.has(key)) return otherwise;

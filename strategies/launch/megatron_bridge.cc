@@ -10,7 +10,7 @@
 namespace foreshard::launch::internal {
 namespace {
 
-// As it names types, and PyTorch.
+// Names of types in Megatron-Bridge and in PyTorch.
 constexpr std::string_view kTypes =
     "fp32= fp16=fp16 bf16=bf16 fp8=fp8 torch.float32= torch.float16=fp16 torch.bfloat16=bf16 "
     "torch.uint8=fp8 float32= float16=fp16 bfloat16=bf16 uint8=fp8";
@@ -209,7 +209,8 @@ constexpr std::string_view kIdle =
     "model.scatter_embedding_* model.should_pad_vocab model.softmax_type model.tp_comm_* "
     "model.transformer_impl model.transformer_layer_spec* model.use_* model.norm_epsilon";
 
-// Without the names that older versions gave the sections, and without the container's.
+// The settings of cut_yaml, without the container's name and without the "_config" that older
+// versions put at the end of sections' names.
 Result<std::vector<Setting>> cut(std::string_view text, const std::string& name) {
   FORESHARD_ASSIGN(auto settings, cut_yaml(text, name));
   for (Setting& setting : settings) {
@@ -224,7 +225,7 @@ Result<std::vector<Setting>> cut(std::string_view text, const std::string& name)
   return settings;
 }
 
-// A recipe by its name: "bf16_mixed", "bf16_with_mxfp8_mixed".
+// Takes the precision recipe apart by its name: "bf16_mixed", "bf16_with_mxfp8_mixed".
 Status finish(Draft& draft, const Reading& reading) {
   const std::string recipe = draft.word("note.precision_recipe");
   const std::string from = draft.from("note.precision_recipe");
@@ -245,7 +246,7 @@ Status finish(Draft& draft, const Reading& reading) {
     for (const auto* count : {"note.start_in_bf16", "note.end_in_bf16"})
       if (!draft.has(count)) draft.set(count, "0", draft.from("note.ends_in_bf16"));
   // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py
-  // (MLATransformerConfig), whose defaults are not those of the command line.
+  // (MLATransformerConfig), whose defaults differ from the command line's.
   if (draft.is("note.latents"))
     for (const auto* rank : {"model.query_rank", "model.key_value_rank"})
       if (!draft.has(rank)) draft.set(rank, std::int64_t{512}, "Megatron Core's default");
@@ -270,8 +271,8 @@ void spread(Draft& draft, const Writing& writing) {
   draft.set("note.container", "megatron.bridge.training.config.ConfigContainer", "");
 }
 
-// Other frameworks have sections of these names, too: a size that Megatron Core names must be
-// there.
+// Other frameworks have sections of these names, too, so a size that only Megatron Core names must
+// be there.
 bool recognises(std::string_view text) {
   if (text.starts_with('{')) return false;
   if (contains(text, "ConfigContainer")) return contains(text, "model");

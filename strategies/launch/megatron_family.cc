@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kTwoLevels = "all-to-all+ring";  // how the rows read "a2a+p2p"
 
-// Layers of each stage as the layout says them; the chunks of a rank follow from their number.
+// Layers of each stage from the layout; the number of chunks of a rank follows from them.
 Status layout(Draft& draft) {
   const std::string key = "note.layout";
   const auto refuse = [&](std::string_view why) {
@@ -46,8 +46,8 @@ Status layout(Draft& draft) {
   return {};
 }
 
-// Layers of each stage where the first and the last have numbers of their own, or count the
-// embedding and the loss as layers. Chunk by chunk; empty: equal.
+// Layers of each stage, chunk by chunk, where the first and the last stage have numbers of their
+// own or count the embedding and the loss as layers. Empty: equal stages.
 Status stages(Draft& draft) {
   if (draft.has("note.layout")) return layout(draft);
   const std::int64_t layers = draft.count("model.layers", 0);
@@ -124,7 +124,7 @@ Status sharding(Draft& draft) {
   return {};
 }
 
-// Source, of layers in bf16: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py
+// Source for layers in bf16: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py
 // (one at each end where the number is not given).
 Status precision(Draft& draft) {
   const bool fp16 = draft.is("note.fp16");
@@ -159,10 +159,10 @@ Status precision(Draft& draft) {
   return {};
 }
 
-// What a precision-aware optimizer keeps: of master copies in fp32 what bf16 parameters lack.
+// A precision-aware optimizer keeps only the bits of fp32 master copies that bf16 parameters lack.
 // Source: NVIDIA/Megatron-LM, megatron/core/optimizer/__init__.py (store_param_remainders, from
-// Transformer Engine 2.1 on). On the CPU they are whole, though the option is needed there, too
-// (megatron/training/arguments.py).
+// Transformer Engine 2.1 on). On the CPU master copies are whole, though the option is needed
+// there, too (megatron/training/arguments.py).
 void optimizer(Draft& draft) {
   if (draft.word("note.main_gradients") == "bf16")
     draft.set("strategy.framework.gradient_dtype", "bf16", draft.from("note.main_gradients"));
@@ -173,15 +173,15 @@ void optimizer(Draft& draft) {
     draft.set("strategy.optimizer.remainders", "true", draft.from("note.precision_aware"));
 }
 
-// Tokens are brought to the order of experts by PyTorch's operators where nothing fuses these.
+// PyTorch's operators bring tokens into the order of experts where no option fuses them.
 void permutation(Draft& draft) {
   const std::string key = "strategy.framework.pointwise.permutation";
   if (draft.count("model.experts", 0) > 0 && !draft.has(key))
     draft.set(key, "eager", "nothing that fuses permutations");
 }
 
-// The words of a scope of whole layers. Not modelled: that it captures the dense layers beside
-// layers of experts.
+// The words of a scope for whole layers. Not modelled: that it captures dense layers in a model
+// with layers of experts.
 std::vector<std::string> words_of_layers(const Draft& draft) {
   const std::string pattern = draft.word("model.pattern", "*-");
   const auto has = [&](char layer) { return pattern.find(layer) != std::string::npos; };
@@ -192,8 +192,8 @@ std::vector<std::string> words_of_layers(const Draft& draft) {
   return words;
 }
 
-// What CUDA graphs launch. moe_preprocess goes with moe_router; "full", or no scope, is each layer
-// whole.
+// What CUDA graphs launch. moe_preprocess goes with moe_router; "full", or no scope, means whole
+// layers.
 // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cuda_graph_impl,
 // cuda_graph_scope).
 void cuda_graphs(Draft& draft, const Reading& reading) {
@@ -220,7 +220,7 @@ void cuda_graphs(Draft& draft, const Reading& reading) {
   if (!named.empty()) draft.set("strategy.cuda_graphs", std::move(graphs));
 }
 
-// How tokens reach experts: by DeepEP, if Megatron's flexible dispatcher brings them.
+// How tokens reach experts: by DeepEP, if Megatron's flexible dispatcher is set.
 void dispatcher(Draft& draft, const Reading& reading) {
   if (!draft.has("strategy.expert_parallel")) {
     draft.drop("strategy.overlap_experts");
@@ -233,7 +233,8 @@ void dispatcher(Draft& draft, const Reading& reading) {
     reading.leave_out(draft.from("note.dispatcher"), "tokens are exchanged all to all");
 }
 
-// Of a2a+p2p adjacent ranks, the first of two sizes, exchange tokens for heads.
+// With a2a+p2p there are two sizes: groups of adjacent ranks, of the first size, exchange tokens
+// for heads.
 // Source: NVIDIA/Megatron-LM, megatron/training/arguments.py
 // (--hierarchical-context-parallel-sizes).
 Status context_levels(Draft& draft) {
@@ -263,7 +264,7 @@ Status context_levels(Draft& draft) {
   return {};
 }
 
-// Keys that have no meaning beside the others.
+// Drops keys that have no meaning together with the others.
 void without_meaning(Draft& draft, const Reading& reading) {
   const std::int64_t tensor = draft.count("strategy.tensor_parallel");
   if (tensor == 1 && draft.is("strategy.sequence_parallel")) {
@@ -281,7 +282,7 @@ void without_meaning(Draft& draft, const Reading& reading) {
   cuda_graphs(draft, reading);
 }
 
-// Where the framework overlaps transfers, a file may say that it does not.
+// The framework overlaps transfers unless the file turns that off.
 void transfers(Draft& draft) {
   if (draft.is("note.blocking_transfers") && draft.word("strategy.schedule") == "interleaved")
     draft.set("strategy.framework.pipeline_transfers", "blocking",
@@ -304,11 +305,14 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
                                  fmt::format("tensor {} x pipeline {} x context {}", tensor,
                                              pipeline, context)));
   draft.set("strategy.data_parallel", data, "the ranks that the others leave");
-  if (!draft.has("strategy.micro_batch"))
+  if (!draft.has("strategy.micro_batch") && draft.has("strategy.global_batch")) {
+    leave_micro_batch_open(draft);
+  } else if (!draft.has("strategy.micro_batch")) {
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}: error: the micro-batch size is missing\n   help: give it in the "
                              "file or with --set strategy.micro_batch=1",
                              reading.request.name)};
+  }
   if (!draft.has("strategy.global_batch"))
     draft.set("strategy.global_batch", product({draft.count("strategy.micro_batch"), data}),
               "micro-batch x data-parallel ranks, as none is given");
@@ -332,13 +336,13 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
 
 namespace {
 
-// `ours` is the key that is lost if the format has no row for the note.
+// Sets a note. `ours` is the key that is lost if the format has no row for the note.
 void note(Draft& draft, std::string_view key, std::string word, std::string ours) {
   draft.set(key, std::move(word), std::move(ours));
 }
 
-// The first and the last stage may differ; where others do, or stages have chunks, the layout says
-// all of them.
+// The first and the last stage have notes of their own. Where other stages differ, or stages have
+// chunks, the layout lists all stages.
 void spread_stages(Draft& draft, const Writing& writing) {
   const Strategy& strategy = writing.strategy;
   const auto& split = strategy.layers_per_stage;
@@ -402,7 +406,7 @@ void spread_precision(Draft& draft, const Strategy& strategy) {
   draft.drop("strategy.unquantized_layers.last");
 }
 
-// With the types of its states comes what is kept of master copies.
+// Setting the types of the optimizer's states also decides what is kept of master copies.
 void spread_optimizer(Draft& draft, const Strategy& strategy) {
   const Optimizer& of = strategy.optimizer;
   const Optimizer usual;

@@ -10,7 +10,7 @@
 namespace foreshard::launch::internal {
 namespace {
 
-// Letters of a layout that is written out.
+// Most letters of a layout that is written out.
 constexpr std::size_t kMostLetters = 1 << 16;
 
 Error no_layout(std::string_view text, std::string_view why) {
@@ -18,7 +18,7 @@ Error no_layout(std::string_view text, std::string_view why) {
           fmt::format("'{}' is no layout of stages: {}", text.substr(0, 80), why)};
 }
 
-// Writes repetitions out: those of brackets, and behind them those of single letters.
+// Writes out the repetitions of brackets (`brackets`) or of single letters (else).
 Result<std::string> unrolled(std::string_view text, bool brackets) {
   std::string all;
   for (std::size_t at = 0; at < text.size(); ++at) {

@@ -35,7 +35,8 @@ void dropout(Draft& draft, const Reading& reading) {
                       "dropout is predicted of branches and of attention scores together");
 }
 
-// "n" of "([0]*n+[1]*m)", the layers without experts before those with them; "1": none.
+// The number of layers without experts that come before the layers with experts: the n of
+// "([0]*n+[1]*m)"; 0 for "1"; nothing for other patterns.
 std::optional<std::int64_t> leading_dense(const Value& frequency) {
   std::vector<std::string> words = frequency.words;
   if (!frequency.list) {
@@ -81,7 +82,7 @@ Status experts(Draft& draft) {
   return {};
 }
 
-// The command line has a switch beside the number, the YAML files have the number alone.
+// The command line has a switch and the number of groups; the YAML files have only the number.
 void heads(Draft& draft) {
   const std::string key =
       draft.is("note.grouped_query") ? "note.query_groups" : "note.groups_alone";
@@ -113,7 +114,7 @@ void latents(Draft& draft) {
 }
 
 // Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (_add_experimental_args: defaults),
-// megatron/core/ssm/mamba_mixer.py (heads where none are given: twice the hidden size is theirs).
+// megatron/core/ssm/mamba_mixer.py (heads if none are given: together twice the hidden size wide).
 void state_spaces(Draft& draft) {
   const std::string pattern = draft.word("model.pattern");
   if (pattern.find('M') == std::string::npos) {
@@ -138,8 +139,8 @@ void positions(Draft& draft) {
     draft.set("model.position_table", table, draft.from("note.positions"));
 }
 
-// Tokens before the query that a window of Transformer Engine holds, the first of "4096,0", and the
-// query itself. A window that holds the whole sequence is none.
+// A window of Transformer Engine: "4096,0" are 4096 tokens before the query, to which the query
+// itself is added. A window that holds the whole sequence counts as none.
 Status windows(Draft& draft) {
   if (!draft.has("note.window")) return {};
   const std::string first = draft.at("note.window").words.front();

@@ -12,11 +12,11 @@
 
 // Source: NVIDIA/Megatron-LM 000c4ac24, megatron/training/arguments.py, and 002526d81,
 // megatron/core/transformer/transformer_config.py (recompute_method, recompute_num_layers,
-// recompute_modules) and transformer_block.py (of "block": of each chunk, the first so many).
+// recompute_modules) and transformer_block.py ("block": the first layers of each chunk).
 namespace foreshard::launch::internal {
 namespace {
 
-// Of the chunk with most of them; 0 where the file does not say how many there are.
+// The layers of the longest chunk; 0 where the file does not say how many layers there are.
 std::int64_t layers_of_longest_stage(const Draft& draft) {
   if (draft.has("strategy.layers_per_stage")) {
     std::int64_t most = 0;
@@ -84,7 +84,7 @@ Status finish_megatron_recomputation(Draft& draft) {
 
 namespace {
 
-// Of selective recomputation: the modules, where it is not core attention alone.
+// The modules of selective recomputation, unless they are core attention only.
 void spread_parts(Draft& draft, const Strategy& strategy) {
   const std::string ours = "strategy.recompute_parts";
   if (strategy.recompute_layers > 0)

@@ -135,7 +135,7 @@ Status finish(Draft& draft, const Reading& reading) {
   return finish_megatron(draft, reading);
 }
 
-// Of a job that is not known to us a file of one node says as much as any.
+// Writes one node with all devices: how the job spreads over nodes is not known.
 void spread(Draft& draft, const Writing& writing) {
   spread_megatron(draft, writing);
   if (writing.strategy.offload_activation_layers > 0) draft.set("note.cpu_offloading", "true", "");
@@ -147,12 +147,12 @@ void spread(Draft& draft, const Writing& writing) {
   draft.set("note.precision", precision, "");
   draft.drop("note.bf16");
   draft.drop("note.fp16");
-  // Its recipe is Transformer Engine's delayed scaling, which is not named.
+  // NeMo's recipe is Transformer Engine's delayed scaling, which a file does not name.
   if (writing.strategy.quantization == Quantization::kFp8Delayed) draft.drop("note.fp8_recipe");
   if (writing.strategy.zero_stage == 0) draft.set("note.distributed_optimizer", "false", "");
 }
 
-// Other programs of PyTorch Lightning have these sections, too: a size that NeMo names must be
+// Other programs of PyTorch Lightning have these sections, too, so a size that NeMo names must be
 // there.
 bool recognises(std::string_view text) {
   return !text.starts_with('{') && has_top_key(text, "trainer") && has_top_key(text, "model") &&

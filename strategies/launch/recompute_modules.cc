@@ -43,7 +43,7 @@ std::optional<std::vector<std::string>> modules_of_parts(std::span<const Part> p
   std::vector<const RecomputeModule*> chosen;
   for (const RecomputeModule& module : recompute_modules())
     if (contains_all(parts, module.parts)) chosen.push_back(&module);
-  // What a larger one has, a smaller one need not say.
+  // Drops modules whose parts a larger chosen module has.
   std::erase_if(chosen, [&](const RecomputeModule* one) {
     return std::ranges::any_of(chosen, [&](const RecomputeModule* other) {
       return other->parts.size() > one->parts.size() && contains_all(other->parts, one->parts);

@@ -1,5 +1,5 @@
 /// \file
-/// Megatron's names for what selective recomputation computes again, as the parts of our layers.
+/// Megatron's names for the modules of selective recomputation, as parts of our layers.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace foreshard::launch {
 
 /// Source: NVIDIA/Megatron-LM 002526d81, megatron/core/transformer/transformer_config.py
-/// (recompute_modules). Not modelled: mla_up_proj, a part of the products behind latents.
+/// (recompute_modules). Not modelled: mla_up_proj, a part of the products that read latents.
 struct RecomputeModule {
   std::string_view name;
   std::vector<Part> parts;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kMostShown = 12;
 
-// The lines of the mapping under the first part of the first line's key, which they lose; only one
-// without a name if that key has no dot.
+// The lines of the mapping that begins at `begin`: lines whose keys share the first line's first
+// part, without that part. Empty if the first line's key has no dot.
 std::vector<Line> group_of(const std::vector<Line>& lines, std::size_t begin) {
   const std::string& first = lines[begin].key;
   const std::size_t dot = first.find('.');
@@ -23,7 +23,8 @@ std::vector<Line> group_of(const std::vector<Line>& lines, std::size_t begin) {
   return group;
 }
 
-// `framework: {extends: megatron-lm}` is `framework: megatron-lm`.
+// Whether the group can be written in short: for `framework: {extends: megatron-lm}` that is
+// `framework: megatron-lm`.
 bool is_reference(const std::vector<Line>& group) {
   return group.size() == 1 && group.front().key == "extends";
 }

@@ -43,7 +43,7 @@ std::string shown(const Setting& setting) {
   return text;
 }
 
-// Their words with ours.
+// (their word, our word) of the row.
 std::vector<std::pair<std::string, std::string>> pairs_of(const Row& row) {
   std::vector<std::pair<std::string, std::string>> pairs;
   const bool plain = row.kind == Kind::kSwitch && row.words.empty();
@@ -99,7 +99,7 @@ Error fault_in_word(const Setting& setting, const Row& row, const std::string& w
                     : "use " + quoted_choice(words));
 }
 
-// Their word in ours; an empty text leaves our default.
+// Our word for theirs; an empty text leaves our default.
 Result<std::string> read(const Row& row, const Setting& setting, const std::string& word) {
   if (row.kind == Kind::kText) return word;
   if (row.kind == Kind::kCount || row.kind == Kind::kNumber) {
@@ -137,7 +137,7 @@ const Row* row_of(std::string_view key, std::span<const Row> rows) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-// What the setting is, where it is none of ours.
+// Handles a setting that no row has: an error, unmodelled, idle, or not known.
 Status pass(const Format& format, const Setting& setting, Imported& imported) {
   for (const Rule& rule : format.rules()) {
     if (!is_any(setting.key, rule.keys)) continue;
@@ -151,7 +151,7 @@ Status pass(const Format& format, const Setting& setting, Imported& imported) {
     }
     return {};
   }
-  // A switch that is off is as if it were not there, known or not.
+  // A switch that is off has no effect, whether it is known or not.
   if (is_any(setting.key, format.idle) || is_neutral(setting, "")) {
     imported.idle.push_back(setting.key);
     return {};
@@ -164,7 +164,7 @@ Status pass(const Format& format, const Setting& setting, Imported& imported) {
   return {};
 }
 
-// Our word in theirs.
+// Their word for ours; nothing if the row has none.
 std::optional<std::string> write(const Row& row, const std::string& word) {
   if (row.kind == Kind::kCount || row.kind == Kind::kNumber || row.kind == Kind::kText) return word;
   for (const auto& [theirs, ours] : pairs_of(row))
@@ -172,7 +172,7 @@ std::optional<std::string> write(const Row& row, const std::string& word) {
   return std::nullopt;
 }
 
-// Whether the row writes the value that the file has anyway.
+// Whether the row would write the value that the key has anyway if it is not set.
 bool goes_without_saying(const Row& row, const Draft& defaults, const std::string& written) {
   if (!row.otherwise.empty()) return written == row.otherwise;
   if (!defaults.has(row.ours)) return false;

@@ -16,7 +16,7 @@ std::string place_of(const std::string& name, const toml::source_region& region)
   return fmt::format("{}:{}:{}", name, region.begin.line, region.begin.column);
 }
 
-// A scalar as a word; nothing for what is none.
+// A scalar as a word; nothing for other nodes.
 std::optional<std::string> word_of(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());

@@ -13,9 +13,9 @@
 namespace foreshard::launch::internal {
 namespace {
 
-constexpr std::size_t kLongestValue = 1 << 16;  // of a variable, in characters
+constexpr std::size_t kLongestValue = 1 << 16;  // most characters of a variable's value
 
-// Where the name of a variable ends that begins at `at`; `at` if none does.
+// The end of the variable's name that begins at `at`; `at` if no name begins there.
 std::size_t end_of_name(std::string_view text, std::size_t at) {
   const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0 || c == '_'; };
   if (at == text.size() || !is_letter(static_cast<unsigned char>(text[at]))) return at;
@@ -29,7 +29,7 @@ bool is_name(std::string_view text) {
   return !text.empty() && end_of_name(text, 0) == text.size();
 }
 
-// Whole numbers, + - * / % and parentheses, as in $(( )).
+// Evaluates whole numbers, + - * / % and parentheses, as in $(( )).
 class Arithmetic {
  public:
   explicit Arithmetic(std::string_view text) : text_(text) {}
@@ -106,10 +106,10 @@ class Arithmetic {
   bool sound_ = true;
 };
 
-// A script keeps its options in arrays (ARGS=( --num-layers 32 )), in texts (ARGS="--num-layers
-// 32") or behind its program, and their values in variables. What stands outside of options, and
-// what the shell would run, is passed over. A variable that is set inside a condition or a loop is
-// taken as unknown, and so is one of the environment without a default.
+// Reads a script's options from arrays (ARGS=( --num-layers 32 )), from texts (ARGS="--num-layers
+// 32") and from its program's arguments, and their values from variables. Everything else in the
+// script, and what the shell would run, is skipped. A variable counts as unknown if it is set
+// inside a condition or a loop, or comes from the environment without a default.
 class Script {
  public:
   explicit Script(const std::string& name) : name_(name) {}
@@ -161,7 +161,8 @@ class Script {
     std::string value;
   };
 
-  // NAME=value. Behind an option only a name in capitals is one: `--key name=value` is its value.
+  // NAME=value. After an option only a name in capitals is an assignment: in `--key name=value`,
+  // `name=value` is the option's value.
   std::optional<Assignment> assignment_in(const std::string& word) const {
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos) return std::nullopt;
@@ -198,7 +199,7 @@ class Script {
     return options_.contains(braces ? word.substr(2, word.size() - 3) : word.substr(1));
   }
 
-  // The value of what stands between `$` and the rest; nothing where nobody gives one.
+  // The value of a variable, written as after `$` or within `${}`; nothing if it has none.
   std::optional<std::string> value_of(std::string_view name, int depth) const {
     const std::size_t sign = name.find_first_of(":-=");
     const auto known = values_.find(name.substr(0, sign));
@@ -211,7 +212,7 @@ class Script {
     return expanded(otherwise.substr(1), depth + 1);
   }
 
-  // Where the parenthesis is closed that opens behind the sign at `at`; the end if it is not.
+  // Where the parenthesis that opens after the `$` at `at` is closed; the end if it is not.
   static std::size_t end_of_arithmetic(std::string_view text, std::size_t at) {
     int open = 0;
     for (std::size_t end = at + 1; end < text.size(); ++end) {
@@ -250,7 +251,7 @@ class Script {
     return result;
   }
 
-  // Of an arithmetic expression, with numbers for its names.
+  // An arithmetic expression with its names replaced by numbers.
   std::string with_values(std::string_view text) const {
     std::string result;
     for (std::size_t at = 0; at < text.size();) {
@@ -272,7 +273,7 @@ class Script {
   std::map<std::string, std::string, std::less<>> values_;
   std::set<std::string> options_;  // variables that hold options
   int branches_ = 0;               // conditions and loops around the word
-  bool inside_ = false;            // behind an option
+  bool inside_ = false;            // after an option, where its values stand
 };
 
 }  // namespace

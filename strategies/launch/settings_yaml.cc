@@ -12,8 +12,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The value that `${model.encoder_seq_length}` or, beside it, `${.encoder_seq_length}` means, as
-// OmegaConf resolves it; nothing for any other text, and for resolvers with arguments.
+// The setting that `${model.encoder_seq_length}` or, within the same section,
+// `${.encoder_seq_length}` refers to, as OmegaConf resolves it; nullptr for any other text and for
+// resolvers with arguments.
 const Setting* meant_by(const std::string& text, const std::string& key,
                         const std::vector<Setting>& settings) {
   if (!text.starts_with("${") || !text.ends_with('}')) return nullptr;
@@ -96,7 +97,7 @@ Result<std::vector<Setting>> cut_yaml(std::string_view text, const std::string& 
   for (yaml::Leaf& leaf : leaves)
     settings.push_back(
         {std::move(leaf.path), std::move(leaf.words), leaf.list, std::move(leaf.place)});
-  // A reference may lead to another one; more than a few are a circle.
+  // A reference may lead to another reference; a long chain is taken for a cycle.
   for (int round = 0; round < 4; ++round) {
     for (Setting& setting : settings) {
       if (setting.words.size() != 1 || setting.list) continue;

@@ -8,9 +8,9 @@
 #include "strategies/launch/internal/formats.h"
 
 // Source: pytorch/torchtitan 000204a4a, torchtitan/config/job_config.py (names, defaults); its
-// train_configs of 2025 (batch_size, then local_batch_size; [compile] and [quantize.*], which took
-// the place of training.compile and [float8]); distributed/pipeline_parallel.py
-// (stages and their layers), models/llama3/infra/parallelize.py (what follows from the degrees).
+// train_configs of 2025 (batch_size, then local_batch_size; [compile] and [quantize.*], which
+// replaced training.compile and [float8]); distributed/pipeline_parallel.py (stages and their
+// layers), models/llama3/infra/parallelize.py (what follows from the degrees).
 namespace foreshard::launch::internal {
 namespace {
 
@@ -241,8 +241,8 @@ Status quantization(Draft& draft) {
   return {};
 }
 
-// "op" keeps attention, what was reduced and scattered, and every second product; a number N
-// recomputes every N-th layer whole.
+// "op" keeps attention, reduce-scattered tensors and every second product; a number N recomputes
+// every N-th layer whole.
 // Source: torchtitan/distributed/activation_checkpoint.py (_apply_op_sac, _apply_layer_sac).
 Status recomputation(Draft& draft) {
   const std::string mode = draft.word("note.recompute");

@@ -15,7 +15,8 @@
 namespace foreshard {
 namespace {
 
-// What ranks that take other micro-batches would have to do together in each of them.
+// Why ranks would have to meet in each micro-batch, so that they cannot take unequal numbers; empty
+// if they need not.
 std::string_view meeting_of(const Strategy& strategy) {
   if (expert_data_ranks(strategy) > 1)
     return "data-parallel ranks exchange the tokens of each micro-batch with their experts";

@@ -1,5 +1,5 @@
-// Attention among ranks that share sequences, and the kinds of it that cannot be shared in every
-// way.
+// Faults of attention among ranks that share sequences: some kinds of attention allow only some
+// exchanges.
 #include <fmt/format.h>
 #include <numeric>
 #include <utility>

@@ -1,4 +1,5 @@
-// Encoders, alone or before a decoder: what is not shared among ranks, or not in every way.
+// Faults of encoders, alone or before a decoder: ways of dividing them among ranks that are not
+// supported.
 #include <fmt/format.h>
 
 #include "base/grouped.h"

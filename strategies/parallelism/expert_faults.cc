@@ -51,7 +51,8 @@ static void dispatcher_faults(const Strategy& strategy, std::vector<StrategyFaul
          "leave out one of the two"});
 }
 
-// Exchanges run beside passes of other micro-batches, where the schedule pairs them.
+// Checks overlap_experts: exchanges overlap passes of other micro-batches only where the schedule
+// pairs them.
 static void overlap_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
   if (!strategy.overlap_experts) return;
   const auto fault = [&](std::string message, std::string help) {
@@ -78,8 +79,8 @@ static void overlap_faults(const Strategy& strategy, std::vector<StrategyFault>&
           "set zero_stage: 2 or lower");
 }
 
-// A group of ranks of the experts, and the first one of all else that it straddles: neither divides
-// the other, so that the group would begin within one of these and end in another.
+// A group of expert ranks, and the first group of the other axes that it straddles: neither size
+// divides the other, so the group would begin within one axis group and end within another.
 struct Straddled {
   std::int64_t group = 0;
   std::int64_t axes = 0;
@@ -93,7 +94,7 @@ static std::optional<Straddled> straddled(const Strategy& strategy) {
   return std::nullopt;
 }
 
-// Experts are divided among the flattened tensor-, context- and data-parallel ranks.
+// Checks the division of experts among the flattened tensor-, context- and data-parallel ranks.
 static void division_faults(const Strategy& strategy, const Model& model,
                             std::vector<StrategyFault>& faults) {
   const std::int64_t ep = strategy.expert_parallel;

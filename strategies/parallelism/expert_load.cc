@@ -15,10 +15,10 @@ double sum_of(const std::vector<double>& shares) {
   return std::accumulate(shares.begin(), shares.end(), 0.0);
 }
 
-// Shares above `most` are cut to it, and the others take what is over in proportion.
+// Cuts shares above `most` to it; the other shares take the excess in proportion.
 void cap(std::vector<double>& shares, double most) {
   std::ranges::sort(shares, std::ranges::greater());
-  double capped = 0;  // of those that have the most
+  double capped = 0;  // sum of the shares that were cut to `most`
   double rest = sum_of(shares);
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const double scale = (1 - capped) / rest;
@@ -111,7 +111,7 @@ std::vector<double> drawn_loads(const ExpertLoad& load, const Model& model, std:
   for (std::int64_t draw = 0; draw < load.draws; ++draw) {
     double sum = 0;
     for (std::int64_t layer = 0; layer < layers; ++layer) {
-      // Not std::shuffle, whose draws are those of the library.
+      // Not std::shuffle, whose draws depend on the standard library.
       for (std::size_t i = shares.size(); i > 1; --i)
         std::swap(shares[i - 1], shares[random() % i]);
       sum += busiest_rank(shares, ranks);

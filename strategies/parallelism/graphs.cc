@@ -9,15 +9,16 @@
 namespace foreshard {
 namespace {
 
-// Names of the pieces of an axis whose ranks hold parts of one expert, other experts, and copies.
+// Names of the pieces of an axis, by what their ranks hold: parts of one expert, other experts, or
+// copies.
 struct PieceNames {
   const char* parts;
   const char* experts;
   const char* copies;
 };
 
-// Appends the axes of `size` ranks, neighbours of which are `stride` apart among the flattened
-// ranks (mesh_axes.h); none where all hold copies and there is one.
+// Appends the pieces of an axis of `size` ranks that are `stride` apart among the flattened ranks
+// (mesh_axes.h). A piece of one rank is left out.
 void append_pieces(std::vector<MeshAxis>& mesh, const Strategy& strategy, std::int64_t stride,
                    std::int64_t size, const PieceNames& names) {
   const auto within = [&](std::int64_t border) {
@@ -59,7 +60,7 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
   return mesh;
 }
 
-// Whether the backward pass makes the activations of experts again from what their products made.
+// Whether the backward pass recomputes the experts' activations from the results of their products.
 static bool makes_activations(const Strategy& strategy) {
   const auto makes = [&](Part part) {
     return std::ranges::find(strategy.recompute_parts, part) != strategy.recompute_parts.end();

@@ -1,7 +1,7 @@
 /// \file
-/// The layers of a model as a strategy runs them. Those that do the same in each pass share a
-/// block: they are of the same kind, as much of them is computed again, and either all or none of
-/// them hand a gradient on to what is before them.
+/// The layers of a model as a strategy runs them. Layers that do the same in each pass share a
+/// block: they have the same kind and the same recomputation, and either all or none of them pass a
+/// gradient on to the preceding layer.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,32 @@ namespace foreshard {
 struct LayerVariant {
   std::size_t kind = 0;  ///< Index into Model::layer_kinds() of the strategy.
   Recomputation recomputation{};
-  /// Whether something before the layer is trained. Before the first one of a model with adapters
-  /// there is the embedding alone, which is frozen; others may be frozen too (Model::frozen).
+  /// Whether anything before the layer is trained. Only the embedding, which is frozen, precedes
+  /// the first layer of a model with adapters; other layers may be frozen too (Model::frozen).
   bool trained_before = true;
   bool operator==(const LayerVariant&) const = default;
 };
 
 struct Layers {
-  std::vector<LayerVariant> variants{};  ///< Distinct, in the order in which they appear.
-  std::vector<std::int32_t> of_layer{};  ///< Index into `variants`, by layer.
+  std::vector<LayerVariant> variants{};  ///< Distinct, in order of appearance.
+  std::vector<std::int32_t> of_layer{};  ///< layer -> index into `variants`.
 };
 
 /// Cost: O(layers).
 /// \pre faults_in(strategy, model, ...) is empty.
 Layers layers_of(const Model& model, const Strategy& strategy);
 
-/// "layer", "expert_layer"; where the strategy recomputes some layers only, those are
-/// "layer.recomputed"; the first layer where nothing before it is trained is "layer.first".
+/// "layer", "expert_layer"; "layer.recomputed" for the recomputed layers where the strategy
+/// recomputes only some; "layer.first" for layers before which nothing is trained.
 std::string name_of(const LayerVariant& variant, const Model& model, const Strategy& strategy);
 
-/// Of a module that predicts one more token: computed again as layers are, unless some layers only
-/// are. Source: NVIDIA/Megatron-LM, megatron/core/transformer/multi_token_prediction.py
-/// (_checkpointed_forward, which leaves out recompute_method "block").
+/// The variant of a module that predicts one more token: it is recomputed as layers are, unless
+/// only some layers are recomputed. Source: NVIDIA/Megatron-LM,
+/// megatron/core/transformer/multi_token_prediction.py (_checkpointed_forward, which leaves out
+/// recompute_method "block").
 LayerVariant variant_of_prediction(const Strategy& strategy);
 
-/// Layers of each stage by variant: [stage, chunk-major][index into Layers::variants].
+/// Number of layers of each piece by variant: [piece, chunk-major][index into Layers::variants].
 std::vector<std::vector<std::int64_t>> variants_of_stages(const Model& model,
                                                           const Strategy& strategy);
 

@@ -19,7 +19,7 @@ const OptimizerRule* find_rule(std::string_view name) {
   return it == rules.end() ? nullptr : &*it;
 }
 
-// "adam, lamb and muon": those for which it holds.
+// "adam, lamb, muon": the rules for which `holds` is set; null: all rules.
 std::string names_of(bool OptimizerRule::*holds) {
   std::string names;
   for (const OptimizerRule& rule : optimizer_rules())
@@ -28,7 +28,8 @@ std::string names_of(bool OptimizerRule::*holds) {
   return names;
 }
 
-// A type that differs from the usual one: whether the rule lets it be `chosen`, among `legal` ones.
+// The fault in a type other than fp32: the rule must allow a choice (`chosen`), and the type must
+// be `legal`.
 std::string fault_in_type(const Optimizer& of, DType given, bool OptimizerRule::*chosen,
                           std::initializer_list<DType> legal) {
   const OptimizerRule* rule = find_rule(of.rule);
@@ -118,8 +119,8 @@ const yaml::Table<Optimizer>& yaml_table(const Optimizer*) {
 }
 
 bool is_matrix_of_layer(const Tensor& parameter) {
-  // What Mamba layers project is several things of unequal width. Source: NVIDIA/Megatron-LM,
-  // megatron/core/ssm/mamba_mixer.py (use_muon).
+  // The input projection of Mamba layers joins several matrices of unequal width. Source:
+  // NVIDIA/Megatron-LM, megatron/core/ssm/mamba_mixer.py (use_muon).
   constexpr std::array kOthers = std::to_array<std::string_view>(
       {"embedding.weight", "position.weight", "encoder_position.weight", "token_type.weight",
        "patch.weight", "conv_1.weight", "conv_2.weight", "logits.weight", "classifier.weight",

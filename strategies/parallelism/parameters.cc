@@ -13,8 +13,8 @@
 namespace foreshard {
 namespace {
 
-// The part of the strategy's mesh with these coordinates of the pipeline axis. Its axes are those
-// of the strategy without the pipeline axis, and an axis "end" where there are two coordinates.
+// The part of the strategy's mesh with these coordinates on the pipeline axis. It has the
+// strategy's axes, but the pipeline axis is replaced by an axis "end" with one rank per coordinate.
 ProcessMesh part_of(const std::vector<MeshAxis>& mesh,
                     const std::vector<std::int64_t>& pipeline_coordinates) {
   ProcessMesh part;
@@ -43,7 +43,8 @@ ProcessMesh part_of(const std::vector<MeshAxis>& mesh,
   return part;
 }
 
-// Cut along the first dimension over the data-parallel ranks, below what cuts it already.
+// Shards the layout along the first dimension over the data-parallel ranks, within the cuts that
+// the dimension already has.
 void share(Layout& layout, const Shape& shape, Parameters of) {
   const std::vector<Axis> shards = without(shard_axes(layout.mesh.axes, of), layout.attribute.dims);
   const std::int64_t ranks = ways(shards, layout.mesh.axes);
@@ -92,7 +93,7 @@ class Placer {
   }
 
  private:
-  // `table_at`: the stages that have the embedding's table; none: it is placed elsewhere.
+  // `table_at`: the stages that have the embedding's table; empty: it is placed elsewhere.
   void place(const Graph& graph, const std::string& prefix, const std::vector<std::int64_t>& stages,
              const std::vector<std::int64_t>& table_at) {
     const ProcessMesh mesh = part_of(mesh_, stages);
@@ -102,7 +103,7 @@ class Placer {
       const bool projection = tensor.name == "logits.weight";
       if (projection && model_.ties_head()) continue;  // it is the embedding's table
       if (tensor.name.ends_with("_gate.weight") || tensor.name.ends_with("_gate.bias"))
-        continue;  // it is a half of the up projection's
+        continue;  // it is half of the up projection's tensor
       const bool table = tensor.name == "embedding.weight";
       if (table && table_at.empty()) continue;
       PlacedTensor placed{
@@ -122,7 +123,7 @@ class Placer {
     }
   }
 
-  // [..., 2 f] -> [..., 2, f]; of a half, [..., f] -> [..., 2, f].
+  // [..., 2 f] -> [..., 2, f]; if the tensor is one half: [..., f] -> [..., 2, f].
   static void part_halves(PlacedTensor& tensor, bool is_half) {
     const std::int64_t both = tensor.shape.back() * (is_half ? 2 : 1);
     FORESHARD_CHECK(both % 2 == 0);

@@ -46,7 +46,7 @@ bool overlaps_transfers(const Strategy& strategy) {
 
 bool transfers_block(const Strategy& strategy) {
   if (overlaps_transfers(strategy)) return false;
-  // A stage that waits until all parts of what it sent are read could wait for ever.
+  // A stage that waits until all parts of what it sent are read could deadlock.
   if (!strategy.granularity.empty()) return false;
   const schedule::Schedule* known = schedule::find_schedule(strategy.schedule);
   return known == nullptr || known->may_block;

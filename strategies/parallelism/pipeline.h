@@ -1,5 +1,5 @@
 /// \file
-/// What the schedule of a strategy says of its pipeline.
+/// A strategy's pipeline, as its schedule defines it.
 #pragma once
 
 #include "base/result.h"
@@ -9,27 +9,28 @@
 
 namespace foreshard {
 
-/// The passes of every stage; of one with a granularity, slots have the numbers of the first
-/// micro-batches that they take.
-/// \return as schedule::table_of.
+/// The passes of every stage. With a granularity, a slot has the number of the first micro-batch
+/// that it takes.
+/// \return as schedule::table_of
 Result<schedule::Table> table_of(const Strategy& strategy);
 
-/// Which pieces of the model the stages hold (schedule::piece_of).
+/// The placement of the model's pieces on stages (schedule::piece_of).
 schedule::Placement placement_of(const Strategy& strategy);
 
-/// Whether some backward pass runs in two parts.
+/// Whether some backward pass runs in two parts (input and weight gradients).
 bool splits_backward(const Strategy& strategy);
 
-/// Whether passes wait for sends between stages: the framework's habit, where the schedule may
-/// block. Stages with a granularity are decoupled: their transfers lie ready beside the passes.
+/// Whether passes wait for sends between stages: as the framework does, where the schedule may
+/// block. Stages with a granularity are decoupled: their transfers wait in buffers beside the
+/// passes.
 bool transfers_block(const Strategy& strategy);
 
-/// Whether hosts wait until a stage has received what its next pass needs: the framework's habit
-/// where its transfers are not overlapped. No host waits within a CUDA graph of the whole step, nor
-/// for stages with a granularity, which could then wait for each other for ever.
+/// Whether hosts wait until a stage has received its next pass's input: as the framework does where
+/// its transfers are not overlapped. No host waits within a CUDA graph of the whole step, nor for
+/// stages with a granularity, which could then deadlock.
 bool hosts_wait_for_transfers(const Strategy& strategy);
 
-/// The stage with the last piece of the model, and the output projection.
+/// The stage with the last piece of the model and the output projection.
 inline std::int64_t last_stage(const Strategy& strategy) {
   return schedule::stage_of(placement_of(strategy), strategy.pipeline_parallel,
                             strategy.stages() - 1);

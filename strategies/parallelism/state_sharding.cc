@@ -6,8 +6,8 @@
 
 namespace foreshard {
 
-// The most ranks that hold copies of any parameter of a transformer, where `ranks` hold those of
-// all but the experts: tensor-parallel ranks may hold copies of experts, too.
+// The most ranks that hold copies of any parameter of a transformer, where `ranks` ranks hold
+// copies of all parameters but the experts. Tensor-parallel ranks may hold copies of experts, too.
 static std::int64_t most_copies(const Strategy& strategy, std::int64_t ranks) {
   return std::max(ranks, strategy.tensor_parallel * ranks / expert_ranks(strategy));
 }

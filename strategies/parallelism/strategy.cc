@@ -9,7 +9,7 @@
 namespace foreshard {
 namespace {
 
-// Beyond every machine that can be thought of, and small enough for products of them to be exact.
+// Larger than any conceivable machine, and small enough for exact products.
 constexpr double kMaxWays = 1 << 20;
 constexpr double kMaxBatch = 1 << 30;
 
@@ -243,6 +243,14 @@ std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages) {
   std::vector<std::int64_t> split;
   for (std::int64_t i = 0; i < stages; ++i)
     split.push_back(layers / stages + (i < layers % stages ? 1 : 0));
+  return split;
+}
+
+std::vector<std::int64_t> uneven_split(std::int64_t layers, std::int64_t stages) {
+  if (stages <= 2 || (layers + 2) % stages != 0) return even_split(layers, stages);
+  std::vector<std::int64_t> split(static_cast<std::size_t>(stages), (layers + 2) / stages);
+  --split.front();
+  --split.back();
   return split;
 }
 

@@ -15,12 +15,12 @@
 
 namespace foreshard {
 
-// Of the feed-forward layer that tensor-parallel ranks share; 0: the model has none.
+// Width of the feed-forward layer that tensor-parallel ranks share; 0: the model has none.
 static std::int64_t dense_width(const Model& model) {
   return model.has_dense_layers() ? model.ffn_width() : 0;
 }
 
-// Of heads that Mamba layers share among tensor-parallel ranks; 0: the model has none.
+// Groups of heads of Mamba layers, which tensor-parallel ranks share; 0: the model has none.
 static std::int64_t mamba_groups(const Model& model) {
   return model.mamba ? model.mamba->groups : 0;
 }
@@ -39,16 +39,16 @@ std::string tensor_sizes(const Strategy& strategy, const Model& model) {
 
 namespace {
 
-constexpr std::int64_t kMostDivisor = 4096;  // that is tried in a remedy
+constexpr std::int64_t kMostDivisor = 4096;  // the largest divisor that a remedy tries
 
-// The largest number of replicas that the devices allow and the batch can be shared among; 0: none.
+// The largest number of replicas that the devices allow and among which the batch divides; 0: none.
 std::int64_t most_replicas(const Strategy& strategy, std::int64_t devices) {
   std::int64_t data = devices / (strategy.devices() / strategy.data_parallel);
   while (data > 0 && strategy.global_batch % (data * strategy.micro_batch) != 0) --data;
   return data;
 }
 
-// Fewer tensor or pipeline ranks that the devices have room for and nothing else is wrong with.
+// A strategy with fewer tensor or pipeline ranks that fits the devices and has no other fault.
 std::optional<Strategy> smaller(const Strategy& strategy, const Model& model,
                                 std::int64_t devices) {
   const auto divisors = [](std::int64_t n) {
@@ -71,14 +71,15 @@ std::optional<Strategy> smaller(const Strategy& strategy, const Model& model,
   return best;
 }
 
-// "use 15 or 20": batches near the strategy's that so many replicas share evenly.
+// "use 15 or 20": the batches nearest to the strategy's that `data` replicas share evenly.
 std::string multiples(const Strategy& strategy, std::int64_t data) {
   const std::int64_t unit = data * strategy.micro_batch;
   const std::int64_t down = strategy.global_batch / unit * unit;
   return fmt::format("use {}{}", down > 0 ? fmt::format("{} or ", down) : "", down + unit);
 }
 
-// The same where there are too few devices for the replicas as they are.
+// A remedy for a batch that does not divide: a number of replicas, or batches for as many as fit
+// the devices.
 std::string batch_help(const Strategy& strategy, std::int64_t devices) {
   if (const std::int64_t data = most_replicas(strategy, devices); data > 0)
     return fmt::format("data_parallel: {} shares them evenly", data);
@@ -86,7 +87,7 @@ std::string batch_help(const Strategy& strategy, std::int64_t devices) {
   return multiples(strategy, std::max<std::int64_t>(most, 1));
 }
 
-// What to do where the strategy has more ranks than there are devices.
+// A remedy for a strategy with more ranks than devices.
 std::string room_help(const Strategy& strategy, const Model& model, std::int64_t devices) {
   if (devices == 0) return "no device works: take some out of the cluster's down";
   const auto uses = [&](std::int64_t ranks) {
@@ -129,7 +130,7 @@ void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults
   }
 }
 
-// Faults of the schedule for its pipeline, and of keys that it does not read.
+// Faults of the schedule for its pipeline, and of keys that the schedule does not read.
 void schedule_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
   const auto fault = [&](std::string key, std::string message, std::string help) {
     faults.push_back({std::move(key), std::move(message), std::move(help)});
@@ -155,7 +156,8 @@ void schedule_faults(const Strategy& strategy, std::vector<StrategyFault>& fault
   if (!strategy.pass_times.empty() && !known->goes_by_times)
     fault("pass_times", fmt::format("schedule '{}' does not go by times", known->name),
           "leave them out, or set schedule: zb-1p");
-  // A batch that does not divide is a fault of its own; the oldest three are cheap to search over.
+  // A batch that does not divide is a separate fault. For schedules that may block (the oldest
+  // three) no table is built, which keeps searches over them cheap.
   if (known->may_block || strategy.micro_batches() < 1 ||
       strategy.micro_batches() > kMaxLayerPasses)
     return;
@@ -168,8 +170,7 @@ void schedule_faults(const Strategy& strategy, std::vector<StrategyFault>& fault
         help < why.size() ? why.substr(help + 2) : "");
 }
 
-// Faults of how `layers` of a model, or "units" of a graph, are divided into the stages of a
-// pipeline.
+// Faults in the division of a model's layers, or a graph's units, into pipeline stages.
 void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_view what,
                      std::string_view of, std::vector<StrategyFault>& faults) {
   const auto fault = [&](std::string key, std::string message, std::string help) {
@@ -180,7 +181,8 @@ void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_
     fault("virtual_stages", "a pipeline of one rank cannot be interleaved",
           "set virtual_stages: 1 or pipeline_parallel > 1");
   }
-  // Its ranks wait for each other's transfers in a ring, which must lie ready while kernels run.
+  // The ranks of an interleaved pipeline wait for each other's transfers in a ring, so transfers
+  // must be posted while kernels run.
   const Framework& framework = strategy.framework.value;
   if (strategy.virtual_stages > 1 && framework.blocking_launches && transfers_block(strategy)) {
     fault("virtual_stages",
@@ -224,7 +226,7 @@ void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_
   }
 }
 
-// How often the bodies of a graph run, the graph itself included.
+// Number of runs of a graph and of its bodies (loops).
 double passes_through(const Graph& graph) {
   double passes = 1;
   for (const Operator& op : graph.operators) {
@@ -243,7 +245,7 @@ void count_parameters(const Graph& graph, std::map<DType, double>& counts) {
   for (const Graph& body : graph.bodies) count_parameters(body, counts);
 }
 
-// The type of most of the parameters that could be trained; nothing if there are none.
+// The type of most of the parameters that could be trained; empty if there are none.
 std::optional<DType> parameter_dtype(const Graph& graph) {
   std::map<DType, double> counts;
   count_parameters(graph, counts);
@@ -254,7 +256,7 @@ std::optional<DType> parameter_dtype(const Graph& graph) {
 
 }  // namespace
 
-// Each set of shards is cut over more than one rank.
+// Checks that each set of shards spans more than one rank.
 static void shard_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
   const std::int64_t sets = strategy.shard_replicas;
   const std::int64_t ranks = strategy.data_parallel;

@@ -17,7 +17,7 @@ constexpr std::array kPlanners{
     Planner{"transfers", plan_transfers},
 };
 
-// Ranks that hold a copy of some parameter whose gradient is to be reduced.
+// The largest number of ranks that reduce the gradient of one parameter.
 std::int64_t copies_of(const Parts& parts) {
   std::int64_t most = 1;
   for (const Block& block : parts.blocks)

@@ -12,11 +12,12 @@ namespace foreshard::plan {
 
 class Order {
  public:
-  /// `blocking_launches`: the host waits for all but transfers as it issues them.
-  /// \pre Each action waits for earlier ones alone (invariant 3 of StepPlan).
+  /// `blocking_launches`: the host waits for each action, except transfers, as soon as it has
+  /// issued it.
+  /// \pre Each action waits for earlier ones only (invariant 3 of StepPlan).
   explicit Order(const Role& role, bool blocking_launches = false);
 
-  /// Whether action `later` begins only when `earlier` is done.
+  /// Whether action `later` is known to begin only when `earlier` is done.
   bool waits(ActionId later, ActionId earlier) const;
 
  private:

@@ -1,7 +1,7 @@
 /// \file
-/// A plan under construction, and the planners that make it: each adds one concern (the passes of
-/// the schedule, reductions, gathers, transfers ...) to what stands there. A planner says what it
-/// needs of those before it.
+/// A plan under construction, and the planners that make it. Each planner adds one concern (the
+/// passes of the schedule, reductions, gathers, transfers ...) to the plan so far, and its
+/// declaration says which earlier planners it needs.
 #pragma once
 
 #include <deque>
@@ -15,17 +15,17 @@
 
 namespace foreshard::plan {
 
-/// Names an action of one DraftRole. It stays the same wherever the action moves.
+/// Names an action of one DraftRole. It stays valid wherever the action is moved.
 using ActionRef = std::int32_t;
 inline constexpr ActionRef kNone = -1;
 
 /// The actions of one slot or, without `slot`, of the start or the end of the step.
 struct Section {
   std::optional<Slot> slot{};
-  std::vector<ActionRef> actions{};  ///< In the order of issue.
+  std::vector<ActionRef> actions{};  ///< Actions, in the order of issue.
 };
 
-/// A role whose actions can still be put before and behind others.
+/// A role under construction: actions can still be inserted before and after others.
 class DraftRole {
  public:
   Role role{};
@@ -37,11 +37,11 @@ class DraftRole {
   const Action& operator[](ActionRef ref) const { return actions_[static_cast<std::size_t>(ref)]; }
   /// A new action. `after` holds references; kNone among them is dropped.
   ActionRef make(Action action);
-  /// `ref` waits for `earlier` too, unless that is kNone.
+  /// Makes `ref` wait for `earlier` too, unless that is kNone.
   void wait(ActionRef ref, ActionRef earlier);
 
-  /// Divides each pass of the section into one for each of its units. What waited for the pass
-  /// waits for the last of them, and the first waits for what the pass waited for.
+  /// Splits each pass of the section into one pass for each of its units. Actions that waited for
+  /// the pass wait for the last of these; the first of these waits for what the pass waited for.
   void split_passes(Section& section);
   bool is_pass(ActionRef ref) const { return (*this)[ref].kind == ActionKind::kPass; }
   /// The last pass of the section; kNone if it has none.
@@ -49,7 +49,7 @@ class DraftRole {
   ActionRef first_pass(const Section& section) const;
   /// The last pass of the step.
   ActionRef last_pass() const;
-  ActionRef optimizer() const;  ///< kNone where nothing is trained.
+  ActionRef optimizer() const;  ///< The optimizer's step; kNone where nothing is trained.
 
   /// All units that the role holds.
   std::vector<Run> all_units() const;

@@ -1,25 +1,26 @@
 /// \file
 /// The step plan: what every role (pipeline stage) does in one training step, in the order in which
 /// its host issues it, as data. `make_plan` builds it from a sharded model and a strategy; lowering
-/// turns it into the Program; beside it, lowering reads of a strategy only what one action consists
-/// of (kernels, and that a gather of parameters one by one is made twice for a pass that computes
-/// activations again).
+/// turns it into the Program. Lowering reads from the strategy itself only what a single action
+/// consists of: its kernels, and that a gather of parameters one by one is made twice for a
+/// backward pass with full recomputation.
 ///
-/// A plan has no bytes and no times. Sizes are those of its blocks, and times those of the reader.
+/// A plan holds neither bytes nor times: its sizes are numbers of elements, and whoever reads it
+/// supplies the times.
 ///
 ///     F0
 ///       2 receive layer_out <- stage 0
 ///       3 forward layers 2..3, head < 2 +kept
 ///
-/// is a part of a plan as text: the actions of the slot "forward, micro-batch 0", what each of them
-/// waits for beside the order of its lane (`<`), and the buffers that it takes (`+`) and gives back
-/// (`-`).
+/// is a part of a plan as text. It shows the actions of the slot "forward, micro-batch 0"; the
+/// actions that each one waits for, besides those before it on its lane (`<`); and the buffers that
+/// it allocates (`+`) and frees (`-`).
 ///
 /// To add a way to run a step: a planner (planner.h) in a file of its own, and its line in
 /// make_plan.cc.
 ///
 /// Source: the two layers of PyTorch's torch.distributed.pipelining.schedules: an order of compute
-/// actions, which passes complete with UNSHARD, RESHARD, SEND, RECV and REDUCE_GRAD.
+/// actions, and passes that add UNSHARD, RESHARD, SEND, RECV and REDUCE_GRAD to it.
 #pragma once
 
 #include <cstdint>
@@ -40,37 +41,39 @@ using schedule::Part;
 
 // --- what is planned ----------------------------------------------------------------------------
 
-/// Parameters of a block that one rank holds, told apart by the axes over which their gradient is
-/// partial. Axes are ascending.
+/// The parameters of a block, on one rank, for which the gradients are partial over the same mesh
+/// axes. Axes are ascending.
 struct ParameterGroup {
-  /// Reduced in buckets: "data" and, in a general graph, others. None: whole on every rank.
+  /// Axes over which the gradients are reduced in buckets: "data" and, in a general graph, others.
+  /// Empty: every rank has the whole gradient.
   std::vector<Axis> over{};
-  /// Reduced behind the buckets (norm scales under sequence parallelism: over "tensor").
+  /// Axes over which the gradients are reduced after the buckets (norm scales under sequence
+  /// parallelism: "tensor").
   std::vector<Axis> also_partial{};
-  std::int64_t elements = 0;   ///< On one rank, not cut over data-parallel ranks.
-  std::int64_t quantized = 0;  ///< Of `elements`, those of weights that products read quantized.
-  std::int64_t frozen = 0;     ///< Of `elements`, those that are not trained.
-  /// Of `elements`, those that the tasks of the block's backward pass can reduce themselves, in
-  /// buckets of the framework's size.
+  std::int64_t elements = 0;   ///< Elements on one rank, not cut over data-parallel ranks.
+  std::int64_t quantized = 0;  ///< The part of `elements` in weights that products read quantized.
+  std::int64_t frozen = 0;     ///< The part of `elements` that is not trained.
+  /// The part of `elements` whose gradients the tasks of the block's backward pass can reduce
+  /// themselves, in buckets of the framework's size.
   std::int64_t reduced_inside = 0;
-  /// Of those that are trained: tensors, and weights of layers. Counted where the optimizer takes
-  /// tensors whole (OptimizerRule::whole_tensors).
+  /// Number of trained tensors, and in `matrices` the trained weights of layers. Both are counted
+  /// only where the optimizer takes whole tensors (OptimizerRule::whole_tensors).
   std::int64_t tensors = 0;
   std::vector<Matrices> matrices{};
   std::int64_t trained() const { return elements - frozen; }
   bool operator==(const ParameterGroup&) const = default;
 };
 
-/// The groups without what is frozen. \pre beside frozen weights, none that is trained is
-/// quantized.
+/// The groups without their frozen parameters.
+/// \pre A group that has frozen weights has no trained weights that are quantized.
 std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups);
 
-/// The groups told apart by the axes alone over which ZeRO may cut them: `over` has cut_axes(), or
-/// none where they hold one rank. Ascending by `over`.
+/// The groups merged by the axes over which ZeRO may cut them: `over` is the group's cut_axes(), or
+/// empty where these axes have a single rank. Ascending by `over`.
 std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
                                       const std::vector<MeshAxis>& mesh);
-/// Elements of a group of by_shards() that one rank holds where they are cut: the last shard is
-/// padded.
+/// Elements in one rank's shard of the `count` elements of a group of by_shards() that ZeRO cuts.
+/// All shards are equal: the last one is padded.
 inline std::int64_t shard_of(std::int64_t count, const ParameterGroup& group,
                              const std::vector<MeshAxis>& mesh) {
   const std::int64_t shards = ways(group.over, mesh);
@@ -81,9 +84,11 @@ inline std::int64_t shard_of(std::int64_t count, const ParameterGroup& group,
 struct Block {
   std::string name{};
   std::vector<ParameterGroup> groups{};
-  bool has_backward = true;  ///< Not where nothing of it, or before it, is trained.
-  /// Its backward pass can run in two parts. Where nothing flows back through it (an embedding), or
-  /// it has no weights, its whole backward pass runs where others compute gradients of inputs.
+  /// False where neither the block nor anything before it is trained.
+  bool has_backward = true;
+  /// Its backward pass can run in two parts: gradients of inputs, then of weights. A block through
+  /// which no gradient flows back (an embedding), or which has no weights, does not split: its
+  /// whole backward pass runs where other blocks compute gradients of inputs.
   bool splits = false;
 
   std::int64_t elements() const {
@@ -97,8 +102,8 @@ struct Block {
 struct Unit {
   std::string name{};      ///< "embedding", "layer 17".
   std::int32_t block = 0;  ///< Index into Parts::blocks.
-  std::int32_t layer = 0;  ///< As in the Program's calls.
-  bool is_layer = false;   ///< Of a transformer: neither its embedding nor its head.
+  std::int32_t layer = 0;  ///< Layer number, as in program::Call.
+  bool is_layer = false;   ///< A transformer's layer: neither its embedding nor its head.
 };
 
 /// Units [first, first + count), in the order of the model.
@@ -109,19 +114,20 @@ struct Run {
   auto operator<=>(const Run&) const = default;
 };
 
-/// A parameter that the first unit and some of the last piece share (an embedding that is the
+/// A parameter that the first unit and some units of the last piece share (an embedding that is the
 /// output projection too, or that modules behind the layers read).
 struct Tie {
   std::int32_t first_unit = 0;
-  Run others{};               ///< Neighbours in one piece, which have one copy.
-  std::vector<Axis> over{};   ///< Of its gradient, as in ParameterGroup.
-  std::int64_t elements = 0;  ///< On one rank.
+  Run others{};               ///< Adjacent units in one piece, which share one copy.
+  std::vector<Axis> over{};   ///< Axes of its gradient, as ParameterGroup::over.
+  std::int64_t elements = 0;  ///< Elements on one rank.
   bool is_frozen = false;     ///< It is not trained.
-  bool on_one_role = false;   ///< Which holds one copy of it: set as pieces are placed.
+  /// One role holds all of its units, and one copy of the parameter. Set when pieces are placed.
+  bool on_one_role = false;
 
-  /// Whose backward pass is the first of them to add to its gradient.
+  /// The last unit that shares it, whose backward pass is the first to add to its gradient.
   std::int32_t last_unit() const { return others.first + others.count - 1; }
-  /// Whether an earlier unit of its role holds the copy that the unit reads.
+  /// Whether the unit reads a copy that an earlier unit of its role holds.
   bool reads_copy(std::int32_t unit) const {
     return others.contains(unit) && (on_one_role || unit != others.first);
   }
@@ -129,94 +135,101 @@ struct Tie {
 
 /// A sharded model, cut into the pieces that the chunks of the roles take.
 struct Parts {
-  std::string name{};  ///< The model's and the strategy's, for people.
+  std::string name{};  ///< Names of the model and the strategy, for people.
   std::vector<MeshAxis> mesh{};
   std::vector<Block> blocks{};
-  std::vector<Unit> units{};  ///< In the order of the model.
-  std::vector<Run> pieces{};  ///< All units, in order. A piece may be empty.
+  std::vector<Unit> units{};  ///< All units, in the order of the model.
+  std::vector<Run> pieces{};  ///< All units, cut into pieces in order. A piece may be empty.
   std::optional<Tie> tie{};
-  /// The tensor that one piece hands to the next (the first of several), by crossing. One entry:
-  /// for all of them.
+  /// crossing -> the name of the tensor that one piece hands to the next (of the first one if there
+  /// are several). A single entry holds for all crossings.
   std::vector<std::string> boundaries{};
 
   const Block& block_of(std::int32_t unit) const;
-  /// Those units of a run that a backward pass goes through: all but the first ones that have none.
+  /// The units of a run that a backward pass goes through: all but the leading units that have no
+  /// backward pass.
   Run with_backward(Run of) const;
-  /// The unit's own parameters, those of equal `over` as one group: what units of a role share is
-  /// the first one's.
+  /// The unit's own parameters, one group for each `over`. A parameter that units of a role share
+  /// belongs to the first of these units.
   std::vector<ParameterGroup> own_groups(std::int32_t unit) const;
-  /// Of by_shards(), those that ZeRO can cut.
+  /// The groups of by_shards(groups) that ZeRO can cut.
   std::vector<ParameterGroup> cut_groups(const std::vector<ParameterGroup>& groups) const;
-  /// Whether several ranks hold copies, whose gradients are added up.
+  /// Whether several ranks hold copies of the group's parameters and add up their gradients.
   bool is_copied(const ParameterGroup& group) const { return ways(group.over, mesh) > 1; }
 };
 
 // --- what a role does ---------------------------------------------------------------------------
 
 enum class ActionKind : std::uint8_t {
-  kPass,    ///< The forward or the backward pass of `units`, or a part of the latter, which begins
-            ///< with the last unit.
-  kGather,  ///< Parameters of a bucket: from shards to whole.
-  kReduce,  ///< Gradients of a bucket: to shards, or to all.
-  kReduceCopies,  ///< Gradients outside buckets: see Copies.
+  /// The forward or the backward pass of `units`, or a part of the backward pass. A backward pass
+  /// begins with the last unit.
+  kPass,
+  kGather,        ///< Parameters of a bucket: shards become whole.
+  kReduce,        ///< Gradients of a bucket, added up: each rank gets its shard, or all of them.
+  kReduceCopies,  ///< Gradients outside buckets, added up: see Copies.
   kSend,          ///< The tensor of a crossing (forward), or its gradient (backward).
   kReceive,
   kOptimizer,
-  kOffload,  ///< Activations of `units`: to the host. Their room is free when they are there.
-  kFetch,    ///< ... and back, into room that is taken as it begins.
-  kOffloadGradients,  ///< Of a bucket, as they are reduced: to the host.
-  kSync,  ///< The host waits for `after` or, without it, for all that was issued before.
+  /// Copies activations of `units` to the host. Their device memory is free when the copy is done.
+  kOffload,
+  kFetch,             ///< Copies them back, into memory that is allocated as the copy begins.
+  kOffloadGradients,  ///< Copies the reduced gradients of a bucket to the host.
+  kSync,  ///< The host waits for `after` or, if that is empty, for all that was issued before.
 };
 
-/// Actions of one lane run in the order of issue. These are the Program's streams, and the host.
+/// Actions of one lane run in the order of issue. Lanes are the Program's streams, and the host.
 enum class Lane : std::uint8_t {
   kCompute,
-  kModel,  ///< Gradients of copies. Conversions inside blocks run here too.
-  kData,   ///< Buckets.
+  kModel,  ///< Reductions of copies. Conversions inside blocks run here too.
+  kData,   ///< Gathers and reductions of buckets.
   kReceiveForward,
   kSendForward,
   kReceiveBackward,
   kSendBackward,
-  // The same over crossings on which a V comes back: to and from other roles.
+  // The same over crossings on the way back of a V, where the peers are other roles.
   kReceiveForwardReturning,
   kSendForwardReturning,
   kReceiveBackwardReturning,
   kSendBackwardReturning,
-  kToHost,    ///< Copies to the memory of the host ...
-  kFromHost,  ///< ... and from it.
+  kToHost,    ///< Copies to the host's memory.
+  kFromHost,  ///< Copies from the host's memory.
   kHost,
 };
 
 /// Buffers of a unit and micro-batch, as a set of bits.
 enum Buffers : std::uint8_t {
-  kKept = 1,      ///< Activations, from the forward to the backward pass.
-  kWhole = 2,     ///< Parameters of a bucket, from the gather before a pass to its end.
-  kGradient = 4,  ///< Whole gradients of a bucket, from its first backward pass to its reduction.
-  /// Where the backward pass runs in two parts: of the activations, those that the gradients of
-  /// weights read, from the forward pass to them (kKept are then the others) ...
+  kKept = 1,   ///< Activations, from the forward to the backward pass.
+  kWhole = 2,  ///< Whole parameters of a bucket, from the gather before a pass to the pass's end.
+  /// Whole gradients of a bucket, from the first backward pass that adds to them to the reduction.
+  kGradient = 4,
+  /// Where the backward pass runs in two parts: the activations that gradients of weights read,
+  /// from the forward pass to the second part. kKept then has the other activations.
   kKeptForWeight = 8,
-  kHeld = 16,  ///< ... and what they read besides, from the gradients of inputs to them.
+  /// Where the backward pass runs in two parts: all else that gradients of weights read, from the
+  /// first part to the second.
+  kHeld = 16,
 };
 
 using ActionId = std::int32_t;  ///< Index into Role::actions.
 
 struct Action {
   ActionKind kind = ActionKind::kPass;
-  Direction direction = Direction::kForward;  ///< Of passes and what belongs to them.
+  Direction direction = Direction::kForward;  ///< Direction of the pass that it is or belongs to.
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
-  Part part = Part::kWhole;  ///< Of backward passes.
-  bool returns = false;      ///< Of transfers: Crossing::returns.
-  Run units{};               ///< Of passes, and of activations that are offloaded or fetched.
-  bool reduces = false;      ///< Of backward passes: of ParameterGroup::reduced_inside.
-  /// The bucket of a gather, reduction or copy of gradients, the crossing of a transfer or of the
-  /// sync that follows a transfer, the entry of `copies`; -1: none.
+  Part part = Part::kWhole;  ///< Part of the backward pass that it runs.
+  bool returns = false;      ///< Crossing::returns of a transfer.
+  Run units{};               ///< Units of a pass, or whose activations are offloaded or fetched.
+  bool reduces = false;      ///< A backward pass that reduces ParameterGroup::reduced_inside.
+  /// Index of what it works on: the bucket of a gather, reduction or copy of gradients; the
+  /// crossing of a transfer, or of the sync that follows a transfer; the entry of StepPlan::copies.
+  /// -1: none.
   std::int32_t what = -1;
-  std::uint8_t takes = 0;       ///< Buffers that begin with it.
-  std::uint8_t gives_back = 0;  ///< Buffers that end with it.
-  /// Earlier actions of the role that it waits for; ascending. To wait for a pass is to wait for
-  /// its conversions too, which run on another lane and which the order of the lane says nothing
-  /// of.
+  std::uint8_t takes = 0;       ///< Buffers that it allocates.
+  std::uint8_t gives_back = 0;  ///< Buffers that it frees.
+  /// Earlier actions of the role that it waits for; ascending. Waiting for a pass includes waiting
+  /// for its conversions, which run on another lane, so that the order of the pass's own lane does
+  /// not cover them.
   std::vector<ActionId> after{};
   bool operator==(const Action&) const = default;
 };
@@ -226,7 +239,7 @@ inline constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
 inline std::size_t lane_index(const Action& action) {
   return static_cast<std::size_t>(lane_of(action));
 }
-/// Whether gradients of parameters are there when the pass is done.
+/// Whether the gradients of the units' parameters are complete when the pass is done.
 inline bool completes_gradients(const Action& pass) {
   return pass.kind == ActionKind::kPass && pass.direction == Direction::kBackward &&
          pass.part != Part::kInput;
@@ -238,34 +251,37 @@ inline bool is_transfer(const Action& action) {
 /// Parameters that are gathered, or gradients that are reduced, in one operation.
 struct Bucket {
   std::vector<Run> units{};
-  std::vector<Axis> over{};    ///< Of gradients as in ParameterGroup, of parameters as by_shards().
-  std::int64_t elements = 0;   ///< On one rank, not cut.
-  std::int64_t quantized = 0;  ///< As in ParameterGroup.
-  /// The unit whose backward pass is the first to add to its gradients: of a tie its last one on
-  /// the role. None (-1), of experts that ZeRO does not cut: they stay, and are reduced behind the
-  /// last micro-batch alone.
+  /// Axes of the ranks that take part: ParameterGroup::over for gradients, `over` of by_shards()
+  /// for parameters.
+  std::vector<Axis> over{};
+  std::int64_t elements = 0;   ///< Elements on one rank, not cut.
+  std::int64_t quantized = 0;  ///< ParameterGroup::quantized.
+  /// The unit whose backward pass is the first to add to the bucket's gradients; for a tie, its
+  /// last unit on the role. -1: experts that ZeRO does not cut, whose gradients stay in memory and
+  /// are reduced after the last micro-batch only.
   std::int32_t opened_by = 0;
 };
 
-/// What the piece before hands to the piece behind, and its gradient on the way back.
+/// The boundary between two adjacent pieces: the tensor that one hands to the next, and its
+/// gradient on the way back.
 struct Crossing {
   std::int32_t from_piece = 0;
   std::int32_t to_piece = 0;
-  std::int32_t from_role = 0;  ///< That of the pieces' chunks.
-  std::int32_t to_role = 0;
-  std::int32_t together = 1;  ///< Micro-batches in one message: those of the role that takes fewer.
-  bool returns = false;       ///< On the way back of a V (schedule::Placement).
+  std::int32_t from_role = 0;  ///< Role that holds `from_piece`.
+  std::int32_t to_role = 0;    ///< Role that holds `to_piece`.
+  std::int32_t together = 1;  ///< Micro-batches in one message: the smaller Role::together of both.
+  bool returns = false;       ///< It lies on the way back of a V (schedule::Placement).
 
   /// Both pieces are on one role, where the V turns: nothing is sent.
   bool is_local() const { return from_role == to_role; }
 };
 
-/// Gradients that are added up outside buckets: those of which ranks along `axes` saw parts
-/// (ParameterGroup::also_partial), or those of a tie whose copies lie on several roles.
+/// Gradients that are added up outside buckets: gradients that are partial along `axes`
+/// (ParameterGroup::also_partial), or the gradients of a tie whose copies lie on several roles.
 struct Copies {
-  std::vector<std::int32_t> roles{};  ///< More than one: a tie.
-  std::vector<Axis> axes{};           ///< Of a tie: none.
-  std::int64_t elements = 0;          ///< On one rank.
+  std::vector<std::int32_t> roles{};  ///< Roles that hold a copy. More than one: a tie.
+  std::vector<Axis> axes{};           ///< Axes along which gradients are added up; empty for a tie.
+  std::int64_t elements = 0;          ///< Elements on one rank.
 };
 
 /// Units that a role runs one after another. A role has several in an interleaved pipeline.
@@ -281,22 +297,22 @@ struct Slot {
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
   Part part = Part::kWhole;
-  bool beside = false;  ///< schedule::Slot::beside: its actions and those before take turns.
+  bool beside = false;  ///< schedule::Slot::beside: it takes turns with the slot before it.
 };
 
 struct Role {
   std::string name{};  ///< "stage 3".
-  /// Micro-batches that a pass takes. Slots and passes have the number of the first one, transfers
-  /// that of the first one in their message.
+  /// Micro-batches that a pass takes. A slot or pass has the number of its first micro-batch, a
+  /// transfer the number of the first micro-batch in its message.
   std::int32_t together = 1;
   std::vector<Chunk> chunks{};
-  std::vector<ParameterGroup> parameters{};  ///< Of its units: by_shards().
+  std::vector<ParameterGroup> parameters{};  ///< by_shards() of the parameters of its units.
   std::int64_t elements() const {
     std::int64_t sum = 0;
     for (const ParameterGroup& group : parameters) sum += group.elements;
     return sum;
   }
-  /// In the order of issue: the start of the step, the slots, the end of the step.
+  /// Actions, in the order of issue: the start of the step, the slots, the end of the step.
   std::vector<Action> actions{};
   std::vector<Slot> slots{};
   ActionId end = 0;  ///< The first action behind the slots.
@@ -304,41 +320,42 @@ struct Role {
 
 /// Invariants (`verify` checks exactly these):
 ///  1. Every unit is in one chunk of one role.
-///  2. A role passes every unit of a chunk forward once for each micro-batch and, where the step
-///     trains, those that have a backward pass backward once, in the slot of that chunk, direction
-///     and micro-batch; the backward pass waits for the forward pass. It runs whole; or, of a block
-///     that splits, in two parts: in the slot of kInput, and in that of kWeight, which waits for
-///     it. Units that do not split run whole in the slot of kInput. All roles have the same
-///     micro-batches. A slot that runs beside the one before it is a backward pass, but kWeight,
-///     and that one a forward pass of another chunk or micro-batch. Where a role takes several
-///     micro-batches together, a slot stands for those.
+///  2. For each micro-batch, a role runs the forward pass of every unit of a chunk once and, where
+///     the step trains, the backward pass of every unit that has one once, each in the slot of that
+///     chunk, direction and micro-batch. The backward pass waits for the forward pass. It runs
+///     whole or, if the unit's block splits, in two parts: one in the slot of kInput, and one in
+///     the slot of kWeight, which waits for the first. Units that do not split run whole in the
+///     slot of kInput. All roles have the same micro-batches. A slot that runs beside the one
+///     before it is a backward pass other than kWeight, and the slot before it is a forward pass of
+///     another chunk or micro-batch. Where a role takes several micro-batches together, a slot
+///     stands for all of them.
 ///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
 ///     are within the plan.
 ///  4. Parameters that are gathered before use are whole in every pass: the pass waits for the
-///     gather. At most two units of a role are whole at a time, but for those that a pass does not
-///     give back (they are held for a later one): a gather waits for the pass that gives the last
-///     but one back.
+///     gather. At most two units of a role are whole at a time, not counting units that a pass does
+///     not free (they are held for a later pass): a gather waits for the pass that frees the unit
+///     gathered two before it.
 ///  5. Each bucket, and what a pass reduces itself, is reduced once in a round (a step or a
 ///     micro-batch), and nothing is left out. A reduction waits for the last pass of its units in
-///     that round that completes gradients (whole, or kWeight), that of a tie for all of its
-///     units on the role. Of gradients that are given back, no more than two are ready and not
-///     reduced: such a pass waits for the reduction before the last. A bucket that is gathered once
-///     in a step is gathered before the first pass of its units, which waits for it, or behind the
-///     optimizer.
-///  6. Each slot but those of kWeight receives over the crossing before its piece and sends over
-///  the
-///     one behind it, in its direction, all its micro-batches in order, as many in a message as the
-///     crossing says; over none between pieces of one role, where the pass that
-///     reads waits for the one that makes. Sends and receives of a crossing have the same order; a
-///     send waits for the pass that makes the tensor, and the pass that reads it waits for the
-///     receive.
-///  7. What is taken is given back once, for the same unit and micro-batch; nothing is left.
-///  8. The optimizer waits for every backward pass and every reduction. So do gradients of copies
-///     before they are added up.
-///  9. All roles come to their end: none waits for ever.
-/// 10. Activations that are offloaded were made by a forward pass that the copy waits for; they are
-///     fetched, which waits for the copy, and the backward pass waits for that. A copy of gradients
-///     waits for their reduction, and the optimizer for the copy.
+///     that round that completes gradients (whole, or kWeight); the reduction of a tie waits for
+///     all units of the tie on the role. Where a reduction frees gradients, at most two gradients
+///     are ready and not reduced: a pass that would make a third one waits for the reduction before
+///     the last. A bucket that is gathered once in a step is gathered either before the first pass
+///     of its units, which waits for the gather, or after the optimizer.
+///  6. Each slot except kWeight slots receives over the crossing before its piece and sends over
+///     the crossing behind it, in its direction: all its micro-batches in order, as many in a
+///     message as the crossing says. Nothing is sent between pieces of one role: there, the pass
+///     that reads the tensor waits for the pass that makes it. Sends and receives of a crossing
+///     have the same order. A send waits for the pass that makes the tensor, and the pass that
+///     reads the tensor waits for the receive.
+///  7. Every buffer that is allocated is freed once, for the same unit and micro-batch; none
+///     is left at the end.
+///  8. The optimizer waits for every backward pass and every reduction. A reduction of copies waits
+///     for every backward pass and every reduction of buckets.
+///  9. All roles reach their end: none waits for ever.
+/// 10. Activations that are offloaded were made by a forward pass, for which the copy to the host
+///     waits. They are fetched; the fetch waits for that copy, and the backward pass waits for the
+///     fetch. A copy of gradients waits for their reduction, and the optimizer waits for the copy.
 struct StepPlan {
   Parts parts{};
   StateSharding states{};
@@ -349,17 +366,17 @@ struct StepPlan {
 };
 
 /// The plan of one step of `strategy`.
-/// Cost: O(actions), of which there are a few for each pass of a micro-batch through a chunk, or
-/// through a layer where its parameters or gradients move beside it.
+/// Cost: O(actions). There are a few actions for each micro-batch and chunk, or for each
+/// micro-batch and layer where parameters or gradients of layers move beside the passes.
 /// \pre faults_in(strategy, ...) is empty; parts.pieces has strategy.stages() entries.
 /// \return kInvalidInput where the schedule does not do this number of stages and micro-batches.
 Result<StepPlan> make_plan(Parts parts, const Strategy& strategy);
 
-/// \return the first invariant that the plan breaks, with the role and the action.
+/// \return the first invariant that the plan breaks, with the role and the action, as an error.
 /// Cost: O(passes of units x log(passes)), and O(actions) for the rest.
 Status verify(const StepPlan& plan);
 
-/// The plan for people, as shown above. Slots that repeat earlier ones but for the micro-batch
+/// The plan for people, as shown above. Slots that differ from earlier ones in the micro-batch only
 /// share a line: "F2 B1 to F7 B6: as F1 B0".
 std::string to_text(const StepPlan& plan);
 

@@ -77,7 +77,7 @@ class Text {
     return joined(parts, "; ");
   }
 
-  // "embedding, layers 0..3, head"; of a backward pass the other way round.
+  // "embedding, layers 0..3, head"; in reverse order for a backward pass.
   std::string units(const Run& run, Direction direction) const {
     std::vector<std::string> parts;
     for (std::int32_t i = 0; i < run.count;) {
@@ -219,8 +219,8 @@ class Text {
     return slot + 1 < role.slots.size() ? role.slots[slot + 1].first : role.end;
   }
 
-  // Whether the two slots differ in nothing but the micro-batch, and their actions wait for others
-  // that stand as far before them.
+  // Whether the two slots differ in the micro-batch only. Their actions must wait for actions that
+  // stand equally far before them.
   static bool are_alike(const Role& role, std::size_t a, std::size_t b) {
     const Slot& one = role.slots[a];
     const Slot& other = role.slots[b];
@@ -241,7 +241,7 @@ class Text {
     return true;
   }
 
-  // How often the `period` slots before `slot` are repeated from there.
+  // How often the `period` slots before `slot` are repeated from `slot` on.
   static std::size_t repeats(const Role& role, std::size_t slot, std::size_t period) {
     const auto step = [&](std::size_t i) {
       return role.slots[i].micro_batch - role.slots[i - period].micro_batch;

@@ -12,13 +12,13 @@
 namespace foreshard::plan {
 namespace {
 
-// Invariants of one role by itself.
+// Checks the invariants that concern a single role.
 class RoleCheck {
  public:
   RoleCheck(const StepPlan& plan, std::size_t role) : plan_(plan), role_(plan.roles[role]) {}
 
   std::optional<std::string> fault() {
-    // The order needs the third invariant.
+    // Order relies on the third invariant.
     if (auto text = references()) return text;
     order_.emplace(role_);
     for (const auto check : {&RoleCheck::slots, &RoleCheck::passes, &RoleCheck::whole_parameters,
@@ -53,7 +53,7 @@ class RoleCheck {
     return plan_.parts.units[static_cast<std::size_t>(unit)].name;
   }
 
-  // What actions name is there.
+  // Indices that actions name are within the plan.
   Fault references() {
     const auto within = [](auto index, const auto& list) {
       return index >= 0 && index < static_cast<decltype(index)>(list.size());
@@ -97,7 +97,7 @@ class RoleCheck {
     return std::nullopt;
   }
 
-  // Passes and transfers are those of their slot: all units of the chunk, and the crossings on both
+  // A slot has the passes of all units of its chunk, and the transfers over the crossings on both
   // sides of its piece.
   Fault slots() {
     const auto crossings = static_cast<std::int32_t>(plan_.crossings.size());
@@ -119,7 +119,7 @@ class RoleCheck {
         const Action& it = action(id);
         const bool is_pass = it.kind == ActionKind::kPass;
         if (!is_pass && !is_transfer(it)) continue;
-        // Of several messages each has those that come next.
+        // Each message continues with the micro-batches after the previous message.
         auto& crossed = it.kind == ActionKind::kReceive ? received : sent;
         const std::int32_t done =
             is_pass ? 0
@@ -230,9 +230,9 @@ class RoleCheck {
 
   Fault whole_parameters() {
     if (plan_.states.gather != StateSharding::Gather::kBeforeUse) return std::nullopt;
-    // The gathers of a unit that is whole, by axes.
+    // unit -> axes -> gather, for units that are whole.
     std::map<std::int32_t, std::map<std::vector<Axis>, ActionId>> gathered;
-    // Units that may be whole, but for held ones: by the pass that gives each back; -1: none yet.
+    // Units that may be whole, except held ones, each with the pass that frees it (-1: none yet).
     std::vector<std::pair<std::int32_t, ActionId>> whole;
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
@@ -266,11 +266,11 @@ class RoleCheck {
   Fault reductions() {
     using Reduce = StateSharding::Reduce;
     const Reduce when = plan_.states.reduce;
-    // Backward passes, by unit and axes of its groups, that no reduction has followed.
+    // (unit, axes of a group) -> backward passes that no reduction has followed yet.
     std::map<std::pair<std::int32_t, std::vector<Axis>>, std::vector<ActionId>> open;
     std::set<std::int32_t> reduced;
     std::set<std::int32_t> reduced_inside;
-    // The reductions that gave gradients back, in order: of a pass the last.
+    // Reductions that freed gradients, in order, as (pass, last reduction after that pass).
     std::vector<std::pair<ActionId, ActionId>> freed;
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
@@ -366,8 +366,8 @@ class RoleCheck {
     return std::nullopt;
   }
 
-  // Of which data-parallel ranks hold shards: of the unit's own parameters that are trained, and of
-  // all that its passes read.
+  // Parameters that data-parallel ranks hold in shards: cut_groups, the unit's own trained ones;
+  // read_groups, all that its passes read.
   const std::vector<ParameterGroup>& cut_groups(std::int32_t unit) {
     const auto [it, is_new] = cut_.try_emplace(unit);
     if (is_new) it->second = trained_alone(plan_.parts.cut_groups(groups_of(unit)));
@@ -377,7 +377,7 @@ class RoleCheck {
     return plan_.parts.cut_groups(plan_.parts.block_of(unit).groups);
   }
 
-  // Each slot receives before its first pass and sends behind its last one.
+  // Each slot receives before its first pass and sends after its last one.
   Fault transfers() {
     ActionId last_pass = -1;
     std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionId> last_of;
@@ -395,7 +395,7 @@ class RoleCheck {
             return at(6, id, "does not wait for what it reads to be received");
           if (it.part == Part::kWeight) continue;
           last_pass = id;
-          // Of two pieces of one role, the one before (behind, in a backward pass).
+          // This role may have made what is read: the piece before (behind, in a backward pass).
           const std::int32_t piece = piece_of(it.chunk);
           last_of[{it.direction, piece, it.micro_batch}] = id;
           const auto made = last_of.find(
@@ -415,7 +415,7 @@ class RoleCheck {
   }
 
   Fault buffers() {
-    // Buckets of gradients by the unit whose backward pass takes them.
+    // unit -> buckets whose gradients its backward pass allocates.
     std::map<std::int32_t, std::set<std::int32_t>> opened_by;
     for (const Action& it : role_.actions)
       if (it.kind == ActionKind::kReduce) opened_by[bucket(it).opened_by].insert(it.what);
@@ -423,7 +423,7 @@ class RoleCheck {
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
       for (const Buffers set : {kKept, kWhole, kGradient, kKeptForWeight, kHeld}) {
-        // Units, of whole parameters with the axes; or buckets of gradients.
+        // Owners of such a buffer: units (with axes for kWhole), or buckets for kGradient.
         std::set<std::pair<std::int32_t, std::vector<Axis>>> of;
         const bool copies = it.kind == ActionKind::kOffload || it.kind == ActionKind::kFetch;
         if (it.kind == ActionKind::kPass || copies) {
@@ -476,7 +476,7 @@ class RoleCheck {
   }
 
   Fault offloads() {
-    // By unit and micro-batch: the last pass, copy or fetch.
+    // (unit, micro-batch) -> the last pass, copy or fetch.
     std::map<std::pair<std::int32_t, std::int32_t>, ActionId> last;
     std::map<std::int32_t, ActionId> reduced;  // by bucket
     for (ActionId id = 0; id < size(); ++id) {
@@ -560,7 +560,7 @@ std::optional<std::string> pairs_fault(const StepPlan& plan) {
   return std::nullopt;
 }
 
-// Runs the lanes of all roles as far as they come.
+// Runs the lanes of all roles as far as they get.
 std::optional<std::string> walk_fault(const StepPlan& plan) {
   Walk walk(plan, true);
   for (bool moved = true; moved;) {

@@ -64,7 +64,7 @@ std::optional<ActionId> Walk::head(std::size_t role, Lane lane) const {
   return state.lanes[index][state.next[index]];
 }
 
-// The roles that an action of `role` runs together in, with what each of them does.
+// The roles that take part in an action of `role`, with what each of them does.
 std::vector<std::pair<std::size_t, ActionKind>> Walk::parties(std::size_t role,
                                                               const Action& action) const {
   std::vector<std::pair<std::size_t, ActionKind>> all;
@@ -89,7 +89,7 @@ std::vector<std::pair<std::size_t, ActionKind>> Walk::parties(std::size_t role,
 
 bool Walk::may_run(std::size_t role, ActionId id) const {
   const State& state = roles_[role];
-  // The host issues nothing behind a sync that it waits in.
+  // The host issues nothing after a sync until its wait there is over.
   if (const auto sync = head(role, Lane::kHost); sync && *sync < id) return false;
   const Action& it = action(role, id);
   if (it.kind == ActionKind::kSync && it.after.empty())

@@ -1,7 +1,8 @@
 /// \file
-/// Which actions of a plan may run next. An action may when those before it on its lane and those
-/// that it waits for are done, no sync before it is open, and its partners in other roles are as
-/// far: both sides of a transfer run together, and the copies of a tie.
+/// Which actions of a plan may run next. An action may run when the actions before it on its lane
+/// and those that it waits for are done, the host waits in no sync before it, and its partners in
+/// other roles may run too: both sides of a transfer run together, and so do all roles that add up
+/// the gradients of a tie.
 ///
 ///     Walk walk(plan, true);
 ///     const std::vector<At> ready = walk.next(0, Lane::kCompute);
@@ -26,15 +27,16 @@ struct At {
 /// Holds a reference to the plan.
 class Walk {
  public:
-  /// \param common_norm  the optimizers of all roles run together: they add up the norm of all
-  ///     gradients first.
+  /// \param common_norm  whether the optimizers of all roles run together, because they first add
+  ///     up the norm of all gradients.
   Walk(const StepPlan& plan, bool common_norm);
 
-  /// The next action of the lane with those that run together with it, the sender before the
-  /// receiver; empty if there is none or some of them have to wait.
+  /// The next action of the lane and the actions of other roles that run together with it, the
+  /// sender before the receiver. Empty if the lane has no action left, or if one of them has to
+  /// wait.
   std::vector<At> next(std::size_t role, Lane lane) const;
   void finish(const std::vector<At>& together);
-  /// The first action that is not done.
+  /// The first action that is not done; nothing if all are.
   std::optional<At> open() const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMostCellVisits = 0x1p22;
 
-// What the links of one place (a device, a node) carry at most.
+// Bandwidth of all links into and out of one device or node.
 struct Bandwidth {
   BytesPerSecond in{};
   BytesPerSecond out{};
@@ -51,7 +51,7 @@ class Bound {
   }
 
   LowerBound run() {
-    if (summands_of(to_) > 1) return {};  // summands may be anything that adds up
+    if (summands_of(to_) > 1) return {};  // the summands are arbitrary
     const double cells = make_cells();
     const double ranks = static_cast<double>(from_.mesh.size() + to_.mesh.size());
     if (cells * ranks <= kMostCellVisits) {
@@ -110,7 +110,7 @@ class Bound {
     }
   }
 
-  // Who has a cell and who needs it: devices or nodes, ascending.
+  // The devices or nodes that have a cell and that need it, ascending.
   struct Parties {
     double elements = 0;
     std::vector<std::int32_t> holders;
@@ -142,8 +142,9 @@ class Bound {
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
 
-  // Adds what a cell makes cross the borders of its holders and takers. `each_differs`: every
-  // holder has a summand that no other has; `complete`: a holder may have all that there is.
+  // Adds the elements of a cell that must cross the borders of its holders and takers.
+  // `each_differs`: every holder has a summand that no other holder has; `complete`: a holder may
+  // have the complete value.
   static void cross(const Parties& cell, bool each_differs, bool complete,
                     std::map<std::int32_t, Crossing>& at) {
     const bool one = cell.holders.size() == 1;
@@ -167,7 +168,7 @@ class Bound {
     for (Parties& cell : cells_) {
       make_distinct(cell.holders);
       make_distinct(cell.takers);
-      // Replicas of summands: which a node holds is not looked into, so that it may hold all.
+      // With replicas of summands, a node is assumed to hold all of them.
       const bool each_differs = summands_ > 1 && std::ssize(cell.holders) == summands_;
       cross(cell, each_differs, summands_ == 1, devices);
       for (auto* list : {&cell.holders, &cell.takers}) {
@@ -182,7 +183,7 @@ class Bound {
       consider("node", node, crossing, node_[static_cast<std::size_t>(node)]);
   }
 
-  // Without cells: what each target's device needs and does not hold.
+  // The bound without cells: the elements that each target device needs and does not hold.
   void of_slices() {
     std::map<std::int32_t, std::int64_t> position;
     for (std::int64_t i = 0; i < from_.mesh.size(); ++i)

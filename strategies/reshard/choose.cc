@@ -35,7 +35,7 @@ double messages_of(const Plan& plan, const TensorSpec& tensor) {
   return messages;
 }
 
-// Sets the simulated time, or why there is none.
+// Sets the simulated time, or a remark that says why there is none.
 Status simulate(Alternative& alternative, const TensorSpec& tensor, const CostModel& cost,
                 const Placement& placement) {
   if (!(alternative.plan.estimate > 0_s)) {
@@ -59,7 +59,8 @@ std::string slower_text(Seconds time, Seconds best) {
   return fmt::format("{:.1f} % slower, simulated", 100 * (time / best - 1));
 }
 
-// Of the alternatives, by closed form, how many are simulated if `least` are to be.
+// Number of alternatives, in the order of closed forms, that are simulated: `least`, and more if
+// they are near ties.
 std::size_t simulated_count(const std::vector<Alternative>& alternatives, std::size_t least) {
   const Seconds near = kNearTie * alternatives.front().plan.estimate;
   std::size_t count = std::min(least, alternatives.size());

@@ -1,7 +1,7 @@
 /// \file
-/// The fastest known way from one layout to another on a given cluster (R2.6, R2.7, R4.8): the
-/// candidates are ranked by closed form, the best few simulated, where steps and groups share the
-/// links, and the fastest of those is taken.
+/// Chooses the fastest known conversion from one layout to another on a given cluster (R2.6, R2.7,
+/// R4.8): candidates are ranked by closed form, the best few are simulated, so that steps and
+/// groups share the links, and the fastest of these is chosen.
 ///
 ///     const auto choice = choose(tensor, from, to, cost, {.cluster = &cluster});
 ///     choice->best().plan.steps ...
@@ -22,49 +22,50 @@
 namespace foreshard::reshard {
 
 struct ChooseOptions {
-  std::int32_t keep = 12;  ///< Plans considered at most. At least 1.
-  /// How many are simulated, cheapest first; beside these the baseline, the direct transfer (its
-  /// closed form already has all that shares links, those of other plans do not) and near ties
-  /// (kNearTie). 0: none at all.
+  std::int32_t keep = 12;  ///< Most plans considered. At least 1.
+  /// Number of plans that are simulated, cheapest first. Simulated besides: the baseline, the
+  /// direct transfer (its closed form already includes all sharing of links, which other closed
+  /// forms do not) and near ties (kNearTie). 0: none at all.
   std::int32_t simulate = 3;
 };
 
 struct Alternative {
-  Plan plan{};  ///< `estimate` is the closed form of all its steps, copies within ranks included.
+  Plan plan{};  ///< `estimate`: closed form of all steps, copies within ranks included.
   std::optional<Seconds> simulated{};
-  std::string remark{};  ///< Why it was not chosen, or not simulated.
+  std::string remark{};  ///< Why the plan was not chosen, or not simulated.
 
   Seconds time() const { return simulated.value_or(plan.estimate); }
 };
 
 struct Choice {
-  std::vector<Alternative> alternatives{};  ///< By closed form, cheapest first. Not empty.
+  std::vector<Alternative> alternatives{};  ///< Ordered by closed form, cheapest first. Not empty.
   std::size_t chosen = 0;
-  /// Gather the whole tensor on every rank that has a slice, then send it where it is missing, then
-  /// cut: what is done without a planner.
+  /// Index of the plan that one would use without a planner: gather the whole tensor on every rank
+  /// that has a slice, send it where it is missing, then cut. Empty: there is none.
   std::optional<std::size_t> baseline{};
-  std::vector<Candidates::Rejected> rejected{};  ///< Not even ranked, or ranked too low to be kept.
+  /// Plans that were not ranked, or ranked too low to be kept.
+  std::vector<Candidates::Rejected> rejected{};
   LowerBound bound{};
 
   const Alternative& best() const { return alternatives[chosen]; }
 };
 
-/// Plans whose closed form is within this factor of the cheapest one's are simulated too: by closed
-/// form alone the order of such plans says little (reshard_regret_test prints how wrong it is).
+/// Plans whose closed form is within this factor of the cheapest one's are simulated too, since
+/// closed forms do not rank such plans reliably (reshard_regret_test prints how wrong they are).
 inline constexpr double kNearTie = 1.1;
-/// No more than this many times `simulate` plans are simulated for being near ties.
+/// With near ties, at most this many times `simulate` plans are simulated.
 inline constexpr std::size_t kMostNearTies = 3;
 
-/// Messages (of all-to-alls and transfers) of a plan that is simulated at most; one with more is
-/// compared by its closed form, which its remark states.
+/// Most messages (of all-to-alls and transfers) of a plan that is simulated. A plan with more is
+/// compared by its closed form, and its remark says so.
 inline constexpr double kMostSimulatedMessages = 250'000;
 
-/// A plan of one kind of series: gather (after reducing what is partial), spread, cut, pad.
-/// \pre the layouts fit a tensor of `dimensions`.
+/// The plan that gathers (after reducing partial sums), transfers, cuts and pads.
+/// \pre the layouts fit a tensor of `dimensions` dimensions
 Plan gather_and_slice(const Layout& from, const Layout& to, std::size_t dimensions);
 
 /// \return kInvalidInput if a layout breaks a constraint of layout.h, its ranks are not on the
-///     cluster, or options are below what is allowed; kInfeasible if no plan has a route.
+///     cluster, or options are below their minimum; kInfeasible if no plan has a route.
 Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout& to,
                       const CostModel& cost, const Placement& placement,
                       const ChooseOptions& options = {});

@@ -31,14 +31,14 @@ std::optional<Primitive> primitive_for(const AxisState& from, const AxisState& t
 constexpr std::array kOrder{Primitive::kSlice,     Primitive::kReduceScatter, Primitive::kAllToAll,
                             Primitive::kAllReduce, Primitive::kAllGather,     Primitive::kPad};
 
-// What an axis does before and after.
+// The state of an axis before and after.
 struct Change {
   Axis axis = 0;
   AxisState from{};
   AxisState to{};
 };
 
-// Of changes by one primitive, those that one operation makes together with the first.
+// The changes, all by one primitive, that one operation can make together with the first.
 std::vector<Change> together(Primitive primitive, const std::vector<Change>& changes) {
   const Change& first = changes.front();
   const auto those = [&](auto alike) {
@@ -64,7 +64,7 @@ std::vector<AxesStep> direct_steps(const Shape& shape, Bytes element, const Attr
   Bytes whole = element;
   for (const std::int64_t extent : shape) whole = whole * static_cast<double>(extent);
 
-  // How many ways the axes that are split right now divide the tensor.
+  // Ways that the currently split axes divide the tensor.
   double divided = 1;
   std::map<Primitive, std::vector<Change>> changes;
   for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis) {

@@ -9,7 +9,8 @@
 namespace foreshard::reshard {
 namespace {
 
-// Groups of a transfer: sets of ranks that have to do with each other, as its exchange has them.
+// Counts the groups of a transfer: the sets of ranks that exchange messages, as its exchange lists
+// them.
 void count_groups(const program::Program& program, const std::string& task,
                   Explanation::StepNumbers& numbers) {
   for (const program::Block& block : program.blocks) {

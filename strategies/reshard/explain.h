@@ -1,7 +1,7 @@
 /// \file
-/// A choice in words and numbers: the plan that `foreshard reshard` prints. Text for people; JSON
-/// (schema "foreshard.reshard/1", docs/reshard.md) and CSV (one line per step of the chosen plan)
-/// for programs.
+/// Reports of a choice, as `foreshard reshard` prints them: text for people; JSON (schema
+/// "foreshard.reshard/1", docs/reshard.md) and CSV (one line per step of the chosen plan) for
+/// programs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace foreshard::reshard {
 
 inline constexpr std::string_view kReshardSchema = "foreshard.reshard/1";
 
-/// What was asked for, and what is known of the answer beyond the choice itself.
+/// The question, the choice, and further numbers of the chosen plan.
 struct Explanation {
   TensorSpec tensor{};
   Layout from{};
@@ -27,25 +27,25 @@ struct Explanation {
 
   struct StepNumbers {
     std::int64_t groups = 0;
-    std::int64_t ranks_per_group = 0;  ///< Of the largest.
-    double messages = 0;               ///< Of a transfer, moves within a rank included; else 0.
-    Bytes bytes_per_rank{};            ///< What crosses links, over the ranks of the step.
+    std::int64_t ranks_per_group = 0;  ///< Ranks of the largest group.
+    double messages = 0;     ///< Messages of a transfer, moves within a rank included; else 0.
+    Bytes bytes_per_rank{};  ///< Bytes that cross links, divided by the ranks of the step.
     Volume volume{};
     Seconds time{};  ///< Closed form, copies included.
   };
-  std::vector<StepNumbers> steps{};  ///< Of the chosen plan.
+  std::vector<StepNumbers> steps{};  ///< One per step of the chosen plan.
 
   struct LinkUse {
     std::string from{};
     std::string to{};
     Bytes bytes{};
-    Seconds time{};  ///< Those bytes at the link's bandwidth.
+    Seconds time{};  ///< Time of these bytes at the link's bandwidth.
   };
-  std::vector<LinkUse> links{};  ///< Of the chosen plan, the busiest (by time) first.
+  std::vector<LinkUse> links{};  ///< Links that the chosen plan uses, the busiest (by time) first.
   bool links_known = true;       ///< False if the plan has too many messages to follow.
 };
 
-/// \return as `choose`.
+/// \return as `choose`
 Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const Layout& to,
                             const CostModel& cost, const Placement& placement,
                             const ChooseOptions& options = {});

@@ -1,5 +1,5 @@
 /// \file
-/// Which series of primitives a conversion within a mesh is carried out by.
+/// Planners that choose the series of primitives for a conversion within a mesh.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace foreshard::reshard {
 
-/// From the tensor, the attributes that it has and is to have, and the mesh. `steps_within` is one.
+/// Maps a tensor, its source and target attributes, and the mesh to steps. `steps_within` is such a
+/// planner.
 using MeshPlanner = std::function<std::vector<MeshStep>(
     const TensorSpec&, const Attribute&, const Attribute&, const std::vector<MeshAxis>&)>;
 
-/// `fastest_within` by the closed form of `cost` (price.h), where position i of the mesh is rank
-/// `ranks[i]`. Packing, unpacking and local steps are taken to cost nothing, as in Programs. It
-/// remembers what it was asked; its copies share that.
-/// Cost: O(links of the cluster) for each conversion that is new to it, beside the search.
-/// \pre `ranks` has one for each position of the meshes that the planner is asked about, and all
-///     have devices. The cost model and the placement's cluster outlive the planner.
+/// A planner that calls `fastest_within` with the closed form of `cost` (price.h), where position i
+/// of the mesh is rank `ranks[i]`. Packing, unpacking and local steps cost nothing, as in Programs.
+/// The planner caches its answers; its copies share the cache.
+/// Cost: O(links of the cluster) for each conversion that is not in the cache, beside the search.
+/// \pre `ranks` has one rank for each position of the meshes that the planner is asked about, and
+///     all ranks have devices. The cost model and the placement's cluster outlive the planner.
 MeshPlanner planner_by_time(const CostModel& cost, Placement placement,
                             std::vector<std::int32_t> ranks);
 

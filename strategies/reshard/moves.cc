@@ -24,8 +24,8 @@ PartRange parts_within(const std::vector<std::int64_t>& bounds, std::int64_t beg
   return {static_cast<std::size_t>(first), static_cast<std::size_t>(last)};
 }
 
-// Who holds the same source slice, and how much each has sent so far (elements, then position: the
-// first of the set sends next), over all and node by node.
+// The holders of one source slice with the elements that each has sent so far, over all nodes and
+// per node. Sets are ordered by (elements, position): the first entry sends next.
 struct Replicas {
   using Load = std::pair<std::int64_t, std::int64_t>;
   std::set<Load> all;
@@ -140,7 +140,7 @@ double count_moves(const Step& step, const TensorSpec& tensor) {
   FORESHARD_CHECK(step.primitive == Primitive::kTransfer);
   const Slices from(step.from, tensor.shape);
   const Slices to(step.to, tensor.shape);
-  // Per dimension: for each target part the source parts that are not empty within it.
+  // [dimension][target part] -> number of source parts that are not empty within it.
   std::vector<std::vector<double>> counts(tensor.shape.size());
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
     const auto& source = from.bounds(d);

@@ -1,5 +1,5 @@
 /// \file
-/// Where the ranks of layouts are: which device of which cluster.
+/// The placement of ranks: the cluster, and the device of each rank.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ struct Placement {
   const ClusterView* cluster = nullptr;
   std::vector<std::int32_t> device_of_rank{};  ///< Empty: rank r is on device r. Distinct.
 
-  /// \pre `rank` has a device (`fault_in`).
+  /// \pre `rank` has a device (`fault_in`)
   DeviceId device(std::int32_t rank) const {
     return DeviceId{device_of_rank.empty() ? rank : device_of_rank[static_cast<std::size_t>(rank)]};
   }
 };
 
-/// The first rank of `mesh` without a device, in words that say which there are; nothing if all
-/// have one.
+/// A message about the first rank of `mesh` without a device, which says what ranks there are;
+/// empty if all ranks have one.
 std::optional<std::string> fault_in(const Placement& placement, const ProcessMesh& mesh);
 
-/// Node of every rank that has a device.
+/// rank -> node, for every rank that has a device.
 std::vector<std::int32_t> nodes_of_ranks(const Placement& placement);
 
 }  // namespace foreshard::reshard

@@ -40,13 +40,14 @@ Volume volume_of_transfer(const Step& step, const TensorSpec& tensor) {
   const Slices from(step.from, tensor.shape);
   const Slices to(step.to, tensor.shape);
   constexpr std::int64_t kNone = -1;
-  std::vector<std::int64_t> source;  // by rank: its position in the source
+  std::vector<std::int64_t> source;  // rank -> position in the source
   for (std::int64_t i = 0; i < step.from.mesh.size(); ++i) {
     const auto rank = static_cast<std::size_t>(step.from.mesh.ranks[static_cast<std::size_t>(i)]);
     if (rank >= source.size()) source.resize(rank + 1, kNone);
     source[rank] = i;
   }
-  // Every target rank receives each element of its slice once, unless it holds it already.
+  // Every target rank receives each element of its slice once, except the elements that it already
+  // holds.
   double all = 0;
   double received = 0;
   for (std::int64_t j = 0; j < step.to.mesh.size(); ++j) {
@@ -113,7 +114,7 @@ std::optional<program::CollectiveKind> collective_of(Primitive primitive) {
 std::vector<std::vector<std::int32_t>> groups_of(const Step& step) {
   FORESHARD_CHECK(collective_of(step.primitive).has_value());
   const ProcessMesh& mesh = step.to.mesh;
-  // A position's group and its place there are mixed radix numbers of its coordinates.
+  // A position's group, and its place in the group, are mixed-radix numbers of its coordinates.
   struct Digit {
     std::int64_t size;
     std::int64_t weight;

@@ -1,7 +1,7 @@
 /// \file
-/// A way to turn the slices of a tensor laid out one way into those of another (R0, R2.6): a series
-/// of steps, each by one primitive from a layout to a layout. Candidates are ranked by the sum of
-/// their steps' closed-form times; the best are simulated (choose.h).
+/// Plans that turn a tensor's slices under one layout into its slices under another (R0, R2.6): a
+/// series of steps, each by one primitive from a layout to a layout. Candidates are ranked by the
+/// sum of their steps' closed-form times; the best are simulated (choose.h).
 ///
 /// | primitive      | from -> to, on the axes of the step      | patent's total | crosses links |
 /// |----------------|------------------------------------------|----------------|---------------|
@@ -15,15 +15,15 @@
 /// | slice          | every rank has its target already: local | 0              | 0             |
 /// | pad            | replicated or split -> partial: local    | 0              | 0             |
 ///
-/// p = ranks of one group; T = bytes of the logical tensor that the group holds together, *of one
-/// group*; totals below are over all groups. Pieces of a collective are of one size: where slices
-/// are uneven all are padded to the largest (of any group), and T is p times that (all-to-all: p^2
-/// times the largest piece). Pad: the first coordinate on the axes keeps its values (from split:
-/// every coordinate its slice), the rest is the identity of the reduction.
+/// p = ranks of one group; T = bytes of the logical tensor that *one group* holds together; the
+/// totals in Volume are over all groups. Pieces of a collective have one size: uneven slices are
+/// padded to the largest (of any group), and T is p times that (all-to-all: p^2 times the largest
+/// piece). Pad: the first coordinate on the axes keeps its values (from split: every coordinate
+/// keeps its slice), and all other elements are the identity of the reduction.
 ///
 /// Source: the forms of R2.4 and R2.5; series of collectives as Rink, Paszke, Vytiniotis and
 /// Schmid, "Memory-efficient array redistribution through portable collective communication",
-/// arXiv:2112.01075 (2021): slices first, gathers last, a permutation for what is left between.
+/// arXiv:2112.01075 (2021): slices first, gathers last, and a permutation for the rest in between.
 #pragma once
 
 #include <cstdint>
@@ -61,25 +61,25 @@ enum class Primitive : std::uint8_t {
 };
 std::string_view name_of(Primitive primitive);
 
-/// One primitive. Of a collective `from` and `to` have the same mesh, and every group consists of
-/// the ranks that agree on all axes not in `axes`. Of kBroadcast `from` lies on a part of `to`'s
-/// mesh: one rank of each group, the root, which holds the slice of all of its group.
+/// One primitive. For a collective, `from` and `to` have the same mesh, and every group consists of
+/// the ranks that agree on all axes not in `axes`. For kBroadcast, `from` is on a part of `to`'s
+/// mesh: one rank of each group, the root, which holds the slice of its whole group.
 struct Step {
   Primitive primitive = Primitive::kSlice;
   Layout from{};
   Layout to{};
-  /// Of `to`'s mesh, ascending. None of kTransfer, and of a kSlice that changes the mesh (such as
-  /// one that only names the same slices on another mesh).
+  /// Axes of `to`'s mesh, ascending. Empty for kTransfer, and for a kSlice that changes the mesh
+  /// (such as one that only renames the same slices on another mesh).
   std::vector<Axis> axes{};
   bool operator==(const Step&) const = default;
 };
-/// Whether ranks talk to each other.
+/// Whether the primitive works within each rank, without communication.
 bool is_local(Primitive primitive);
-/// The collective that executes the primitive; nothing for kTransfer and local ones.
+/// The collective that executes the primitive; empty for kTransfer and local primitives.
 std::optional<program::CollectiveKind> collective_of(Primitive primitive);
 
-/// A box that rank `from` sends to rank `to`. Moves within a rank are listed as well (from == to):
-/// they cost no link.
+/// A box that rank `from` sends to rank `to`. Moves within a rank are listed as well (from == to);
+/// they use no link.
 struct Move {
   std::int32_t from = 0;
   std::int32_t to = 0;
@@ -87,74 +87,78 @@ struct Move {
   auto operator<=>(const Move&) const = default;
 };
 
-/// The moves of a kTransfer step (R0.4): for every target rank the source slices that cover its
-/// slice, nearest first: its own, else of the replicas that hold a piece one of the same node
-/// (`node_of_rank`, empty: all on one), and among equals the one that has sent least so far, so
-/// that replicas share the sending.
+/// The moves of a kTransfer step (R0.4). Every target rank receives the pieces of source slices
+/// that cover its slice. The sender of a piece is the target itself if it holds the piece, else a
+/// replica on the same node (`node_of_rank`; empty: all ranks on one node), else any replica; among
+/// equals the one that has sent least so far, so that replicas share the sending.
 /// Cost: O(moves).
-/// \pre step.primitive is kTransfer.
+/// \pre step.primitive is kTransfer
 std::vector<Move> moves_of(const Step& step, const TensorSpec& tensor,
                            const std::vector<std::int32_t>& node_of_rank = {});
-/// How many there are, without listing them.
+/// The number of moves, without listing them.
 double count_moves(const Step& step, const TensorSpec& tensor);
 
-/// The groups of a collective step, each in the order of its axes' coordinates (first fastest);
-/// of kBroadcast the root comes first.
+/// The groups of a collective step, each in the order of its axes' coordinates (first fastest); for
+/// kBroadcast the root comes first.
 std::vector<std::vector<std::int32_t>> groups_of(const Step& step);
 
 /// Bytes of the step.
 struct Volume {
-  Bytes logical{};       ///< T above: of one group; of kTransfer all of the tensor.
-  Bytes patent_total{};  ///< R2.5, all groups, a rank's own part counted.
-  Bytes exact_total{};   ///< R2.5, all groups, what crosses links.
+  Bytes logical{};       ///< T above: one group's bytes; for kTransfer, the whole tensor.
+  Bytes patent_total{};  ///< R2.5, over all groups, including each rank's own part.
+  Bytes exact_total{};   ///< R2.5, over all groups: bytes that cross links.
 };
 Volume volume_of(const Step& step, const TensorSpec& tensor);
-/// The value of `program::Communication::bytes` for a collective with that T among `ranks`: T, but
-/// of an all-to-all one rank's send buffer, T / p.
+/// The value of `program::Communication::bytes` for a collective among `ranks` ranks with T =
+/// `logical`: T, but for an all-to-all one rank's send buffer, T / p.
 Bytes communication_bytes(Primitive primitive, Bytes logical, double ranks);
-/// Its `logical` alone, of a step that is not a transfer: needs the axes of the meshes, not the
-/// ranks.
+/// Volume::logical alone, for a step that is not a transfer. It needs the meshes' axes but not
+/// their ranks.
 Bytes logical_bytes(const Step& step, const TensorSpec& tensor);
-/// One group of a collective or local primitive: the table's row with T = `held`, p = `ranks`.
+/// The volume of one group of a collective or local primitive: the table's row with T = `held`, p =
+/// `ranks`.
 Volume volume_of_group(Primitive primitive, Bytes held, double ranks);
 
-/// Steps chain: the first begins at the source layout, each at the one before's end.
+/// A chain of steps: the first begins at the source layout, each further one at the end of the
+/// previous one.
 struct Plan {
-  std::string name{};  ///< "all_gather(tp) + slice(dp)": its steps in order; "nothing" without.
+  std::string name{};  ///< "all_gather(tp) + slice(dp)": its steps in order; "nothing": no steps.
   std::vector<Step> steps{};
   Seconds estimate{};  ///< Sum of the prices of its steps.
 };
-/// The sum over its steps; `logical` is the largest.
+/// The sum over the plan's steps; `logical` is the largest of any step.
 Volume volume_of(const Plan& plan, const TensorSpec& tensor);
 
-/// Closed-form time of one step, copies of a local one too. It must not depend on more than the
-/// primitive, the groups, the bytes and the extents of the slices: steps that share them are asked
-/// for once.
+/// Closed-form time of one step, including the copies of a local step. It must depend only on the
+/// primitive, the groups, the bytes and the extents of the slices: it is called once for all steps
+/// that share them.
 /// \return kInfeasible where ranks have no route.
 using StepPrice = std::function<Result<Seconds>(const Step&)>;
 
 struct CandidateOptions {
   std::int32_t keep = 12;  ///< Most plans returned.
-  /// Plans that take more than this many times as long as the cheapest are left out, most of them
-  /// unpriced: by what their bytes take at twice the fastest rate of any axis.
+  /// Plans slower than this factor times the cheapest are left out. Most of them are not even
+  /// priced, but excluded by the time of their bytes at twice the fastest rate of any axis.
   double at_most = 3;
-  /// Node of each rank; empty: all on one. Shares of sending and regroupings keep within nodes
-  /// where they can (R1.5).
+  /// rank -> node; empty: all ranks on one node. Replicas that share sending, and regroupings, stay
+  /// within nodes where possible (R1.5).
   std::vector<std::int32_t> node_of_rank{};
 };
 
-/// Plans from `from` to `to`, cheapest first (ties: fewer steps, then by name). On one mesh: the
-/// cheapest paths through the attributes of that mesh, one primitive each (series and alternatives,
-/// R2.6). Always among them, unless slower than all that are kept and then named in `rejected`:
-/// all-gather + slice, point to point of intersections (R0.4), gather to one root + broadcast
-/// (R0.3); between meshes: collectives on the source, a transfer, collectives on the target.
+/// Plans from one layout to another, cheapest first (ties: fewer steps, then by name). On one mesh
+/// they are the cheapest paths through the attributes of that mesh, one primitive per edge (series
+/// and alternatives, R2.6). Always included, unless slower than all kept plans and then named in
+/// `rejected`: all-gather + slice, point to point of intersections (R0.4), gather to one root +
+/// broadcast (R0.3); between meshes: collectives on the source, a transfer, collectives on the
+/// target.
 struct Candidates {
   std::vector<Plan> plans;  ///< Not empty.
   struct Rejected {
     std::string name;
     std::string reason;
   };
-  std::vector<Rejected> rejected;  ///< Considered and left out: slower, or why it is impossible.
+  /// Plans that were considered and left out, with the reason: slower, or impossible.
+  std::vector<Rejected> rejected;
 };
 /// \return kInvalidInput if a layout breaks a constraint (fault_in); kInfeasible if no plan has a
 ///     route.

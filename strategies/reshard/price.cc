@@ -13,7 +13,7 @@
 namespace foreshard::reshard {
 namespace {
 
-// Transfers of more messages are priced by those of a few ranks.
+// Transfers with more messages are priced by the messages of a few ranks.
 constexpr double kMostListed = 1024;
 constexpr std::int64_t kMostSampledTargets = 4;
 constexpr std::size_t kMostSampledMessages = 128;
@@ -59,7 +59,7 @@ Seconds StepPricer::copies(const Step& step) const {
 const StepPricer::Groups& StepPricer::distinct_groups(const Step& step) {
   auto mesh = std::ranges::find(meshes_, step.to.mesh);
   if (mesh == meshes_.end()) mesh = meshes_.insert(meshes_.end(), step.to.mesh);
-  // Where a broadcast begins depends on `from`, but hardly what it costs.
+  // A broadcast's root depends on `from`, but its cost hardly does.
   const auto key = std::pair(static_cast<std::size_t>(mesh - meshes_.begin()), step.axes);
   const auto [place, is_new] = groups_.try_emplace(key);
   if (!is_new) return place->second;
@@ -104,9 +104,9 @@ Result<Seconds> StepPricer::transfer(const Step& step) {
 Result<Seconds> StepPricer::transfer_time(const Step& step) const {
   const double moves = count_moves(step, tensor_);
   if (moves > kMostListed) return cost_.exchange_time(sampled(step, moves));
-  // Sets of ranks that have to do with each other run side by side: the slowest decides, and it is
-  // the one with the busiest link of all, so one exchange of them all takes as long, but for the
-  // latency of the rank with most messages, which need not be of that set.
+  // Disjoint sets of communicating ranks run side by side, and the slowest set decides. That set
+  // has the busiest link of all, so one exchange of all sets takes equally long, except that the
+  // latency of the rank with most messages may come from another set.
   std::vector<DeviceTransfer> transfers;
   for (const Move& move : moves_of(step, tensor_, nodes_)) {
     if (move.from == move.to) continue;
@@ -116,14 +116,15 @@ Result<Seconds> StepPricer::transfer_time(const Step& step) const {
   return cost_.exchange_time(transfers);
 }
 
-// Some targets, evenly spaced, with what each receives; and a source with its average share.
+// A sample of the transfers: all that a few evenly spaced targets receive, and one source's average
+// share.
 std::vector<DeviceTransfer> StepPricer::sampled(const Step& step, double moves) const {
   const Slices from(step.from, tensor_.shape);
   const Slices to(step.to, tensor_.shape);
   const std::size_t dimensions = tensor_.shape.size();
   const Bytes element = size_of(tensor_.dtype);
 
-  // Positions of the source by the slice that they hold.
+  // slice -> source ranks that hold it.
   std::vector<std::int64_t> weight(dimensions, 1);
   for (std::size_t d = 1; d < dimensions; ++d)
     weight[d] = weight[d - 1] * (std::ssize(from.bounds(d - 1)) - 1);
@@ -161,7 +162,7 @@ std::vector<DeviceTransfer> StepPricer::sampled(const Step& step, double moves) 
           std::lower_bound(bounds.begin(), bounds.end(), slice.end[d]) - bounds.begin());
       pieces *= static_cast<double>(last[d] - first[d]);
     }
-    // Of very many pieces every n-th stands for n.
+    // If there are very many pieces, every n-th stands for n.
     const auto skip = static_cast<std::int64_t>(
         std::max(1.0, pieces / static_cast<double>(kMostSampledMessages)));
     auto part = first;
@@ -189,7 +190,7 @@ std::vector<DeviceTransfer> StepPricer::sampled(const Step& step, double moves) 
       }
     }
   }
-  // One source's average share, to targets that are evenly spaced.
+  // One source's average share, to evenly spaced targets.
   const std::int32_t source = step.from.mesh.ranks.front();
   const double sources = static_cast<double>(step.from.mesh.size());
   const Bytes share = volume_of(step, tensor_).exact_total / sources;

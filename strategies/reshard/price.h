@@ -1,13 +1,14 @@
 /// \file
-/// Closed-form time of a reshard step on a cluster: what ranks the candidates.
+/// Closed-form time of a reshard step on a cluster, by which candidates are ranked.
 ///
-///     step = pack + slowest of its groups on idle links + unpack
+///     step = pack + slowest group on idle links + unpack
 ///
-/// Groups that look alike from the topology - members on the same places of alike nodes, under
-/// switches in the same arrangement - are priced once. Of a transfer with many messages those of a
-/// few ranks stand for all: what a target receives, and what a source sends on average.
-/// Not modelled: contention between the groups of a step (the simulation has it); with hashed
-/// routes, that groups which look alike may collide differently.
+/// Groups that are equivalent in the topology (members at the same places of equivalent nodes,
+/// under switches in the same arrangement) are priced once. In a transfer with many messages, the
+/// messages of a few ranks stand for all: those that some targets receive, and the average share
+/// that one source sends.
+/// Not modelled: contention between the groups of a step (the simulation has it); different
+/// collisions of equivalent groups with hashed routes.
 #pragma once
 
 #include <cstdint>
@@ -24,40 +25,41 @@
 
 namespace foreshard::reshard {
 
-/// Where devices are, as far as it decides what communication among them costs.
+/// The places of devices, as far as they decide the cost of communication among them.
 class Surroundings {
  public:
   /// Cost: O(links).
   explicit Surroundings(const ClusterView& cluster);
 
-  /// Equal for groups that look alike, member by member.
+  /// A hash that is equal for groups that are equivalent member by member.
   std::uint64_t pattern_of(const std::vector<DeviceId>& devices) const;
-  /// Whether they are on nodes of one kind, as many on each.
+  /// Whether the devices are on nodes of one kind, equally many on each.
   bool uniform(const std::vector<DeviceId>& devices) const;
 
  private:
   struct Place {
     std::int32_t node = 0;
-    std::int32_t index = 0;  ///< In the node.
+    std::int32_t index = 0;  ///< Index within the node.
   };
-  std::vector<Place> place_of_;           // by device
-  std::vector<std::uint64_t> node_kind_;  // by node: what it and its switches are made of
-  std::vector<std::int32_t> leaves_;      // by node: equal for nodes under the same switches
-  std::vector<std::int32_t> pods_;        // by node: likewise one level up
+  std::vector<Place> place_of_;           // device -> place
+  std::vector<std::uint64_t> node_kind_;  // node -> hash of its parts and switches
+  std::vector<std::int32_t> leaves_;      // node -> number, equal for nodes under the same switches
+  // node -> number, equal for nodes under the same switches one level up
+  std::vector<std::int32_t> pods_;
 };
 
-/// Remembers what it was asked. Both references must outlive it; ranks have devices.
+/// Prices steps and caches the answers. All references must outlive it; ranks have devices.
 class StepPricer {
  public:
   StepPricer(const TensorSpec& tensor, const CostModel& cost, const Placement& placement);
 
   /// \return kInfeasible where ranks have no route.
   Result<Seconds> operator()(const Step& step);
-  /// Without packing and unpacking; nothing for local steps.
+  /// The time on links alone, without packing and unpacking; 0 for local steps.
   Result<Seconds> on_links(const Step& step);
 
  private:
-  // Of each set of groups that look alike, one.
+  // One representative of each set of equivalent groups.
   struct DistinctGroup {
     std::vector<DeviceId> devices;
     bool uniform = false;

@@ -78,7 +78,7 @@ class Writer {
     return list;
   }
 
-  // A block of one task, called by these ranks.
+  // Adds a block of one task, which `ranks` call.
   void call(Task task, const std::vector<std::int32_t>& ranks) {
     const auto block = static_cast<std::int32_t>(program_.blocks.size());
     for (const std::int32_t rank : ranks)
@@ -166,8 +166,8 @@ class Writer {
     return {};
   }
 
-  // Ranks that call the same blocks have one role. A rank without a part in it has a role of its
-  // kind all the same, without calls.
+  // Ranks that call the same blocks share a role. Ranks without a part in the plan have a role
+  // without calls.
   void add_roles() {
     std::map<std::vector<std::int32_t>, std::vector<std::int32_t>> ranks_of;
     for (std::size_t rank = 0; rank < blocks_of_rank_.size(); ++rank)

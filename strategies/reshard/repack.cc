@@ -14,13 +14,13 @@ std::int64_t widest(const Slices& slices, std::size_t dim) {
   return extent;
 }
 
-// Whether slices of `holder` are cut into those of `other`, or joined from them, along a dimension
-// before which they have more than one index.
+// Whether slices of `holder` are cut into slices of `other`, or joined from them, along a dimension
+// that an earlier dimension with more than one index precedes.
 bool scattered(const Slices& holder, const Slices& other, std::size_t dimensions) {
   std::int64_t outer = 1;
   for (std::size_t d = 0; d < dimensions; ++d) {
     if (outer > 1 && holder.bounds(d) != other.bounds(d) && widest(holder, d) > 1) {
-      // Cut finer: a bound of the other lies within a slice of the holder.
+      // Cut finer: a bound of `other` lies within a slice of `holder`.
       const auto& own = holder.bounds(d);
       for (const std::int64_t bound : other.bounds(d))
         if (!std::binary_search(own.begin(), own.end(), bound)) return true;

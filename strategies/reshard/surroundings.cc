@@ -21,7 +21,7 @@ std::uint64_t kind_of(const Link& link) {
   return joined(joined(kind, link.latency.in_base()), std::uint64_t{link.up});
 }
 
-// Numbers keys in the order of their first use.
+// Numbers keys by first use.
 template <class Key, class Hash = std::hash<Key>>
 class Numbers {
  public:
@@ -52,7 +52,7 @@ Surroundings::Surroundings(const ClusterView& cluster) {
   const auto vertices = cluster.vertices();
   const auto nodes = static_cast<std::size_t>(cluster.node_count());
   std::vector<std::int32_t> vertices_of_node(nodes, 0);
-  std::vector<std::uint64_t> place(vertices.size());  // of a vertex in its node
+  std::vector<std::uint64_t> place(vertices.size());  // vertex -> index within its node
   std::vector<std::int32_t> devices_of_node(nodes, 0);
   place_of_.resize(cluster.devices().size());
   for (std::size_t v = 0; v < vertices.size(); ++v) {
@@ -63,7 +63,7 @@ Surroundings::Surroundings(const ClusterView& cluster) {
       place_of_[vertices[v].device.index()] = {vertices[v].node, devices_of_node[node]++};
   }
 
-  // What switches are made of, themselves and their neighbours; then what nodes are.
+  // Hashes of switches with their links and neighbours, then hashes of nodes.
   std::vector<std::uint64_t> own(vertices.size(), 0);
   std::vector<std::vector<std::int32_t>> leaves(nodes);
   std::vector<std::vector<std::int32_t>> above(vertices.size());
@@ -90,8 +90,8 @@ Surroundings::Surroundings(const ClusterView& cluster) {
     if (vertices[link.from.index()].node < 0 && vertices[link.to.index()].node < 0)
       wider[link.from.index()] += mixed(own[link.to.index()]);
   }
-  leaves_ = numbered(leaves);  // each once from here on
-  // Nodes under the same switches share what is above them.
+  leaves_ = numbered(leaves);  // without duplicates from here on
+  // Nodes under the same switches share the switches above them.
   std::vector<std::vector<std::int32_t>> pods(nodes);
   std::unordered_map<std::int32_t, std::size_t> first_of_leaves;
   std::vector<std::size_t> like(nodes);

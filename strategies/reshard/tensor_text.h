@@ -1,5 +1,5 @@
 /// \file
-/// Tensors as the command line takes them: "bf16[8192, 53248]", "fp32[]".
+/// Tensors as text on the command line: "bf16[8192, 53248]", "fp32[]".
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace foreshard::reshard {
 ///     a whole number, or more than 2^53 bytes in all (beyond which byte counts are not exact).
 Result<TensorSpec> parse_tensor(std::string_view text);
 
-/// What `parse_tensor` reads back.
+/// Text that `parse_tensor` reads back.
 std::string describe(const TensorSpec& tensor);
 
 }  // namespace foreshard::reshard

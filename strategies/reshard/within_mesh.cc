@@ -12,7 +12,8 @@
 namespace foreshard::reshard {
 namespace {
 
-// `axes` do in the result what they do in `to`; the others what they do in `from`.
+// An attribute in which `axes` have their states in `to`, and all other axes their states in
+// `from`.
 Attribute with_axes_of(const Attribute& from, const Attribute& to, const std::vector<Axis>& axes) {
   const auto is_one = [&](Axis axis) { return std::ranges::find(axes, axis) != axes.end(); };
   Attribute next = from;
@@ -26,7 +27,7 @@ Attribute with_axes_of(const Attribute& from, const Attribute& to, const std::ve
   return next;
 }
 
-// Axes that split dimensions, those of one rank left out.
+// dimension -> axes that split it, without axes of one rank.
 std::vector<std::vector<Axis>> splits_of(const Attribute& attribute,
                                          const std::vector<MeshAxis>& mesh) {
   std::vector<std::vector<Axis>> dims = attribute.dims;
@@ -39,7 +40,7 @@ std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attr
                                             const Attribute& to,
                                             const std::vector<MeshAxis>& mesh) {
   if (!from.sizes.empty() || !to.sizes.empty()) return std::nullopt;
-  // A sum of maxima is no maximum of sums: what lies between must be reduced in one way.
+  // A sum of maxima is not a maximum of sums: all summands in between must have one reduction.
   if (!from.partial.empty() && !to.partial.empty() &&
       from.partial.front().reduction != to.partial.front().reduction)
     return std::nullopt;
@@ -107,7 +108,7 @@ Result<Seconds> time_of(const std::vector<MeshStep>& steps, const ProcessMesh& m
 std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
                                    const Attribute& to, const std::vector<MeshAxis>& mesh) {
   if (auto steps = direct(tensor, from, to, mesh)) return *std::move(steps);
-  // A byte over a link costs a second here: only the order of plans matters.
+  // A byte over a link costs a second here, since only the order of plans matters.
   auto steps = cheapest(tensor, from, to, mesh_from(mesh), [&](const Step& step) {
     return Result<Seconds>(Seconds::from_base(volume_of(step, tensor).exact_total.in_base()));
   });

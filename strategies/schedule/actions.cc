@@ -21,7 +21,7 @@ struct Action {
   std::int32_t micro_batch = 0;
 };
 
-constexpr std::string_view kOverlap = "OVERLAP_F_B";  // behind two passes that run side by side
+constexpr std::string_view kOverlap = "OVERLAP_F_B";  // follows two passes that run side by side
 
 constexpr std::string_view kHelp =
     "write the pass (F, B, I or W) and the micro-batch, F0, behind the piece of the model where a "
@@ -73,7 +73,7 @@ class Reader {
     read_.fault = {static_cast<std::int32_t>(stage), std::move(message), std::move(help)};
   }
 
-  // The chunk of the stage that the piece is; nothing if it lies elsewhere.
+  // The stage's chunk that is the action's piece; empty if another stage holds the piece.
   std::optional<std::int32_t> chunk_of(std::size_t stage, const Action& action) const {
     if (action.piece < 0) return shape_.chunks == 1 ? std::optional(0) : std::nullopt;
     for (std::int32_t chunk = 0; chunk < shape_.chunks; ++chunk)
@@ -108,7 +108,8 @@ class Reader {
     read_.table.push_back(std::move(slots));
   }
 
-  // A backward pass whose weight gradients are listed is that of the inputs.
+  // Turns each backward pass whose weight gradients are listed separately into one of input
+  // gradients.
   static void split(std::vector<Slot>& slots) {
     std::set<std::pair<std::int32_t, std::int32_t>> apart;
     for (const Slot& slot : slots)
@@ -159,7 +160,7 @@ Placement placement_of(std::span<const std::string> stages) {
     return action && action->piece == last;
   };
   const auto first = words(stages.front());
-  // The last of 2p pieces is on stage 0 in a V alone.
+  // The last of 2p pieces is on stage 0 only in a V.
   return std::ranges::any_of(first, is_last) ? Placement::kV : Placement::kWrap;
 }
 

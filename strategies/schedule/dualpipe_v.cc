@@ -23,7 +23,7 @@ class Stage {
     }
     const std::int32_t steady = micro_batches - 2 * (stage_ + 1 + behind_) + stage_ + 1;
     for (std::int32_t i = 0; i < steady; ++i) {  // 4: nF0B1F1B0
-      // The last stage begins with one after the other, which makes its bubble smaller.
+      // The last stage runs the first two passes one after the other: a smaller bubble.
       forward_and_backward(0, pairs_ && (i > 0 || behind_ > 0));
       forward_and_backward(1, pairs_);
     }
@@ -44,7 +44,7 @@ class Stage {
     passes_.forward(0);
     passes_.forward(1);
   }
-  // Forward through one chunk, backward through the other.
+  // A forward pass through `chunk`, then a backward pass through the other one.
   void forward_and_backward(std::int32_t chunk, bool pair) {
     passes_.forward(chunk);
     passes_.backward(1 - chunk);
@@ -59,7 +59,8 @@ class Stage {
     passes_.slots.push_back(pending_.front());
     pending_.pop();
   }
-  // Whole passes, from the middle on input gradients alone.
+  // Backward passes through both chunks: the first half whole, the second half input gradients
+  // only.
   void backward_both() {
     const std::int32_t passes = stage_ + 1;
     for (std::int32_t i = 0; i < 2 * passes; ++i) {

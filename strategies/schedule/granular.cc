@@ -6,7 +6,7 @@ namespace foreshard::schedule {
 
 Table granular_one_f_one_b(const std::vector<std::int64_t>& taken, std::int32_t micro_batches) {
   Table table(taken.size());
-  std::int32_t ahead = 0;  // of the stage behind
+  std::int32_t ahead = 0;  // w of the next stage
   for (std::size_t stage = taken.size(); stage-- > 0;) {
     const auto own = static_cast<std::int32_t>(taken[stage]);
     const bool is_last = stage + 1 == taken.size();

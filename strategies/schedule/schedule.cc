@@ -98,7 +98,7 @@ constexpr std::array kSchedules{
              .splits = true},
 };
 
-// Keeps counts of passes well within 32 bits.
+// Limit that keeps counts of passes well within 32 bits.
 constexpr std::int64_t kMaxPasses = std::int64_t{1} << 24;
 
 std::string names() {

@@ -16,8 +16,7 @@
 namespace foreshard::schedule {
 namespace {
 
-// What a piece hands to the next one, or its gradient: the pieces on both sides are `before` and
-// `before` + 1.
+// An activation that piece `before` hands to piece `before` + 1, or its gradient on the way back.
 struct Handed {
   Direction direction = Direction::kForward;
   std::int64_t before = 0;
@@ -25,13 +24,13 @@ struct Handed {
   auto operator<=>(const Handed&) const = default;
 };
 
-// The slot at `index`, and the one that runs beside it.
+// The slot at `index`, and the slot that overlaps it, if any.
 std::span<const Slot> together_at(const std::vector<Slot>& slots, std::size_t index) {
   const bool pair = index + 1 < slots.size() && slots[index + 1].beside;
   return std::span(slots).subspan(index, pair ? 2 : 1);
 }
 
-// Runs a table in no time, with its transfers in the order of their lanes.
+// Runs a table in zero time, with the transfers of each lane in order.
 class Rehearsal {
  public:
   Rehearsal(const Table& table, const Shape& shape, Placement placement)
@@ -61,7 +60,7 @@ class Rehearsal {
   }
 
  private:
-  // Receives and sends, forward and backward, on the way there and, of a V, back.
+  // Lanes: receives and sends, forward and backward, on the way down and, in a V, back.
   static constexpr std::size_t kLanes = 8;
   static constexpr std::size_t kSends = 2;
   struct Stage {
@@ -80,7 +79,8 @@ class Rehearsal {
   }
   std::int64_t last_piece() const { return std::int64_t{shape_.stages} * shape_.chunks - 1; }
 
-  // What the slot reads of other pieces, and what it hands to them.
+  // The input that the slot reads from another piece, and the output that it hands to another
+  // (makes).
   std::optional<Handed> reads(std::size_t stage, const Slot& slot) const {
     const std::int64_t own = piece(stage, slot.chunk);
     const bool is_forward = slot.direction == Direction::kForward;
@@ -106,7 +106,7 @@ class Rehearsal {
     return !in || (is_transfer(*in) ? received_ : made_).contains(*in);
   }
 
-  // As many slots of the stage as have what they read.
+  // Runs slots of the stage as long as their inputs are there. Whether any ran.
   bool run(std::size_t s) {
     Stage& stage = stages_[s];
     const std::size_t before = stage.next;
@@ -122,7 +122,8 @@ class Rehearsal {
     return stage.next != before;
   }
 
-  // As many transfers of the stage as have been made and are awaited next.
+  // Sends transfers of the stage as long as they have been made and the receiver awaits them next.
+  // Whether any was sent.
   bool send(std::size_t s) {
     bool moved = false;
     for (std::size_t from = 0; from < kLanes; ++from) {
@@ -144,13 +145,14 @@ class Rehearsal {
     return moved;
   }
 
-  // The slot that the stage waits with.
+  // The slot at which the stage waits.
   const Slot& next_of(std::size_t s) const {
     const auto together = together_at(table_[s], stages_[s].next);
     return has_what_it_reads(s, together.front()) ? together.back() : together.front();
   }
 
-  // Of a stage that waits; or of the one that it waits for, where that waits with the very pass.
+  // The fault of a waiting stage. Where the stage that it waits for waits at that very pass, that
+  // stage's fault.
   TableFault stuck(std::size_t s) const {
     const Slot& slot = next_of(s);
     const Handed awaited = *reads(s, slot);
@@ -182,13 +184,13 @@ class Rehearsal {
   const Table& table_;
   const Shape& shape_;
   Placement placement_;
-  std::map<std::int64_t, std::size_t> stage_of_;  // by piece
+  std::map<std::int64_t, std::size_t> stage_of_;  // piece -> stage
   std::vector<Stage> stages_;
   std::set<Handed> made_;
   std::set<Handed> received_;
 };
 
-// Invariant 2 of one stage.
+// Checks rules 1 (chunks and micro-batches) and 2 of fault_in() on one stage.
 class StageCheck {
  public:
   StageCheck(const std::vector<Slot>& slots, std::int32_t stage, const Shape& shape,

@@ -1,6 +1,6 @@
 /// \file
-/// What a table is worth before anything runs: whether all stages come to their end, how long they
-/// take with equal chunks, and how many micro-batches they have in flight.
+/// Evaluates a table before anything runs: whether all stages reach their end, how long they take
+/// with equal chunks, and how many micro-batches they have in flight.
 #pragma once
 
 #include <optional>
@@ -11,38 +11,38 @@
 
 namespace foreshard::schedule {
 
-/// When the stage runs its first and its last slot.
+/// The time from the start of a stage's first slot to the end of its last.
 struct Span {
   double begin = 0;
   double end = 0;
 };
 
-/// Runs the table, each slot as early as its stage and what it reads allow.
-/// \pre fault_in(table, shape, placement) finds none.
+/// Runs the table, each slot as early as its stage and its inputs allow. One span per stage.
+/// \pre fault_in(table, shape, placement) finds none
 std::vector<Span> walk(const Table& table, const Shape& shape, Placement placement);
 
-/// The most that the stage has in flight: from a forward pass to the whole backward pass or the
-/// weight gradients of the same chunk and micro-batch.
+/// The most micro-batches (times chunks) that a stage has in flight: each from its forward pass to
+/// its whole backward pass or its weight gradients.
 std::int32_t most_in_flight(const std::vector<Slot>& slots);
 
-/// What is wrong with a table, and where.
+/// A fault of a table and its stage.
 struct TableFault {
   std::int32_t stage = 0;
   std::string message{};
   std::string help{};
 };
 /// A table is sound if
-///  1. it has as many stages as `shape`, and names chunks and micro-batches of it alone;
+///  1. it has as many stages as `shape`, and only chunks and micro-batches of `shape`;
 ///  2. each stage runs each chunk of each micro-batch forward once, then backward once: whole, or
-///     input gradients and, behind them, weight gradients; a slot that runs beside another is as
-///     Slot::beside says;
-///  3. no stage waits for ever: neither for what it reads, nor for a transfer behind others. Those
-///     of one direction, and in a V of one chunk, leave a stage in the order of its slots, and
-///     reach it likewise.
-/// \return the first fault; nothing if there is none.
+///     input gradients and, later, weight gradients; a slot that overlaps another obeys
+///     Slot::beside;
+///  3. no stage deadlocks, neither for an input nor for a transfer queued behind others. The
+///     transfers of one direction (in a V, of one direction and chunk) leave a stage in the order
+///     of its slots, and arrive in the order of the receiver's slots.
+/// \return the first fault; empty if there is none.
 std::optional<TableFault> fault_in(const Table& table, const Shape& shape, Placement placement);
 
-/// "F3", "I0"; with `chunks` > 1 by piece of the model: "5F3".
+/// "F3", "I0"; with several chunks the piece of the model comes first: "5F3".
 std::string to_text(const Slot& slot, const Shape& shape, Placement placement, std::int32_t stage);
 
 }  // namespace foreshard::schedule

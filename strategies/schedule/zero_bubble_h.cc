@@ -6,9 +6,9 @@
 namespace foreshard::schedule {
 namespace {
 
-// 1F1B with `ahead` times its warm-up, whose weight gradients follow `ahead` times s micro-batches
-// later on stage s: what fills the wait of the first stages before their first backward pass, and
-// of the last ones behind their last.
+// 1F1B with `ahead` times its warm-up. On stage s, weight gradients follow `ahead` x s
+// micro-batches later. This fills the wait of the first stages before their first backward pass,
+// and of the last stages after their last.
 Table handmade(const Shape& shape, std::int32_t ahead) {
   const std::int32_t m = shape.micro_batches;
   return each_stage(shape, [&](std::int32_t stage, Passes& passes) {

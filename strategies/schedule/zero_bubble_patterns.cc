@@ -8,9 +8,10 @@
 namespace foreshard::schedule {
 namespace {
 
-// When stage s of p runs micro-batch 0, in passes through a chunk: forward through chunk 0 and 1,
-// input gradients of chunk 1 and 0. Each further micro-batch follows six later, so that the two
-// passes of three each leave room for the weight gradients.
+// The times at which stage s of p runs micro-batch 0, in units of passes through a chunk: forward
+// through chunks 0 and 1, input gradients of chunks 1 and 0. Each further micro-batch follows six
+// units later; a period has two forward passes and two of input gradients, and room for two of
+// weight gradients.
 using Pattern = std::array<std::int32_t, 4>;
 constexpr std::int32_t kPeriod = 6;
 
@@ -41,7 +42,7 @@ std::vector<Timed> repeated(const Pattern& pattern, std::int32_t micro_batches) 
   return passes;
 }
 
-// Of a stage that runs weight gradients whenever it has nothing else to do, the most in flight.
+// The most passes in flight on a stage that runs weight gradients whenever it is otherwise idle.
 std::int32_t in_flight(const std::vector<Timed>& passes) {
   std::int32_t now = 0;
   std::int32_t most = 0;

@@ -6,14 +6,14 @@
 namespace foreshard::schedule {
 namespace {
 
-// Of at least 2p - 1 micro-batches, which fill the pipeline.
+// The passes of one stage for at least 2p - 1 micro-batches, which fill the pipeline.
 void full(const Shape& shape, std::int32_t stage, std::int32_t micro_batches, Passes& passes) {
   const std::int32_t behind = shape.stages - stage;
   const auto both = [&](std::int32_t chunk) {
     passes.input(chunk);
     passes.weight(chunk);
   };
-  // Down to the end of the pipeline and back.
+  // Warm-up: down to the end of the pipeline and back.
   passes.forward(0, 2 * behind - 1);
   for (std::int32_t i = 0; i < stage; ++i) {
     passes.forward(1);
@@ -29,7 +29,7 @@ void full(const Shape& shape, std::int32_t stage, std::int32_t micro_batches, Pa
     passes.forward(1);
     both(1);
   }
-  // Input gradients first, as the stages before wait for them.
+  // Input gradients come first, since earlier stages wait for them.
   for (std::int32_t i = 0; i < stage; ++i) {
     passes.input(0);
     passes.input(1);

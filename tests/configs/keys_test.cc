@@ -115,9 +115,8 @@ WordPool pool_of(const std::vector<fs::path>& files) {
 // The code that reads the files of a kind and uses what it read, as beginnings of paths. Any code
 // of the model, where the kind is not named here.
 const std::map<std::string_view, std::vector<std::string_view>> kCode{
-    {"exclusions", {"validate/accuracy/"}},
-    {"hardware", {"topology/"}},
-    {"kernel_names", {"validate/profile/"}},
+    {"exclusions", {"validate/tables/"}}, {"table", {"evidence/"}},
+    {"hardware", {"topology/"}},          {"kernel_names", {"validate/profile/"}},
     {"tuner", {"strategies/comm/"}},
 };
 const std::vector<std::string_view> kModel{"base/", "topology/", "strategies/", "sim/"};
@@ -277,6 +276,9 @@ TEST(EveryKeyChangesSomething, OfExclusions) {
   expect_no_dead_keys<accuracy::Exclusions>("exclusions", "accuracy");
 }
 
+TEST(EveryKeyChangesSomething, OfTables) {
+  expect_no_dead_keys<accuracy::RowFormat>("table", "tables");
+}
 TEST(EveryKeyChangesSomething, OfKernelNames) {
   expect_no_dead_keys<profile::KernelNames>("kernel_names", "profiles");
 }

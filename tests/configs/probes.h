@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/yaml/loader.h"
+#include "evidence/row_format.h"
 
 #include "sim/elastic/timeline.h"
 #include "sim/study/interval.h"
@@ -18,8 +19,8 @@
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
-#include "validate/accuracy/exclusions.h"
 #include "validate/profile/kernel_names.h"
+#include "validate/tables/exclusions.h"
 
 namespace foreshard {
 
@@ -43,6 +44,8 @@ Probes<Hardware> probes_of(const Hardware*, const std::string& name);
 Probes<comm::Parameters> probes_of(const comm::Parameters*, const std::string& name);
 Probes<comm::nccl::Tables> probes_of(const comm::nccl::Tables*, const std::string& name);
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string& name);
+/// What rows are read as that use each word of the shipped format.
+Probes<accuracy::RowFormat> probes_of(const accuracy::RowFormat*, const std::string& name);
 /// What is understood of the names that its own patterns stand for.
 Probes<profile::KernelNames> probes_of(const profile::KernelNames*, const std::string& name);
 /// What a run comes to.

@@ -10,11 +10,11 @@
 namespace foreshard::internal {
 namespace {
 
-/// Switches of one level. Those of one group reach the same nodes.
+/// A switch of one level. The switches of one group reach the same nodes.
 struct Switch {
   VertexId vertex;
   std::int64_t group = 0;
-  std::int64_t place = 0;  ///< In its group.
+  std::int64_t place = 0;  ///< Index in its group.
   BytesPerSecond down;     ///< Sum of its links to the level below.
 };
 
@@ -65,7 +65,7 @@ std::vector<Switch> add_level(ClusterView::Builder& builder, const FabricConfig&
   const auto uplinks = plan.merged ? 1 : static_cast<std::int64_t>(cables);
   const DuplexLink link{LinkKind::kNetwork, up / static_cast<double>(uplinks), *config.latency};
 
-  // From the spines' level on, every place below has its own plane; all leaves share one.
+  // Above the spines, each place in the groups below has its own plane; all leaves share one plane.
   const std::int64_t joined = groups_joined(config, plan, level);
   const bool top = level == plan.levels;
   std::map<std::pair<std::int64_t, std::int64_t>, Switch> upper;

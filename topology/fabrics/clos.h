@@ -9,7 +9,8 @@
 ///
 /// A leaf has  ceil(down / (oversubscription x cable))  uplinks, `down` being the bandwidth of the
 /// fullest leaf's ports; a cable's bandwidth is then set so that the uplinks together have exactly
-/// down / oversubscription. Likewise above, with what the fullest switch has below it.
+/// down / oversubscription. Higher levels are sized in the same way, with `down` as the bandwidth
+/// below their fullest switch.
 /// Source: Leiserson, "Fat-trees: universal networks for hardware-efficient supercomputing", IEEE
 /// Trans. Computers 34(10), 1985; Petrini and Vanneschi, "k-ary n-trees", IPPS 1997.
 #pragma once
@@ -33,8 +34,8 @@ struct ClosPlan {
   std::int64_t levels = kDefaultLevels;
   std::int64_t nodes_per_pod = kDefaultNodesPerPod;
   LeafPer leaf_per = LeafPer::kPod;
-  bool merged = false;   ///< As in FabricPlan.
-  std::string prefix{};  ///< Of the names of its switches.
+  bool merged = false;   ///< See FabricPlan::merged.
+  std::string prefix{};  ///< Start of its switches' names.
 };
 
 /// Cables the ports to leaves (one per pod, or one per rail and pod), and adds the levels above.

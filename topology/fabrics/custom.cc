@@ -24,7 +24,7 @@ struct End {
 struct Cable {
   End a;
   End b;
-  std::size_t line = 0;  ///< Of CustomFabricConfig::cables.
+  std::size_t line = 0;  ///< Index in CustomFabricConfig::cables.
 };
 
 std::string name_of(const End& end, const FabricPlan& plan) {
@@ -33,7 +33,7 @@ std::string name_of(const End& end, const FabricPlan& plan) {
 
 using Names = std::map<std::string_view, End>;
 
-constexpr std::size_t kMostEnds = 1'000'000;  // of one end's list
+constexpr std::size_t kMostEnds = 1'000'000;  // in the list of one end
 
 Names names_of(const FabricPlan& plan) {
   Names names;
@@ -44,7 +44,7 @@ Names names_of(const FabricPlan& plan) {
   return names;
 }
 
-/// Ascending; or what is wrong.
+/// The ends that a selector names, ascending, or what is wrong.
 std::variant<std::vector<End>, std::string> ends_of(const std::string& selector,
                                                     const Names& names) {
   std::vector<End> ends;
@@ -96,7 +96,8 @@ std::variant<std::vector<Cable>, FabricFault> resolve(const FabricPlan& plan) {
   return cables;
 }
 
-/// By port: how many cables, and what those with a rate of their own take together.
+/// The cables of one port: how many in all, how many without a rate, and the sum of the others'
+/// rates.
 struct PortUse {
   double cables = 0;
   double without_rate = 0;

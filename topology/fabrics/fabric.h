@@ -15,15 +15,15 @@
 
 namespace foreshard {
 
-/// A network adapter that waits for its cable.
+/// A network adapter that the fabric gives its cable.
 struct FabricPort {
   VertexId nic;
-  std::string name{};        ///< Of the NIC.
-  std::int64_t node = 0;     ///< Counted over the whole cluster.
+  std::string name{};        ///< Name of the NIC.
+  std::int64_t node = 0;     ///< Index in the whole cluster.
   std::int64_t rail = 0;     ///< Index of the NIC in its node.
   BytesPerSecond bandwidth;  ///< Payload rate.
-  Seconds latency;           ///< Of the adapter.
-  double efficiency = 1;     ///< Of the adapter: `bandwidth` over its nominal rate.
+  Seconds latency;           ///< Latency of the adapter.
+  double efficiency = 1;     ///< `bandwidth` / the adapter's nominal rate.
 };
 
 struct FabricPlan {
@@ -33,8 +33,9 @@ struct FabricPlan {
 
   BytesPerSecond fastest_port() const;
 
-  /// Switches that every flow uses in equal parts are drawn as one, with all their links'
-  /// bandwidth: the same loads with far fewer links. Only right for kSpread with all of them up.
+  /// Merges switches that every flow uses in equal parts into one, with the bandwidth of all their
+  /// links: the same loads with far fewer links. Only right while all cables are up and equal-cost
+  /// paths share every flow (not for kEcmpHash).
   bool merged = false;
 };
 
@@ -42,7 +43,7 @@ struct FabricPlan {
 void connect_port(ClusterView::Builder& builder, const FabricPort& port, VertexId to,
                   Seconds switch_latency);
 
-/// What is wrong, at which key of FabricConfig.
+/// What is wrong, and at which key of FabricConfig.
 struct FabricFault {
   std::string key;
   std::string message;
@@ -52,7 +53,7 @@ struct FabricFault {
 struct Fabric {
   std::string_view name;
   std::string_view summary;
-  /// Of FabricConfig: the keys that it uses besides `kind` and `latency`.
+  /// The keys of FabricConfig that the fabric uses, besides `kind` and `latency`.
   std::span<const std::string_view> keys;
   std::optional<FabricFault> (*fault)(const FabricPlan& plan);
   /// \pre !fault(plan)

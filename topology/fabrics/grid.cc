@@ -1,4 +1,4 @@
-// Tori and meshes (k-ary n-cubes) of any number of dimensions. A ring of two is one cable.
+// Tori and meshes (k-ary n-cubes) of any number of dimensions. A ring of two routers is one cable.
 // Source: Dally and Towles, "Principles and practices of interconnection networks", 2004,
 // chapter 5.
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace foreshard {
 namespace {
 
-/// \return 0 if there are more than any cluster has.
+/// The number of grid points. \return 0 if there are more than any cluster has.
 std::int64_t points_of(const std::vector<std::int64_t>& dims) {
   constexpr std::int64_t kMost = 10'000'000;
   std::int64_t points = 1;
@@ -35,7 +35,7 @@ std::string name_of_point(std::int64_t point, const std::vector<std::int64_t>& d
   return "router" + name.substr(1);
 }
 
-/// By default what stands at one router can all leave it in one direction.
+/// The rate of a cable. By default, all NICs at one router can send in one direction at once.
 BytesPerSecond cable_of(const FabricPlan& plan) {
   const GridConfig& grid = *plan.config.grid;
   if (grid.bandwidth) return *grid.bandwidth;

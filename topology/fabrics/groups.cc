@@ -5,7 +5,8 @@
 namespace foreshard::internal {
 namespace {
 
-/// Built switch by switch: what no machine has is refused before memory runs out.
+/// Fabrics are built switch by switch: sizes that no machine has are refused before memory runs
+/// out.
 constexpr std::int64_t kMostSwitches = 1'000'000;
 
 }  // namespace
@@ -51,7 +52,7 @@ void join_groups(ClusterView::Builder& builder, const std::vector<std::vector<Ve
     for (std::size_t i = 0; i < groups; ++i)
       for (std::size_t d = 1; d < groups; ++d) {
         const std::size_t other = (i + d) % groups;
-        if (other < i) continue;  // That group has made it.
+        if (other < i) continue;  // The other group has added this cable.
         const std::size_t out = t * (groups - 1) + d - 1;
         const std::size_t in = t * (groups - 1) + groups - d - 1;
         builder.connect(gateways[i][out / per_gateway], gateways[other][in / per_gateway], link);

@@ -1,10 +1,11 @@
 /// \file
-/// What dragonflies share: filling groups with ports, and the global cables between groups.
+/// What dragonfly and dragonfly+ share: filling groups with ports, and the global cables between
+/// groups.
 ///
 /// Group i's global ports are numbered over its gateways (h at each). In layer t of g-1 ports, port
 /// t(g-1) + d-1 leads to group i+d (modulo g), d = 1..g-1, whose port t(g-1) + g-d-1 leads back.
-/// Every pair of groups thus has  k = floor(gateways x h / (g-1))  cables, and turning all groups
-/// round maps the fabric to itself; ports that do not fill a layer stay free.
+/// Every pair of groups thus has  k = floor(gateways x h / (g-1))  cables, and rotating all groups
+/// maps the fabric to itself; ports that do not fill a layer stay free.
 /// Source: "relative" or palm-tree arrangement: Camarero, Vallejo and Beivide, "Topological
 /// characterization of Hamming and dragonfly networks and its implications on routing", ACM TACO
 /// 11(4), 2014.
@@ -18,19 +19,19 @@
 
 namespace foreshard::internal {
 
-/// Hops that a global cable counts for: one of them and two local ones beat two of them.
+/// Hops that a global cable counts as: one global and two local cables beat two global cables.
 inline constexpr std::int32_t kGlobalHops = 3;
 
 struct GroupSizes {
-  std::string key;                   ///< Of FabricConfig.
-  std::int64_t nics_per_switch = 1;  ///< Of switches that have any.
-  std::int64_t switches = 1;         ///< Of a group that have NICs.
-  std::int64_t gateways = 1;         ///< Of a group, with global cables.
-  std::int64_t cables = 1;           ///< Of a gateway.
+  std::string key;                   ///< Key of FabricConfig.
+  std::int64_t nics_per_switch = 1;  ///< NICs per switch that has any.
+  std::int64_t switches = 1;         ///< Switches with NICs per group.
+  std::int64_t gateways = 1;         ///< Switches with global cables per group.
+  std::int64_t cables = 1;           ///< Global cables per gateway.
   std::optional<std::int64_t> groups{};
 };
 
-/// As given, or as many as the ports fill.
+/// The number of groups: as given, or as many as the ports fill.
 std::int64_t group_count(const GroupSizes& sizes, const FabricPlan& plan);
 
 /// Too few groups for the ports, or too few global cables for the groups.

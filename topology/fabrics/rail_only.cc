@@ -18,7 +18,7 @@ std::int64_t nodes_per_pod_of(const FabricPlan& plan) {
 }  // namespace
 
 std::optional<FabricFault> fault_in_rail_only(const FabricPlan& plan) {
-  std::map<std::int64_t, std::int64_t> rails;  // by node
+  std::map<std::int64_t, std::int64_t> rails;  // node -> NICs
   for (const auto& port : plan.ports) ++rails[port.node];
   for (const auto& [node, count] : rails)
     if (count != rails.begin()->second)

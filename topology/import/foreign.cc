@@ -1,4 +1,4 @@
-// Texts that are often taken for a topology and hold none, with what to give instead.
+// Texts that are often mistaken for a topology, and what to give instead.
 #include <algorithm>
 
 #include "topology/import/internal/readers.h"
@@ -10,7 +10,7 @@ struct Foreign {
   std::string_view sign;  ///< Stands within the first characters of such a text.
   std::string_view what;
   std::string_view instead;
-  bool looks_known = false;  ///< A format of ours takes such a text for its own.
+  bool looks_known = false;  ///< One of our formats takes such a text for its own.
 };
 
 constexpr std::size_t kHead = 4096;

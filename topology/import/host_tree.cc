@@ -14,14 +14,14 @@ namespace {
 using Kind = HostTree::Kind;
 
 constexpr double kSame = 1e-9;
-/// GPUs stand before NICs in the order of what is below a switch.
+/// Offset of NICs: GPUs come before NICs in the order of what is below a switch.
 constexpr std::int64_t kAfterGpus = std::int64_t{1} << 32;
 
 bool same(double a, double b) {
   return std::abs(a - b) <= kSame * std::max(std::abs(a), std::abs(b));
 }
 
-/// The first GPU, else NIC, below each part; a large number below nothing.
+/// part -> the first GPU, else NIC, below it; a large number if nothing is below it.
 std::vector<std::int64_t> first_below(const HostTree& tree) {
   std::vector<std::int64_t> first(tree.parts.size(), std::numeric_limits<std::int64_t>::max());
   for (std::size_t i = tree.parts.size(); i-- > 0;) {
@@ -60,7 +60,7 @@ WiringPartKind part_kind(Kind kind) {
 
 using Rates = std::map<std::tuple<std::string, std::string, int>, std::vector<double>>;
 
-/// Bandwidths and latencies by ends and kind.
+/// (names of the ends, kind) -> bandwidths and latencies of the links.
 Rates rates_of(const NodeConfig& node) {
   ClusterConfig config;
   config.node = yaml::Ref<NodeConfig>{node, ""};
@@ -84,7 +84,7 @@ bool same_links(const NodeConfig& a, const NodeConfig& b) {
   });
 }
 
-/// Links of one kind, all with one rate: that rate. Nothing if there are none or rates differ.
+/// The common rate of the links of one kind. Nothing if there are none or rates differ.
 std::optional<BytesPerSecond> common_rate(const WiringConfig& wiring, WiringLinkKind kind) {
   std::optional<BytesPerSecond> rate;
   for (const auto& link : wiring.links) {
@@ -133,7 +133,7 @@ std::optional<NvlinkConfig> regular_nvlink(const WiringConfig& wiring, const Hos
   return nvlink;
 }
 
-/// Whether NodeConfig's own rules allow so many under each other.
+/// Whether one count divides the other, as NodeConfig requires of GPUs and NICs.
 bool divides(std::int64_t a, std::int64_t b) {
   return a % b == 0 || b % a == 0;
 }

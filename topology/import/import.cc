@@ -33,8 +33,8 @@ Result<const ImportFormat*> format_of(const ImportRequest& request) {
           "no import");
 }
 
-/// What comes out must build, so that no one finds out later; what is hardly meant becomes a
-/// remark.
+/// The result must build, so that faults appear now and not later; what is probably a mistake
+/// becomes a remark.
 Status fault_in_result(const ImportRequest& request, Imported& imported, yaml::Loader& loader) {
   ClusterConfig config;
   if (const auto* node = std::get_if<NodeConfig>(&imported.what)) {

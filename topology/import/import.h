@@ -34,14 +34,14 @@ struct ImportRequest {
   std::string format{};  ///< A name of `import_formats`; empty: guessed from the text.
   std::string device{};  ///< A catalogue entry, for files that do not name their devices.
   std::string node{};    ///< A catalogue entry: the machine of files that list host names only.
-  /// Nominal, of network links (NICs, cables) for which the file gives no rate.
+  /// Nominal rate of network links (NICs, cables) for which the file gives no rate.
   std::optional<BytesPerSecond> link_rate{};
 };
 
 struct Imported {
   std::variant<NodeConfig, ClusterConfig> what;
   std::string format;
-  std::string name;  ///< Of the file.
+  std::string name;  ///< Name of the file.
   /// What is implausible ("warning: "), then what was assumed or left out.
   std::vector<std::string> remarks;
 };
@@ -58,12 +58,13 @@ std::span<const ImportFormat> import_formats();
 /// The format of `text`, in UTF-8 or (with a byte-order mark) UTF-16; null if none is known.
 const ImportFormat* import_format_of(std::string_view text);
 
-/// \param loader  with the catalogue that devices and machines are looked for in.
+/// \param loader  holds the catalogue in which devices and machines are looked up.
 /// \return kInvalidInput with file, line and element or word of what is wrong; if no format knows
 ///     the text; or if what it describes cannot be built.
 Result<Imported> import_topology(const ImportRequest& request, yaml::Loader& loader);
 
-/// A file of ours: `foreshard check` accepts it, and `build_cluster` gives the links described.
+/// The result as a YAML file of our own: `foreshard check` accepts it, and `build_cluster` gives
+/// the links described.
 std::string to_yaml(const Imported& imported);
 
 }  // namespace foreshard

@@ -1,4 +1,5 @@
-// What joins the parts of a file of NCCL's, once all are read, and which device its GPUs are.
+// The links between the parts of an NCCL file, once all parts are read, and the device type of its
+// GPUs.
 #include "base/text.h"
 
 #include "topology/import/internal/nccl_xml.h"
@@ -76,7 +77,8 @@ Status NcclXmlReader::join_nvlinks(
   return {};
 }
 
-/// GPUs that only their class names have the NVLinks, and NICs the rate, of the usual machine.
+/// Gives the usual machine's NVLinks to GPUs, and its rate to NICs, that are known only by PCI
+/// class.
 void NcclXmlReader::give_usual_links(const Defaults& defaults) {
   const auto usual = "of " + defaults.usual();
   const auto& machine = defaults.machine;
@@ -148,7 +150,7 @@ Result<std::string> NcclXmlReader::device(yaml::Loader& loader) {
   return request_.device.empty() ? found->device : request_.device;
 }
 
-/// Its PCI id is missing or in no list.
+/// The fault of a GPU whose PCI id is missing or in no list.
 Error NcclXmlReader::unknown_device(const NcclGpu& gpu, yaml::Loader& loader) const {
   std::vector<std::string> candidates;
   for (const auto& device : hardware_.devices) {

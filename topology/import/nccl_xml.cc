@@ -3,8 +3,8 @@
 #include "base/text.h"
 
 // Source of elements, attributes and their meaning: NCCL 2.28.9, src/graph/xml.cc and topo.cc; RCCL
-// (version 2: <xgmi>, sm counts compute units). What is taken and what is not stands in
-// docs/topology-import.md.
+// (version 2: <xgmi>, sm counts compute units). docs/topology-import.md says what is taken and what
+// is not.
 namespace foreshard::internal {
 namespace {
 
@@ -12,15 +12,15 @@ using Kind = HostTree::Kind;
 
 constexpr std::int64_t kMostLanes = 32;
 constexpr std::int64_t kMostMbits = 100'000'000;  // 100 Tbit/s
-/// NICs without a `dev` stand behind those with one, in the order of the file.
+/// First index of NICs without a `dev`: they follow the NICs with one, in the order of the file.
 constexpr std::int64_t kNoIndex = 1 << 20;
-/// Used where the file says 0 or nothing, as NCCL does.
+/// PCIe width and speed where the file says 0 or nothing, as in NCCL.
 constexpr std::int64_t kUnknownLanes = 16;
 constexpr double kUnknownTransfers = 8;
-/// PCIe of a NIC that hangs on no PCIe device: more than any NIC needs.
+/// PCIe speed of a NIC that is below no PCIe device: more than any NIC needs.
 constexpr double kVirtualTransfers = 64;
 
-/// What a PCIe device without an element of its own is, by its class: files that clouds hand to
+/// The kind of a PCIe device without an element of its own, by its class: files that clouds hand to
 /// NCCL (NCCL_TOPO_FILE) leave <gpu> and <net> to NCCL.
 /// Source: NCCL 2.28.9 (src/graph/topo.cc, kvDictPciClass: 0x03 GPU, 0x02 NIC), RCCL (0x12 GPU).
 enum class PciClass : std::uint8_t { kUnknown, kGpu, kNic, kOther };
@@ -178,7 +178,7 @@ Status NcclXmlReader::read_pci(const XmlElement& pci, std::size_t parent, std::s
   return holds_devices ? read_nics(pci, bridge, up) : Status();
 }
 
-/// A device that only its class names.
+/// Reads a device that is known only by its PCI class.
 Status NcclXmlReader::read_leaf(const XmlElement& pci, std::size_t parent, std::size_t socket,
                                 BytesPerSecond up) {
   if (class_of(pci) == PciClass::kGpu) {
@@ -272,7 +272,7 @@ Status NcclXmlReader::read_gpu(const XmlElement& gpu, const XmlElement& pci, std
   return {};
 }
 
-/// By host and CUDA index; NICs by their own index.
+/// Numbers GPUs by host and CUDA index, NICs by their own index.
 Status NcclXmlReader::number_gpus() {
   std::vector<std::size_t> order(gpus_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -16,12 +16,12 @@ using Kind = HostTree::Kind;
 constexpr std::size_t kMostColumns = 1024;
 constexpr std::int64_t kMostLinksOfCell = 1024;
 
-/// From the nearest to the farthest: what the way between two devices crosses.
+/// What the path between two devices crosses, from the nearest to the farthest.
 enum class Near : std::uint8_t { kSelf, kPix, kPxb, kPhb, kNode, kSys, kHidden };
 
 struct Cell {
   Near near = Near::kSys;
-  std::int64_t nvlinks = 0;  ///< Then `near` is kHidden: NVLink hides where the PCIe way goes.
+  std::int64_t nvlinks = 0;  ///< If any, `near` is kHidden: NVLink hides the PCIe path.
 };
 
 std::optional<Cell> cell_of(std::string_view word) {
@@ -36,8 +36,8 @@ std::optional<Cell> cell_of(std::string_view word) {
   return Cell{Near::kHidden, *links};
 }
 
-/// Behind "ESC [ 4 m" that begins at `at`, or "[4m", whose ESC was lost on the way; `at` if none
-/// does.
+/// The position after an escape sequence that begins at `at`: "ESC [ 4 m", or "[4m" whose ESC was
+/// lost on the way. `at` if none begins there.
 std::size_t behind_escape(std::string_view text, std::size_t at) {
   const bool escape = text[at] == '\x1b';
   std::size_t i = at + (escape ? 1 : 0);
@@ -48,7 +48,7 @@ std::size_t behind_escape(std::string_view text, std::size_t at) {
   return end != std::string_view::npos && end > i && text[end] == 'm' ? end + 1 : at;
 }
 
-/// Without the escapes of a terminal, and without marks of comments and quotes before a line.
+/// The text without terminal escapes, and without marks of comments and quotes before a line.
 std::string plain(std::string_view text) {
   std::string result;
   bool begins = true;
@@ -72,17 +72,17 @@ struct Device {
 };
 
 struct Matrix {
-  std::vector<Device> devices;  ///< By column.
+  std::vector<Device> devices;  ///< One per column.
   std::vector<std::vector<Cell>> cells;
-  std::vector<std::int64_t> lines;   ///< Of the rows; 0 of one that is not there.
-  std::vector<std::string> missing;  ///< NICs whose rows are not there.
+  std::vector<std::int64_t> lines;   ///< Line of each row; 0 if it is missing.
+  std::vector<std::string> missing;  ///< NICs whose rows are missing.
 };
 
 bool is_gpu(std::string_view word) {
   return word.starts_with("GPU") && word.size() > 3 && whole_number(word.substr(3)).has_value();
 }
 
-/// The columns, if `words` are those of the header.
+/// The columns, if `words` are the header; else none.
 std::vector<Device> header_of(const std::vector<std::string_view>& words) {
   std::vector<Device> devices;
   if (words.empty() || !is_gpu(words.front())) return devices;
@@ -113,7 +113,7 @@ Result<Matrix> MatrixReader::read() {
   const std::string text = plain(request_.text);
   Matrix matrix;
   std::int64_t line = 0;
-  std::int64_t last = 0;  // line of the table
+  std::int64_t last = 0;  // last line of the table
   std::size_t rows = 0;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -152,7 +152,8 @@ Result<Matrix> MatrixReader::read() {
   return matrix;
 }
 
-/// A NIC's row says again what the rows of GPUs say of it, but for the other NICs.
+/// Fills the missing rows of NICs from the other devices' rows; only cells between two such NICs
+/// stay unknown.
 Status MatrixReader::complete(Matrix& matrix, std::int64_t last_line) const {
   for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
     const auto& device = matrix.devices[i];
@@ -230,7 +231,7 @@ Status MatrixReader::fault_in(const Matrix& matrix) const {
   return {};
 }
 
-/// Sets of devices that are at most so far from each other.
+/// Sets of devices that are joined by distances of at most `farthest`.
 class Groups {
  public:
   Groups(const Matrix& matrix, Near farthest) : group_(matrix.devices.size()) {
@@ -254,7 +255,8 @@ class Groups {
   std::vector<std::size_t> group_;
 };
 
-/// Who is at most so far is so by every cell, too: distances of a tree.
+/// In a tree, all devices of one group are within `farthest` of each other: checks this for each
+/// cell.
 Status fault_in_groups(const ImportRequest& request, const Matrix& matrix, const Groups& groups,
                        Near farthest, const char* word) {
   for (std::size_t i = 0; i < matrix.cells.size(); ++i)
@@ -275,8 +277,8 @@ struct Lane {
   BytesPerSecond bridge;
 };
 
-/// Sockets by NUMA node, a switch for each group that PXB or PIX joins, and below it one for each
-/// PIX group of several where there is more than one.
+/// One socket per NUMA node, one switch per group that PXB or PIX joins, and below that switch one
+/// for each smaller group of several devices that PIX joins.
 Result<HostTree> tree_of(const ImportRequest& request, const Matrix& matrix, const Lane& lane) {
   const Groups pix(matrix, Near::kPix);
   const Groups pxb(matrix, Near::kPxb);
@@ -325,10 +327,10 @@ Result<HostTree> tree_of(const ImportRequest& request, const Matrix& matrix, con
   return tree;
 }
 
-/// GPUs whose NVLinks to others add up to more than they have share a switch.
+/// GPUs share an NVSwitch if their NVLinks to others add up to more than they have.
 Status add_nvlinks(const ImportRequest& request, const Matrix& matrix, const Defaults& defaults,
                    HostTree& tree) {
-  std::vector<std::size_t> parts;  // of GPUs
+  std::vector<std::size_t> parts;  // GPU -> part
   for (std::size_t i = 0; i < tree.parts.size(); ++i)
     if (tree.parts[i].kind == Kind::kGpu) parts.push_back(i);
   const auto links = [&](std::size_t i, std::size_t j) { return matrix.cells[i][j].nvlinks; };

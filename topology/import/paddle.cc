@@ -18,7 +18,7 @@
 namespace foreshard {
 namespace paddle {
 
-/// Numbers are written with quotes or without.
+/// Numbers may be written with quotes or without.
 struct Device {
   yaml::Words written_id{};
   std::int64_t global_id = 0;
@@ -149,7 +149,7 @@ std::optional<double> number_of(const yaml::Words& words) {
   return value;
 }
 
-/// The numbers of all devices and links, out of what was written.
+/// Parses the numbers of all devices and links.
 Status take_numbers(paddle::Cluster& cluster, const yaml::Loader& json) {
   std::string where;
   const auto fault = [&](const std::string& key, const std::string& why) {
@@ -203,7 +203,7 @@ class PaddleReader {
   const paddle::Device& device(const Place& place) const {
     return cluster_.machines[place.machine].devices[place.device];
   }
-  /// The rate of the link there, or back. 0 if there is none.
+  /// The rate of the link `from` -> `to`, else of its reverse. 0 if there is neither.
   double rate(std::int64_t from, std::int64_t to) const {
     auto found = rates_.find({from, to});
     if (found == rates_.end()) found = rates_.find({to, from});
@@ -299,7 +299,7 @@ Result<std::string> PaddleReader::device_of(std::size_t machine) const {
   return found->device;
 }
 
-/// The fastest link of a device to another machine.
+/// The rate of a device's fastest link to another machine.
 double PaddleReader::leaves_host(std::size_t machine, std::int64_t from) const {
   double fastest = 0;
   for (auto link = rates_.lower_bound({from, 0}); link != rates_.end() && link->first.first == from;
@@ -309,7 +309,7 @@ double PaddleReader::leaves_host(std::size_t machine, std::int64_t from) const {
   return fastest;
 }
 
-/// GPUs whose links to others add up to more than the device has share a switch.
+/// All GPUs share an NVSwitch if one's links to others add up to more than the device has.
 void PaddleReader::add_nvlinks(HostTree& tree, const std::vector<std::int64_t>& gpus,
                                std::size_t first, const Defaults& defaults) const {
   std::vector<double> sums(gpus.size(), 0);
@@ -342,7 +342,7 @@ Result<NodeConfig> PaddleReader::node(std::size_t machine, yaml::Loader& loader)
   FORESHARD_ASSIGN(const auto name, device_of(machine));
   if (!defaults_.contains(name)) {
     FORESHARD_ASSIGN(Defaults own, defaults_of(name, hardware_, loader, remarks));
-    // Paddle's bandwidths are what its cost model divides by: payload.
+    // Paddle's cost model divides by its bandwidths: they are payload rates.
     const yaml::Sourced<double> payload{1, request_.name + ": rates of payload",
                                         yaml::Evidence::kTransferred};
     if (!own.machine.nvlink) own.machine.nvlink.emplace();

@@ -26,25 +26,25 @@ constexpr std::int64_t kMostCables = 1'000'000;
 struct Switch {
   std::string name;
   std::int64_t line = 0;
-  bool block = false;     ///< Of topology/block.
-  std::string host_text;  ///< As written.
+  bool block = false;     ///< A block of topology/block.
+  std::string host_text;  ///< Host list as written.
   std::vector<std::string> hosts;
   std::vector<std::string> children;
-  std::optional<BytesPerSecond> rate;  ///< Of the links to what it lists.
+  std::optional<BytesPerSecond> rate;  ///< Rate of the links to what it lists.
   std::optional<std::size_t> parent;
-  std::vector<std::size_t> below;  ///< Its children, once all are known.
+  std::vector<std::size_t> below;  ///< Child switches, once all are known.
   std::int64_t first_node = 0;
-  std::int64_t nodes = 0;  ///< That its hosts are: as many, or, of trays, whole racks.
+  std::int64_t nodes = 0;  ///< Nodes that its hosts form: one each, or whole racks of trays.
 };
 
 /// Equal NICs of a node.
 struct Ports {
-  std::string names;  ///< In the node: "nic0", "nic[0-7]".
+  std::string names;  ///< Names within the node: "nic0", "nic[0-7]".
   std::int64_t count = 1;
-  BytesPerSecond rate;  ///< Of one, payload.
+  BytesPerSecond rate;  ///< Payload rate of one.
 };
 
-/// "word" and a number, or several in brackets.
+/// "word" and a number, or a range of numbers in brackets.
 std::string numbered(const std::string& word, std::int64_t first, std::int64_t count) {
   if (count == 1) return word + std::to_string(first);
   return word + "[" + std::to_string(first) + "-" + std::to_string(first + count - 1) + "]";
@@ -113,7 +113,7 @@ Status SlurmReader::read() {
   return join();
 }
 
-/// Blocks as switches below one.
+/// Turns the blocks into switches below a common one.
 Status SlurmReader::join_blocks() {
   const auto blocks = std::ranges::count(switches_, true, &Switch::block);
   if (blocks == 0) return {};
@@ -160,7 +160,7 @@ Status SlurmReader::read_switch(const SlurmLine& line) {
     if (shown_one && (key == "level" || key == "blockindex" || key == "blocksize" ||
                       (key == "linkspeed" && value == "1")))
       continue;
-    if (key == "aggregatedblock") return {};  // what several blocks are together
+    if (key == "aggregatedblock") return {};  // a summary of several blocks
     if (key == "blocksizes" || key == "blocklevels" || key.starts_with("topology")) {
       placing = true;
     } else if (key == "switchname" || key == "blockname") {
@@ -175,7 +175,7 @@ Status SlurmReader::read_switch(const SlurmLine& line) {
       return fault;
     }
   }
-  if (shown_one && !at.children.empty()) at.hosts.clear();  // those of its children
+  if (shown_one && !at.children.empty()) at.hosts.clear();  // its children list them
   if (at.name.empty() && placing) return {};
   if (at.name.empty())
     return import_error(request_, line.number, "a line without SwitchName= or BlockName=");
@@ -254,7 +254,7 @@ Status SlurmReader::join() {
       at.below.push_back(found->second);
     }
   }
-  // From the roots down; what is not reached stands in a cycle.
+  // Walk from the roots down; what is not reached is part of a cycle.
   std::vector<std::size_t> order;
   std::string roots;
   std::size_t root_count = 0;
@@ -281,7 +281,7 @@ Status SlurmReader::join() {
 }
 
 /// Numbers the nodes in the order of the file. Where a node is a rack of trays, SLURM's hosts are
-/// the trays, and those of a block (or listed below one switch) share NVLink domains.
+/// the trays, and the hosts of a block (or below one switch) form NVLink domains.
 Status SlurmReader::count_nodes(const NodeConfig& node, const std::string& name) {
   const std::int64_t trays =
       node.gpus_per_tray ? std::max<std::int64_t>(1, node.gpus / *node.gpus_per_tray) : 1;
@@ -331,7 +331,7 @@ Result<ClusterConfig> SlurmReader::cluster(const NodeConfig& node, const std::st
 
   config.fabric.kind = "custom";
   auto& custom = config.fabric.custom.emplace();
-  std::vector<BytesPerSecond> enters(switches_.size());  // from below
+  std::vector<BytesPerSecond> enters(switches_.size());  // rate from below
   bool assumed = false;
   for (const auto i : leaves_first_) {
     const Switch& at = switches_[i];

@@ -35,7 +35,8 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-/// Without quotes; a list in brackets behind a blank ("[a, b]", not "tux[0-1]") loses them.
+/// The scalar without quotes; a YAML list ("[a, b]", unlike the host list "tux[0-1]") loses its
+/// brackets.
 std::string scalar(std::string_view text) {
   text = without_blanks(text);
   if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
@@ -111,7 +112,7 @@ class YamlTree {
                                  std::int64_t number) {
     if (open_.size() >= kDeepestYaml)
       return SlurmFault{number, "nested deeper than " + std::to_string(kDeepestYaml)};
-    // What is open below `parent` has been closed, so that no pointer is left when it grows.
+    // Items below `parent` are closed by now, so no pointer dangles when `parent` grows.
     YamlItem& parent = open_.empty() ? root_ : *open_.back().item;
     parent.below.push_back({std::move(key), std::move(value), number, {}});
     open_.push_back({&parent.below.back(), indent});
@@ -131,7 +132,7 @@ std::string list_of(const YamlItem& item, std::string_view key) {
   return list;
 }
 
-/// The entries below `key`, each as "NAME=..." with what else it lists.
+/// The entries of `list` in `topology`, each as a line of topology.conf.
 std::vector<SlurmLine> lines_below(const YamlItem& topology, std::string_view list,
                                    std::string_view entry, const std::string& name) {
   std::vector<SlurmLine> lines;

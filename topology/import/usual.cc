@@ -1,4 +1,4 @@
-// What the usual machine of a device adds to a host, and what the host lacks beside it.
+// What the usual machine of a device adds to a host, and what the host lacks compared with it.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -19,7 +19,7 @@ bool joins_gpus(const HostTree& tree, const HostTree::Link& link) {
          !is(link.b, Kind::kSocket);
 }
 
-constexpr double kUsual = 0.95;  // of the usual machine's rate: less is worth a word
+constexpr double kUsual = 0.95;  // part of the usual machine's rate; less gives a remark
 
 BytesPerSecond nvlink_of(const HostTree& tree, std::size_t gpu) {
   BytesPerSecond rate;
@@ -28,7 +28,7 @@ BytesPerSecond nvlink_of(const HostTree& tree, std::size_t gpu) {
   return rate;
 }
 
-// GPUs that have less than they should, and the rate of the first.
+// GPUs with less than the expected rate, and the rate of the first.
 struct Lean {
   std::vector<std::int64_t> gpus{};
   BytesPerSecond rate{};
@@ -48,7 +48,7 @@ struct Lean {
 
 bool add_usual_nvlinks(HostTree& tree, const Defaults& defaults) {
   const auto& usual = defaults.machine.nvlink;
-  std::map<std::int64_t, std::size_t> gpus;  // parts by index
+  std::map<std::int64_t, std::size_t> gpus;  // GPU index -> part
   for (std::size_t i = 0; i < tree.parts.size(); ++i)
     if (tree.parts[i].kind == Kind::kGpu) gpus.emplace(tree.parts[i].index, i);
   if (!usual) return false;

@@ -39,7 +39,7 @@ class Lines {
   Lines& number(std::string_view key, const T& value) {
     return line(key, text_of(value));
   }
-  /// Left out where the reader's default says the same.
+  /// Writes the number unless it is the reader's default.
   template <class T>
   Lines& unless_default(std::string_view key, const T& value, const T& usual) {
     return value == usual ? *this : number(key, value);

@@ -46,7 +46,7 @@ void begin(void* data, const XML_Char* name, const XML_Char** attributes) {
     reader.root = std::move(element);
     reader.open.push_back(&reader.root);
   } else {
-    // Earlier siblings are closed, so that no pointer to them is left when the vector grows.
+    // Earlier siblings are closed, so no pointer to them dangles when the vector grows.
     auto& siblings = reader.open.back()->children;
     siblings.push_back(std::move(element));
     reader.open.push_back(&siblings.back());

@@ -17,7 +17,7 @@ namespace foreshard {
 struct ClusterParts {
   std::string name;
   std::vector<DeviceType> types;
-  std::vector<Host> hosts;  ///< By node.
+  std::vector<Host> hosts;  ///< One per node.
   std::vector<Device> devices;
   std::vector<Vertex> vertices;
   std::vector<Link> links;

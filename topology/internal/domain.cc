@@ -120,7 +120,8 @@ Search Domain::search(bool reverse, std::int32_t start) const {
 void Domain::spread(const Search& search, bool reverse, std::int32_t other, double amount,
                     std::vector<RoutedLink>& out) const {
   const Graph& back = reverse ? graphs_->forward : graphs_->backward;
-  // Farthest last, which is the next one: what reaches a vertex is complete before it is passed on.
+  // The farthest vertex is last and comes next: what reaches a vertex is complete before it goes
+  // on.
   struct Waiting {
     std::pair<Metric, VertexDescriptor> place;
     double carried;

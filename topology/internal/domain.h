@@ -19,11 +19,11 @@ namespace foreshard::internal {
 using Metric = std::int64_t;
 inline constexpr Metric kUnreachable = std::numeric_limits<Metric>::max();
 
-/// What one search found, by local vertex. Of a reverse search: paths *to* the start.
+/// The result of one search, per local vertex. A reverse search finds the paths *to* its start.
 struct Search {
   std::vector<Metric> distance;
-  std::vector<double> paths;     ///< How many shortest paths.
-  std::vector<Seconds> latency;  ///< Of the slowest of them.
+  std::vector<double> paths;     ///< Number of shortest paths.
+  std::vector<Seconds> latency;  ///< Latency of the slowest shortest path.
 };
 
 class Domain {

@@ -1,5 +1,5 @@
 /// \file
-/// Ways between two switches of the fabric, one class for each manner of finding them:
+/// Paths between two switches of the fabric, with one class for each method of finding them:
 ///
 ///     SearchedPaths   shortest paths on any graph (searched_paths.cc), or legal ones (up_down.h)
 ///     GridPaths       tori and meshes by coordinates (grid_paths.cc)
@@ -16,11 +16,11 @@
 
 namespace foreshard::internal {
 
-/// All ways from one switch to another.
+/// All paths from one switch to another.
 struct Crossing {
-  Metric distance = kUnreachable;  ///< Of the shortest.
-  double paths = 0;                ///< How many `pick` can choose from; 0: there is no way.
-  Seconds latency;                 ///< Of the slowest way that a flow takes.
+  Metric distance = kUnreachable;  ///< Metric of the shortest path.
+  double paths = 0;                ///< Number of paths that `pick` can choose from; 0: none.
+  Seconds latency;                 ///< Latency of the slowest path that a flow takes.
 };
 
 class FabricPaths {
@@ -41,13 +41,13 @@ class FabricPaths {
 struct FabricGraph {
   std::size_t vertices = 0;
   std::vector<Domain::Edge> edges;
-  std::vector<bool> has_nics;  ///< By vertex.
+  std::vector<bool> has_nics;  ///< One per vertex.
   bool all_up = true;          ///< Whether no cable was left out.
 };
 
 std::unique_ptr<FabricPaths> searched_paths(const FabricGraph& graph);
 std::unique_ptr<FabricPaths> up_down_paths(const FabricGraph& graph);
-/// \param at  by point of the grid: its vertex.
+/// \param at  point of the grid -> its vertex.
 std::unique_ptr<FabricPaths> grid_paths(const FabricGraph& graph, std::vector<std::int64_t> dims,
                                         const std::vector<std::int32_t>& at, bool wraps,
                                         bool adaptive);

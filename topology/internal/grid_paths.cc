@@ -79,13 +79,13 @@ class GridPaths final : public FabricPaths {
 
  private:
   struct Way {
-    std::vector<std::int64_t> steps;  ///< By dimension, signed.
+    std::vector<std::int64_t> steps;  ///< One per dimension, signed.
     double weight = 1;
     double paths = 0;
   };
 
   /// The points between two corners, numbered row-major, with the number of paths from the first
-  /// corner to each and from each to the last one, over links that are up.
+  /// corner to each point and from each point to the last corner, over links that are up.
   class Box {
    public:
     Box(const GridPaths& grid, std::int64_t start, const std::vector<std::int64_t>& steps)
@@ -152,7 +152,7 @@ class GridPaths final : public FabricPaths {
     const GridPaths& grid_;
     const std::vector<std::int64_t>& steps_;
     std::vector<std::size_t> strides_;
-    std::vector<std::int64_t> points_;  ///< Of the grid.
+    std::vector<std::int64_t> points_;  ///< Point of the box -> point of the grid.
     std::vector<double> before_;
     std::vector<double> after_;
   };
@@ -165,7 +165,7 @@ class GridPaths final : public FabricPaths {
   std::int64_t place(std::int64_t point, std::size_t d) const {
     return point / stride(d) % dims_[d];
   }
-  /// `steps` further in dimension `d`, round the end.
+  /// The point `steps` further in dimension `d`, with wraparound.
   std::int64_t moved(std::int64_t point, std::size_t d, std::int64_t steps) const {
     const std::int64_t from = place(point, d);
     const std::int64_t to = ((from + steps) % dims_[d] + dims_[d]) % dims_[d];
@@ -178,8 +178,9 @@ class GridPaths final : public FabricPaths {
     return links_[(static_cast<std::size_t>(point) * dims_.size() + d) * 2 + (step > 0 ? 0 : 1)];
   }
 
-  /// Steps from place to place in one dimension, with the weight of each choice: the shorter way
-  /// round, both if they are equal; adaptive: both, in inverse proportion to their length.
+  /// Steps between two places of one dimension, with the weight of each choice: the shorter way
+  /// round, or both ways if they are equal; adaptive: both ways, in inverse proportion to their
+  /// length.
   std::vector<std::pair<std::int64_t, double>> choices(std::int64_t from, std::int64_t to,
                                                        std::int64_t size) const {
     if (from == to) return {{0, 1.0}};
@@ -195,7 +196,7 @@ class GridPaths final : public FabricPaths {
     return {{ahead < back ? ahead : -back, 1.0}};
   }
 
-  /// Those that have a path.
+  /// The ways that have a path.
   /// \pre entry != exit
   std::vector<Way> ways_between(std::int32_t entry, std::int32_t exit) const {
     const auto start = point_[static_cast<std::size_t>(entry)];
@@ -218,7 +219,7 @@ class GridPaths final : public FabricPaths {
     return ways;
   }
 
-  /// In how many orders the steps can be taken: their multinomial.
+  /// The number of orders in which the steps can be taken: their multinomial.
   static double orders(const std::vector<std::int64_t>& steps) {
     double result = 1;
     std::int64_t taken = 0;
@@ -231,9 +232,9 @@ class GridPaths final : public FabricPaths {
   std::vector<std::int64_t> dims_;
   bool wraps_ = true;
   bool adaptive_ = false;
-  std::unique_ptr<FabricPaths> otherwise_;  ///< Where cables are down.
-  std::vector<std::int64_t> point_;         ///< By vertex.
-  std::vector<LinkId> links_;               ///< By point, dimension, direction.
+  std::unique_ptr<FabricPaths> otherwise_;  ///< Fallback if cables are down; else null.
+  std::vector<std::int64_t> point_;         ///< vertex -> point of the grid.
+  std::vector<LinkId> links_;               ///< Index: point, dimension, direction.
   Seconds hop_latency_;
 };
 

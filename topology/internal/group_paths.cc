@@ -1,5 +1,5 @@
-// A way between groups is put together from the shortest paths inside of each and the global cables
-// between them.
+// A way between groups combines the shortest paths inside of each group and the global cables
+// between groups.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -80,7 +80,7 @@ class GroupPaths final : public FabricPaths {
             std::vector<RoutedLink>& out) override {
     const auto ways = ways_between(entry, exit);
     if (ways.empty()) return otherwise_->pick(entry, exit, choice, out);
-    FORESHARD_CHECK(ways.front().through == kNone);  // Single paths are minimal.
+    FORESHARD_CHECK(ways.front().through == kNone);  // A single path is minimal.
     const auto s = group_[index(entry)];
     if (s == group_[index(exit)])
       return inside_[s].pick(search(entry), false, local_[index(exit)], choice, out);
@@ -101,11 +101,11 @@ class GroupPaths final : public FabricPaths {
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  /// Two global cables and a local one on either side of each: what no direct way exceeds.
+  /// Two global cables with a local cable on either side of each; no direct way is longer.
   static constexpr Metric kDetourDistance = 10;
 
   struct Way {
-    std::size_t through = kNone;  ///< A third group.
+    std::size_t through = kNone;  ///< A third group; kNone: the direct way.
     double weight = 1;
     Metric distance = 0;
     double paths = 1;
@@ -116,7 +116,7 @@ class GroupPaths final : public FabricPaths {
     const Domain::Edge* cable = nullptr;
     Metric distance = 0;
     double paths = 0;
-    double after = 0;  ///< Paths from it to the exit.
+    double after = 0;  ///< Paths from the cable to the exit.
     Seconds latency;
   };
 
@@ -150,11 +150,11 @@ class GroupPaths final : public FabricPaths {
     return hops;
   }
 
-  /// The part of `amount` that reaches each far end of the cables between two groups, each cable
-  /// carrying the same, and what lies at their near ends.
+  /// A flow over all cables between two groups, in equal parts: its share at each near end and at
+  /// each far end of the cables.
   struct Leg {
-    std::map<std::int32_t, double> leaves;   ///< By gateway of the first group: part of the flow.
-    std::map<std::int32_t, double> arrives;  ///< By gateway of the second.
+    std::map<std::int32_t, double> leaves;   ///< Gateway of the first group -> share of the flow.
+    std::map<std::int32_t, double> arrives;  ///< Gateway of the second group -> share.
     Seconds latency;
   };
   Leg leg(std::size_t from, std::size_t to) {
@@ -168,8 +168,9 @@ class GroupPaths final : public FabricPaths {
     return result;
   }
 
-  /// The longest of the paths within one group from each of one set to each of another.
-  /// \return nothing if some are not joined.
+  /// The largest latency of the paths within one group, from each vertex of one set to each of
+  /// another.
+  /// \return nothing if some pair is not joined.
   template <class From, class To>
   std::optional<Seconds> slowest(const From& from, const To& to) {
     Seconds result;
@@ -198,7 +199,7 @@ class GroupPaths final : public FabricPaths {
                .latency = *before + first.latency + *between + second.latency + *after};
   }
 
-  /// The direct way first. Nothing where no way of a legal form is up.
+  /// The direct way, then the ways through a third group. Empty if none of them is up.
   std::vector<Way> ways_between(std::int32_t entry, std::int32_t exit) {
     std::vector<Way> ways;
     const auto s = group_[index(entry)];
@@ -263,12 +264,12 @@ class GroupPaths final : public FabricPaths {
 
   std::vector<std::vector<std::int32_t>> groups_;
   bool adaptive_ = false;
-  std::unique_ptr<FabricPaths> otherwise_;         ///< Where cables are down.
-  std::vector<std::size_t> group_;                 ///< By vertex.
-  std::vector<std::int32_t> local_;                ///< By vertex: index in its group.
-  std::vector<std::vector<Domain::Edge>> cables_;  ///< By group and group.
-  std::vector<Domain> inside_;                     ///< By group, vertices local to it.
-  std::vector<std::optional<Search>> searches_;    ///< By vertex, inside its group.
+  std::unique_ptr<FabricPaths> otherwise_;         ///< Fallback if cables are down; else null.
+  std::vector<std::size_t> group_;                 ///< vertex -> group.
+  std::vector<std::int32_t> local_;                ///< vertex -> index in its group.
+  std::vector<std::vector<Domain::Edge>> cables_;  ///< Index: group, group.
+  std::vector<Domain> inside_;                     ///< One per group, with vertices local to it.
+  std::vector<std::optional<Search>> searches_;    ///< vertex -> search inside its group.
 };
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace foreshard::internal {
 /// Letters, digits, dashes, dots and underscores.
 bool is_host_name(std::string_view name);
 
-/// The names, or what is wrong (more than `most` names, too). What a name may hold is the caller's
-/// affair.
+/// The names, or what is wrong (more than `most` names, too). The caller checks the characters of
+/// the names.
 std::variant<std::vector<std::string>, std::string> expand_hostlist(std::string_view text,
                                                                     std::size_t most);
 

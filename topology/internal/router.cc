@@ -10,7 +10,7 @@ namespace foreshard::internal {
 
 namespace {
 
-/// A path of a smaller metric inside a host uses NVLink alone.
+/// A path inside a host with a smaller metric uses NVLink alone.
 constexpr Metric kLeastBesidesNvlink = 100;
 
 }  // namespace
@@ -213,7 +213,7 @@ std::optional<DeviceId> Router::relay(DeviceId from, DeviceId to, bool any) {
     });
   };
   if (wanted.empty() || serves(from)) return std::nullopt;
-  // Devices of one rail use its devices in turn.
+  // Senders that share their rails take the relays in turn.
   const auto host = domain_of(devices_[from.index()].vertex);
   const std::vector<std::int32_t> own(rails(from, false).begin(), rails(from, false).end());
   std::vector<DeviceId> relays;
@@ -347,7 +347,7 @@ std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<d
   const Reach& target = reach(to, true);
   if (source.ports.empty() || target.ports.empty()) return std::nullopt;
 
-  // Both lists ascend and the fabric adds nothing negative, so the loops may stop at the best.
+  // Both lists ascend and the fabric adds nothing negative, so the loops may stop beyond the best.
   Metric best = kUnreachable;
   std::vector<Passage> passages;
   for (const Port& out : source.ports) {

@@ -7,7 +7,7 @@
 namespace foreshard::internal {
 namespace {
 
-/// Upper bound of what the searches keep in memory; beyond it all are forgotten.
+/// Most memory that the stored searches may take; beyond it all are dropped.
 constexpr std::size_t kMaxSearchBytes = std::size_t{256} << 20;
 
 /// Shortest paths in a graph of states. A flow enters at state `entry` and leaves at state
@@ -69,7 +69,7 @@ std::unique_ptr<FabricPaths> searched_paths(const FabricGraph& graph) {
   return std::make_unique<SearchedPaths>(graph.vertices, graph.edges, 0, 0);
 }
 
-// States of a switch: 0 still going up, 1 going down, 2 where it leaves.
+// States of a flow at a switch: 0 still going up, 1 going down, 2 leaving.
 std::unique_ptr<FabricPaths> up_down_paths(const FabricGraph& graph) {
   const auto order = up_order(graph);
   const auto count = static_cast<std::int32_t>(graph.vertices);

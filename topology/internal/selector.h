@@ -13,8 +13,8 @@ namespace foreshard::internal {
 /// `*` stands for any text, `?` for any one character.
 bool matches(std::string_view pattern, std::string_view text);
 
-/// Of "a - b": the links between vertices that match, in both directions; of "a": every link of the
-/// vertices that match. Ascending.
+/// The links that a selector names, ascending. "a - b": links between matching vertices, in both
+/// directions; "a": every link of the matching vertices.
 std::vector<LinkId> select_links(std::string_view selector, std::span<const Vertex> vertices,
                                  std::span<const Link> links);
 

@@ -21,7 +21,7 @@ Neighbours neighbours_of(const FabricGraph& graph) {
   return result;
 }
 
-/// Hops of every vertex from the nearest of `queue`; those already known stay.
+/// Sets the hops of every vertex from the nearest vertex in `queue`; known hops stay.
 void breadth_first(const Neighbours& neighbours, std::vector<std::int32_t> queue,
                    std::vector<std::int64_t>& hops) {
   for (const auto start : queue) hops[at(start)] = 0;
@@ -56,7 +56,7 @@ class Sets {
   std::vector<std::uint64_t> bits_;
 };
 
-/// By vertex: how many switches with NICs its connected part has.
+/// vertex -> number of switches with NICs in its connected part.
 std::vector<std::int64_t> members_of_parts(const FabricGraph& graph, const Neighbours& neighbours) {
   std::vector<std::int64_t> result(graph.vertices, 0);
   std::vector<bool> seen(graph.vertices, false);
@@ -78,7 +78,7 @@ std::vector<std::int64_t> members_of_parts(const FabricGraph& graph, const Neigh
   return result;
 }
 
-/// Hops from the switches with NICs, if they serve as an order.
+/// Hops from the nearest switch with NICs, if these can serve as the order.
 std::optional<std::vector<std::int64_t>> by_level(const FabricGraph& graph,
                                                   const Neighbours& neighbours) {
   std::vector<std::int32_t> members;
@@ -94,7 +94,7 @@ std::optional<std::vector<std::int64_t>> by_level(const FabricGraph& graph,
   std::ranges::stable_sort(ascending, {}, [&](std::int32_t v) { return level[at(v)]; });
   Sets reached(graph.vertices, members.size());
   for (std::size_t i = 0; i < members.size(); ++i) reached.add(members[i], i);
-  for (const auto vertex : ascending)  // what lies below it
+  for (const auto vertex : ascending)  // add what lies below it
     for (const auto next : neighbours[at(vertex)])
       if (level[at(next)] < level[at(vertex)]) reached.add_all(vertex, next);
   for (auto vertex = ascending.rbegin(); vertex != ascending.rend(); ++vertex)

@@ -9,12 +9,13 @@
 
 namespace foreshard::internal {
 
-/// By vertex, all different: a cable leads up if its end has the larger number.
+/// One number per vertex, all different: a cable leads up if it ends at the larger number.
 ///
 /// - By hops from the nearest switch with NICs, if no cable joins switches of equal hops and every
-///   switch with NICs can so reach every other one that it is connected to, first up, then down.
-/// - Else towards the switch with the least number, breadth first. From there down to any switch
-///   there is a way, hence between all.
+///   switch with NICs can then reach, first up and then down, every other one in its connected
+///   part.
+/// - Else breadth first, with up towards the root, the first switch of the connected part. Down
+///   paths lead from the root to every switch, so a legal path joins any two switches.
 std::vector<std::int64_t> up_order(const FabricGraph& graph);
 
 }  // namespace foreshard::internal

@@ -1,6 +1,6 @@
 /// \file
-/// Puts the vertices and links of one host into a cluster, by NodeConfig. Each part of a host that
-/// can be wired in its own way has its own file.
+/// Adds the vertices and links of one host to a cluster, as its NodeConfig describes it. Each part
+/// of a host that can be wired in its own way has its own file.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct BuiltNic {
 struct BuiltNode {
   std::int32_t node = 0;
   std::vector<DeviceId> gpus;
-  std::vector<BuiltNic> nics;  ///< By rail.
-  VertexId first;              ///< Its vertices are [first, last).
+  std::vector<BuiltNic> nics;  ///< One per rail, in order.
+  VertexId first;              ///< The node's vertices are [first, last).
   VertexId last;
 };
 
@@ -43,10 +43,10 @@ void add_nvlink_mesh(ClusterView::Builder& builder, const NvlinkConfig& config,
 /// \return the NICs.
 std::vector<BuiltNic> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
                                     const BuiltNode& node, const std::string& prefix);
-/// cpu_memory.cc: GPU <-> its CPU, behind the `sockets` that there are already.
+/// cpu_memory.cc: GPU <-> its CPU. These CPUs are numbered after the `sockets` that exist already.
 void add_cpu_links(ClusterView::Builder& builder, const CpuLinkConfig& config,
                    const BuiltNode& node, const std::string& prefix, std::size_t sockets);
-/// cpu_memory.cc: socket -> its memory, one link for reads and writes, of each socket among the
+/// cpu_memory.cc: socket -> its memory: one link for reads and writes, for each socket among the
 /// vertices [first, last) of the node. Memories are named "node3/memory1".
 void add_cpu_memory(ClusterView::Builder& builder, BytesPerSecond bandwidth, double efficiency,
                     std::int32_t node, VertexId first, VertexId last);

@@ -13,25 +13,26 @@
 #include "base/text.h"
 
 #include "strategies/comm/choose.h"
-#include "validate/accuracy/exclusions.h"
-#include "validate/accuracy/table.h"
 #include "validate/calibrate/pooling.h"
+#include "validate/tables/exclusions.h"
+#include "validate/tables/table.h"
 
 namespace foreshard::calibrate {
 namespace {
 
-constexpr double kErrorScale = 0.1;  // of the logarithm of predicted / measured
-// Of a generation's numbers round the common ones; of those that poll besides what they share.
+constexpr double kErrorScale = 0.1;  // expected deviation of log(predicted / measured)
+// Standard deviations of a generation's logarithms around the common ones. kPollingSpread: of each
+// polling time around the factor that the polling times share.
 constexpr double kGenerationSpread = 0.5;
 constexpr double kPollingSpread = 0.25;
 constexpr double kTransportSpread = 1.0;
 constexpr std::size_t kTransportNumbers = 5;
-// Of the least of several times. Begins smooth, so that forms which are not the fastest one at the
-// start are found too.
+// Exponents of the smooth minimum of several times (`least`). The fit begins with a smooth one, so
+// that forms that are not the fastest at the start count too.
 constexpr std::array kSharpness{8.0, 200.0};
-// Hz, at which the common numbers hold: what GPUs since Hopper run at.
+// Clock in Hz at which the common numbers hold: that of GPUs since Hopper.
 constexpr double kCommonClock = 2e9;
-// Rows that count fully: measurements of one machine share what is peculiar to it.
+// Rows of a machine at which each has weight 1; more rows weigh less, as they share peculiarities.
 constexpr double kRowsOfMachine = 100;
 
 double number_of(const TransportNumbers& transport, std::size_t i) {
@@ -57,9 +58,9 @@ bool is_fitted(const TransportNumbers& transport) {
   return transport.latency->in_base() > 0 || transport.rendezvous->in_base() > 0;
 }
 
-// Of a device's multiprocessors, Hz: of its fp32 rate, 2 operations a cycle of each of the 64 lanes
-// of a multiprocessor on V100 and A100, else 128. Source: CUDA C++ Programming Guide, throughput of
-// native arithmetic instructions.
+// Clock of a device's multiprocessors in Hz, from its fp32 rate: a multiprocessor has 64 lanes on
+// V100 and A100, else 128, and each does 2 operations per cycle. Source: CUDA C++ Programming
+// Guide, throughput of native arithmetic instructions.
 double clock_of(const DeviceType& device) {
   const double lanes = *device.compute_capability <= 80 ? 64 : 128;
   return device.vector_peak->in_base() / (2 * lanes * static_cast<double>(*device.multiprocessors));
@@ -70,7 +71,7 @@ bool is_for(const comm::FormParameters& form, const std::string& generation) {
   return names.empty() || std::find(names.begin(), names.end(), generation) != names.end();
 }
 
-// Of each algorithm and protocol a generation takes the first form that is for it.
+// Whether `form` is the first of its algorithm and protocol for this generation: the one it uses.
 bool is_first_for(const comm::Parameters& start, std::size_t form, const std::string& generation) {
   const auto& own = start.forms[form];
   if (own.on_request || !is_for(own, generation)) return false;
@@ -92,7 +93,7 @@ double time_of(const PreparedGroup::Candidate& candidate, const comm::FormParame
   return curve(Bytes::from_base(bytes)).in_base();
 }
 
-// A form that a row may have used, and its part in the row's time.
+// A form that a row may have used, and its weight in the smooth minimum of the times.
 struct Possible {
   std::size_t form = 0;
   const PreparedGroup::Candidate* candidate = nullptr;
@@ -101,7 +102,7 @@ struct Possible {
   double weight = 0;
 };
 
-// The forms of a group's operation that its generation takes.
+// The forms that the group's generation can use for the group's operation.
 std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
   std::vector<Possible> forms;
   for (const auto& candidate : group.candidates)
@@ -115,7 +116,7 @@ std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
   return forms;
 }
 
-// The algorithm of each row where not the least time decides: NCCL's tuner (choose.h). Else empty.
+// One per row: the algorithm, if NCCL's tuner decides (choose.h); empty if the least time decides.
 std::vector<std::string_view> decided(const PreparedGroup& group, const comm::Parameters& start) {
   std::vector<std::string_view> algorithms(group.rows.size());
   const comm::Parameters allowed = group.measured.allowed(start);
@@ -126,7 +127,7 @@ std::vector<std::string_view> decided(const PreparedGroup& group, const comm::Pa
   return algorithms;
 }
 
-// Those of `forms` that the tuner considers for `bytes`, with their times.
+// The members of `forms` that the tuner considers for `bytes`, with their times.
 std::vector<Possible> possible_forms(const std::vector<Possible>& forms, const Slots& slots,
                                      const double* logarithms, const TransportNumbers& transport,
                                      double bytes) {
@@ -139,7 +140,7 @@ std::vector<Possible> possible_forms(const std::vector<Possible>& forms, const S
   return possible;
 }
 
-// The least of the times, smoothed: (sum of t^-sharpness)^(-1 / sharpness). Sets the weights.
+// Smooth minimum of the times: (sum of t^-sharpness)^(-1 / sharpness). Sets the weights.
 double least(std::vector<Possible>& possible, double sharpness) {
   const auto first = std::min_element(possible.begin(), possible.end(),
                                       [](const auto& a, const auto& b) { return a.time < b.time; });
@@ -316,7 +317,7 @@ class Problem {
     return {alone, polling};
   }
 
-  // What a generation's numbers are expected to be above the common ones, in logarithms.
+  // Expected log(generation's number / common number), one per slot.
   std::vector<double> apart(const std::string& generation) const {
     const auto& clocks = clocks_.at(generation);
     const double mean =
@@ -327,7 +328,7 @@ class Problem {
     return result;
   }
 
-  // How far each number of a block may move by itself: 1 / sqrt of the curvature.
+  // Standard deviation of each number of a block with all others held: 1 / sqrt(curvature).
   std::vector<double> deviations(double* block, std::size_t count) {
     std::vector<double> curvature(count, 1e-12);
     std::vector<ceres::ResidualBlockId> residuals;
@@ -415,7 +416,7 @@ class Problem {
         [&](const PreparedGroup& group) { return group.transport.numbers.name == transport; });
   }
 
-  // Forms of which some operation was measured on this generation.
+  // Forms whose algorithm serves an operation that was measured on this generation.
   std::vector<std::size_t> used_by(const std::string& generation) const {
     std::vector<std::size_t> used;
     for (std::size_t f = 0; f < slots_.start().forms.size(); ++f) {
@@ -438,7 +439,7 @@ class Problem {
   Slots slots_;
   std::vector<double> common_;
   std::map<std::string, std::vector<double>> of_generation_;
-  std::map<std::string, std::vector<double>> clocks_;  // logarithms, of each generation's groups
+  std::map<std::string, std::vector<double>> clocks_;  // generation -> log(clock) of its groups
   std::map<std::string, std::vector<double>> of_transport_;
   std::map<std::string, TransportNumbers> networks_;
   double sharpness_ = kSharpness.front();
@@ -543,7 +544,7 @@ std::map<std::string, bool> halves_of(const Input& input) {
   std::map<std::string, bool> halves;
   for (const Machine& machine : machines) {
     const auto burden = [&](const std::vector<const Machine*>& side) {
-      std::array<std::size_t, 3> sum{};  // of the same kind, of the same generation, rows
+      std::array<std::size_t, 3> sum{};  // same generation and transport, same generation, rows
       for (const Machine* other : side) {
         const bool same = other->generation == machine.generation;
         if (same && other->transport == machine.transport) ++sum[0];

@@ -1,25 +1,30 @@
 /// \file
 /// Fits the communication library's numbers to tables of measured collectives.
 ///
-/// One set of numbers per generation of GPUs, and one of each network's transport. All generations
-/// are drawn towards a common set, and that towards the start (NCCL's own tables), so that a number
-/// about which the data of a generation say nothing stays at that of the others: minimised is
+/// There is one set of numbers per GPU generation and one per network transport. Each generation's
+/// set is pulled towards a common set, and the common set towards the start values (NCCL's own
+/// tables). A number about which a generation's data say nothing therefore takes the common value.
+/// The fit minimises
 ///
 ///     sum over rows    w(machine) loss(log(predicted / measured) / 0.1)
-///   + sum over numbers (log(of generation) - log(common))^2 / 0.5^2          (but see below)
+///   + sum over numbers (log(generation's number) - log(common))^2 / 0.5^2   (exceptions below)
 ///   + sum over numbers (log(common) - log(start))^2 / spread^2
 ///   + sum over numbers of transports (log(number) - log(start))^2
 ///
-/// where w = sqrt(100 / rows of the machine), since measurements of one machine share what is
-/// peculiar to it, `spread` stands in slots.cc, and `predicted`, the least of the times of those
-/// forms that the start's tuner considers (choose.h), is first a smooth least (a power mean), so
-/// that forms that are not the fastest at the start count; with Cauchy's loss. A generation's
-/// start-up times of LL inside a node, which are its launch and its polling and nothing else,
-/// differ from the common ones by a factor that they share (0.5) and by 0.25 each. What a channel
-/// of an all-to-all's Simple moves inside a node is what the loads and stores of one multiprocessor
-/// do, so a generation's rate is expected at the common one times its clock over 2 GHz, which is
-/// what GPUs since Hopper run at. Solved by Levenberg and Marquardt's method (Ceres), on numbers
-/// within bounds. Nothing belongs to one machine or row. The same input gives the same numbers.
+/// - w = sqrt(100 / rows of the machine), because the measurements of one machine share its
+///   peculiarities.
+/// - `loss` is Cauchy's; `spread` is listed in slots.cc.
+/// - `predicted` is the shortest time among the forms (algorithm and protocol) that the tuner of
+///   the start parameters considers (choose.h). The fit begins with a smooth minimum (a power
+///   mean), so that forms that are not the fastest at the start count too.
+/// - Inside a node, the start-up times of LL consist of kernel launch and polling alone. In one
+///   generation they differ from the common values by a shared factor (0.5), and each by 0.25 more.
+/// - Inside a node, an all-to-all with the Simple protocol moves per channel what one
+///   multiprocessor loads and stores. A generation's rate is therefore expected to be the common
+///   rate times the generation's clock over 2 GHz, the clock of GPUs since Hopper.
+///
+/// The solver is Levenberg-Marquardt (Ceres), with bounds on the numbers. No number belongs to a
+/// single machine or row. The same input gives the same numbers.
 ///
 /// Source: Agarwal, Mierle et al., Ceres Solver 2.1; Barron, "A general and adaptive robust loss
 /// function", CVPR 2019 (Cauchy's); Gelman and Hill, "Data analysis using regression and
@@ -36,13 +41,14 @@
 #include "base/result.h"
 
 #include "strategies/comm/flat_form.h"
-#include "validate/accuracy/collective_rows.h"
-#include "validate/accuracy/outcome.h"
 #include "validate/calibrate/slots.h"
+#include "validate/tables/collective_rows.h"
+#include "validate/tables/outcome.h"
 
 namespace foreshard::calibrate {
 
-/// What one group of rows needs for a prediction: the patterns of all algorithms.
+/// Rows of one setup (machine, operation, ranks), with the communication patterns of all algorithms
+/// that can serve them.
 struct PreparedGroup {
   struct Candidate {
     const comm::Algorithm* algorithm = nullptr;
@@ -51,14 +57,15 @@ struct PreparedGroup {
   };
   accuracy::MeasuredGroup measured;
   std::string machine, operation;
-  std::string generation;          ///< Of the devices; the name of their efficiency file.
-  double clock = 0;                ///< Of the devices, in Hz: clock_of.
-  comm::GroupTransport transport;  ///< Of the slowest adapters; "infiniband" inside a node.
+  std::string generation;  ///< Generation of the devices: the name of their efficiency file.
+  double clock = 0;        ///< Clock of the devices' multiprocessors, in Hz (clock_of).
+  comm::GroupTransport
+      transport;  ///< Transport of the slowest adapters; "infiniband" inside a node.
   std::vector<Candidate> candidates;
   struct Row {
     accuracy::CollectiveRow row;
     double measured = 0;  ///< Seconds.
-    double overhead = 0;  ///< Of it, the benchmark's own.
+    double overhead = 0;  ///< Part of `measured` that the benchmark itself adds, seconds.
   };
   std::vector<Row> rows;
 };
@@ -68,32 +75,35 @@ struct Input {
   std::int64_t rows = 0;
   std::int64_t excluded = 0;
 };
-/// \param tables   CSV, or what nccl-tests printed.
-/// \param start    the library that the fit starts from: its numbers of transports.
-/// \param machine  what all of them were measured on; empty: usual machines of the rows' devices.
-/// \param operation  of what nccl-tests printed, where neither the text nor its name tells it.
-/// \return as the tables' readers; kInvalidInput if nothing is left to fit to.
+/// \param tables   CSV files or nccl-tests output.
+/// \param start    the parameters that the fit starts from; used here for the transports' numbers.
+/// \param machine  the machine that all tables were measured on; empty: the usual machines of the
+///     rows' devices.
+/// \param operation  the operation of nccl-tests output whose text names none; empty: the file's
+///     name decides.
+/// \return errors of the tables' readers; kInvalidInput if no row is left to fit to.
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
                          const std::vector<std::filesystem::path>& catalogue,
                          const comm::Parameters& start,
                          const std::optional<ClusterConfig>& machine = {},
                          std::string_view operation = {});
 
-/// The machines of `input`, ascending.
+/// Names of the machines of `input`, ascending.
 std::vector<std::string> machines_of(const Input& input);
-/// The two halves, by rule: machines are dealt out, those with the most rows first, each to the
-/// side that has fewer machines of its generation and transport, then fewer of its generation, then
-/// fewer rows. So every generation and every interconnect that two machines have is on both sides,
-/// and the generations of one machine are spread. True: second half.
+/// Splits the machines into two halves: machine -> whether it is in the second half. Machines are
+/// dealt out in order of their rows, most first. Each goes to the half that has fewer machines of
+/// its generation and transport, then fewer of its generation, then fewer rows. Every generation
+/// and every interconnect that two machines have is thus in both halves, and generations with a
+/// single machine are spread over them.
 std::map<std::string, bool> halves_of(const Input& input);
-/// The groups of these machines only.
+/// The part of `input` that was measured on these machines.
 Input only(const Input& input, const std::vector<std::string>& machines);
 
 struct FittedNumber {
-  std::string generation;  ///< "" of the common set.
+  std::string generation;  ///< "": the common set.
   std::string name;
   double value = 0;
-  double low = 0;  ///< 95 % interval, from the curvature at the end.
+  double low = 0;  ///< 95 % interval, from the curvature at the minimum.
   double high = 0;
 };
 struct Fit {
@@ -105,7 +115,7 @@ struct Fit {
 };
 Result<Fit> fit(const Input& input, const comm::Parameters& start);
 
-/// Each row of `input` beside its prediction.
+/// The measured and the predicted time of each row of `input`.
 Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
                                                    const comm::Parameters& parameters);
 

@@ -79,7 +79,8 @@ AttentionEfficiency& attention_of(DeviceEfficiency& efficiency, const Attention&
   return own == efficiency.attention_of.end() ? efficiency.attention : own->second;
 }
 
-// The line of a head size, in place or new: between two lines, linear; beyond, as the last.
+// The entry of a head size. A missing one is inserted: interpolated between its two neighbours, or
+// a copy of the nearest entry beyond the ends.
 AttentionRate& line_of(std::vector<AttentionRate>& rates, std::int64_t head_dim) {
   const auto place = std::ranges::lower_bound(rates, head_dim, {}, &AttentionRate::head_dim);
   if (place != rates.end() && place->head_dim == head_dim) return *place;
@@ -96,7 +97,7 @@ AttentionRate& line_of(std::vector<AttentionRate>& rates, std::int64_t head_dim)
 }
 
 std::vector<LogNumber> attention_numbers(DeviceType& device, const std::vector<Kernel>& kernels) {
-  // By implementation: head sizes, whether forward.
+  // Implementation's prefix -> pairs of head size and whether forward.
   std::map<std::string, std::set<std::pair<std::int64_t, bool>>> seen;
   std::map<std::string, AttentionEfficiency*> of;
   for (const Kernel& kernel : kernels) {

@@ -1,16 +1,16 @@
 /// \file
-/// The numbers of a device's efficiency file that a fit may change, and how sure they are before
-/// any data. What a spread means: log_fit.h. It follows from the evidence on this very device:
+/// The numbers of a device's efficiency file that a fit may change, and how certain each is before
+/// any data. The spread (log_fit.h) follows from the evidence for this very device:
 ///
-/// | evidence | shares of a peak | times and rates in bytes |
+/// | evidence | spread of shares of a peak | spread of times and byte rates |
 /// | --- | ---: | ---: |
 /// | measured or fitted | 0.15 | 0.4 |
-/// | transferred from a relative | 0.3 | 0.8 |
-/// | a data sheet's or the user's word | 1.5 | 2.5 |
+/// | transferred from a related device | 0.3 | 0.8 |
+/// | data sheet, or given by the user | 1.5 | 2.5 |
 ///
-/// Assumed: the first are what good fits miss single kernels by (`p90_error` of products in
-/// configs/devices/efficiency), and an overhead, which is a part of most times, is known worse; the
-/// last are orders of magnitude.
+/// Assumed. The first row is the error of good fits on single kernels (`p90_error` of products in
+/// configs/devices/efficiency); overheads, which are only a part of most times, are known less
+/// well. The last row stands for orders of magnitude.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,17 @@
 
 namespace foreshard::calibrate {
 
-/// By place in Kernel.
+/// Values are the indices of the alternatives of Kernel.
 enum class KernelFamily : std::uint8_t { kGemm, kAttention, kPass };
 KernelFamily family_of(const Kernel& kernel);
 
-/// What the names of a kernel's numbers begin with, as the file's keys do: "gemm.", "attention.",
+/// Prefix of the names of a kernel's numbers, equal to the file's keys: "gemm.", "attention.",
 /// "attention_of.flash-3.", "passes.".
 std::string prefix_of(const Kernel& kernel, const DeviceEfficiency& efficiency);
 
-/// The numbers that these kernels, all of `family`, depend on. A dtype, a head size or a kind of
-/// pass that has no line in the file gets one that says what it takes without.
+/// The numbers that `kernels` depend on. A dtype, head size or kind of pass without an entry in the
+/// file gets one, with the value that applies without it.
+/// \param kernels  all of `family`.
 /// \pre `device` outlives the result.
 std::vector<LogNumber> numbers_of(DeviceType& device, KernelFamily family,
                                   const std::vector<Kernel>& kernels);

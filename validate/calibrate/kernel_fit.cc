@@ -27,7 +27,7 @@ double predicted(const Kernel& kernel, const DeviceType& device) {
 
 FitError error_of(const std::vector<double>& errors) {
   if (errors.empty()) return {};
-  std::vector<Seconds> sorted;  // quantile's type
+  std::vector<Seconds> sorted;  // errors as Seconds, the type that `quantile` takes
   sorted.reserve(errors.size());
   for (const double error : errors) sorted.push_back(std::abs(error) * 1_s);
   return {.rows = std::ssize(errors),
@@ -60,7 +60,7 @@ std::vector<Kernel> kernels_of(const std::vector<KernelSample>& samples, KernelF
   return kernels;
 }
 
-// The device with numbers fitted to these kernels, and none of them listed.
+// The device with numbers fitted to these kernels, without a list of measured kernels.
 DeviceType fitted(const DeviceType& start, const std::vector<KernelSample>& samples,
                   std::vector<FittedValue>* values) {
   DeviceType device = start;
@@ -84,7 +84,7 @@ DeviceType fitted(const DeviceType& start, const std::vector<KernelSample>& samp
 }
 
 HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kernels) {
-  // By rule: kernels by description, every other one; so each kind is on both sides.
+  // Kernels are ordered by description and dealt out in turn, so each kind is in both halves.
   std::array<std::vector<KernelSample>, 2> halves;
   for (std::size_t i = 0; i < kernels.size(); ++i) halves[i % 2].push_back(kernels[i]);
   std::vector<double> plain;
@@ -118,15 +118,15 @@ HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kerne
   return result;
 }
 
-// What is of foreshard's own kernels and describes nobody else's.
+// Whether the sample is of foreshard's own kernels, which the fit leaves out.
 bool is_foreign(const KernelSample& sample, const DeviceType& device,
                 const KernelFitOptions& options) {
   return sample.provider == measure::kOwnKernels && !device.efficiency->own_kernels &&
          !options.own_kernels;
 }
 
-// What stays as it was keeps the evidence that it has on this device, though the file will say that
-// it was measured there.
+// Numbers that are not fitted keep the evidence that they have for this device, although the file
+// as a whole will say that it was measured there.
 void keep_evidence(const DeviceType& start, DeviceEfficiency& efficiency) {
   const auto keep = [&](auto& number) {
     FitRecord record;
@@ -141,7 +141,8 @@ void keep_evidence(const DeviceType& start, DeviceEfficiency& efficiency) {
   for (auto& [name, share] : efficiency.passes.of) keep(share);
 }
 
-// Of products or attention, if any of its numbers was fitted: `prefix` begins their names.
+// Fills the record of products or attention, if any number whose name begins with `prefix` was
+// fitted.
 void describe_fit(FitRecord& record, const std::vector<FittedValue>& values,
                   std::string_view prefix, std::int64_t rows, const FitError& held_out,
                   const std::string& source) {
@@ -224,7 +225,7 @@ Result<KernelFit> fit_kernels(const DeviceType& given, const std::vector<KernelS
       efficiency.measured.push_back(
           listed(sample, sample.provider + ", " + options.source_of_each));
   }
-  // Families of which nothing was measured keep what was listed of this device.
+  // Families without a measured kernel keep the kernels that were listed for this device.
   const auto& before = *start.efficiency;
   if (std::ranges::find(before.measured_on, start.name) != before.measured_on.end())
     for (const MeasuredKernel& one : before.measured)

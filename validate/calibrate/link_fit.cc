@@ -112,7 +112,8 @@ struct Predicted {
   double time = std::numeric_limits<double>::infinity();  // seconds
   const Candidate* by = nullptr;
 };
-// The fastest of the candidates whose protocol is taken for so many bytes.
+// The fastest candidate among those whose protocol is used for the sample's size; the fastest of
+// all where no protocol is.
 Predicted predicted(const Prepared& prepared, const comm::Parameters& parameters) {
   Predicted best;
   for (const bool any_size : {false, true}) {
@@ -132,8 +133,8 @@ Predicted predicted(const Prepared& prepared, const comm::Parameters& parameters
   return best;
 }
 
-// What the samples of one form can tell: start-up times, and what limits their rate at the start,
-// the channels or a link.
+// The numbers that samples of one form can determine: its start-up times, and whatever limits its
+// rate at the start, the channels or a link.
 std::vector<Field> fields_of(const comm::FormParameters& form, const Candidate& candidate,
                              const TransportNumbers& transport) {
   const comm::Pattern& pattern = candidate.pattern;
@@ -194,8 +195,8 @@ LogNumber number_of(comm::FormParameters& form, Field field) {
 
 using Members = std::vector<const Prepared*>;
 
-// The parameters with the numbers of all forms fitted that `members` take at the start. Forms are
-// fitted one by one: they share no number.
+// `start` with fitted numbers of every form that `members` use at the start. Forms are fitted one
+// by one, as they share no number.
 comm::Parameters fitted(const comm::Parameters& start, const Members& members,
                         const std::string& source, std::vector<FittedValue>* values) {
   comm::Parameters parameters = start;
@@ -220,7 +221,7 @@ comm::Parameters fitted(const comm::Parameters& start, const Members& members,
     auto found = fit_logarithms(
         free,
         [&](std::size_t i) {
-          // This form's time, so that no row changes hands while numbers move.
+          // Always this form's time, so that no row switches to another form during the fit.
           Prepared alone{
               .sample = own[i]->sample, .transport = own[i]->transport, .candidates = {}};
           for (const Candidate& candidate : own[i]->candidates)

@@ -1,9 +1,10 @@
 /// \file
-/// Fits the numbers of the forms of a communication library (strategies/comm/parameters.h) to
-/// collectives that a replay measured on one cluster: of each form that they use, its start-up
-/// (`base`, `hop`) and its rate (`channel_rate` where it has one, else the part of the slowest kind
-/// of link that it reaches). Robust and with intervals, as kernel_fit.h. Each form has its own
-/// numbers; collective_fit.h is for many machines that share them.
+/// Fits a communication library's numbers (strategies/comm/parameters.h) to collectives that a
+/// replay measured on one cluster. Each form (algorithm and protocol) that the collectives use gets
+/// a start-up time (`base`, `hop`) and a rate: the channels' rate where that limits it at the
+/// start, else its share of the slowest kind of link. The fit is robust and gives intervals, as in
+/// kernel_fit.h. Every form has its own numbers; collective_fit.h fits numbers that many machines
+/// share.
 #pragma once
 
 #include <string>
@@ -21,15 +22,15 @@ namespace foreshard::calibrate {
 struct LinkFit {
   comm::Parameters parameters;
   std::vector<FittedValue> values;
-  FitError before;                    ///< All collectives, with the numbers of the start.
-  FitError after;                     ///< All collectives, with the fitted ones.
-  FitError held_out;                  ///< Every other size fitted, the others predicted, both ways.
+  FitError before;                    ///< All collectives, with the start values.
+  FitError after;                     ///< All collectives, with the fitted values.
+  FitError held_out;                  ///< Two-fold cross-validation, over alternating sizes.
   std::vector<std::string> outliers;  ///< Collectives more than 30 % off after the fit.
 };
 
 /// \param device_of_rank  as Program::device_of_rank.
 /// \return kInvalidInput if there is no collective to fit to, or a rank has no device;
-///     kUnsupported if `start` has no form for one of them; kInfeasible where devices have no
+///     kUnsupported if `start` has no form for a collective; kInfeasible if two devices have no
 ///     route.
 Result<LinkFit> fit_links(const ClusterView& cluster, const comm::Parameters& start,
                           const std::vector<CollectiveSample>& collectives,

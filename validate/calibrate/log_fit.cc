@@ -10,16 +10,16 @@
 namespace foreshard::calibrate {
 namespace {
 
-constexpr double kScale = 0.05;  // of a logarithm: what a good model misses by
-constexpr double kStep = 1e-4;   // of a logarithm, for slopes
+constexpr double kScale = 0.05;  // a good model's error of log(time)
+constexpr double kStep = 1e-4;   // difference of logarithms, for slopes
 constexpr double kNinetyFive = 1.96;
-constexpr std::array kWidths{20.0, 4.0, 1.0};  // of the loss, in kScale
+constexpr std::array kWidths{20.0, 4.0, 1.0};  // widths of the loss, in units of kScale
 
 void put(const std::vector<LogNumber>& numbers, const double* logarithms) {
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].set(std::exp(logarithms[i]));
 }
 
-// One measured time beside the model's; all share the numbers.
+// Residual of one measured time against the model's. All rows share one block of numbers.
 class Row final : public ceres::CostFunction {
  public:
   Row(const std::vector<LogNumber>& numbers, const Model& model, std::size_t row, double measured)
@@ -46,7 +46,7 @@ class Row final : public ceres::CostFunction {
   double measured_;
 };
 
-// How far one number is from its start, in spreads.
+// Residual of one number against its start, in spreads.
 class Before final : public ceres::CostFunction {
  public:
   Before(const std::vector<LogNumber>& numbers, std::size_t number)
@@ -73,7 +73,7 @@ class Before final : public ceres::CostFunction {
   double spread_;
 };
 
-// Goes down from `logarithms`, which it moves. \return what is minimised there.
+// Minimises from `logarithms`, which it moves to the minimum. \return the cost there.
 double descend(const std::vector<LogNumber>& numbers, const Model& model,
                const std::vector<double>& measured, double width, std::vector<double>& logarithms) {
   ceres::Problem problem;
@@ -97,18 +97,18 @@ double descend(const std::vector<LogNumber>& numbers, const Model& model,
   return summary.final_cost;
 }
 
-// The logarithms at the least, from the start. `numbers` stay there.
+// The logarithms at the minimum that is found from the start. Leaves `numbers` set to them.
 std::vector<double> least(const std::vector<LogNumber>& numbers, const Model& model,
                           const std::vector<double>& measured) {
   std::vector<double> logarithms;
   logarithms.reserve(numbers.size());
   for (const LogNumber& number : numbers) logarithms.push_back(number.start());
-  // A narrow loss has many valleys far from the data, so it narrows step by step (graduated
-  // non-convexity). Each descent goes on from where the last one ended.
+  // A narrow loss has many local minima far from the data, so it narrows step by step (graduated
+  // non-convexity). Each descent starts where the previous one ended.
   double cost = 0;
   for (const double width : kWidths) cost = descend(numbers, model, measured, width, logarithms);
-  // What decides nothing until it has moved far may have moved into a valley of its own: whether
-  // there is a deeper one nearer to the start.
+  // A number that matters only far from its start may have ended in a local minimum of its own:
+  // look for a lower one from the start.
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double start = numbers[i].start();
     if (std::abs(logarithms[i] - start) <= numbers[i].spread) continue;
@@ -124,8 +124,8 @@ std::vector<double> least(const std::vector<LogNumber>& numbers, const Model& mo
 }
 
 struct Told {
-  std::vector<double> deviations;  // of the logarithms, where rows miss by what is expected
-  double typical = 1;              // what they do miss by, in that; at least 1
+  std::vector<double> deviations;  // standard deviations of the logarithms, with expected errors
+  double typical = 1;              // typical error of the rows in units of the expected; >= 1
 };
 Told told_at(const std::vector<LogNumber>& numbers, const Model& model,
              const std::vector<double>& measured, const std::vector<double>& logarithms) {

@@ -11,13 +11,13 @@
 #include "base/text.h"
 #include "base/yaml/describe.h"
 
-#include "validate/accuracy/catalogue_names.h"
 #include "validate/calibrate/write.h"
+#include "validate/tables/device_names.h"
 
 namespace foreshard::calibrate {
 namespace {
 
-// "replay on node1, node2; 2026-01-02T03:04:05Z": of each kernel.
+// The source of each listed kernel: "replay on node1, node2; 2026-01-02T03:04:05Z".
 std::string short_source_of(const std::vector<MeasuredRun>& runs) {
   std::vector<std::string> names;
   std::string date;
@@ -47,7 +47,7 @@ std::string source_of(const std::vector<MeasuredRun>& runs) {
   }
   std::string text = fmt::format("replay on {}; {}; {} steps of {} Programs", join(machines, "; "),
                                  date, steps, runs.size());
-  // The text stands in double quotes in files.
+  // Files write the text in double quotes.
   std::ranges::replace(text, '"', '\'');
   std::ranges::replace(text, '\\', '/');
   std::ranges::replace_if(
@@ -85,8 +85,8 @@ std::string commented(const std::string& text) {
   return result;
 }
 
-// Of a mapping written out, the block of `key` at the outermost level as a reference to a file; and
-// without empty lists, which are defaults that no file may state.
+// The YAML mapping `text` with its top-level block `key` replaced by a reference to `file`, and
+// without empty lists: they are defaults, which no file may state.
 std::string referring(const std::string& text, const std::string& key, const std::string& file) {
   std::string result;
   bool inside = false;
@@ -107,7 +107,7 @@ std::string referring(const std::string& text, const std::string& key, const std
   return result;
 }
 
-// Names of files follow from names of the catalogue; only plain ones are used.
+// File name from the efficiency's name in the catalogue, if that is a plain word.
 std::string efficiency_file(const DeviceType& device) {
   std::string name = std::filesystem::path(device.efficiency.name).stem().string();
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
@@ -138,13 +138,13 @@ Maker maker_named(const std::string& name) {
   return instinct ? Maker::kAmd : Maker::kUnknown;
 }
 
-// NVIDIA's devices say their compute capability.
+// Only NVIDIA's devices state a compute capability.
 Maker maker_of(const DeviceType& device) {
   const bool capable = device.compute_capability.evidence != yaml::Evidence::kTransferred;
   return capable ? Maker::kNvidia : maker_named(device.name);
 }
 
-// Where a measurement says of itself that it is of other devices than the cluster's: why.
+// Why a measurement is of other devices than the cluster's, by its own account; empty: it is not.
 std::string other_device(const DeviceType& device, const measure::Measurement& measurement) {
   if (measurement.backend == "host" && !device.tensor_peak.empty())
     return fmt::format("'{}' was replayed on processors, but the numbers go into device '{}'",

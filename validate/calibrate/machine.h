@@ -1,6 +1,6 @@
 /// \file
-/// A machine described by what was measured on it: from replays to the YAML files that simulate
-/// reads.
+/// Calibrates the description of a machine: from replays on it to the YAML files that
+/// `foreshard simulate` reads.
 ///
 ///     const auto machine = calibrate_machine(start, {{program, measurement}, ...});
 ///     for (const auto& [name, text] : files_of(*machine)) write_file(folder / name, text);
@@ -23,64 +23,65 @@
 
 namespace foreshard::calibrate {
 
-/// What is known before.
+/// The description that calibration starts from.
 struct MachineStart {
-  ClusterConfig cluster;  ///< Of nodes of one kind.
+  ClusterConfig cluster;  ///< All nodes are of one kind.
   comm::Parameters communication;
 };
 
 struct MachineOptions {
-  /// Fit the device to foreshard's own kernels too, for predictions of replays: on a GPU they are
-  /// not what a framework runs (kernel_fit.h).
+  /// Fit the device to foreshard's own kernels too, in order to predict replays. On a GPU a
+  /// framework runs other kernels (kernel_fit.h).
   bool own_kernels = false;
 };
 
 struct MachineCalibration {
-  ClusterConfig cluster;           ///< With the fitted device.
-  comm::Parameters communication;  ///< With the fitted forms.
+  ClusterConfig cluster;           ///< The cluster with the fitted device.
+  comm::Parameters communication;  ///< The library with the fitted forms.
   std::optional<KernelFit> kernels;
-  std::optional<LinkFit> links;  ///< Absent where no collective was measured alone.
+  std::optional<LinkFit> links;  ///< Absent if no collective was measured without overlap.
   std::string source;            ///< Machine, date, runs.
   std::vector<std::string> outliers;
   std::vector<std::string> notes;  ///< What was not fitted, and why.
 };
 
-/// \param runs  at least one; of one machine.
-/// \return as samples_of, fit_kernels and fit_links; kUnsupported for a cluster of several kinds of
-///     nodes; kInvalidInput without runs.
+/// \param runs  at least one, all on one machine.
+/// \return errors of samples_of, fit_kernels and fit_links; kUnsupported for a cluster with several
+///     kinds of nodes; kInvalidInput without runs.
 Result<MachineCalibration> calibrate_machine(const MachineStart& start,
                                              const std::vector<MeasuredRun>& runs,
                                              const MachineOptions& options = {});
 
 /// Where samples come from.
 struct SampleSource {
-  std::string text;        ///< Machine, date, runs: becomes `source` of what is fitted.
-  std::string short_text;  ///< Of each kernel that is listed. Invariant: not empty.
-  std::vector<std::int32_t> device_of_rank{};  ///< As Program::device_of_rank.
+  std::string text;        ///< Machine, date, runs: the `source` of the fitted numbers.
+  std::string short_text;  ///< Short form, for each kernel that is listed. Invariant: not empty.
+  std::vector<std::int32_t> device_of_rank{};  ///< Rank -> device, like Program::device_of_rank.
 };
-/// The same from samples that somebody gathered: `notes` and `outliers` hold what the fits add.
+/// Calibration from samples that were gathered before. `notes` and `outliers` of the result hold
+/// only what the fits add.
 Result<MachineCalibration> calibrate_machine(const MachineStart& start, const Samples& samples,
                                              const SampleSource& source,
                                              const MachineOptions& options = {});
 
-/// Whether a device that a tool calls `named` ("NVIDIA H800") is of another type, as far as the
-/// name tells.
+/// Whether `named`, a tool's name of a device ("NVIDIA H800"), is the name of a type other than
+/// `device`, as far as names tell.
 bool is_another(const DeviceType& device, const std::string& named);
 
-/// What is wrong where a tool's name of a device ("AMD Instinct MI300X") is that of another maker
-/// than the device's; nothing where one of the makers is unknown.
+/// The fault, in words, if `named`, a tool's name of a device ("AMD Instinct MI300X"), is of
+/// another maker than `device`; nothing if the makers agree or one is unknown.
 std::optional<std::string> other_maker(const DeviceType& device, const std::string& named);
 
-/// For people: numbers with intervals, which were kept and why, errors on held-out kernels,
-/// outliers.
+/// Text for people: the numbers with intervals, which of them were kept and why, errors on held-out
+/// kernels, and outliers.
 std::string to_text(const MachineCalibration& machine);
 
 struct OutputFile {
   std::string name;
   std::string text;
 };
-/// cluster.yaml, node.yaml, device.yaml, the efficiency file (by its name) and communication.yaml,
-/// which refer to each other by path. They read back as what they were written from.
+/// The files cluster.yaml, node.yaml, device.yaml, the efficiency file (under its own name) and
+/// communication.yaml, which refer to each other by path. Reading them gives `machine` again.
 std::vector<OutputFile> files_of(const MachineCalibration& machine);
 
 }  // namespace foreshard::calibrate

@@ -9,11 +9,11 @@
 ///             1024           256     float     sum      -1    13.20    0.08    0.14      0 ...
 ///
 /// The operation comes from the line "# Collective test starting: all_reduce_perf" (from 2.16 on)
-/// or a command line before the table, else from the name of the file; ranks, hosts and devices
-/// from the lines of ranks. Columns are taken by their names, so files of all versions since 2.0
-/// read alike. What other programs print in between (lines of NCCL's log, of mpirun, of the
-/// scheduler) is skipped before the table; inside it a line is a row, a comment, a line of NCCL's
-/// log
+/// or from a command line before the table, else from the caller, else from the file's name. Ranks,
+/// hosts and devices come from the lines "# Rank". Columns are found by their names, so all
+/// versions since 2.0 can be read. Before the table, the output of other programs (NCCL's log,
+/// mpirun, the scheduler) is skipped. Inside the table, a line is a row, a comment, a line of
+/// NCCL's log
 /// ("host:pid:tid [0] NCCL INFO ...") or an error.
 ///
 /// Source: NVIDIA/nccl-tests, src/common.cu and src/util.cu (writeDeviceReport,
@@ -39,23 +39,24 @@ struct NcclTestsRank {
   std::string device;  ///< "NVIDIA H100 80GB HBM3".
 };
 
-/// One size in one of the two ways: with a receive buffer of its own, or in place.
+/// Result for one size, either out of place (with a separate receive buffer) or in place.
 struct NcclTestsTime {
   Seconds time;
-  std::optional<std::int64_t> wrong;  ///< Wrong elements; nothing where it was not checked.
+  std::optional<std::int64_t> wrong;  ///< Wrong elements; nothing if the test did not check.
 };
 struct NcclTestsRow {
-  std::size_t line = 0;  ///< Of a text; of JSON the result's number, from 1.
-  Bytes size;            ///< The larger buffer of a rank.
+  std::size_t line = 0;  ///< Line of the text; in JSON the result's number, from 1.
+  Bytes size;            ///< Size of the larger of a rank's two buffers.
   std::string dtype;     ///< "float", "half", "bfloat16" ...
   std::string reduction;
   std::optional<NcclTestsTime> out_of_place;
   std::optional<NcclTestsTime> in_place;
 };
 struct NcclTestsRun {
-  std::string operation;  ///< As in tables of collectives: "all_reduce", "alltoall", "sendrecv" ...
+  /// Name as in tables of collectives: "all_reduce", "alltoall", "sendrecv" ...
+  std::string operation;
   std::vector<NcclTestsRank> ranks;
-  std::string nccl_version;  ///< "2.28.9"; empty if not said.
+  std::string nccl_version;  ///< "2.28.9"; empty if the output does not say.
   std::vector<NcclTestsRow> rows;
 
   std::int64_t nodes() const;  ///< Distinct hosts.
@@ -64,20 +65,21 @@ struct NcclTestsRun {
 /// Whether `text` is nccl-tests output, by its first lines.
 bool is_nccl_tests(std::string_view text);
 
-/// \param name  of the file: for messages, and for the operation where the text does not say it.
-/// \param operation  as in `NcclTestsRun`, where neither does; empty: not known.
-/// \return kInvalidInput with "name:line:column:" (JSON: "name: results[3].size:") where a row has
-///     too few columns, a cell is not a number, a rank is not listed, or the operation is unknown;
-///     kUnsupported where a run has wrong elements (its times do not count) or times of the CPU.
+/// \param name  the file's name: for messages, and for the operation if the text does not say it.
+/// \param operation  the operation (as in `NcclTestsRun`) if the text does not say it; empty: the
+///     name decides.
+/// \return kInvalidInput with "name:line:column:" (JSON: "name: results[3].size:") if a row has too
+///     few columns, a cell is not a number, a rank is not listed, or the operation is unknown;
+///     kUnsupported if a run has wrong elements (its times do not count) or times of the CPU.
 Result<NcclTestsRun> read_nccl_tests(std::string_view text, std::string_view name,
                                      std::string_view operation = {});
 
 /// The operations that are read: "all_reduce", "all_gather" ...
 std::vector<std::string> nccl_tests_operations();
 
-/// The same as a table of collectives (`foreshard accuracy`), one row per size, with the shorter of
-/// the two times: a library is asked for what it can do.
-/// \param machine  its name in the table.
+/// The run as a table of collectives (`foreshard accuracy`), one row per size. The time is the
+/// shorter of the out-of-place and in-place times, because the library's best is wanted.
+/// \param machine  the machine's name in the table.
 CsvTable table_of(const NcclTestsRun& run, std::string_view name, std::string_view machine);
 
 }  // namespace foreshard::calibrate

@@ -39,7 +39,7 @@ bool is_transfer(CollectiveKind kind) {
   return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
 }
 
-// Kernels of one kind are those that a fit describes with the same numbers.
+// A kind comprises the kernels that a fit describes with the same numbers.
 std::string kind_of(const Gemm& g) {
   return fmt::format("gemm {} {}", name_of(g.dtype), g.accumulate);
 }
@@ -54,7 +54,7 @@ std::string kind_of(const Kernel& kernel) {
   return std::visit([](const auto& k) { return kind_of(k); }, kernel);
 }
 
-// The same at half and at double one extent.
+// Kernels with one extent doubled or halved.
 std::vector<Kernel> neighbours_of(const Gemm& g) {
   std::vector<Kernel> result;
   for (std::int64_t Gemm::*extent : {&Gemm::m, &Gemm::n, &Gemm::k}) {
@@ -91,10 +91,10 @@ std::vector<Kernel> neighbours_of(const Pass& p) {
   return result;
 }
 
-// One collective operation, by rank: who takes part where.
+// One collective operation, run by all of its groups at the same time.
 struct Operation {
   CollectiveKind kind;
-  std::vector<std::vector<std::int32_t>> groups;  // of a transfer: one of sender and receiver
+  std::vector<std::vector<std::int32_t>> groups;  // a transfer has one: {sender, receiver}
   std::vector<program::Transfer> transfers;
   std::vector<std::int32_t> roots;
   DType dtype;
@@ -164,7 +164,7 @@ class Planner {
       Kernel single = *kernel;
       if (auto* pass = std::get_if<Pass>(&single)) {
         if (pass->rows == 0) return;
-        pass->launches = 1;  // as it is replayed
+        pass->launches = 1;  // a replay launches it once
       }
       kernels_.insert(single);
       return;
@@ -181,7 +181,7 @@ class Planner {
       if (!operation.groups.empty()) sizes_[std::move(operation)].insert(what->bytes);
       return;
     }
-    if (what->kind == CollectiveKind::kReceive) return;  // its send says the same
+    if (what->kind == CollectiveKind::kReceive) return;  // the matching send has the same data
     for (const std::int32_t rank : role.ranks) {
       const std::pair pair{rank, *program::peer_of(program, what->group, rank)};
       if (!pairs_.contains(pair) && std::ssize(pairs_) >= options_.most_pairs) return;
@@ -196,7 +196,7 @@ class Planner {
     }
   }
 
-  // The lists of ranks that the group stands for, those of several members.
+  // Members of each instance of the group that has several members, ascending.
   static std::vector<std::vector<std::int32_t>> groups_of(const Program& program,
                                                           const program::Group& group) {
     std::map<std::int32_t, std::vector<std::int32_t>> by_label;
@@ -240,7 +240,7 @@ class Planner {
       kernels_.insert(gemm);
   }
 
-  // Sizes at a fixed factor below the largest, down to 4 KiB, in whole elements for each member.
+  // Adds sizes at a fixed factor below the largest, down to 4 KiB, in whole elements per member.
   void add_ladders() {
     for (auto& [operation, sizes] : sizes_) {
       if (operation.kind == CollectiveKind::kExchange) continue;
@@ -317,7 +317,7 @@ class Planner {
     items_.push_back({.calls = {}, .time = time});
     for (const std::int32_t rank : ranks) items_.back().calls[rank].push_back(block);
   }
-  // The last two blocks are the two ends of one transfer.
+  // Merges the last two items, the two ends of one transfer.
   void pair_with_last() {
     Item last = std::move(items_.back());
     items_.pop_back();
@@ -341,7 +341,7 @@ class Planner {
           for (const BlockId block : blocks)
             calls[static_cast<std::size_t>(rank)].push_back({.block = block, .after = {}});
     }
-    // Ranks that do the same are a role.
+    // Ranks with the same calls share a role.
     std::map<std::vector<std::size_t>, std::size_t> roles;
     for (std::size_t rank = 0; rank < calls.size(); ++rank) {
       std::vector<std::size_t> key;
@@ -357,7 +357,7 @@ class Planner {
   }
 
   struct Item {
-    std::map<std::int32_t, std::vector<BlockId>> calls;  // by rank
+    std::map<std::int32_t, std::vector<BlockId>> calls;  // rank -> blocks
     Seconds time;
   };
 

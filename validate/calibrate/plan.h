@@ -1,21 +1,21 @@
 /// \file
-/// A Program that measures what other Programs need: every distinct kernel and every distinct
-/// collective of theirs, alone, in many short runs. `foreshard-replay` runs it like any other.
+/// A Program of microbenchmarks: it measures every distinct kernel and every distinct collective of
+/// other Programs, each alone, in many short runs. `foreshard-replay` runs it like any Program.
 ///
 ///     const auto plan = microbenchmarks({tp2, dp2}, options);   // then to_json, then replay
 ///
-/// - Kernels: those of the Programs, and where a kind has few sizes, neighbours at half and double
-///   extents, so that a fit has something to lean on. Where the device is known, also small
-///   products that tell its numbers apart (telling.h).
-/// - Collectives: those of the Programs, on the same members, at the Programs' sizes and on a
-///   ladder of sizes between them, each with nothing beside it.
-/// - Each appears once in every *round*, in an order of its own (shuffled by a fixed seed), so that
-///   drifts of clocks and temperature fall on all alike, and no kernel finds the operands of its
-///   last run in a cache more often than in a step. All ranks run the same kernel at the same time,
-///   as they do in a step: they share what they share there.
-/// - Rounds are as many as fit into `step`, by the forecast of the device, 2 to 32.
+/// - Kernels: all kernels of the Programs. A kind with few sizes gets neighbours at half and double
+///   extents, so that a fit has enough points. If the device is known, small products that tell its
+///   numbers apart are added (telling.h).
+/// - Collectives: all collectives of the Programs, on the same members, at the Programs' sizes and
+///   on a ladder of sizes below the largest. Nothing else runs during a collective.
+/// - Each kernel and collective appears once per *round*. Every round is shuffled anew (by a fixed
+///   seed), so that drifts of clocks and temperature affect all equally and no kernel finds its
+///   operands in a cache more often than in a step. All ranks run the same kernel at the same
+///   time, as in a step, so they contend for the same resources.
+/// - The number of rounds is what fits into `step` by the device's forecast, from 2 to 32.
 ///
-/// Not modelled: operands that the kernel before has left in a cache in the step, but not here.
+/// Not modelled: operands that the previous kernel of a step leaves in a cache.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +31,20 @@
 namespace foreshard::calibrate {
 
 struct PlanOptions {
-  Seconds step = 4_s;            ///< What one run of the Program is to take, about.
-  Seconds longest = 0.5_s;       ///< A neighbour that is forecast to take longer is left out.
-  Bytes largest = 1_GiB;         ///< Likewise of a neighbour's operands.
-  std::int64_t fewest = 6;       ///< Sizes of a kind; fewer get neighbours.
-  Seconds small = 5_ms;          ///< A product that tells numbers apart takes at most so long.
+  Seconds step = 4_s;            ///< Approximate time of one run of the Program.
+  Seconds longest = 0.5_s;       ///< Longest forecast time of a neighbour.
+  Bytes largest = 1_GiB;         ///< Most operand bytes of a neighbour or a telling product.
+  std::int64_t fewest = 6;       ///< Sizes that a kind needs; kinds with fewer get neighbours.
+  Seconds small = 5_ms;          ///< Longest forecast time of a telling product (telling.h).
   std::int64_t ladder = 4;       ///< Factor between the ladder's sizes.
-  std::int64_t most_pairs = 32;  ///< Transfers between that many pairs of ranks at most.
-  /// What the Programs run on, for the forecast of each kernel's time. Empty: 1 ms each.
+  std::int64_t most_pairs = 32;  ///< Most pairs of ranks whose transfers are measured.
+  /// The device of the Programs, for the forecast of each kernel's time. Empty: 1 ms per kernel.
   std::optional<DeviceType> device{};
 };
 
-/// The Program, verified.
-/// \return kInvalidInput if there is no Program, they differ in their ranks or devices, or they
-///     have neither kernels nor collectives.
+/// The Program of microbenchmarks, verified.
+/// \return kInvalidInput if `programs` is empty, if the Programs differ in their ranks or devices,
+///     or if they have neither kernels nor collectives.
 Result<program::Program> microbenchmarks(const std::vector<program::Program>& programs,
                                          const PlanOptions& options);
 

@@ -11,19 +11,19 @@
 
 namespace foreshard::calibrate {
 
-/// Numbers of one set that lie round those of another with covariance own^2 I + together^2 J (J:
-/// all ones): a factor that they share, and one of each.
+/// Numbers of one set whose logarithms are distributed around the other set's with the covariance
+/// own^2 I + together^2 J (J: all ones): one deviation that they share and one of each.
 struct Family {
   std::vector<std::size_t> members{};  ///< Indices of numbers.
   double own = 1;                      ///< Standard deviations. Invariant: > 0.
   double together = 0;
 };
 
-/// Two blocks of `count` numbers: what is left of their differences, in standard deviations. With
-/// d = a - b of a family's n numbers: (d - s mean(d)) / own, s = 1 - 1 / sqrt(1 + n (together /
-/// own)^2), the inverse root of the family's covariance times d.
-/// \param apart  what a - b is expected to be; subtracted from d. Empty: nothing.
-/// \pre The families have each of the `count` numbers once.
+/// Residuals, in standard deviations, of the differences between two blocks of `count` numbers.
+/// With d = a - b of a family's n numbers they are (d - s mean(d)) / own, where
+/// s = 1 - 1 / sqrt(1 + n (together / own)^2): the inverse root of the family's covariance times d.
+/// \param apart  expected value of a - b, subtracted from d. Empty: zeros.
+/// \pre Each of the `count` numbers is in exactly one family.
 class Distance final : public ceres::CostFunction {
  public:
   Distance(std::size_t count, std::vector<Family> families, std::vector<double> apart = {});
@@ -36,7 +36,7 @@ class Distance final : public ceres::CostFunction {
   std::vector<double> apart_;
 };
 
-/// (a - start) / spread of each number of one block.
+/// Residuals (a - start) / spread, one per number of a block.
 class Start final : public ceres::CostFunction {
  public:
   Start(std::vector<double> start, std::vector<double> spread);

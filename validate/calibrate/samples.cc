@@ -29,7 +29,7 @@ constexpr std::size_t kMostNamed = 20;
 
 struct Limits {
   Seconds median;
-  Seconds off;  // farther from it is an outlier
+  Seconds off;  // a time farther from the median is an outlier
 };
 Limits limits_of(const std::vector<Seconds>& times) {
   const Seconds median = measure::quantile(times, 0.5);
@@ -55,7 +55,7 @@ struct Seen {
   std::string where;
 };
 
-// What all instances of something say; its outliers go into `named`.
+// Statistics over all instances; adds their outliers to `named`.
 Spread gathered(const std::string& what, const std::vector<Seen>& seen,
                 std::vector<std::string>& named) {
   std::vector<Seconds> times;
@@ -139,7 +139,7 @@ class Gatherer {
   }
 
  private:
-  // What the members of one operation agree on: members, tag, and how often before.
+  // Identity of one operation across its members: members, tag, and how many came before.
   using Operation = std::tuple<std::vector<std::int32_t>, std::string, std::int64_t>;
   struct Member {
     measure::TaskTimes times;
@@ -214,7 +214,7 @@ class Gatherer {
     return {};
   }
 
-  // Whether a kernel runs between the two, but for what may be rounding (1 % of it).
+  // Whether a kernel runs between `from` and `to`; an overlap below 1 % may be rounding.
   static bool overlaps(const std::vector<std::pair<Seconds, Seconds>>& busy, Seconds from,
                        Seconds to) {
     const Seconds slack = 0.01 * (to - from);

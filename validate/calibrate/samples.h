@@ -2,17 +2,19 @@
 /// Measurements of single kernels and single communications in a replay, gathered from all
 /// instances of all ranks: one sample per distinct kernel, one per distinct collective.
 ///
-/// A kernel's time is what an instance takes on average over the repeats: steps are sums, and sums
-/// have means. From three quantiles it is 0.3 x 10th + 0.4 x 50th + 0.3 x 90th percentile. A
-/// collective's is the time from when its last member reached it until its last member was done
-/// (measure::TaskTimes::lasted). Files without that tell medians of each member: of the last to
-/// come its own time, and from its finish to the last one (medians of differences where there are
-/// some: differences of medians add what steps drift by). Those during which a member also computed
-/// are not taken: the kernels beside them stretch them.
+/// A kernel's time is the mean over an instance's repeats, because a step is a sum and the mean of
+/// a sum is the sum of the means. The mean is estimated as 0.3 x 10th + 0.4 x 50th + 0.3 x 90th
+/// percentile. A collective's time is the time from the arrival of its last member until its last
+/// member was done (measure::TaskTimes::lasted). In files without that field it is the median time
+/// of the member that arrived last, plus the time from that member's median finish to the latest
+/// median finish. (Medians of differences are preferred where they exist: differences of medians
+/// also contain the drift of the steps.) Collectives during which a member also computed are left
+/// out, because concurrent kernels stretch them.
 ///
 /// The interval of a median is its notch, median +- 1.57 x (75th - 25th percentile) / sqrt(n),
-/// which covers about 95 %. Instances beyond 5 scaled median absolute deviations, and 10 %, of the
-/// median are outliers: they are named, and left out of the percentiles.
+/// which covers about 95 %. Instances farther from the median than 5 scaled median absolute
+/// deviations and farther than 10 % of it are outliers: they are named, and left out of the
+/// percentiles.
 ///
 /// Source: Hurst, Brown, Swanson, "Swanson's 30-40-30 rule", AAPG Bulletin 84(12), 2000; McGill,
 /// Tukey, Larsen, "Variations of box plots", The American Statistician 32(1), 1978; Hampel, "The
@@ -35,7 +37,7 @@ namespace foreshard::calibrate {
 /// Standard deviations of a normal distribution per median absolute deviation.
 inline constexpr double kNormalMad = 1.4826;
 
-/// A Program and what its replay measured. They belong together: fingerprints are alike.
+/// A Program and the measurement of its replay, with equal fingerprints.
 struct MeasuredRun {
   program::Program program;
   measure::Measurement measurement;
@@ -53,31 +55,31 @@ Spread spread_of(std::vector<Seconds> times);
 
 struct KernelSample {
   Kernel kernel;
-  std::string provider;  ///< Whose it is (measure::Providers).
+  std::string provider;  ///< Library that the kernel is from (measure::Providers).
   Spread time;
 };
 
 struct CollectiveSample {
   program::CollectiveKind kind = program::CollectiveKind::kAllReduce;
-  std::vector<std::int32_t> ranks;  ///< Ascending; of a transfer: sender, receiver.
+  std::vector<std::int32_t> ranks;  ///< Ascending; a transfer has {sender, receiver}.
   Bytes bytes;
-  std::int32_t root = -1;                          ///< Of a broadcast: a rank.
-  std::vector<program::Transfer> transfers{};      ///< Of an exchange: within `ranks`.
-  std::optional<program::TokenRouting> routing{};  ///< Of a token_exchange.
+  std::int32_t root = -1;                          ///< Root rank of a broadcast; else -1.
+  std::vector<program::Transfer> transfers{};      ///< Transfers of an exchange, within `ranks`.
+  std::optional<program::TokenRouting> routing{};  ///< Routing of a token_exchange.
   Spread time;
 };
 
 struct Samples {
-  std::vector<KernelSample> kernels;          ///< By description, ascending.
-  std::vector<CollectiveSample> collectives;  ///< By kind, ranks, bytes.
-  std::int64_t overlapped = 0;                ///< Collectives not taken: a member computed.
-  std::vector<std::string> outliers;          ///< For people: where and how far off.
+  std::vector<KernelSample> kernels;          ///< Ordered by description.
+  std::vector<CollectiveSample> collectives;  ///< Ordered by kind, ranks, bytes.
+  std::int64_t overlapped = 0;                ///< Collectives left out: a member computed.
+  std::vector<std::string> outliers;          ///< Text for people: where and how far off.
 };
 
-/// The samples of all runs together.
+/// The samples of all runs, merged.
 /// \return kInvalidInput if a measurement does not belong to its Program (other fingerprint, ranks
-///     or instances), is of ranks that share a device, or holds a task that ends before it starts;
-///     or if two providers ran the same kernel.
+///     or instances), has ranks that share a device, or holds a task that ends before it starts; or
+///     if two providers ran the same kernel.
 Result<Samples> samples_of(const std::vector<MeasuredRun>& runs);
 
 }  // namespace foreshard::calibrate

@@ -16,7 +16,7 @@ struct Bounds {
   double high;
   double spread;
 };
-// Latencies in seconds, parts of a link, bytes, messages, bytes per second.
+// Units: seconds, shares of a link's bandwidth, bytes, messages, bytes per second.
 constexpr std::array<Bounds, kFields> kBounds{{
     {"base", 1e-6, 300e-6, 0.7},
     {"base over the network", 1e-7, 100e-6, 0.7},
@@ -34,9 +34,8 @@ constexpr std::array<Bounds, kFields> kBounds{{
     {"rate of a channel over the network", 2e7, 200e9, 0.7},
 }};
 
-// Of the bytes on the wire, those that are data: LL sends a flag beside every 4 bytes, LL128 8
-// bytes of flags in every 128 (strategies/comm/parameters.h). No link can do better for the
-// protocol.
+// Fraction of the bytes on the wire that is data: LL sends a flag with every 4 bytes, LL128 8 bytes
+// of flags in every 128 (strategies/comm/parameters.h). It bounds the protocol's share of a link.
 double data_on_the_wire(comm::Protocol protocol) {
   switch (protocol) {
     case comm::Protocol::kLl:
@@ -59,14 +58,15 @@ bool is_start_up(Field field) {
          field == Field::kHopPcie || field == Field::kHopNetwork || field == Field::kHopEmpty;
 }
 
-// Of LL, which has neither fence nor proxy inside a node: launch and polling of flags.
+// Whether the field is a start-up time of LL inside a node. LL has neither fence nor proxy there,
+// so the time is that of the launch and of polling flags.
 bool polls(const comm::FormParameters& form, Field field) {
   return form.protocol == comm::Protocol::kLl && is_start_up(field) &&
          field != Field::kNetworkBase && field != Field::kHopNetwork && field != Field::kHopEmpty;
 }
 
-// Of an all-to-all's Simple, whose channels copy what a member keeps besides what it sends: loads
-// and stores of their threads.
+// Whether the field is the channel rate of an all-to-all with the Simple protocol. Its channels
+// also copy what a member keeps, with the loads and stores of their threads.
 bool copies(const comm::FormParameters& form, Field field) {
   return form.algorithm == "pairwise" && form.protocol == comm::Protocol::kSimple &&
          field == Field::kChannelRate;
@@ -76,12 +76,12 @@ bool runs_ring_primitives(const std::string& algorithm) {
   return algorithm == "ring" || algorithm == "tree" || algorithm == "chain";
 }
 
-// Slots with the same name are one.
+// Fields with the same name share a slot.
 std::string slot_name(const comm::FormParameters& form, Field field) {
   const std::string family = runs_ring_primitives(form.algorithm) ? "ring" : form.algorithm;
   const std::string protocol(comm::name_of(form.protocol));
-  // Inside a node a tree of switches does what one switch does (NCCL 2.28, src/graph/tuning.cc: one
-  // efficiency for both).
+  // Inside a node, NVLS tree does what NVLS does (NCCL 2.28, src/graph/tuning.cc: one efficiency
+  // for both).
   if (form.algorithm == "nvls_tree" && (field == Field::kBase || field == Field::kPartNvlink))
     return std::string("nvls Simple ") + name_of(field);
   if (is_start_up(field) || field == Field::kTurnaround || field == Field::kChannelRate)

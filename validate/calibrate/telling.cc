@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::int64_t kSmallest = 16;  // rows of 16 elements are aligned in any dtype
 constexpr std::int64_t kLargest = 8192;
-constexpr double kEnough = kTold / 2;    // of the spread
-constexpr double kNearby = 0.5;          // of a logarithm
-constexpr double kLeastNarrowed = 0.01;  // of the variance: less is nothing
+constexpr double kEnough = kTold / 2;    // deviation / spread
+constexpr double kNearby = 0.5;          // largest change of a logarithm
+constexpr double kLeastNarrowed = 0.01;  // fraction of the variance; a smaller gain is ignored
 constexpr std::size_t kMostProducts = 32;
 
 struct Proposal {
@@ -37,8 +37,8 @@ std::vector<Gemm> telling_products(const DeviceType& start, const std::vector<Ge
   DeviceType device = start;
   const auto numbers =
       numbers_of(device, KernelFamily::kGemm, std::vector<Kernel>(known.begin(), known.end()));
-  // What a number decides of the time for sure, wherever it is nearby: the lesser of the two
-  // slopes.
+  // Influence of each number on the time that is certain nearby: the lesser of the slopes above and
+  // below its value, 0 where their signs differ.
   const auto slopes = [&](const Gemm& gemm) {
     const auto time = [&] { return std::log(model_time_of(gemm, device).total().in_base()); };
     const double now = time();

@@ -1,16 +1,17 @@
 /// \file
-/// Small products that tell a device's numbers apart. The products of training steps are large:
-/// nearly all of their time is the rate of the arithmetic, and what a tile, a split, an operand or
-/// a launch takes cannot be seen in them.
+/// Small matrix products that tell a device's numbers apart. The products of training steps are
+/// large: nearly all of their time is arithmetic, and the times of a tile, a split, an operand or a
+/// launch cannot be seen in them.
 ///
-/// Product by product, that one is taken which most narrows the number known least beside what was
-/// known before (log_fit.h), until all are known to half of what counts as told or no product
-/// narrows them. What a number decides of a product's time is what the model says it decides for
-/// sure, at its present value and up to a spread (at most a factor of 1.6) above and below: the
-/// true numbers are others.
+/// The products are chosen greedily. Each time, the number that is known least relative to its
+/// prior (log_fit.h) is looked at, and the product that reduces its variance most is taken. It ends
+/// when every number is known twice as well as it must be to count as told, or no product helps.
+/// The true numbers are unknown, so a number's influence on a product's time is the lesser of the
+/// influences that the model shows for one spread (at most a factor of 1.6) above and below its
+/// present value.
 ///
-/// Source: Fedorov, "Theory of optimal experiments", 1972 (designs by the covariance that they
-/// leave).
+/// Source: Fedorov, "Theory of optimal experiments", 1972 (choosing designs by the covariance that
+/// they leave).
 #pragma once
 
 #include <functional>
@@ -22,9 +23,10 @@
 namespace foreshard::calibrate {
 
 /// Extents are powers of two from 16 to 8192.
-/// \param known  products that are measured anyway; the result is of their dtypes.
-/// \param fits  which products may be taken.
-/// \return in the order in which they were taken; empty if `known` is. None is of `known`.
+/// \param known  products that are measured anyway; the result has their dtypes.
+/// \param fits  whether a product may be chosen.
+/// \return products in the order in which they were chosen, none of them in `known`; empty if
+///     `known` is.
 std::vector<Gemm> telling_products(const DeviceType& device, const std::vector<Gemm>& known,
                                    const std::function<bool(const Gemm&)>& fits);
 

@@ -15,7 +15,7 @@ std::string micro(Seconds time) {
 std::string kibi(Bytes bytes) {
   return fmt::format("{:.4g} KiB", bytes.in_base() / 1024);
 }
-// Of sizes that are not fitted.
+// Format for sizes that are not fitted.
 std::string all_digits(Bytes bytes) {
   return fmt::format("{:.10g} KiB", bytes.in_base() / 1024);
 }

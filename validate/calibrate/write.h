@@ -1,5 +1,5 @@
 /// \file
-/// Fitted numbers as the YAML file that the simulator reads, and for people.
+/// Fitted numbers as the YAML file that the simulator reads, and as text for people.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace foreshard::calibrate {
 
-/// configs/communication/NAME.yaml. `header`: lines of comment at its beginning.
+/// Content of configs/communication/NAME.yaml.
+/// \param header  comment lines at the beginning of the file.
 std::string to_yaml(const comm::Parameters& parameters, const std::string& header);
 
 /// Every number with its 95 % interval.

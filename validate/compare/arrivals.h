@@ -1,6 +1,6 @@
 /// \file
-/// The simulated times at which the results of a rank's communications arrive: what is needed to
-/// replay the rank alone.
+/// The simulated times at which the results of a rank's communications arrive. A replay of the rank
+/// alone needs them.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace foreshard::compare {
 
-/// \param prediction  of this Program, with its time line.
-/// \return kInvalidInput if there is no such rank, or the predicted step never ends.
+/// \param prediction  a prediction of this Program, with its time line.
+/// \return kInvalidInput if the Program has no such rank, or the predicted step never ends.
 Result<measure::Arrivals> arrivals_of(const program::Program& program,
                                       const sim::Prediction& prediction, std::int64_t rank);
 

@@ -1,5 +1,5 @@
 /// \file
-/// A rank's time from 0 to an end, each instant booked once (compare.h).
+/// Attributes each instant of a rank's time, from 0 to an end, to exactly one activity (compare.h).
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace foreshard::compare {
 
-/// Something that goes on. The lowest priority number that does at an instant has it; of equals,
-/// the one listed first.
+/// An activity. An instant is booked under the active interval with the lowest priority number; a
+/// tie goes to the interval listed first.
 struct Interval {
   Seconds begin{};
   Seconds end{};
@@ -20,12 +20,12 @@ struct Interval {
 };
 
 struct Booking {
-  std::vector<Seconds> of_interval{};  ///< Time booked under each.
-  Seconds nothing{};                   ///< When none went on.
+  std::vector<Seconds> of_interval{};  ///< Time booked under each interval.
+  Seconds nothing{};                   ///< Time during which no interval was active.
 };
 
-/// Cost: O(n log n). Intervals may overlap, be empty, or end after `end`: what lies beyond is cut
-/// off.
+/// Books the time from 0 to `end`. Intervals may overlap, be empty, or end after `end`, where they
+/// are cut off. Cost: O(n log n).
 Booking book(std::span<const Interval> intervals, Seconds end);
 
 }  // namespace foreshard::compare

@@ -67,25 +67,25 @@ std::string kind_name(const Kernel& kernel) {
   return std::string(traffic_of(std::get<Pass>(kernel).kind).name);
 }
 
-// A transfer's two ends are one thing.
+// Name of a communication. Both ends of a transfer have the same name.
 std::string name_of(const Program& program, const Communication& what, std::int32_t rank) {
   if (program::peer_of(program, what.group, rank)) return "send/receive " + format(what.bytes);
   return std::string(program::name_of(what.kind)) + " " + format(what.bytes) + ", " +
          std::to_string(program::size_of(program, what.group, rank)) + " ranks";
 }
 
-constexpr int kKernelPriority = 1;  // communications come just before or after
+constexpr int kKernelPriority = 1;  // communications have 0 (turns) or 2
 
-// What a row adds up.
+// Sums over the instances of a row.
 struct Sums {
   std::int64_t count = 0;
   Pair time{};
   Pair booked{};
-  Seconds width{};   // of the measured intervals
-  Seconds median{};  // which they belong to
+  Seconds width{};   // widths of the measured 10 % to 90 % intervals
+  Seconds median{};  // medians of the same instances
 };
 
-// Rows in the making: by kind, and by distinct task.
+// Sums for the rows: per kind and per distinct task.
 class Accounts {
  public:
   using Key = std::pair<Kind, std::string>;
@@ -210,7 +210,7 @@ class Comparer {
     return program::task_of(program_, program_.roles[rank.role], instance(rank, i));
   }
 
-  // When the rank's last instance ends.
+  // End of the rank's last instance.
   Pair finish_of(std::size_t place) const {
     Pair finish;
     for (const Times& times : lines_.ranks[place].predicted)
@@ -225,7 +225,7 @@ class Comparer {
     const measure::RankRecord& record = measurement_.ranks[place];
     kernel_time_.clear();
     add_line(rank, rank.predicted, &Pair::predicted, out, out.step.predicted);
-    // The measured time line ends where its medians do; the rest of the step is booked apart.
+    // The measured time line ends with its last median; the rest of the step is "between medians".
     add_line(rank, rank.measured, &Pair::measured, out, last_);
     accounts_.book(Kind::kBetweenMedians, "between medians", {0_s, out.step.measured - last_});
     for (std::size_t i = 0; i < rank.predicted.size(); ++i) add_task(rank, record, i);
@@ -239,7 +239,7 @@ class Comparer {
          .measured_peak = record.peak_memory});
   }
 
-  // Kind, name, and name of the distinct task.
+  // Kind, name of the kind's row, name of the distinct task.
   using Names = std::tuple<Kind, std::string, std::string>;
   const Names& names(const RankTimes& rank, std::size_t i) {
     const program::Task& what = task(rank, i);
@@ -275,8 +275,8 @@ class Comparer {
     }
   }
 
-  // The intervals of a rank on one time line; `source` says which instance each is of, and
-  // whether it is the waiting for it.
+  // The intervals of a rank on one time line. `source` says, for each interval, which instance it
+  // belongs to and whether it is the waiting for that instance.
   struct Source {
     std::size_t instance;
     bool waiting;
@@ -343,7 +343,7 @@ class Comparer {
   static void add_overlap(const std::vector<Interval>& parts, const Booking& booking,
                           bool stands_still, Seconds Pair::*side, Comparison& out, Seconds end) {
     std::vector<Interval> kernels, communications;
-    Seconds left;  // of kernels that stand still beside communications
+    Seconds left;  // kernel time without the pauses during communications
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (parts[k].priority > kKernelPriority + 1) continue;
       if (parts[k].priority == kKernelPriority) left += booking.of_interval[k];
@@ -384,10 +384,10 @@ class Comparer {
   Timelines lines_;
   Accounts accounts_;
   std::vector<Pair> streams_;
-  std::map<const program::Task*, Names> names_;  // of one rank; looked up, never walked
+  std::map<const program::Task*, Names> names_;  // names of one rank's tasks; order is never used
   std::int32_t named_rank_ = -1;
-  std::map<std::size_t, Seconds> kernel_time_;  // predicted, of one rank's instances: turns
-  Seconds last_{};                              // where the measured time lines end, as medians
+  std::map<std::size_t, Seconds> kernel_time_;  // instance of one rank -> predicted time (turns)
+  Seconds last_{};                              // latest median finish of all ranks
 };
 
 }  // namespace

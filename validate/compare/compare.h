@@ -1,32 +1,33 @@
 /// \file
-/// Prediction against measurement: `foreshard compare`.
+/// Compares a prediction with a measurement: `foreshard compare`.
 ///
-/// Both know when each instance of each rank was reached, began and ended. Sums of durations alone
-/// do not explain a step: what runs beside something else costs nothing. So the time of each rank
-/// is *booked*, in both, each instant once, under the first of
+/// Both say when each instance of each rank was reached, began and ended. Sums of durations alone
+/// do not explain a step, because overlapped work costs nothing. Therefore each instant of a rank's
+/// time is *booked* exactly once, in the prediction and in the measurement, under the first of
+/// these that applies:
 ///
 ///     a kernel - a communication under way - waiting for a member of one - the host - nothing
 ///
-/// up to the end of the step. Booked times of all kinds add up to the step; their means over ranks
-/// do so too, and
+/// up to the end of the step. The booked times of all kinds add up to the step, and so do their
+/// means over ranks. The identity
 ///
 ///     sum over kinds (predicted booked - measured booked)  =  predicted step - measured step
 ///
-/// attributes the step's error exactly to kinds of tasks (`share_of_error`). Medians of
-/// tasks need not add up to the median of steps: what is missing, or too much, is booked as
+/// attributes the step's error exactly to kinds of tasks (`share_of_error`). The medians of tasks
+/// need not add up to the median of the steps: the difference, of either sign, is booked as
 /// "between medians".
 ///
-/// A communication has the duration  latest finish - latest start  over its members, of what was
-/// measured per repeat (measure::TaskTimes::lasted; of files without it from medians). Members that
-/// were there before wait, which is booked apart.
+/// The duration of a communication is  latest finish - latest start  over its members. It was
+/// measured per repeat (measure::TaskTimes::lasted); for files without that field it is computed
+/// from medians. Members that arrive earlier wait, which is booked separately.
 ///
-/// **Turns.** Where a communication holds all of a device (a CPU core, which does one thing at a
-/// time), a predicted kernel stands still while one is under way. Its predicted time is then what
-/// is left of it, and the prediction is booked with communications before kernels.
+/// **Turns.** A communication may occupy the whole device: a CPU core does one thing at a time. A
+/// predicted kernel then stands still while a communication is under way. Its predicted time counts
+/// without these pauses, and the prediction is booked with communications before kernels.
 ///
-/// Of one rank that was replayed alone (measure::Mode::kOneRank) the results of communications come
-/// when the simulator says, so they are compared by no duration: their booked time is waiting, and
-/// `slack` has the result.
+/// When one rank was replayed alone (measure::Mode::kOneRank), the results of communications arrive
+/// when the simulator says. Their durations are therefore not compared: their booked time counts as
+/// waiting, and `slack` has the result.
 #pragma once
 
 #include <array>
@@ -48,38 +49,38 @@ namespace foreshard::compare {
 struct Pair {
   Seconds predicted{};
   Seconds measured{};
-  /// predicted / measured - 1; nothing where nothing was measured.
+  /// predicted / measured - 1; nothing if `measured` is 0.
   std::optional<double> error() const;
 };
 
-/// What a time is booked under.
+/// The categories under which time is booked.
 enum class Kind : std::uint8_t {
   kKernel,
   kCommunication,
-  kWaiting,         ///< For other members of a communication.
+  kWaiting,         ///< Waiting for other members of a communication.
   kHost,            ///< Sync and HostWork.
-  kIdle,            ///< Nothing runs: a pipeline's bubble, launches that come late.
-  kBetweenMedians,  ///< See above; measured only.
+  kIdle,            ///< Nothing runs: pipeline bubbles, late launches.
+  kBetweenMedians,  ///< See above; measured side only.
 };
 
-/// All tasks of one kind. Times are means over ranks of a rank's sum, `each` is per instance.
+/// All tasks of one kind. `time` is a rank's sum, averaged over ranks; `each` is per instance.
 struct Row {
   Kind kind = Kind::kKernel;
   /// "gemm", "attention_fwd", "adam"; "all_reduce 12.0 MiB, 2 ranks"; "waiting for other ranks".
   std::string name{};
-  std::int64_t count = 0;  ///< Instances of a step, over all ranks.
+  std::int64_t count = 0;  ///< Instances in a step, over all ranks.
   Pair time{};
   Pair each{};
-  /// Mean width of the instances' 10 % to 90 % intervals over their medians.
+  /// Sum of the instances' 10 % to 90 % intervals (measured), divided by the sum of their medians.
   double spread = 0;
   Pair booked{};
   std::optional<double> share_of_step{};   ///< measured booked / measured step
-  std::optional<double> share_of_error{};  ///< See above; nothing where the step has no error.
+  std::optional<double> share_of_error{};  ///< See above; nothing if the step has no error.
 };
 
 struct StreamRow {
   std::string name{};
-  Pair busy{};  ///< Mean over ranks of the time in which something ran on it, waiting left out.
+  Pair busy{};  ///< Time during which the stream was busy, without waiting; mean over ranks.
 };
 
 struct RankRow {
@@ -89,20 +90,20 @@ struct RankRow {
   Bytes measured_peak{};
 };
 
-/// Means over ranks.
+/// How far communication overlaps with computation; means over ranks.
 struct Overlap {
   Pair computing{};
-  Pair communicating{};           ///< Something under way, waiting left out.
-  Pair hidden{};                  ///< Of that, beside a kernel.
-  std::array<Pair, 5> exposed{};  ///< The rest, by program::Purpose: booked.
+  Pair communicating{};           ///< Time with a communication under way, without waiting.
+  Pair hidden{};                  ///< Part of `communicating` that overlaps with a kernel.
+  std::array<Pair, 5> exposed{};  ///< Booked communication time, by program::Purpose.
 };
 
-/// kOneRank: results of communications against the instants at which the rank needed them.
+/// kOneRank: how early the results of communications were there when the rank needed them.
 struct Slack {
   std::int64_t communications = 0;
-  std::int64_t late = 0;  ///< The rank waited.
-  Seconds waited{};       ///< In all.
-  Seconds least{};        ///< Slack; negative: the longest wait.
+  std::int64_t late = 0;  ///< Communications for which the rank waited.
+  Seconds waited{};       ///< Sum of these waits.
+  Seconds least{};        ///< Least slack; negative: the longest wait.
 };
 
 struct Comparison {
@@ -112,14 +113,17 @@ struct Comparison {
   std::string backend{};
   std::string date{};
   measure::Mode mode = measure::Mode::kWhole;
-  std::int64_t ranks = 0;  ///< Compared.
+  std::int64_t ranks = 0;  ///< Ranks that are compared.
   std::int64_t repeats = 0;
   Pair step{};
-  Seconds low{};                 ///< Of the measured steps: 10th percentile...
-  Seconds high{};                ///< ... and 90th.
-  double spread = 0;             ///< (high - low) / median
-  std::vector<Row> kinds{};      ///< By measured booked time.
-  std::vector<Row> residuals{};  ///< By distinct task, by |predicted booked - measured booked|.
+  Seconds low{};      ///< 10th percentile of the measured steps.
+  Seconds high{};     ///< 90th percentile of the measured steps.
+  double spread = 0;  ///< (high - low) / median
+  /// One row per kind, ordered by the larger of the predicted and measured booked times,
+  /// descending.
+  std::vector<Row> kinds{};
+  /// One row per distinct task, ordered by |predicted booked - measured booked|, descending.
+  std::vector<Row> residuals{};
   std::vector<StreamRow> streams{};
   Overlap overlap{};
   std::vector<RankRow> per_rank{};
@@ -130,13 +134,13 @@ struct Comparison {
 struct Options {
   bool turns = false;  ///< See above.
 };
-/// What the devices of `cluster` call for: turns, if each has one multiprocessor.
+/// The options for the devices of `cluster`: turns, if every device has a single multiprocessor.
 Options options_for(const ClusterView& cluster);
 
-/// \param prediction  of this Program, with its time line (SimulateOptions::timeline), and every
-///     kernel for itself (coalesce = false).
+/// \param prediction  a prediction of this Program, with its time line (SimulateOptions::timeline)
+///     and with every kernel on its own (coalesce = false).
 /// \pre verify(program) finds nothing.
-/// \return kInvalidInput if the measurement is not one of this Program (fingerprint, ranks, tasks),
+/// \return kInvalidInput if the measurement is of another Program (by fingerprint, ranks or tasks),
 ///     or the prediction was interrupted.
 Result<Comparison> compare(const program::Program& program, const sim::Prediction& prediction,
                            const measure::Measurement& measurement, const Options& options = {});

@@ -25,7 +25,7 @@ std::vector<std::size_t> class_begins(const sim::Prediction& prediction) {
   return begin;
 }
 
-// When the rank itself was there: all that the instance waits for, its launch included.
+// When the rank itself reached the instance: after all that it waits for, its launch included.
 Seconds reached_at(const program::Expansion& expansion, const std::vector<Times>& times,
                    std::size_t i) {
   const program::Instance& instance = expansion.instances[i];
@@ -46,13 +46,13 @@ class Matcher {
   }
 
  private:
-  // Members (of a transfer: sender, receiver), kind (send for both ends) and tag.
+  // Members (a transfer has {sender, receiver}), kind (kSend for both ends) and tag.
   using Key = std::tuple<std::vector<std::int32_t>, CollectiveKind, std::string>;
 
   void add(std::size_t place) {
     const RankTimes& rank = lines_.ranks[place];
     const auto& expansion = lines_.expansions[rank.role];
-    std::map<const program::Task*, std::vector<std::size_t>*> known;  // looked up, never walked
+    std::map<const program::Task*, std::vector<std::size_t>*> known;  // order is never used
     std::map<std::pair<const std::vector<std::size_t>*, bool>, std::size_t> seen;
     for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
       const program::Task& task =
@@ -84,7 +84,8 @@ class Matcher {
   std::map<Key, std::vector<std::size_t>> of_key_;
 };
 
-// The last member's arrival begins an operation for all, the last finish ends it.
+// Sets `begin` to the arrival of the last member and `lasted` to the time from then to the last
+// finish, for all members of an operation.
 void begin_together(Timelines& lines, const measure::Measurement& measurement) {
   for (const Operation& operation : lines.operations) {
     Seconds predicted, measured, predicted_end, measured_end;

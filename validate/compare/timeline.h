@@ -1,6 +1,6 @@
 /// \file
-/// Both time lines of a step in one form: per rank and instance, when the rank reached it, when it
-/// began and when it ended.
+/// The predicted and the measured time line of a step in the same form: for each rank and instance,
+/// when the rank reached it, when it began and when it ended.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +18,22 @@ namespace foreshard::compare {
 
 struct Times {
   Seconds reached{};
-  /// Of a communication, when its last member reached it. Else `reached`.
+  /// Communication: when its last member reached it. Other tasks: `reached`.
   Seconds begin{};
   Seconds finish{};
-  /// Of a communication, from its beginning to the finish of its last member. Else finish - begin.
+  /// Communication: from its beginning to its last member's finish. Other tasks: finish - begin.
   Seconds lasted{};
 };
 
-/// One rank's part.
+/// Both time lines of one rank, one entry per instance.
 struct RankTimes {
   std::int32_t rank = 0;
   std::size_t role = 0;
-  std::vector<Times> predicted{};  ///< By instance.
+  std::vector<Times> predicted{};
   std::vector<Times> measured{};
 };
 
-/// An operation: its members' instances.
+/// One communication: the instances of its members.
 struct Operation {
   struct Member {
     std::size_t place = 0;  ///< Index into Timelines::ranks.
@@ -43,9 +43,9 @@ struct Operation {
 };
 
 struct Timelines {
-  std::vector<program::Expansion> expansions{};  ///< By role; empty for roles without a rank here.
+  std::vector<program::Expansion> expansions{};  ///< One per role; empty if it has no rank here.
   std::vector<RankTimes> ranks{};
-  std::vector<Operation> operations{};  ///< Empty for one rank alone.
+  std::vector<Operation> operations{};  ///< Empty if one rank was replayed alone.
 };
 
 /// \pre the measurement is of the program (compare.h); the prediction has its time line.

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using measure::Mode;
 
-constexpr double kMatters = 1e-3;  // of the step, for a kind to be listed
+constexpr double kMatters = 1e-3;  // share of the step from which a kind is listed
 constexpr std::size_t kMostRanks = 16;
 
 std::string share(const std::optional<double>& part) {
@@ -25,7 +25,7 @@ std::string time(Seconds value) {
   return value == 0_s ? "-" : format(value);
 }
 
-// A name of at most 40 characters: tables stay tables.
+// The name, cut to 40 characters so that columns stay aligned.
 std::string cut(const std::string& name) {
   constexpr std::size_t kMost = 40;
   return name.size() <= kMost ? name : name.substr(0, kMost - 3) + "...";

@@ -1,5 +1,5 @@
 /// \file
-/// A comparison for people, for programs, and as a picture.
+/// Writes a comparison as text for people, as JSON, and as a trace to look at.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,21 @@ namespace foreshard::compare {
 
 inline constexpr std::string_view kComparisonSchema = "foreshard.comparison/1";
 
-/// \param residuals  how many of them; kinds are listed while they matter (0.1 % of the step).
+/// Text for people. Kinds are listed down to 0.1 % of the step.
+/// \param residuals  how many residuals are listed.
 std::string to_text(const Comparison& comparison, std::size_t residuals = 10);
 
-/// A signed error, "+3.1 %"; "-" if it is not known.
+/// A signed error, "+3.1 %"; "-" if it is unknown.
 std::string percent(const std::optional<double>& part);
 
-/// Everything, schema "foreshard.comparison/1" (docs/validation.md).
+/// The whole comparison as JSON, schema "foreshard.comparison/1" (docs/validation.md).
 std::string to_json(const Comparison& comparison);
 
-/// Both time lines in the Trace Event Format (as sim/report/trace.h): two processes per rank, one
-/// above the other, what was measured first; a thread per stream. Waiting for other members of a
-/// communication is an event of its own.
-/// \pre as for `compare`, which succeeded.
-/// \return kIo.
+/// Writes both time lines in the Trace Event Format (as sim/report/trace.h). Each rank has two
+/// processes, first the measured and then the predicted one, with a thread per stream. Waiting for
+/// other members of a communication is an event of its own.
+/// \pre `compare` succeeded on the same arguments.
+/// \return kIo if the file cannot be written.
 Status write_trace(const std::filesystem::path& path, const program::Program& program,
                    const sim::Prediction& prediction, const measure::Measurement& measurement);
 

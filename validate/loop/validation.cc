@@ -18,7 +18,7 @@ using compare::Comparison;
 using compare::percent;
 using compare::Row;
 
-// The row whose booked time is furthest off: where to look first.
+// The row with the largest error of its booked time.
 const Row* worst(const Comparison& comparison) {
   return comparison.residuals.empty() ? nullptr : &comparison.residuals.front();
 }

@@ -1,7 +1,8 @@
 /// \file
-/// What `foreshard validate` found: of each study the prediction before calibration, what a replay
-/// measured, and the prediction after. The first study is calibrated on (with microbenchmarks of
-/// all); the others are predicted *blind*: nothing of their steps went into the numbers.
+/// The result of `foreshard validate`: for each study the prediction before calibration, the
+/// measurement of a replay, and the prediction after calibration. Calibration uses the first study
+/// and microbenchmarks of all studies. The other studies are predicted *blind*: their measured
+/// steps were not used.
 #pragma once
 
 #include <optional>
@@ -26,15 +27,15 @@ struct StudyResult {
 
 struct Validation {
   std::vector<StudyResult> studies{};
-  std::string machine{};     ///< Of the first measurement, for people.
+  std::string machine{};     ///< Machine of the first measurement, as text for people.
   std::string calibrated{};  ///< Folder of the fitted files; empty without calibration.
 };
 
-/// How far off a step may be: `limit` (a ratio), or twice the spread of the measured steps where
-/// that is more; nothing can be predicted better than it repeats.
+/// The largest relative error allowed for a step: `limit`, or twice the spread of the measured
+/// steps if that is more, because no prediction can be better than the repeatability.
 double allowance(const compare::Comparison& comparison, double limit);
 
-/// The studies whose last prediction is further off than its allowance.
+/// Names of the studies whose last prediction has an error beyond its allowance.
 std::vector<std::string> beyond(const Validation& validation, double limit);
 
 std::string to_text(const Validation& validation);

@@ -1,6 +1,6 @@
 /// \file
-/// The simulated times at which the results of a rank's communications arrive: what is needed to
-/// replay the rank alone. Schema "foreshard.arrivals/1":
+/// The simulated times at which the results of a rank's communications arrive. A replay of the rank
+/// alone needs them. Schema "foreshard.arrivals/1":
 ///
 ///     {"schema": "foreshard.arrivals/1", "program": "gpt", "fingerprint": "3f2a...", "rank": 5,
 ///      "seconds": [null, 0.00123, ...]}      // by instance; null: no communication
@@ -23,12 +23,13 @@ struct Arrivals {
   std::string program{};
   std::string fingerprint{};
   std::int32_t rank = 0;
-  std::vector<std::optional<Seconds>> seconds{};  ///< By instance, from the step's beginning.
+  /// One per instance, counted from the step's beginning; empty: no communication.
+  std::vector<std::optional<Seconds>> seconds{};
   bool operator==(const Arrivals&) const = default;
 };
 
 std::string to_json(const Arrivals& arrivals);
-/// \return kInvalidInput with the place; kUnsupported for another schema version.
+/// \return kInvalidInput, naming the place; kUnsupported for another schema version.
 Result<Arrivals> arrivals_from_json(std::string_view text);
 
 }  // namespace foreshard::measure

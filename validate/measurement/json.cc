@@ -27,7 +27,7 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Whole numbers without ".0": shorter, and what people write.
+// Whole numbers are written without ".0", which is shorter and what people write.
 Json number(double value) {
   constexpr double kExact = 0x1p53;
   if (std::abs(value) < kExact && value == std::floor(value))
@@ -41,7 +41,7 @@ Json column(const std::vector<Seconds>& times) {
   return out;
 }
 
-// The columns of `tasks`: key and field. Slack is one of its own (kOneRank).
+// The columns of `tasks`: key and field. `slack` is handled separately (kOneRank).
 constexpr std::pair<std::string_view, Seconds TaskTimes::*> kColumns[] = {
     {"start_s", &TaskTimes::start},   {"finish_s", &TaskTimes::finish}, {"low_s", &TaskTimes::low},
     {"median_s", &TaskTimes::median}, {"high_s", &TaskTimes::high},
@@ -150,7 +150,7 @@ std::string text_of(const RankRecord& rank, Mode mode) {
   return out + "}}";
 }
 
-// "[\n  a,\n  b]": one line per member.
+// "[\n  a,\n  b]": one line per element.
 template <class Range, class Text>
 std::string lines(const Range& range, Text text) {
   std::string out = "[";
@@ -174,7 +174,7 @@ std::string text_in(const Node& node) {
   return node.text();
 }
 
-// Files that do not say it yet come from replays that had no others.
+// Files without this key come from replays that had only these providers.
 Providers providers_of(const Node& root) {
   if (!root.has("providers"))
     return {.gemm = root["backend"].text() == "host" ? "blas" : "cublas",
@@ -278,7 +278,7 @@ RankRecord rank_of(const Node& node, const Measurement& measurement) {
   return rank;
 }
 
-// What rules out that a file of another Program is taken: 16 hexadecimal digits.
+// A Program's fingerprint: 16 hexadecimal digits.
 std::string fingerprint(const Node& node) {
   std::string text = node.text();
   if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos)

@@ -14,14 +14,14 @@
 namespace foreshard::measure {
 
 inline constexpr std::string_view kMeasurementSchema = "foreshard.measurement/1";
-/// Characters; measurement_from_json refuses more.
+/// Most characters that measurement_from_json accepts.
 inline constexpr std::size_t kLargestMeasurementText = std::size_t{512} << 20;
 
-/// Tasks as columns (one array per field), times in seconds.
+/// Tasks are written as columns (one array per field), times in seconds.
 std::string to_json(const Measurement& measurement);
 
-/// Strictly: a missing, unknown or repeated key, a wrong type, columns of different lengths, a
-/// number out of range are errors that name the place.
+/// Reads strictly: a missing, unknown or repeated key, a wrong type, columns of different lengths
+/// or a number out of range are errors that name the place.
 /// \return kInvalidInput; kUnsupported for another schema version.
 Result<Measurement> measurement_from_json(std::string_view text);
 

@@ -68,7 +68,7 @@ std::vector<std::string> remarks_on_clocks(const Measurement& measurement) {
   static const std::set<std::string> harmless{"idle", "applications_clocks", "sw_power_cap"};
   std::map<std::string, std::vector<std::int32_t>> slowed;
   std::vector<std::int32_t> fell;
-  Span lowest;  // of those whose clock fell: the one that fell most
+  Span lowest;  // the clock that fell most
   const auto left = [](const Span& clock) { return clock.low / clock.high; };
   for (const RankRecord& rank : measurement.ranks) {
     if (!rank.during) continue;

@@ -1,9 +1,10 @@
 /// \file
-/// What a replay measured: the answer to a Prediction. `foreshard-replay` writes it, `compare`
+/// What a replay measured, the counterpart of a Prediction. `foreshard-replay` writes it, `compare`
 /// and `calibrate` read it (json.h).
 ///
-/// Times of a task are given per *instance*, in the order of the Program's expander
-/// (strategies/program/ir/expand.h), so that prediction and measurement meet task by task.
+/// A task's times are given per *instance*, in the order of the Program's expander
+/// (strategies/program/ir/expand.h), so that prediction and measurement can be compared task by
+/// task.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,13 @@ namespace foreshard::measure {
 /// How a Program was replayed.
 enum class Mode : std::uint8_t {
   kWhole,    ///< Every rank on a device of its own (or, with `shared`, several on one).
-  kOneRank,  ///< One rank alone; what it receives arrives when the simulator says.
+  kOneRank,  ///< One rank alone; results of communications arrive when the simulator says.
 };
 
-/// What a provider is called whose kernels are the replay's own (validate/replay/host, gpu).
+/// The provider's name for the replay's own kernels (validate/replay/host, validate/replay/gpu).
 inline constexpr std::string_view kOwnKernels = "foreshard";
 
-/// Whose kernels ran, by what they compute: a library ("cublas", "blas") or `kOwnKernels`.
+/// Provider of the kernels of each family: a library ("cublas", "blas") or `kOwnKernels`.
 struct Providers {
   std::string gemm{};
   std::string attention{};
@@ -41,14 +42,14 @@ struct Providers {
 /// One host.
 struct Machine {
   std::string name{};
-  /// What was found there, for people and for calibration's `source:`; by name: "processor",
-  /// "device", "driver", "cuda", "nccl", "cublas", "mpi", "blas", "kernel" ...
+  /// Facts about the host, for people and for calibration's `source:`. Keys: "processor", "device",
+  /// "driver", "cuda", "nccl", "cublas", "mpi", "blas", "kernel" ...
   std::map<std::string, std::string> facts{};
-  std::string topology{};  ///< As the system prints it (`nvidia-smi topo -m`); may be empty.
+  std::string topology{};  ///< Output of `nvidia-smi topo -m` or the like; may be empty.
   bool operator==(const Machine&) const = default;
 };
 
-/// Of a device, read beside the run. What a device does not tell is empty.
+/// State of a device around the run. Values that the device does not report are empty.
 struct Reading {
   std::string when{};  ///< "before", "after".
   std::optional<double> clock_mhz{};
@@ -68,51 +69,51 @@ struct Span {
   double high = 0;
   bool operator==(const Span&) const = default;
 };
-/// What readings during the measured steps have in common.
+/// Summary of the readings during the measured steps.
 struct During {
   std::int64_t samples = 0;
   std::optional<Span> clock_mhz{};
   std::optional<Span> celsius{};
   std::optional<Span> watts{};
-  std::vector<std::string> throttle{};  ///< All that were seen, ascending.
+  std::vector<std::string> throttle{};  ///< All reasons that were seen, ascending.
   bool operator==(const During&) const = default;
 };
-/// \return nothing where no reading tells anything.
+/// \return nothing if no reading reports anything.
 std::optional<During> during_of(const std::vector<Reading>& readings);
 
 /// One instance over all repeats. Start and finish count from the instant at which all ranks
 /// began the step.
 struct TaskTimes {
-  Seconds start{};   ///< Median; of a communication, when this member reached it.
+  Seconds start{};   ///< Median; for a communication, when this member reached it.
   Seconds finish{};  ///< Median.
   Seconds low{};     ///< 10th percentile of finish - start.
-  Seconds median{};  ///< Of finish - start.
-  Seconds high{};    ///< 90th percentile.
-  /// kOneRank, of a communication: how long its result had been there when the rank needed it
+  Seconds median{};  ///< Median of finish - start.
+  Seconds high{};    ///< 90th percentile of finish - start.
+  /// kOneRank, communications only: how long the result had been there when the rank needed it
   /// (negative: how long the rank waited for it).
   Seconds slack{};
-  /// kWhole, of a communication: from when its last member reached it to when its last member was
-  /// done. The median of that over the repeats, which the members' own medians do not tell where
-  /// another one is last each time. Empty in files that were written before this was measured.
+  /// kWhole, communications only: time from the arrival of the last member until the last member
+  /// was done, as the median over the repeats. The members' own medians do not give it if another
+  /// member is last each time. Empty in files written before this was measured.
   std::optional<Seconds> lasted{};
   bool operator==(const TaskTimes&) const = default;
 };
 
-/// What it costs to time a rank's tasks, each of which stands between two events of the device.
+/// The overhead of timing a rank's tasks, each of which is enclosed by two device events.
 struct TimingCost {
-  std::int64_t events = 0;  ///< Of a step, that nothing but the timing needs.
-  /// Median difference between a step and the next one, which goes without these events; negative
-  /// where chance is larger.
+  std::int64_t events = 0;  ///< Events of a step that only the timing needs.
+  /// Median difference between a step and the next one, which runs without these events; negative
+  /// if noise is larger.
   Seconds step{};
-  Seconds event{};  ///< Of that, for each event.
+  Seconds event{};  ///< `step` per event.
   bool operator==(const TimingCost&) const = default;
 };
 
-/// A matrix product of a rank, and what its kernel - the library's first proposal - costs beside
-/// the fastest of those that were tried. Medians of each alone.
+/// A matrix product of a rank: the time of the kernel in use (the library's first proposal) against
+/// the fastest of the proposals that were tried. Times are medians, each measured alone.
 struct GemmChoice {
   std::string kernel{};    ///< "gemm 2048x12288x12288 bf16".
-  std::int64_t count = 0;  ///< Instances of a step.
+  std::int64_t count = 0;  ///< Instances in a step.
   std::int64_t tried = 0;  ///< Proposals that ran.
   Seconds taken{};
   Seconds fastest{};
@@ -123,35 +124,35 @@ struct RankRecord {
   std::int32_t rank = 0;
   std::int32_t machine = 0;  ///< Index into Measurement::machines.
   std::string device{};      ///< "NVIDIA H200, GPU-3f2a...", "core 3".
-  /// Per repeat, from the common beginning to the end of the rank's last instance.
+  /// One per repeat: from the common beginning to the end of the rank's last instance.
   std::vector<Seconds> steps{};
-  std::vector<TaskTimes> tasks{};  ///< By instance of the rank's role.
-  Bytes peak_memory{};             ///< Of the Program's buffers, as the allocator had them.
-  Bytes scratch{};                 ///< What the replay holds beside them: operands, workspaces.
+  std::vector<TaskTimes> tasks{};  ///< One per instance of the rank's role.
+  Bytes peak_memory{};             ///< Peak of the Program's buffers in the allocator.
+  Bytes scratch{};                 ///< Other memory of the replay: operands, workspaces.
   std::vector<Reading> readings{};
-  std::optional<During> during{};      ///< Empty where the device does not tell.
-  std::optional<TimingCost> timing{};  ///< Where timing puts something between the tasks.
-  std::vector<GemmChoice> gemms{};     ///< Where the library was asked for its proposals.
+  std::optional<During> during{};      ///< Empty if the device reports nothing.
+  std::optional<TimingCost> timing{};  ///< Empty if timing adds nothing between tasks.
+  std::vector<GemmChoice> gemms{};     ///< Empty unless the library was asked for proposals.
   bool operator==(const RankRecord&) const = default;
 };
 
 struct Measurement {
-  std::string program{};      ///< Its name.
-  std::string fingerprint{};  ///< Of the Program (fingerprint.h).
+  std::string program{};      ///< The Program's name.
+  std::string fingerprint{};  ///< The Program's fingerprint (fingerprint.h).
   std::string backend{};      ///< "cuda" or "host".
   Providers providers{};
   Mode mode = Mode::kWhole;
-  bool shared = false;    ///< Several ranks on one device: correct, but no time of it counts.
+  bool shared = false;    ///< Several ranks on one device: results are correct, times meaningless.
   std::string date{};     ///< ISO 8601, UTC.
-  std::string version{};  ///< Of foreshard.
+  std::string version{};  ///< Version of foreshard.
   std::int64_t warmup = 0;
   std::int64_t repeats = 0;
   std::vector<Machine> machines{};
-  std::vector<RankRecord> ranks{};  ///< Ascending; all of the Program's, or the one of kOneRank.
+  std::vector<RankRecord> ranks{};  ///< Ascending; all ranks of the Program, or one (kOneRank).
   bool operator==(const Measurement&) const = default;
 };
 
-/// Of the ranks' last finishes per repeat: the step.
+/// Step time. The step of a repeat ends when the last rank has finished.
 struct StepTimes {
   Seconds median{};
   Seconds low{};   ///< 10th percentile.
@@ -162,16 +163,16 @@ struct StepTimes {
 /// \pre the measurement has a rank and a repeat.
 StepTimes step_of(const Measurement& measurement);
 
-/// What a reader of the step should know, a sentence each: what timing its tasks cost (of the rank
-/// where it cost most), and what other kernels of matrix products would save (likewise).
+/// Caveats of the step time, one sentence each: the cost of timing the tasks, and what the fastest
+/// kernels of matrix products would save. Each is given for the rank where it is largest.
 std::vector<std::string> remarks_of(const Measurement& measurement);
-/// What speaks against the clocks of the measured steps, a sentence each: a device was slowed down
-/// for another reason than being idle, its application's clocks or its power cap, or its clock fell
-/// by more than 5 % while they were measured.
+/// Caveats of the devices' clocks during the measured steps, one sentence each: a device was slowed
+/// down for a reason other than being idle, its application clocks or its power cap; or its lowest
+/// clock was more than 5 % below its highest.
 std::vector<std::string> remarks_on_clocks(const Measurement& measurement);
 
-/// The q-quantile (0 to 1) of `values`, linear between neighbours.
-/// \pre !values.empty()
+/// The q-quantile of `values`, interpolated linearly between neighbours.
+/// \pre !values.empty(); 0 <= q <= 1.
 Seconds quantile(std::vector<Seconds> values, double q);
 
 }  // namespace foreshard::measure

@@ -13,10 +13,10 @@ constexpr double kLeftOut = 2.5;
 constexpr std::int64_t kHalfBand = 512;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// How a state was reached: by so many units of the task, or by leaving one out.
+// How a state was reached: the number of units that the task took, or kUnitLeftOut.
 constexpr std::int16_t kUnitLeftOut = -1;
 
-// |ln(measured / expected)|, at most less than what leaving both out would cost.
+// |ln(measured / expected)|, capped below the cost of leaving both out.
 double misfit(Seconds measured, Seconds expected) {
   if (!(measured > 0_s) || !(expected > 0_s)) return kMostMisfit;
   return std::min(std::abs(std::log(measured / expected)), kMostMisfit);
@@ -24,7 +24,7 @@ double misfit(Seconds measured, Seconds expected) {
 
 }  // namespace
 
-// State (i, j): the first i tasks and j units are dealt with.
+// Dynamic programming: state (i, j) is that the first i tasks and j units are dealt with.
 Alignment aligned(const std::vector<Expected>& tasks, const std::vector<Seconds>& units) {
   const auto m = std::ssize(tasks);
   const auto n = std::ssize(units);

@@ -22,7 +22,7 @@ using program::CollectiveKind;
 struct Known {
   std::string_view name;
   CollectiveKind kind;
-  bool of_one_rank;  // its size is one rank's part
+  bool of_one_rank;  // whether its size is one rank's part
 };
 constexpr auto kKnown = std::to_array<Known>({
     {"AllReduce", CollectiveKind::kAllReduce, false},
@@ -31,12 +31,12 @@ constexpr auto kKnown = std::to_array<Known>({
     {"Broadcast", CollectiveKind::kBroadcast, false},
 });
 
-// The objects of the text, one after another: where braces outside of texts close again.
+// Splits the text into its top-level JSON objects, by matching braces outside of strings.
 class Objects {
  public:
   explicit Objects(std::string_view text) : text_(text) {}
 
-  // The next one, whose first line is line(); nothing at the end, or where it is not closed.
+  // The next object, which begins in line(); nothing at the end, or if it is not closed.
   std::optional<std::string_view> next() {
     while (at_ < text_.size() && text_[at_] != '{') skip();
     const std::size_t begin = at_;
@@ -102,7 +102,7 @@ Result<std::vector<InspectedCollective>> read_inspector(std::string_view text,
                  std::string(name) + ":" + std::to_string(objects.line()) + ": " + why};
   };
   Header header;
-  // By communicator and how many it did before.
+  // Keyed by communicator and sequence number.
   std::map<std::tuple<std::string, std::string, std::int64_t>, InspectedCollective> all;
   while (const auto record = objects.next()) {
     const Json json = Json::parse(*record, nullptr, false);
@@ -129,7 +129,7 @@ Result<std::vector<InspectedCollective>> read_inspector(std::string_view text,
       return fault("coll_perf.coll_msg_size_bytes: is no size");
     if (!time || *time < 0 || *time > kMost)
       return fault("coll_perf.coll_exec_time_us: is no time in microseconds");
-    if (*size == 0 || *time == 0) continue;  // shorter than the clock tells
+    if (*size == 0 || *time == 0) continue;  // below the clock's resolution
     const double parts = known->of_one_rank ? static_cast<double>(header.ranks) : 1;
     const InspectedCollective one{.kind = known->kind,
                                   .bytes = Bytes::from_base(*size * parts),

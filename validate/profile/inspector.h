@@ -1,14 +1,14 @@
 /// \file
-/// What the NCCL Inspector (a profiler plug-in of NCCL) writes: a JSON object for each collective
-/// of a rank, one a line or over several.
+/// Reads the dumps of the NCCL Inspector (a profiler plug-in of NCCL): one JSON object for each
+/// collective of a rank, on one line or on several.
 ///
 ///     {"header": {"id": "0x7f8c", "rank": 2, "n_ranks": 8, "nnodes": 1}, "metadata": {...},
 ///      "coll_perf": {"coll": "AllReduce", "coll_sn": 1407, "coll_msg_size_bytes": 1048576,
 ///                    "coll_exec_time_us": 61, ...}}
 ///
 /// In later versions a communicator's header comes once, ahead of its records. Messages between two
-/// ranks ("p2p_perf") are not read. Sizes are what one rank gives of an all-gather and gets of a
-/// reduce-scatter; here all sizes are as Programs count them.
+/// ranks ("p2p_perf") are not read. In the dump, the size of an all-gather is one rank's input and
+/// the size of a reduce-scatter one rank's output; here all sizes are counted as in Programs.
 ///
 /// Source: NVIDIA/nccl, ext-profiler/inspector (README.md, inspector.cc: inspectorComputeCollBw).
 #pragma once
@@ -25,8 +25,8 @@
 
 namespace foreshard::profile {
 
-/// A collective of one communicator, by whichever rank's record is shortest: the last to come waits
-/// for nobody.
+/// A collective of one communicator. Its time is the shortest of the ranks' records, because the
+/// last rank to arrive waits for nobody.
 struct InspectedCollective {
   program::CollectiveKind kind = program::CollectiveKind::kAllReduce;
   Bytes bytes;
@@ -38,9 +38,9 @@ struct InspectedCollective {
 /// Whether `text` is such a dump, by the keys of its first record.
 bool is_inspector(std::string_view text);
 
-/// \param name  of the file, for messages.
-/// \return kInvalidInput with "name:line:" where the text is no JSON, or a record lacks what is
-///     needed or has what is no size or time; also where it holds no collective.
+/// \param name  the file's name, for messages.
+/// \return kInvalidInput with "name:line:" if the text is not JSON, if a record lacks a field or
+///     has an invalid size or time, or if there is no collective.
 Result<std::vector<InspectedCollective>> read_inspector(std::string_view text,
                                                         std::string_view name);
 

@@ -1,5 +1,5 @@
 /// \file
-/// What kernels of a profile do, by their names: a list that its users add to
+/// What the kernels of a profile do, by their names: a list that users may extend
 /// (configs/profiles/kernels.yaml).
 ///
 ///     kernels:
@@ -8,7 +8,7 @@
 ///     ranges:
 ///       - {name: "autograd::engine::evaluate_function*", phase: backward, source: "..."}
 ///
-/// The first line whose pattern fits a name counts; '*' stands for any text.
+/// The first entry whose pattern fits a name applies; '*' stands for any text.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +22,28 @@
 
 namespace foreshard::profile {
 
-/// Of a step. Recomputation runs in the backward pass.
+/// Phase of a step. Recomputation runs in the backward pass.
 enum class Phase : std::uint8_t { kForward, kBackward, kOptimizer };
 const yaml::Names<Phase>& yaml_names(const Phase*);
 
-/// Which kernel of the same kinds this one belongs to, where it is no task by itself.
+/// For a kernel that is no task by itself: which kernel of the same kinds it belongs to.
 enum class Part : std::uint8_t {
-  kBefore,  ///< The next one: it prepares that.
-  kAfter,   ///< The last one: it finishes that.
+  kBefore,  ///< The next one, which it prepares.
+  kAfter,   ///< The previous one, which it finishes.
 };
 const yaml::Names<Part>& yaml_names(const Part*);
 
-/// The kind of a memory-bound kernel whose name does not tell what it is for.
+/// The kind of a memory-bound kernel whose name does not tell its purpose.
 inline constexpr std::string_view kAnyPass = "pass";
 
 struct KernelName {
   std::string name{};
   /// "gemm", "attention_fwd", "attention_bwd", a pass or a communication as Programs name them, or
-  /// kAnyPass. Empty: work that no task stands for.
+  /// kAnyPass. Empty: work that no task of a Program represents.
   std::vector<std::string> kinds{};
-  std::optional<std::string> dtype{};  ///< Of a product, where the name tells it.
-  std::optional<bool> accumulate{};    ///< Likewise: whether it adds to its result.
-  std::optional<bool> batched{};       ///< Likewise: several products at a time.
+  std::optional<std::string> dtype{};  ///< Data type of a product; empty: the name does not tell.
+  std::optional<bool> accumulate{};    ///< Whether a product adds to its result; empty: unknown.
+  std::optional<bool> batched{};       ///< Whether it computes several products; empty: unknown.
   std::optional<Part> part{};
   std::string source{};
 };
@@ -60,7 +60,7 @@ struct KernelNames {
   std::vector<KernelName> kernels{};
   std::vector<RangeName> ranges{};
 
-  /// The line that fits; null if none does.
+  /// The first entry that fits; null if none does.
   const KernelName* kernel(std::string_view name) const;
   const RangeName* range(std::string_view name) const;
 };

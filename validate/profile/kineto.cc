@@ -24,7 +24,7 @@ struct Fault {
   std::string message;
 };
 
-// Calls that wait until the GPU has done what was asked of it, allocations among them.
+// Calls that wait until the GPU has finished its work; some allocation calls are among them.
 constexpr std::array<std::string_view, 9> kWaits{"cudaDeviceSynchronize",
                                                  "cudaStreamSynchronize",
                                                  "cudaEventSynchronize",
@@ -60,7 +60,7 @@ class Reader {
 
   Result<Trace> run(std::string_view text) {
     try {
-      // What is read of the document is taken out of it at once.
+      // Each event is dropped from the document as soon as it has been read.
       const auto read = [this](int depth, Json::parse_event_t event, Json& value) {
         return take(depth, event, value);
       };
@@ -83,7 +83,8 @@ class Reader {
     return {Error::Code::kInvalidInput, name_ + ": " + why};
   }
 
-  // Events are the members of "traceEvents", or of an array that is the whole text.
+  // Parser callback. Events are the elements of "traceEvents", or of the array that is the whole
+  // text.
   bool take(int depth, Json::parse_event_t event, Json& value) {
     using Event = Json::parse_event_t;
     if (event == Event::array_start && depth == 0) whole_ = true;
@@ -109,14 +110,14 @@ class Reader {
     throw Fault{(whole_ ? "[" : "traceEvents[") + std::to_string(index_) + "]." + key + ": " + why};
   }
 
-  // Microseconds.
+  // A time, which the trace states in microseconds.
   Seconds time_in(const Json& event, const char* key) const {
     const auto found = event.find(key);
     if (found == event.end()) fault_at(key, "is missing from an event with a duration (\"X\")");
     double value = 0;
     if (found->is_number()) {
       value = found->get<double>();
-    } else if (found->is_string()) {  // as some writers quote them
+    } else if (found->is_string()) {  // some writers quote numbers
       const auto text = found->get<std::string>();
       std::size_t end = 0;
       try {
@@ -180,7 +181,7 @@ class Reader {
     }
   }
 
-  // Threads are numbers, and in some versions texts.
+  // Threads are numbers or, in some versions, strings; a string gets a negative number.
   std::int64_t thread_of(const Json& event) {
     const auto found = event.find("tid");
     if (found == event.end()) return 0;
@@ -241,7 +242,7 @@ class Reader {
     std::ranges::stable_sort(trace_.calls, {}, &HostCall::start);
   }
 
-  // What was launched before the recording began, and ran on into it.
+  // Drops kernels that were launched before the recording began and ran on into it.
   void leave_out_earlier() {
     const auto call_of = [&](std::size_t kernel) { return call_of_.find(correlation_[kernel]); };
     std::optional<Seconds> first;
@@ -260,7 +261,7 @@ class Reader {
     trace_.kernels.resize(kept);
   }
 
-  // Clocks of ranges are rounded to microseconds in some versions.
+  // Both ends belong to the range: some versions round its clock to microseconds.
   static bool holds(const HostRange& range, std::int64_t thread, Seconds at) {
     return range.thread == thread && range.start <= at && at <= range.start + range.lasted;
   }
@@ -278,7 +279,7 @@ class Reader {
     }
   }
 
-  // The innermost range around a call: from the last that began before it outwards.
+  // The innermost range around a call, searched outwards from the last range that began before it.
   std::int32_t around(const HostCall& call) const {
     const auto after = std::ranges::upper_bound(
         trace_.ranges, std::pair(call.thread, call.start), {},
@@ -292,10 +293,10 @@ class Reader {
   std::string name_;
   Trace trace_;
   bool whole_ = false;
-  std::string key_;  // of the document, that is being read
+  std::string key_;  // top-level key that is being read
   std::size_t index_ = 0;
-  std::vector<std::int64_t> correlation_;                  // per kernel, in the order of the text
-  std::unordered_map<std::int64_t, std::size_t> call_of_;  // by correlation; looked up only
+  std::vector<std::int64_t> correlation_;                  // one per kernel, in the text's order
+  std::unordered_map<std::int64_t, std::size_t> call_of_;  // correlation -> call; order never used
   std::map<std::string, std::int64_t> threads_;
 };
 

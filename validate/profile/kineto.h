@@ -1,6 +1,6 @@
 /// \file
-/// What PyTorch's profiler (Kineto) recorded of one rank: what ran on the GPU, by which operator's
-/// launch, with the shapes of that operator where they were recorded.
+/// Reads what PyTorch's profiler (Kineto) recorded on one rank: the kernels on the GPU, the
+/// operator that launched each of them, and the operator's shapes where they were recorded.
 ///
 ///     {"deviceProperties": [{"name": "NVIDIA H800"}],
 ///      "distributedInfo": {"rank": 0, "world_size": 64},
@@ -12,11 +12,11 @@
 ///        {"ph": "X", "cat": "kernel", "name": "nvjet_hsh_128x256", "ts": 40, "dur": 101,
 ///         "args": {"stream": 7, "correlation": 9}}]}
 ///
-/// A kernel belongs to the launch with its `correlation`; a launch to the innermost operator or
-/// range of its thread that holds it. (`External id` names the operator in some versions and
-/// repeats the correlation in others.) Events are read one by one, so that a trace takes little
-/// more memory than its text. Keys that say nothing about these are not read: the format is its
-/// writers' own and grows with each of their versions.
+/// A kernel belongs to the launch with the same `correlation`, and a launch to the innermost
+/// operator or range of its thread that encloses it. (`External id` names the operator in some
+/// versions and repeats the correlation in others.) Events are read one by one, so that a trace
+/// takes little more memory than its text. Unknown keys are ignored, because the format is not
+/// standardised and grows with each version.
 ///
 /// Source: pytorch/kineto, libkineto/src/output_json.cpp (handleActivity, handleGenericActivity,
 /// logMetadata); pytorch/pytorch, torch/csrc/profiler/collection.cpp ("Input Dims").
@@ -33,19 +33,19 @@
 
 namespace foreshard::profile {
 
-/// What a thread of the host was inside of: an operator, or a range that somebody named.
+/// An interval of a host thread: an operator, or a range named by the user.
 struct HostRange {
   std::string name;
   std::int64_t thread = 0;
-  Seconds start;  ///< Since the first event of the trace.
+  Seconds start;  ///< Time since the first event of the trace.
   Seconds lasted;
-  /// Of the operator's inputs; empty where shapes were not recorded.
+  /// Shapes of the operator's inputs; empty if shapes were not recorded.
   std::vector<std::vector<std::int64_t>> shapes;
-  std::vector<std::string> types;  ///< "c10::BFloat16"; as many as shapes, or none.
-  std::int32_t parent = -1;        ///< The range around it, if any.
+  std::vector<std::string> types;  ///< "c10::BFloat16"; one per shape, or none at all.
+  std::int32_t parent = -1;        ///< Index of the enclosing range; -1: none.
 };
 
-/// What a collective of NCCL was asked for.
+/// Arguments of an NCCL collective.
 struct TracedCollective {
   std::string name;  ///< "allreduce", "_allgather_base".
   std::int64_t elements_in = 0;
@@ -59,14 +59,14 @@ struct TracedKernel {
   std::string name;
   Seconds start;
   Seconds lasted;
-  Seconds launched;  ///< By the host; `start` where the trace does not tell.
+  Seconds launched;  ///< When the host launched it; `start` if the trace does not tell.
   std::int64_t stream = 0;
-  std::int32_t range = -1;  ///< The innermost one around its launch; negative if there is none.
-  bool copy = false;        ///< A copy or a fill, by the driver.
+  std::int32_t range = -1;  ///< Index of the innermost range around its launch; negative: none.
+  bool copy = false;        ///< Whether it is a copy or a fill by the driver.
   std::optional<TracedCollective> collective;
 };
 
-/// A call that launched something, or that waited for the GPU.
+/// A host call that launched something or waited for the GPU.
 struct HostCall {
   std::int64_t thread = 0;
   Seconds start;
@@ -75,12 +75,12 @@ struct HostCall {
 };
 
 struct Trace {
-  std::string device;  ///< "NVIDIA H800"; empty if it does not say.
+  std::string device;  ///< "NVIDIA H800"; empty if the trace does not say.
   std::int64_t rank = 0;
   std::int64_t ranks = 1;
-  std::vector<HostRange> ranges;      ///< By thread, then start, the outer one first.
-  std::vector<TracedKernel> kernels;  ///< By start.
-  std::vector<HostCall> calls;        ///< By start.
+  std::vector<HostRange> ranges;      ///< Ordered by thread, then start; outer ranges first.
+  std::vector<TracedKernel> kernels;  ///< Ordered by start.
+  std::vector<HostCall> calls;        ///< Ordered by start.
   std::int64_t earlier = 0;           ///< Kernels left out: launched before the recording began.
 
   Seconds gpu_time() const;  ///< Sum over `kernels`.
@@ -89,10 +89,10 @@ struct Trace {
 /// Whether `text` looks like a trace, by its first bytes.
 bool is_trace(std::string_view text);
 
-/// \param name  of the file, for messages.
-/// \return kInvalidInput with "name:" and the place ("traceEvents[3].dur:") where the text is no
-///     JSON, or an event that counts lacks a time or has one that is no number; kInvalidInput for a
-///     trace without GPU events.
+/// \param name  the file's name, for messages.
+/// \return kInvalidInput with "name:" and the place ("traceEvents[3].dur:") if the text is not
+///     JSON, or if a relevant event lacks a time or has one that is not a number; kInvalidInput for
+///     a trace without GPU events.
 Result<Trace> read_trace(std::string_view text, std::string_view name);
 
 }  // namespace foreshard::profile

@@ -22,7 +22,7 @@ constexpr std::string_view kStepRange = "ProfilerStep";
 // Source: pytorch/pytorch, torch/optim/optimizer.py, profile_hook_step.
 constexpr std::string_view kOptimizerRange = "Optimizer.step#";
 
-// Of the innermost range from `at` outwards that tells it.
+// Phase of the innermost range, from `at` outwards, whose name tells one.
 MaybePhase phase_around(const Trace& trace, std::int32_t at, const KernelNames& names) {
   for (; at >= 0; at = trace.ranges[static_cast<std::size_t>(at)].parent)
     if (const RangeName* line = names.range(trace.ranges[static_cast<std::size_t>(at)].name))
@@ -30,9 +30,9 @@ MaybePhase phase_around(const Trace& trace, std::int32_t at, const KernelNames& 
   return std::nullopt;
 }
 
-// Of kernels of one step that nothing marks. Between the last backward pass and the optimizer they
-// are the optimizer's: gradients are clipped there. Others beside a backward pass are of the
-// forward pass; without one, all may be any.
+// Assigns phases to the kernels of one step whose ranges tell none. Kernels between the last
+// backward pass and the optimizer belong to the optimizer: gradients are clipped there. All others
+// belong to the forward pass if the step has a backward pass; if not, they stay unknown.
 void tell_unmarked(const Trace& trace, const std::vector<std::size_t>& kernels,
                    std::vector<MaybePhase>& phases) {
   const auto last_launch = [&](Phase phase) {
@@ -53,7 +53,7 @@ void tell_unmarked(const Trace& trace, const std::vector<std::size_t>& kernels,
   }
 }
 
-// Of a block's tasks, by the name that every lowering gives it.
+// Phase of a block's task, from the name that every lowering gives to the block.
 MaybePhase phase_of(const program::Block& block, const program::Task& task) {
   if (task.optimizer || contains(block.name, "optimizer")) return Phase::kOptimizer;
   if (contains(block.name, "backward")) return Phase::kBackward;
@@ -61,7 +61,7 @@ MaybePhase phase_of(const program::Block& block, const program::Task& task) {
   return std::nullopt;
 }
 
-// When the host began each step, where the profiler was told: one mark for each.
+// When the host began each step, from the profiler's step marks; empty if there are none.
 std::set<Seconds> marked_begins(const Trace& trace) {
   std::set<Seconds> begins;
   for (const HostRange& range : trace.ranges)
@@ -69,19 +69,20 @@ std::set<Seconds> marked_begins(const Trace& trace) {
   return begins;
 }
 
-// A step ends with its optimizers, whose calls PyTorch names by itself: a backward pass between two
-// of them is the next step's. Calls inside of a backward pass are of single parameters.
-// Not modelled: steps whose optimizer is left out (a loss that overflowed), which count to the
-// next.
+// When the host began each step, from the calls of optimizers, which PyTorch marks. A step ends
+// with its optimizers: a backward pass between two calls belongs to the next step. Calls inside a
+// backward pass are for single parameters and end no step.
+// Not modelled: steps that skip the optimizer (after a loss overflow); they count as part of the
+// next step.
 std::set<Seconds> begins_behind_optimizers(const Trace& trace,
                                            const std::vector<MaybePhase>& phases,
                                            const KernelNames& names) {
-  std::map<Seconds, Seconds> calls;  // from, to
+  std::map<Seconds, Seconds> calls;  // start -> end
   for (const HostRange& range : trace.ranges)
     if (range.name.starts_with(kOptimizerRange) &&
         phase_around(trace, range.parent, names) != Phase::kBackward)
       calls.emplace(range.start, range.start + range.lasted);
-  std::set<Seconds> backward;  // launches; kernels are in the order of the GPU
+  std::set<Seconds> backward;  // launch times, as kernels are in the GPU's order
   for (std::size_t k = 0; k < phases.size(); ++k)
     if (phases[k] == Phase::kBackward) backward.insert(trace.kernels[k].launched);
   std::set<Seconds> begins{0_s};
@@ -93,7 +94,7 @@ std::set<Seconds> begins_behind_optimizers(const Trace& trace,
   return begins;
 }
 
-// When the host began each step of the trace; one step where it does not tell.
+// When the host began each step of the trace; a single step if nothing tells.
 std::vector<Seconds> steps_of(const Trace& trace, const std::vector<MaybePhase>& phases,
                               const KernelNames& names) {
   std::set<Seconds> begins = marked_begins(trace);

@@ -1,21 +1,23 @@
 /// \file
-/// Which kernels of a trace ran which tasks of a Program.
+/// Finds which kernels of a trace ran which tasks of a Program.
 ///
-/// Kernels get kinds from their names (kernel_names.h), and the phase of the step from the ranges
-/// around their launch. Then, for each step of the trace:
-///  1. By shape. Products whose operator's shapes were recorded, and collectives whose sizes were,
-///     run the task with the same extents; of several, in order. Products of the same input that
-///     follow each other run one task together, where their extents add up to its own (three
-///     projections for one).
-///  2. By kind and order. Of each set of kinds that some kernels share, in each phase, kernels and
-///     tasks are aligned in order (align.h). Within a block, which a framework may run in another
-///     order, a task moves where all calls together then align better.
+/// Kernels get kinds from their names (kernel_names.h) and a phase of the step from the ranges
+/// around their launch. Then, for each step of the trace, they are matched in three ways:
+///  1. By shape. A product whose operator's shapes were recorded, or a collective whose size was
+///     recorded, runs the task with the same extents; several such tasks are taken in order.
+///     Products of the same input that follow each other run one task together if their extents add
+///     up to the task's (three projections for one).
+///  2. By kind and order. Kinds that may have the same kernel name form a set. In each phase, the
+///     kernels and tasks of a set are aligned in order (align.h). A framework may run the tasks of
+///     a block in another order: a task moves if that improves the alignment of all calls together.
 ///  3. By place. A kernel whose name does not tell its purpose belongs to the passes between the
-///     tasks of its neighbours; several share its time as the model expects of them.
-/// What is left is unmatched, and named.
+///     tasks of its neighbours. Several passes share its time in proportion to their expected
+///     times.
+/// The remaining kernels and tasks are reported as unmatched.
 ///
-/// Not modelled: that a framework runs some tasks not at all, for which a neighbour's kernel is
-/// taken where it is as long; which of two products of one shape and phase is which.
+/// Not modelled: a framework that does not run some tasks at all; such a task takes a neighbour's
+/// kernel of similar length. Two products of the same shape and phase may be mistaken for each
+/// other.
 #pragma once
 
 #include <cstdint>
@@ -36,33 +38,34 @@ enum class MatchedBy : std::uint8_t { kNothing, kShape, kOrder, kPlace };
 
 /// One run of a task, a kernel or a communication.
 struct ProfiledTask {
-  const program::Task* task = nullptr;  ///< Of the Program, which must outlive it.
+  const program::Task* task = nullptr;  ///< Task of the Program, which must outlive it.
   std::int32_t block = 0;
   std::int32_t call = 0;
   std::int32_t layer = 0;
-  std::int32_t step = 0;  ///< Of the trace.
-  Seconds expected;       ///< By the model.
-  Seconds measured;       ///< Of all its kernels; 0 where it has none.
+  std::int32_t step = 0;  ///< Step of the trace, from 0.
+  Seconds expected;       ///< Time according to the model.
+  Seconds measured;       ///< Time of all its kernels; 0 if it has none.
   std::int64_t kernels = 0;
   MatchedBy by = MatchedBy::kNothing;
 };
 
 struct Match {
-  std::vector<ProfiledTask> tasks;         ///< Step by step, each in the order of issue.
-  std::vector<MatchedBy> kernels;          ///< As Trace::kernels.
-  std::vector<std::int32_t> task_of;       ///< Likewise: index into `tasks`, the first of several.
-  std::vector<const KernelName*> line_of;  ///< Likewise; null where no line fits.
+  std::vector<ProfiledTask> tasks;  ///< Step by step, in the order of issue within a step.
+  std::vector<MatchedBy> kernels;   ///< One per kernel of Trace::kernels.
+  /// One per kernel: index into `tasks`, the first of several; -1: none.
+  std::vector<std::int32_t> task_of;
+  std::vector<const KernelName*> line_of;  ///< One per kernel: its name's entry; null: none fits.
   std::int64_t steps = 1;
 
   Seconds time_of(const Trace& trace, MatchedBy by) const;
-  /// Part of the trace's GPU time that belongs to tasks.
+  /// Fraction of the trace's GPU time that is matched to tasks.
   double share(const Trace& trace) const;
-  /// Part of the time that the Program's kernels take by the model, of those that the trace shows
-  /// by their shape or their order. Little of it: the trace is of another program.
+  /// Fraction of the expected time of the Program's kernels whose tasks were matched by shape or
+  /// order. A small value means that the trace is of another program.
   double shown() const;
 };
 
-/// Names, numbers and times of what could not be matched, most time first.
+/// Kernels or tasks of one name that could not be matched. Lists are ordered by time, descending.
 struct Leftover {
   std::string name;
   std::int64_t count = 0;
@@ -70,13 +73,13 @@ struct Leftover {
   std::string why;
 };
 std::vector<Leftover> unmatched_kernels(const Trace& trace, const Match& match);
-/// Tasks without a kernel, by block and task; times are the model's.
+/// Tasks without a kernel, one entry per block and task; times are the model's.
 std::vector<Leftover> unmatched_tasks(const program::Program& program, const Match& match);
 
 using TimeOf = std::function<Seconds(const program::Task&)>;
 
 /// \param names  must outlive the result.
-/// \param rank  whose trace it is: decides on the role.
+/// \param rank  the rank that was traced; determines the role.
 /// \pre the Program is verified; 0 <= rank < program.ranks().
 Match match(const program::Program& program, std::int32_t rank, const Trace& trace,
             const KernelNames& names, const TimeOf& expected);

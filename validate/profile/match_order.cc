@@ -1,4 +1,4 @@
-// Rule 2 of match.h: what has the same kinds in the same phase, in order.
+// Rule 2 of match.h: kernels and tasks of the same kinds and phase are aligned in order.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -14,13 +14,13 @@
 namespace foreshard::profile::internal {
 namespace {
 
-// What a kernel's name can tell of a task. Phase: 3 where a task has none.
+// The properties of a task that a kernel's name and phase can tell. Phase 3: the task has none.
 struct Node {
   int phase = 3;
   std::string kind;
-  DType dtype = DType::kBf16;  // of a product
-  bool accumulate = false;     // likewise
-  bool batched = false;        // likewise
+  DType dtype = DType::kBf16;  // products only
+  bool accumulate = false;     // products only
+  bool batched = false;        // products only
   auto operator<=>(const Node&) const = default;
 };
 
@@ -61,9 +61,9 @@ bool allows(const KernelName& line, const Node& node) {
          (!line.batched || *line.batched == node.batched);
 }
 
-// How many kernels a task may be: of memory-bound ones what a framework leaves apart, of several
-// products those that are launched one by one, and of the optimizer's passes over all tensors those
-// that take 320 blocks of 65,536 elements each.
+// The most kernels that may run a task. A memory-bound task may be several unfused kernels, a
+// batched product one launch per product, and an optimizer's pass over all tensors one launch per
+// 320 blocks of 65,536 elements.
 // Source: pytorch/pytorch, aten/src/ATen/native/cuda/MultiTensorApply.cuh (kChunkSize,
 // depth_to_max_blocks).
 std::int64_t most_kernels(const program::Task& task) {
@@ -78,7 +78,7 @@ std::int64_t most_kernels(const program::Task& task) {
   return kPartsOfPass + (task.optimizer ? pass->rows * pass->columns / kElementsOfLaunch : 0);
 }
 
-// A kernel with those that are parts of it.
+// A kernel together with the kernels that prepare or finish it (KernelName::part).
 struct Unit {
   std::vector<std::size_t> kernels;
   Seconds time;
@@ -95,7 +95,7 @@ class Ordered {
   }
 
   void run() {
-    std::vector<std::pair<std::size_t, std::size_t>> member;  // kernel, a node that it may be
+    std::vector<std::pair<std::size_t, std::size_t>> member;  // kernel, a node of its set
     std::map<std::tuple<const KernelName*, int>, std::vector<std::size_t>> known;
     for (const std::size_t kernel : step_.kernels) {
       const KernelName* line = step_.match.line_of[kernel];
@@ -105,19 +105,20 @@ class Ordered {
       if (added) found->second = nodes_for(*line, phase);
       if (found->second.empty()) continue;
       for (const std::size_t node : found->second) join(found->second.front(), node);
-      // A product with a shape that no task has.
+      // A product whose shape is known was not matched by shape: no task has that shape.
       if (!line->part && is_product(*line) &&
           product_shape(step_.trace, step_.trace.kernels[kernel]))
         continue;
       member.emplace_back(kernel, found->second.front());
     }
-    std::map<std::size_t, std::vector<std::size_t>> kernels_of;  // by set
+    std::map<std::size_t, std::vector<std::size_t>> kernels_of;  // set -> kernels
     for (const auto& [kernel, node] : member) kernels_of[root(node)].push_back(kernel);
     for (const auto& [set, kernels] : kernels_of) align_set(set, kernels);
   }
 
  private:
-  // Of its own phase, or of none; of any where there is none of those, or its own is not known.
+  // Nodes that the entry allows, of the same phase or without a phase. All that it allows if there
+  // are none of those, or if `phase` is unknown.
   std::vector<std::size_t> nodes_for(const KernelName& line, int phase) const {
     std::vector<std::size_t> own;
     std::vector<std::size_t> any;
@@ -185,9 +186,10 @@ class Ordered {
     return result;
   }
 
-  // The tasks in the order that the framework ran them in, which within a block is its own, the
-  // same in every call: a task moves where all calls together then align better. It is learnt from
-  // the first calls; blocks of many such tasks stay as they are.
+  // The tasks in the order in which the framework ran them. Within a block, that order may differ
+  // from the Program's, but it is the same in every call: a task moves if all calls together then
+  // align better. The order is learnt from the first calls; blocks with many such tasks keep
+  // theirs.
   std::vector<std::size_t> own_order(std::vector<std::size_t> tasks,
                                      const std::vector<Seconds>& times) const {
     constexpr std::size_t kMostTasks = 16;
@@ -199,7 +201,7 @@ class Ordered {
       std::int32_t block;
     };
     std::vector<Call> calls;
-    std::map<std::int32_t, std::size_t> length;  // of a block's calls
+    std::map<std::int32_t, std::size_t> length;  // block -> tasks per call; 0: calls differ
     for (std::size_t begin = 0; begin < tasks.size();) {
       const ProfiledTask& first = step_.match.tasks[tasks[begin]];
       std::size_t end = begin;
@@ -208,10 +210,11 @@ class Ordered {
         ++end;
       calls.push_back({begin, end, first.block});
       const auto [found, added] = length.try_emplace(first.block, end - begin);
-      if (!added && found->second != end - begin) found->second = 0;  // tasks had a shape
+      if (!added && found->second != end - begin)
+        found->second = 0;  // some tasks were matched by shape
       begin = end;
     }
-    std::size_t taken = 0;  // of the tasks, whole calls
+    std::size_t taken = 0;  // leading tasks to learn from, in whole calls
     for (const Call& call : calls)
       if (taken < kEnough) taken = call.end;
     const std::vector<Seconds> head(

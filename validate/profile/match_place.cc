@@ -1,4 +1,4 @@
-// Rule 3 of match.h: kernels that serve many purposes, by what runs before and behind them.
+// Rule 3 of match.h: kernels that serve many purposes, by the tasks that run before and after them.
 #include <algorithm>
 #include <map>
 
@@ -17,7 +17,7 @@ bool is_pass(const ProfiledTask& task) {
   return kernel != nullptr && std::holds_alternative<Pass>(*kernel);
 }
 
-// A kernel without a task that may be any pass.
+// Whether the kernel is unmatched and may be a pass.
 bool is_open(const StepMatch& step, std::size_t kernel) {
   const KernelName* line = step.match.line_of[kernel];
   return step.free(kernel) && line != nullptr &&
@@ -29,7 +29,7 @@ bool is_open(const StepMatch& step, std::size_t kernel) {
 }  // namespace
 
 void match_by_place(StepMatch& step) {
-  // Phases run beside each other in some schedules: each is an order of its own.
+  // Some schedules run phases concurrently, so the order is looked at within each phase.
   std::map<MaybePhase, std::vector<std::size_t>> by_phase;
   for (const std::size_t kernel : step.kernels) by_phase[step.phase_of[kernel]].push_back(kernel);
   for (const auto& [phase, kernels] : by_phase) {
@@ -38,7 +38,7 @@ void match_by_place(StepMatch& step) {
       if (is_pass(step.match.tasks[task]) && (!phase || step.phase_of_task[task] == phase))
         passes.push_back(task);
     if (passes.empty()) continue;
-    // The neighbours of each kernel that have a task which computes.
+    // For each kernel, the task of the next kernel that is matched to a computing task.
     std::vector<std::size_t> behind(kernels.size(), kNone);
     const auto task_of = [&](std::size_t kernel) {
       if (step.free(kernel)) return kNone;
@@ -59,7 +59,7 @@ void match_by_place(StepMatch& step) {
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       if (const std::size_t task = task_of(kernels[i]); task != kNone) last = task;
       if (!is_open(step, kernels[i])) continue;
-      // Beside nothing, and of no phase, it has no place.
+      // Without neighbours and without a phase it has no place.
       if (!phase && last == kNone && behind[i] == kNone) continue;
       std::size_t low = last == kNone ? step.tasks.front() : last;
       std::size_t high = behind[i] == kNone ? step.tasks.back() : behind[i];
@@ -70,7 +70,7 @@ void match_by_place(StepMatch& step) {
       std::copy_if(begin, end, std::back_inserter(gift.tasks),
                    [&](std::size_t task) { return step.bare(task); });
       if (gift.tasks.empty()) gift.tasks.assign(begin, end);
-      // Inside of a task that several kernels run: ahead of the next pass.
+      // It is inside a task that several kernels run: take the next pass of the same call.
       if (gift.tasks.empty() && end != passes.end() &&
           step.match.tasks[*end].call == step.match.tasks[high].call)
         gift.tasks.push_back(*end);

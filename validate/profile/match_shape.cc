@@ -1,4 +1,4 @@
-// Rule 1 of match.h: products and collectives whose sizes were recorded.
+// Rule 1 of match.h: products and collectives whose sizes were recorded are matched by size.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +22,8 @@ bool agree(const MaybePhase& a, const MaybePhase& b) {
   return !a || !b || *a == *b;
 }
 
-// Rows and columns of a result change places where a library computes its transpose.
+// {batch, lesser of m and n, greater of m and n, k}. A library that computes the transpose of a
+// result swaps m and n.
 using ProductKey = std::array<std::int64_t, 4>;
 ProductKey key_of(const ProductShape& shape) {
   return {shape.batch, std::min(shape.m, shape.n), std::max(shape.m, shape.n), shape.k};
@@ -36,7 +37,8 @@ struct Shaped {
   ProductShape shape;
 };
 
-// Which of the task's extents the kernel has a part of, and how much, where the others are its own.
+// The extent of a task that several kernels divide among them. part_of: how much of it the kernel
+// has; nothing if its other extents differ from the task's.
 enum class Extent : std::uint8_t { kM, kN, kK };
 std::optional<std::int64_t> part_of(const ProductShape& kernel, const Gemm& task, Extent extent) {
   if (kernel.batch != task.batch) return std::nullopt;
@@ -68,8 +70,8 @@ class Products {
     }
   }
 
-  // Tasks in order, each with the kernel of its shape or the kernels that add up to it, whichever
-  // come first among the next ones.
+  // Takes the tasks in order. Each gets the kernel of its shape, or the kernels that add up to it,
+  // whichever come first among the next kernels.
   void in_order() {
     std::size_t cursor = 0;
     for (const std::size_t task : step_.tasks) {
@@ -89,9 +91,9 @@ class Products {
     }
   }
 
-  // Those that are left, wherever a kernel of the same shape is.
+  // Gives each remaining task a kernel of the same shape, wherever that is in the step.
   void anywhere() {
-    std::map<ProductKey, std::vector<std::size_t>> of_key;  // kernels
+    std::map<ProductKey, std::vector<std::size_t>> of_key;  // shape -> kernels
     for (const Shaped& one : shaped_) of_key[key_of(one.shape)].push_back(one.kernel);
     for (const std::size_t task : step_.tasks) {
       const Gemm* gemm = product_in(step_.match.tasks[task]);
@@ -106,7 +108,7 @@ class Products {
   }
 
  private:
-  // The task runs as the kernel at `begin`, or as that one and others behind it.
+  // Gives the task the kernel at `begin`, or that kernel and later ones. \return whether it did.
   bool give(std::size_t task, const Gemm& gemm, std::size_t begin) {
     if (key_of(shaped_[begin].shape) == key_of(gemm)) {
       step_.give(shaped_[begin].kernel, task, MatchedBy::kShape);
@@ -131,7 +133,7 @@ class Products {
       const bool taken = part && step_.free(kernel) && *part < wanted &&
                          agree(step_.phase_of[kernel], step_.phase_of_task[task]);
       if (!taken && i == begin) return {};
-      if (!taken) continue;  // of another branch of the graph
+      if (!taken) continue;  // a kernel of another branch of the graph
       pieces.push_back(i);
       sum += *part;
       if (sum == wanted) return pieces;
@@ -140,12 +142,12 @@ class Products {
     return {};
   }
 
-  static constexpr std::size_t kAhead = 8;  // products
+  static constexpr std::size_t kAhead = 8;  // products looked at ahead
   StepMatch& step_;
-  std::vector<Shaped> shaped_;  // by start
+  std::vector<Shaped> shaped_;  // ordered by start
 };
 
-// Sizes differ by what fills a last part up.
+// Whether the sizes agree, up to padding of the last part.
 bool as_large(Bytes measured, Bytes task) {
   return std::abs(measured / task - 1) < 0.01;
 }

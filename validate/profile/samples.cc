@@ -17,7 +17,7 @@ namespace {
 
 using program::CollectiveKind;
 
-// What tells collectives apart.
+// Identity of a collective: collectives with the same key share a sample.
 struct CollectiveKey {
   CollectiveKind kind{};
   std::vector<std::int32_t> ranks;
@@ -27,7 +27,7 @@ struct CollectiveKey {
   auto operator<=>(const CollectiveKey&) const = default;
 };
 
-// Nothing for what is no collective between ranks, or one whose transfers are its own.
+// \return nothing if the task is not a collective between ranks, or is an exchange.
 std::optional<CollectiveKey> key_of(const program::Program& program, const program::Task& task,
                                     std::int32_t rank) {
   const auto* what = std::get_if<program::Communication>(&task.body);
@@ -63,11 +63,11 @@ struct Instances {
   Seconds expected;
 };
 
-// By description of the kernel, or of the collective.
+// Description of the kernel or collective -> its instances.
 std::map<std::string, Instances> instances_of(const program::Program& program,
                                               const std::vector<ProfiledRank>& ranks) {
   std::map<std::string, Instances> all;
-  // Of a collective, how often its ranks did it before, and when each of these was shortest.
+  // {collective and its first rank, how many came before} -> shortest measured time, expected time.
   std::map<std::pair<std::string, std::int64_t>, std::pair<Seconds, Seconds>> shortest;
   std::map<std::string, CollectiveKey> keys;
   for (const ProfiledRank& one : ranks) {
@@ -104,7 +104,7 @@ std::map<std::string, Instances> instances_of(const program::Program& program,
   return all;
 }
 
-// What the fastest quarter took at most: of a few, the fastest.
+// First quartile; with fewer than five times, the least.
 Seconds fast_quarter(std::vector<Seconds> times) {
   std::ranges::sort(times);
   return times[(times.size() - 1) / 4];
@@ -143,7 +143,7 @@ calibrate::Samples samples_of(const program::Program& program,
 std::vector<std::string> add_collectives(calibrate::Samples& samples,
                                          const program::Program& program,
                                          const std::vector<InspectedCollective>& collectives) {
-  std::map<std::int64_t, std::vector<std::int32_t>> group_of;  // of so many ranks
+  std::map<std::int64_t, std::vector<std::int32_t>> group_of;  // number of ranks -> a group
   std::map<std::pair<std::int64_t, CollectiveKind>, std::vector<std::int32_t>> same_of;
   for (const program::Role& role : program.roles) {
     for (const program::Call& call : role.calls) {
@@ -207,12 +207,13 @@ study::MeasuredTimes measured_times(const calibrate::Samples& samples, const std
 
 namespace {
 
-// What the host did between launches, whichever thread launched: while one runs a backward pass,
-// the thread that called it only waits. A call that waits, or lasts so long that the queue of
-// launches must have been full, ends the stretch.
+// Adds the durations of launching calls and the intervals between them. Launches of all threads
+// count as one sequence: while one thread runs a backward pass, the thread that called it only
+// waits. No interval begins at a call that waits or lasts so long that the launch queue must have
+// been full.
 void add_host_times(const Trace& trace, std::vector<Seconds>& calls,
                     std::vector<Seconds>& intervals) {
-  constexpr double kFullQueue = 10;  // of usual calls
+  constexpr double kFullQueue = 10;  // times the median call
   std::set<Seconds> launched;
   for (const TracedKernel& kernel : trace.kernels)
     if (kernel.launched < kernel.start) launched.insert(kernel.launched);
@@ -261,7 +262,7 @@ std::optional<HostNumbers> host_numbers(const std::vector<ProfiledRank>& ranks) 
 HeldOutLayers held_out_layers(const program::Program& program,
                               const std::vector<ProfiledRank>& ranks) {
   HeldOutLayers result;
-  // A layer is told by the blocks that come again with other layers.
+  // Layers are recognised by blocks that occur with several layer numbers.
   std::map<std::int32_t, std::set<std::int32_t>> layers_of_block;
   for (const ProfiledRank& one : ranks)
     for (const ProfiledTask& task : one.match.tasks) layers_of_block[task.block].insert(task.layer);
@@ -283,7 +284,7 @@ HeldOutLayers held_out_layers(const program::Program& program,
       if (!(task.measured > 0_s) || layers_of_block.at(task.block).size() < 2) continue;
       const auto* kernel = std::get_if<Kernel>(&task.task->body);
       const auto key = key_of(program, *task.task, one.rank);
-      // Where neither describes it: by its place in the block.
+      // A task that neither describes goes by its name in the block.
       const std::string what = kernel != nullptr ? describe(*kernel)
                                : key             ? text_of(*key)
                                                  : task.task->name;

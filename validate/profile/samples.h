@@ -1,11 +1,12 @@
 /// \file
-/// From matched traces to what `foreshard calibrate` fits to: one sample per distinct kernel and
-/// collective, and what the host took.
+/// Turns matched traces into the samples that `foreshard calibrate` fits to: one per distinct
+/// kernel and collective, and the host's times.
 ///
-/// A collective's time in the trace of one rank holds what it waited for the others. Its sample is
-/// therefore what the fastest quarter of its instances took at most; of several ranks' traces, of
-/// each instance first the shortest over the ranks (the last to come waits for nobody).
-/// Not modelled: that neighbours on other streams slow a kernel down, and that a profiler slows the
+/// In the trace of one rank, a collective's time includes waiting for the other ranks. Its sample
+/// is therefore the first quartile over its instances. With traces of several ranks, an instance's
+/// time is first reduced to the shortest over the ranks, because the last rank to arrive waits for
+/// nobody.
+/// Not modelled: concurrent kernels on other streams slow a kernel down, and the profiler slows the
 /// host down.
 #pragma once
 
@@ -23,20 +24,20 @@
 
 namespace foreshard::profile {
 
-/// A trace and what was matched of it.
+/// A trace and its match.
 struct ProfiledRank {
   std::int32_t rank = 0;
   Trace trace;
   Match match;
 };
 
-/// What all traces tell. \pre the matches are of `program`.
+/// The samples of all traces. \pre the matches are of `program`.
 calibrate::Samples samples_of(const program::Program& program,
                               const std::vector<ProfiledRank>& ranks);
 
-/// Adds what was measured of collectives alone, each on the Program's group of as many ranks that
-/// does the same, else on any group of so many.
-/// \return what no group of the Program has as many ranks for, in words: it is left out.
+/// Adds collectives that were measured separately. Each is assigned to a group of the Program that
+/// has as many ranks and runs the same kind, else to any group with as many ranks.
+/// \return the collectives that were left out because no group has as many ranks, in words.
 std::vector<std::string> add_collectives(calibrate::Samples& samples,
                                          const program::Program& program,
                                          const std::vector<InspectedCollective>& collectives);
@@ -46,34 +47,35 @@ study::MeasuredTimes measured_times(const calibrate::Samples& samples, const std
 
 struct HostNumbers {
   std::int64_t launches = 0;
-  calibrate::Spread call;      ///< Of one call that launches.
-  calibrate::Spread interval;  ///< From one launch to the next, without waiting between.
-  /// Of the same. Most of a step's host time is in few long ones: hooks of modules, guards.
+  calibrate::Spread call;      ///< Duration of a call that launches.
+  calibrate::Spread interval;  ///< Time from one launch to the next, if no call waits between.
+  /// Mean of the intervals. It exceeds the median: most of a step's host time is in a few long
+  /// intervals (hooks of modules, guards).
   Seconds mean_interval;
-  /// What a task of the Program takes the host: launches per task, times `mean_interval`.
+  /// Host time per task of the Program: launches per task, times `mean_interval`.
   Seconds per_task;
 };
-/// Nothing where launches were not recorded.
+/// \return nothing if launches were not recorded.
 std::optional<HostNumbers> host_numbers(const std::vector<ProfiledRank>& ranks);
 
-/// The GPU time of half of the layers, from the tasks of the other half: each kernel and collective
-/// takes what the same one took there, in the middle. \pre as samples_of.
+/// The GPU time of half of the layers, predicted from the other half: each kernel and collective is
+/// given the median time of the same one there. \pre as samples_of.
 struct HeldOutLayers {
-  std::int64_t layers = 0;  ///< 0: there are not two.
-  Seconds measured[2]{};    ///< Of even and odd layers.
-  Seconds predicted[2]{};   ///< Of them, from the others.
+  std::int64_t layers = 0;  ///< Number of layers; 0: fewer than two.
+  Seconds measured[2]{};    ///< Measured time of the even and of the odd layers.
+  Seconds predicted[2]{};   ///< The same, predicted from the other half.
 };
 HeldOutLayers held_out_layers(const program::Program& program,
                               const std::vector<ProfiledRank>& ranks);
 
-/// A kernel or collective that was measured, beside what the model expects of it.
+/// Measured time of a kernel or collective against the model's.
 struct Compared {
   std::string what;  ///< "gemm 4096x1536x7168 fp8 scaled blocks", "token_exchange of 412 MiB ...".
   std::int64_t count = 0;
-  Seconds measured;  ///< In the middle.
+  Seconds measured;  ///< Median.
   Seconds expected;
 };
-/// Most time first.
+/// Ordered by count times measured time, descending.
 std::vector<Compared> compared(const program::Program& program,
                                const std::vector<ProfiledRank>& ranks);
 

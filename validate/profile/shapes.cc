@@ -13,8 +13,8 @@ namespace {
 using Shape = std::vector<std::int64_t>;
 using program::CollectiveKind;
 
-// Products by name, with the place of the first matrix among the inputs, and whether the second is
-// written as n x k.
+// A product operator: its name, the position of the first matrix among the inputs, and whether the
+// second matrix is stored as n x k.
 struct ProductOperator {
   std::string_view name;
   std::size_t first;
@@ -90,7 +90,7 @@ std::optional<ProductShape> product_shape(const Trace& trace, const TracedKernel
 
 std::vector<CollectiveKind> collective_kinds(const TracedCollective& collective) {
   const std::string name = lower_case(collective.name);
-  if (contains(name, "coalesced")) return {};  // of several sizes
+  if (contains(name, "coalesced")) return {};  // has several sizes
   if (contains(name, "reduce_scatter") || contains(name, "reducescatter"))
     return {CollectiveKind::kReduceScatter};
   if (contains(name, "allgather") || contains(name, "all_gather"))

@@ -1,5 +1,5 @@
 /// \file
-/// What was matched of a trace, for people.
+/// Results of matching a trace, as text for people.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace foreshard::profile {
 
-/// Matched shares, and what could not be matched.
+/// Matched shares of the time, and the kernels and tasks that could not be matched.
 std::string to_text(const program::Program& program, const Trace& trace, const Match& match);
 
-/// What took how long beside what the model expects, the host, and the layers held out.
+/// Measured times against the model's, the host's times, and the held-out layers.
 std::string to_text(const program::Program& program, const std::vector<ProfiledRank>& ranks);
 
 }  // namespace foreshard::profile

@@ -27,10 +27,10 @@ std::optional<T> number_in(std::string_view text) {
   return value;
 }
 
-// One option: a flag, if it has no `value`. `take` returns what is wrong with the value, or "".
+// One option; a flag if `value` is empty. `take` returns the fault of the value, or "".
 struct Option {
   std::string_view name;
-  std::string_view value;  // What it is called in --help.
+  std::string_view value;  // The value's name in --help.
   std::string_view help;
   std::function<std::string(Arguments&, const std::string&)> take;
 };
@@ -135,7 +135,7 @@ const Option* find(std::string_view name) {
   return found == options().end() ? nullptr : &*found;
 }
 
-// What the options say together.
+// Options that contradict each other, or are needed and missing.
 Status contradiction_in(const Arguments& arguments) {
   if (arguments.program.empty())
     return bad("no Program is given: foreshard-replay PROGRAM.json -o MEASUREMENT.json");

@@ -1,6 +1,6 @@
 /// \file
-/// The command line of foreshard-replay. Its own small parser, because a bare cluster has no
-/// library for it.
+/// The command line of foreshard-replay. It has its own small parser, because a bare cluster has no
+/// library for that.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct Arguments {
   bool help = false;
   bool version = false;
   std::string program{};  ///< Path of the Program's JSON.
-  bool host = false;      ///< On processors instead of GPUs.
+  bool host = false;      ///< Replay on processors instead of GPUs.
   std::string output{};   ///< Path of the measurement; empty: none.
   bool verify = false;
-  bool check = false;  ///< Only the static check.
+  bool check = false;  ///< Do only the static check.
   std::int64_t warmup = 2;
   std::int64_t repeats = 10;
   std::optional<double> until{};
@@ -30,7 +30,7 @@ struct Arguments {
   std::optional<std::int32_t> as_rank{};
   std::string arrivals{};
   bool shared = false;
-  std::string rendezvous{};  ///< A folder.
+  std::string rendezvous{};  ///< Folder in which the ranks meet (meet.h).
   struct Hang {
     std::int32_t rank = 0;
     std::int64_t instance = 0;
@@ -38,11 +38,11 @@ struct Arguments {
   std::optional<Hang> hang{};
 };
 
-/// \param words  without the program's name.
+/// \param words  the command line without the program's name.
 /// \return kInvalidInput; the message names the option, what was found and what is legal.
 Result<Arguments> arguments_from(const std::vector<std::string>& words);
 
-/// What --help prints.
+/// The text that --help prints.
 std::string help_text();
 
 }  // namespace foreshard::replay

@@ -1,5 +1,5 @@
 /// \file
-/// The exit codes of foreshard-replay: those of `foreshard` (cli/exit_code.h), and one more.
+/// The exit codes of foreshard-replay: the codes of `foreshard` (cli/exit_code.h) and kRankLost.
 #pragma once
 
 #include "base/result.h"
@@ -16,7 +16,7 @@ enum ExitCode : int {
   kInterrupted = 130
 };
 
-/// Of an error of this rank's own.
+/// The exit code for an error of this rank itself.
 inline ExitCode code_of(const Error& error) {
   return error.code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
 }

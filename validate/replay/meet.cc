@@ -27,7 +27,7 @@ Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions 
     FORESHARD_ASSIGN(auto store, serve_tcp_store(options, [&](std::uint16_t port) {
                        return net::write_rank_zero(file, {.host = host, .port = port});
                      }));
-    // When all have found it, nobody needs it any more.
+    // Once all ranks have found the store, nobody needs the file.
     Status met = barrier(*store, "found", 0, options.ranks, options.patience);
     ::unlink(file.c_str());
     FORESHARD_TRY(met);
@@ -59,7 +59,7 @@ Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions 
                    (last.ok() ? ": there is no " + file : ": " + last.error().message)};
 }
 
-// In a folder that all ranks see; rank 0 makes it if it is not there.
+// Meets in a folder that all ranks see; rank 0 creates it if necessary.
 Result<std::unique_ptr<Store>> open_in_folder(const std::filesystem::path& folder,
                                               TcpOptions options) {
   if (options.rank == 0) {

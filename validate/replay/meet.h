@@ -1,6 +1,6 @@
 /// \file
-/// How the ranks of a job find each other: the store that its launcher's environment, or a folder
-/// that the user names, leads to.
+/// How the ranks of a job find each other: they open a common store, whose address comes from the
+/// launcher's environment or from a file in a folder that the user names.
 #pragma once
 
 #include <memory>
@@ -19,13 +19,13 @@ using net::Identity;
 using net::Meeting;
 
 struct MeetOptions {
-  /// Where rank 0 says in a file how to reach it; empty: the environment says that.
+  /// Folder in which rank 0 writes a file with its address; empty: the environment has the address.
   std::string folder{};
   JobKey job{};
   Seconds patience = 60_s;
 };
 
-/// \return as open_tcp_store and meeting_from.
+/// \return errors of open_tcp_store and meeting_from.
 Result<std::unique_ptr<Store>> open_store(const Environment& environment, const Identity& identity,
                                           const MeetOptions& options);
 

@@ -1,9 +1,9 @@
 /// \file
-/// How numbers of each dtype lie in memory, and what they are as fp32: the host computes and adds
-/// in fp32 and rounds to the dtype (nearest, ties to even) when it stores.
+/// How numbers of each dtype are stored, and their conversion to and from fp32: the host computes
+/// and adds in fp32 and rounds to the dtype (nearest, ties to even) when it stores.
 ///
 /// bf16 is the upper half of an fp32; fp16 is IEEE 754 binary16; fp8 is E4M3 (4 bits of exponent,
-/// 3 of significand, largest 448, no infinity). tf32 lies in memory as fp32 and is computed so.
+/// 3 of significand, largest 448, no infinity). tf32 is stored and computed as fp32.
 /// Source: IEEE 754-2019; Micikevicius et al., "FP8 formats for deep learning", 2022.
 #pragma once
 
@@ -41,8 +41,8 @@ inline float to_float(std::int64_t x) {
 inline float to_float(Bf16 x) {
   return std::bit_cast<float>(std::uint32_t{x.bits} << 16);
 }
-/// By placing the exponent where fp32 has it and correcting the bias with a product: exact, also
-/// for subnormal numbers. Infinities and NaN become large finite numbers.
+/// Moves the exponent to its place in fp32 and corrects the bias by a multiplication. This is
+/// exact, also for subnormal numbers. Infinities and NaN become large finite numbers.
 inline float to_float(Fp16 x) {
   const std::uint32_t magnitude = std::uint32_t{x.bits} & 0x7fffU;
   const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112F;
@@ -80,8 +80,8 @@ std::uint32_t rounded(float value, std::uint32_t largest) {
   constexpr int kDrop = 23 - Fraction;
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 31) << (Fraction + Exponent);
-  // Scaled so that the target's smallest normal number is fp32's: what lies below is rounded as a
-  // multiple of the smallest subnormal number instead.
+  // Magnitudes below the target's smallest normal number are rounded to a multiple of its smallest
+  // subnormal number.
   const std::uint32_t magnitude = bits & 0x7fffffffU;
   constexpr std::uint32_t kSmallestNormal = static_cast<std::uint32_t>(127 - kBias + 1) << 23;
   std::uint32_t out = 0;
@@ -102,11 +102,11 @@ std::uint32_t rounded(float value, std::uint32_t largest) {
 }
 }  // namespace internal
 
-/// Above 65504: 65504.
+/// Magnitudes above 65504 become 65504.
 inline void store(float value, Fp16& out) {
   out.bits = static_cast<std::uint16_t>(internal::rounded<10, 5>(value, 0x7bffU));
 }
-/// Above 448: 448.
+/// Magnitudes above 448 become 448.
 inline void store(float value, Fp8& out) {
   out.bits = static_cast<std::uint8_t>(internal::rounded<3, 4>(value, 0x7eU));
 }

@@ -16,12 +16,12 @@ const Communicator& communicator_of(const RankPlan& plan, std::size_t instance) 
   return plan.communicators[static_cast<std::size_t>(plan.operations[instance].communicator)];
 }
 
-// The messages of one direction, one after another.
+// The numbers of an exchange's messages in one direction, one message after another.
 void exchanged(const RankPlan& plan, std::size_t instance, bool outgoing, std::int64_t first,
                std::span<int> out) {
   const auto& members = communicator_of(plan, instance).members;
   const std::int64_t end = first + static_cast<std::int64_t>(out.size());
-  std::map<std::int32_t, std::int64_t> so_far;  // Per peer.
+  std::map<std::int32_t, std::int64_t> so_far;  // peer -> elements of earlier messages
   for (const Message& message : messages_of(plan, instance)) {
     if (message.outgoing != outgoing) continue;
     const std::int32_t peer = members[static_cast<std::size_t>(message.peer)];

@@ -35,14 +35,14 @@ std::int32_t place_of(const std::vector<std::int32_t>& members, std::int32_t ran
   return static_cast<std::int32_t>(found - members.begin());
 }
 
-// The root of a broadcast: the one that is a member, or the lowest member.
+// The root of a broadcast: the root in `roots` that is a member, else the lowest member.
 std::int32_t root_of(const Communication& broadcast, const std::vector<std::int32_t>& members) {
   for (const std::int32_t root : broadcast.roots)
     if (std::ranges::binary_search(members, root)) return place_of(members, root);
   return 0;
 }
 
-// Fills in communicators and operations.
+// Fills in the plan's communicators and operations.
 class Operations {
  public:
   Operations(RankPlan& plan, const internal::Directory& directory)
@@ -104,13 +104,13 @@ class Operations {
 
   RankPlan& plan_;
   const internal::Directory& directory_;
-  std::map<std::int64_t, std::int32_t> index_of_;  // Of communicators, by number.
-  std::map<const Task*, std::pair<Operation, std::int64_t*>> of_task_;  // Looked up only.
-  std::map<std::int64_t, std::int64_t> transfers_;                      // Operations so far.
+  std::map<std::int64_t, std::int32_t> index_of_;  // communicator's number -> index
+  std::map<const Task*, std::pair<Operation, std::int64_t*>> of_task_;  // order never used
+  std::map<std::int64_t, std::int64_t> transfers_;  // number -> operations so far
   std::map<std::pair<std::int32_t, std::string_view>, std::int64_t> collectives_;
 };
 
-// Whether some communication is of a kind that `wanted` holds for.
+// Whether `wanted` holds for the kind of some communication.
 template <class Wanted>
 bool communicates(const program::Program& program, Wanted wanted) {
   return std::ranges::any_of(program.blocks, [&](const program::Block& block) {
@@ -215,7 +215,7 @@ std::vector<Message> messages_of(const RankPlan& plan, std::size_t instance) {
   for (const program::Transfer& transfer : communication.transfers) {
     if (transfer.from != plan.rank && transfer.to != plan.rank) continue;
     const std::int64_t elements = elements_in(transfer.bytes, communication.dtype, 1);
-    // A rank may send to itself: then it has both ends.
+    // A rank that sends to itself has both ends.
     if (transfer.from == plan.rank) {
       messages.push_back({.outgoing = true,
                           .peer = place_of(members, transfer.to),

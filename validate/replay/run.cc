@@ -1,10 +1,20 @@
 #include "validate/replay/run.h"
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <pthread.h>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -13,6 +23,7 @@
 #include "base/file.h"
 #include "base/net/faults.h"
 #include "base/net/identity.h"
+#include "base/result.h"
 
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
@@ -23,12 +34,149 @@
 #include "validate/replay/exit_code.h"
 #include "validate/replay/meet.h"
 #include "validate/replay/plan.h"
-#include "validate/replay/process.h"
 #include "validate/replay/session.h"
+#include "validate/replay/store.h"
 #include "validate/replay/watchdog.h"
 
 namespace foreshard::replay {
 namespace {
+
+// Ends a process that is one rank of a job. Whatever goes wrong, and whichever thread notices it,
+// the fault is printed once, the other ranks are told, a file being written is finished, and the
+// process ends.
+
+class Process {
+ public:
+  /// From here on, SIGINT, SIGTERM and SIGHUP end the process through `end`. It must be made before
+  /// any other thread begins, because other threads must not receive these signals.
+  Process();
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void is_rank(std::int32_t rank, std::int32_t ranks);
+  /// Sets the store through which the other ranks are told.
+  /// \param store  must outlive this object, or be reset with nullptr.
+  void meets_in(Store* store);
+
+  /// Prints "error: rank 2: ..." to stderr, gives up in the store, waits a moment for the last
+  /// words of the other ranks, and ends the process. Only the first call has an effect; later calls
+  /// wait for the end.
+  [[noreturn]] void end(const std::string& message, int code);
+  /// Ends with the message and the exit code of an Error.
+  [[noreturn]] void end(const Error& error);
+
+  /// Runs `write`; `end` waits for it.
+  Status write(const std::function<Status()>& write);
+
+ private:
+  void wait_for_signals();
+  [[noreturn]] void interrupted(int signal);
+
+  std::atomic<bool> ending_{false};
+  std::timed_mutex writing_;
+  std::mutex mutex_;
+  std::int32_t rank_ = 0;
+  std::int32_t ranks_ = 1;
+  Store* store_ = nullptr;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+constexpr Seconds kLastWords = 1_s;
+constexpr auto kPatienceWithWriting = std::chrono::seconds(10);
+// A launcher that lost a rank ends the other ranks by a signal; the store tells which one was lost.
+constexpr auto kPatienceWithNews = std::chrono::milliseconds(300);
+
+sigset_t ending_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
+  return set;
+}
+
+std::string name_of(int signal) {
+  if (signal == SIGINT) return "SIGINT";
+  return signal == SIGTERM ? "SIGTERM" : "SIGHUP";
+}
+
+Process::Process() {
+  const sigset_t set = ending_signals();
+  FORESHARD_CHECK(::pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
+  thread_ = std::thread([this] { wait_for_signals(); });
+}
+
+Process::~Process() {
+  over_ = true;
+  thread_.join();
+}
+
+void Process::is_rank(std::int32_t rank, std::int32_t ranks) {
+  const std::lock_guard lock(mutex_);
+  rank_ = rank;
+  ranks_ = ranks;
+}
+
+void Process::meets_in(Store* store) {
+  const std::lock_guard lock(mutex_);
+  store_ = store;
+}
+
+void Process::wait_for_signals() {
+  const sigset_t set = ending_signals();
+  const timespec tick{.tv_sec = 0, .tv_nsec = 100'000'000};
+  while (!over_) {
+    const int signal = ::sigtimedwait(&set, nullptr, &tick);
+    if (signal > 0) interrupted(signal);
+  }
+}
+
+void Process::interrupted(int signal) {
+  Store* store = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    store = store_;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  while (signal != SIGINT && store != nullptr &&
+         std::chrono::steady_clock::now() - begin < kPatienceWithNews) {
+    if (const auto ended = store->ended()) end(*ended, kRankLost);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  end("interrupted by " + name_of(signal), kInterrupted);
+}
+
+void Process::end(const std::string& message, int code) {
+  if (ending_.exchange(true))
+    for (;;) ::pause();
+  std::int32_t rank = 0, ranks = 1;
+  Store* store = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    rank = rank_;
+    ranks = ranks_;
+    store = store_;
+  }
+  // Written in one piece, because the ranks share the launcher's stderr.
+  const std::string who = ranks > 1 ? "rank " + std::to_string(rank) + ": " : "";
+  std::cerr << "error: " + who + message + "\n" << std::flush;
+  if (store != nullptr && ranks > 1) {
+    if (code != kRankLost) store->give_up(message);
+    last_words(*store, rank, ranks, kLastWords);
+  }
+  static_cast<void>(writing_.try_lock_for(kPatienceWithWriting));
+  std::cout << std::flush;
+  ::_exit(code);
+}
+
+void Process::end(const Error& error) {
+  end(error.message, code_of(error));
+}
+
+Status Process::write(const std::function<Status()>& write) {
+  const std::lock_guard lock(writing_);
+  return write();
+}
 
 using net::bad;
 using net::environment;
@@ -38,7 +186,7 @@ using program::Program;
 
 constexpr Seconds kPatienceToTell = 5_s;
 
-// Reads and checks the Program: nothing has been started yet.
+// Reads and checks the Program, before anything is started.
 Result<Program> load(const Arguments& arguments, const Identity& identity) {
   const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
   FORESHARD_ASSIGN(const auto text, read_file(arguments.program, largest));
@@ -67,7 +215,7 @@ Result<Program> load(const Arguments& arguments, const Identity& identity) {
   return program;
 }
 
-// When each communication's result is there.
+// One per instance: when the result of the communication arrives.
 Result<std::vector<Seconds>> load_arrivals(const std::string& path, const RankPlan& plan) {
   FORESHARD_ASSIGN(const auto text, read_file(path, 1_GiB));
   const auto arrivals = measure::arrivals_from_json(text);
@@ -92,7 +240,7 @@ Result<std::vector<Seconds>> load_arrivals(const std::string& path, const RankPl
   return out;
 }
 
-// Before hours are measured: whether the file can be written where it shall be.
+// Checks, before hours are spent on measuring, that the output file can be written.
 Status fault_of_output(const std::string& path) {
   if (path.empty()) return {};
   std::filesystem::path folder = behind_links(path).parent_path();
@@ -108,7 +256,7 @@ Status fault_of_output(const std::string& path) {
   return {};
 }
 
-// All ranks must carry out the same Program: rank 0's.
+// Checks that all ranks carry out the same Program as rank 0.
 Status compare_programs(Store& store, const std::string& path, const std::string& fingerprint,
                         const Identity& identity, Seconds patience) {
   if (identity.ranks == 1) return {};
@@ -181,7 +329,7 @@ class Replay {
   }
 
  private:
-  // A failed check is told to the others once there is a store.
+  // Checks the input. A fault is kept until there is a store through which to tell the other ranks.
   void prepare() {
     auto program = load(arguments_, identity_);
     if (!program) {
@@ -223,7 +371,7 @@ class Replay {
     return kDone;
   }
 
-  // Opens the store. Its absence matters less than a fault of the Program.
+  // Opens the store. A fault of the Program takes precedence over a missing store.
   Status meet() {
     auto store = open_store(environment(), identity_,
                             {.folder = arguments_.rendezvous,
@@ -258,8 +406,8 @@ class Replay {
         [&] { return write_file(arguments_.output, measure::to_json(measurement)); });
   }
 
-  // Where a rank has ended, that is the cause of what the operating system or a library refused
-  // here.
+  // Ends with `error`. If another rank has ended, that is named instead: it is the cause of an
+  // error that the operating system or a library reports here.
   [[noreturn]] int failed(const Error& error) {
     const bool own = !early_.ok() || error.code != Error::Code::kIo;
     const auto ended = store_ && !own ? store_->ended() : std::nullopt;

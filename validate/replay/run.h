@@ -1,5 +1,5 @@
 /// \file
-/// What foreshard-replay does, from its command line to its exit code.
+/// The program foreshard-replay, from its command line to its exit code.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@
 
 namespace foreshard::replay {
 
-/// How executors come about: make_host_executor and make_gpu_executor, or a test's own.
+/// Factories of executors: make_host_executor and make_gpu_executor, or a test's own.
 struct Executors {
   using Make = std::function<Result<std::unique_ptr<Executor>>(const ExecutorOptions&, Store&)>;
   Make host{};
   Make gpu{};
 };
 
-/// \return an ExitCode. Where something fails in a job of several ranks it does not return, but
-///     ends the process with that code: destructors of libraries whose peers are gone may hang.
+/// \return an ExitCode. If something fails in a job of several ranks, it does not return but ends
+///     the process with that code, because destructors of libraries whose peers are gone may hang.
 int run(int argc, const char* const* argv, const Executors& executors);
 
 }  // namespace foreshard::replay

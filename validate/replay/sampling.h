@@ -1,5 +1,5 @@
 /// \file
-/// Readings of a device from beside its steps, by a thread of its own.
+/// Takes readings of a device during its steps, from a separate thread.
 #pragma once
 
 #include <condition_variable>
@@ -14,17 +14,17 @@
 
 namespace foreshard::replay {
 
-/// As long as it lives. The first reading is one period after the beginning, when steps are under
-/// way. A reading asks the driver, not the device: it takes no time of a stream.
+/// Takes readings for as long as it lives. The first one is taken one period after the beginning,
+/// when steps are under way. A reading asks the driver, not the device, and delays no stream.
 class Sampler {
  public:
-  /// \param read  is called from another thread; outlives this object.
+  /// \param read  is called from another thread; what it uses must outlive this object.
   explicit Sampler(std::function<measure::Reading()> read, Seconds period = 100_ms);
   ~Sampler();
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  /// Ends it. \return what was read.
+  /// Stops. \return the readings.
   std::vector<measure::Reading> stop();
 
  private:

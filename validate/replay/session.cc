@@ -23,9 +23,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Between looks at whether the medians are known well enough.
+// Steps between two checks of whether the medians are certain enough.
 constexpr std::int64_t kRound = 5;
-// Times the patience: how long others may prepare.
+// How long other ranks may prepare, in multiples of the patience.
 constexpr double kPreparing = 10;
 
 std::string numbered(const std::string& prefix, std::int64_t number) {
@@ -71,13 +71,13 @@ class Session {
     auto fault = executor_.prepare(plan_, watch_);
     watchdog_.leave();
     if (!fault.ok()) return fault;
-    // Who prepares for long is no less alive: the watchdog has the shorter patience.
+    // A rank that prepares for long may be alive; the watchdog notices if it is not.
     return barrier(store_, "prepared", options_.rank, options_.ranks,
                    kPreparing * options_.patience);
   }
 
-  // No two ranks may take one device without knowing: a launcher that shows each rank one device
-  // (srun --gpus-per-task=1) and one that shows all of them the same look alike to each.
+  // Checks that no two ranks take the same device unknowingly. A rank that sees one device cannot
+  // tell whether the launcher gave each rank its own (srun --gpus-per-task=1) or all the same one.
   Status claim_device() {
     FORESHARD_TRY(store_.set(numbered("device", options_.rank), executor_.sole_device()));
     if (leads()) {
@@ -141,7 +141,7 @@ class Session {
     return {};
   }
 
-  // Beside the step that was measured last: the same, without what times its tasks.
+  // Runs the step without timing of its tasks, for comparison with the step measured before it.
   Status bare_step(const std::string& stage) {
     watchdog_.enter(stage);
     const auto bare = executor_.bare_step(watch_);
@@ -162,7 +162,7 @@ class Session {
     for (std::int64_t i = 0; i < options_.warmup; ++i)
       FORESHARD_TRY(step("warming up " + std::to_string(i + 1), false));
     read("before");
-    // A thread beside the steps only where there is something to read.
+    // The sampling thread runs only if there is something to read.
     std::optional<Sampler> sampler;
     if (measure::during_of({readings_.back()}))
       sampler.emplace([this] { return executor_.reading(); });
@@ -192,13 +192,14 @@ class Session {
     return {};
   }
 
-  // The same on all ranks. Over a long time rounds grow with it: the devices rest between them.
+  // Steps in the next round, equal on all ranks. In a long session rounds grow with the number of
+  // steps, because the devices idle between rounds.
   std::int64_t steps_of_round(std::int64_t done) const {
     if (options_.lasting) return std::max(kRound, done / 10);
     return std::min(kRound, options_.most_repeats - done);
   }
 
-  // Whether all ranks say yes: the same answer on all of them.
+  // Whether all ranks say yes. All ranks get the same answer.
   Result<bool> all_agree(const std::string& question, bool own) {
     FORESHARD_TRY(store_.set(numbered(question, options_.rank), own ? "yes" : "no"));
     if (leads()) {
@@ -276,7 +277,7 @@ class Session {
     return {};
   }
 
-  // How long communications lasted, of all members together.
+  // Sets how long communications lasted, from the times of all their members.
   Status add_lasting(const std::string& own, measure::Measurement& whole) {
     Together together;
     for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
@@ -297,8 +298,8 @@ class Session {
   const SessionOptions& options_;
   Samples samples_;
   std::vector<measure::Reading> readings_;
-  std::vector<Seconds> timing_costs_;  // by repeat that has a bare step beside it
-  std::int64_t timing_events_ = 0;     // of a step
+  std::vector<Seconds> timing_costs_;  // one per repeat that is followed by a bare step
+  std::int64_t timing_events_ = 0;     // events that timing adds to a step
   std::optional<measure::During> during_;
   SessionResult result_;
 };
@@ -311,7 +312,7 @@ std::string percent_off(Bytes measured, Bytes expected) {
   return text.data();
 }
 
-// "; clock 1740 to 1980 MHz, median 1935; 640 W; 61 C": medians where one number stands.
+// "; clock 1740 to 1980 MHz, median 1935; 640 W; 61 C". Power and temperature are medians.
 std::string during_text(const measure::RankRecord& rank) {
   if (!rank.during) return "";
   const auto whole = [](double value) { return std::to_string(std::lround(value)); };
@@ -369,7 +370,7 @@ std::string summary(const SessionResult& result) {
           (measurement.shared ? "; ranks share a device, so no time of it counts" : "") + "\n";
   for (const std::string& remark : measure::remarks_of(measurement))
     text += "note: " + remark + "\n";
-  // Of a thousand ranks the first few are enough: the file has all.
+  // The first ranks are enough; the file has all of them.
   constexpr std::size_t kShown = 16;
   for (std::size_t i = 0; i < std::min(kShown, measurement.ranks.size()); ++i) {
     const measure::RankRecord& rank = measurement.ranks[i];

@@ -1,6 +1,6 @@
 /// \file
-/// A replay from its preparation to its measurement: warm-up, repeats until they are enough,
-/// medians, and the records of all ranks brought together at rank 0.
+/// A replay from preparation to measurement: warm-up, repeats until they suffice, medians, and the
+/// collection of all ranks' records at rank 0.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@
 namespace foreshard::replay {
 
 struct SessionOptions {
-  std::int32_t rank = 0;   ///< Of the processes, not of the Program (as_rank).
-  std::int32_t ranks = 1;  ///< Processes.
-  bool verify = false;     ///< Check the numbers that communication delivers, first.
+  std::int32_t rank = 0;   ///< Index of the process in the job; as_rank may replay another rank.
+  std::int32_t ranks = 1;  ///< Number of processes.
+  bool verify = false;     ///< First check the numbers that communication delivers.
   bool measure = true;
   std::int64_t warmup = 2;
-  std::int64_t repeats = 10;         ///< At least so many.
-  std::optional<double> until{};     ///< Go on until medians are known to this (statistics.h)...
-  std::int64_t most_repeats = 200;   ///< ... or so many are measured.
-  std::optional<Seconds> lasting{};  ///< Go on for so long, however many steps these are.
-  Seconds patience = 60_s;           ///< With the other ranks, between steps.
+  std::int64_t repeats = 10;         ///< Least number of repeats.
+  std::optional<double> until{};     ///< Repeat until medians are this certain (statistics.h).
+  std::int64_t most_repeats = 200;   ///< Most repeats with `until`.
+  std::optional<Seconds> lasting{};  ///< Repeat for this time, whatever the number of steps.
+  Seconds patience = 60_s;           ///< How long to wait for other ranks between steps.
   measure::Mode mode = measure::Mode::kWhole;
   bool shared = false;
   std::string backend{};
@@ -44,24 +44,24 @@ struct RankVerification {
   Verification result{};
 };
 
-/// What a process knows at the end. Verdicts are known to all, the rest to rank 0.
+/// What a process knows at the end. All processes know `verified`; only rank 0 has the rest.
 struct SessionResult {
   bool verified = true;                               ///< No rank found a fault.
-  std::vector<RankVerification> verifications{};      ///< Rank 0's, if asked for.
-  std::optional<measure::Measurement> measurement{};  ///< Rank 0's, if asked for.
-  std::map<std::int32_t, Bytes> expected_peaks{};     ///< By rank: statistics.h; rank 0's.
+  std::vector<RankVerification> verifications{};      ///< Filled if SessionOptions::verify.
+  std::optional<measure::Measurement> measurement{};  ///< Filled if SessionOptions::measure.
+  std::map<std::int32_t, Bytes> expected_peaks{};     ///< Rank -> expected_peak (statistics.h).
 };
 
-/// All processes of a job call it, with the same options but `rank`.
-/// \param plan  of this process.
-/// \return the executor's error, or the store's.
+/// Runs a session. All processes of a job call it, with the same options except `rank`.
+/// \param plan  the plan of this process.
+/// \return errors of the executor or the store.
 Result<SessionResult> run_session(const RankPlan& plan, Executor& executor, Store& store,
                                   Watch& watch, Watchdog& watchdog, const SessionOptions& options);
 
-/// "2026-05-04T12:30:00Z": now.
+/// The present time: "2026-05-04T12:30:00Z".
 std::string date_of_now();
 
-/// For people: the step, each rank's memory, what was verified.
+/// Text for people: the step, each rank's memory, what was verified.
 std::string summary(const SessionResult& result);
 
 }  // namespace foreshard::replay

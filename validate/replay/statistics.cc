@@ -68,7 +68,8 @@ double median_uncertainty(std::vector<Seconds> values) {
   std::ranges::sort(values);
   const auto n = static_cast<double>(count);
   const double reach = 1.96 * std::sqrt(n) / 2;
-  // Of the 1st to n-th value: floor(n/2 - reach) and ceil(n/2 + 1 + reach).
+  // The bounds are the values with the numbers (from 1) floor(n/2 - reach) and
+  // ceil(n/2 + 1 + reach).
   const auto low = static_cast<std::size_t>(std::max(1.0, std::floor(n / 2 - reach)));
   const auto high = static_cast<std::size_t>(std::min(n, std::ceil(n / 2 + 1 + reach)));
   return (values[high - 1] - values[low - 1]) / (2 * measure::quantile(values, 0.5));
@@ -92,7 +93,7 @@ Bytes expected_peak(const RankPlan& plan, const std::vector<measure::TaskTimes>&
     }
     changes.push_back(change);
   }
-  // What is given back at an instant is there for who asks at the same.
+  // Memory freed at an instant is available to allocations at the same instant.
   std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
     return std::tie(a.when, a.allocate) < std::tie(b.when, b.allocate);
   });

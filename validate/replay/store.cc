@@ -48,7 +48,7 @@ Status barrier(Store& store, std::string_view name, std::int32_t rank, std::int3
   const std::string prefix = "barrier/" + std::string(name) + "/";
   if (rank != 0) {
     FORESHARD_TRY(store.set(prefix + std::to_string(rank), ""));
-    // Rank 0 gives up first, because it can say who is missing.
+    // Rank 0 has the shorter patience, because it can say which rank is missing.
     FORESHARD_ASSIGN(const auto open, store.get(prefix + "open", patience + 5_s));
     return {};
   }

@@ -1,9 +1,10 @@
 /// \file
-/// A small key-value store that all ranks of a job share: how communicator ids are exchanged,
-/// ranks wait for each other, and the watchdog learns where the others are. Rank 0 serves it over
-/// TCP (tcp_store.h).
+/// A small key-value store that all ranks of a job share. Through it, ranks exchange communicator
+/// ids and wait for each other, and the watchdog learns where other ranks are. Rank 0 serves it
+/// over TCP (tcp_store.h).
 ///
-/// Keys are words joined by "/". A key is set once. All of it may be called from several threads.
+/// Keys are words joined by "/". A key is set once. All functions may be called from several
+/// threads.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,15 @@
 
 namespace foreshard::replay {
 
-/// What all ranks of a job must have alike; who has not is refused.
+/// Properties that all ranks of a job must share; a rank with others is refused.
 struct JobKey {
   std::string options{};  ///< Version and options.
-  std::string token{};    ///< As Identity::token.
+  std::string token{};    ///< Same as Identity::token.
 };
-/// Why `rank`, whose key is `theirs`, does not belong to rank 0's job; empty where it does.
+/// Why `rank`, whose key is `theirs`, does not belong to rank 0's job; empty if it does.
 std::string why_stranger(std::string_view rank, const JobKey& theirs, const JobKey& own);
 
-/// Bytes of a value; larger ones are refused.
+/// Largest size of a value; larger ones are refused.
 inline constexpr Bytes kLargestValue = 256_MiB;
 
 class Store {
@@ -38,26 +39,26 @@ class Store {
   /// \return kIo if the store is gone, a rank has ended early, or
   ///     `patience` is over (names the key).
   virtual Result<std::string> get(std::string_view key, Seconds patience) = 0;
-  /// Like get, without waiting: empty if it is not set yet.
+  /// The value, without waiting; empty if it is not set yet.
   virtual Result<std::optional<std::string>> look(std::string_view key) = 0;
 
-  /// This rank ends early: the `get` that others wait in, and `ended`, say so with `why`.
+  /// Announces that this rank ends early: the `get` in which other ranks wait fails, and `ended`
+  /// tells them `why`.
   virtual void give_up(std::string_view why) { static_cast<void>(why); }
-  /// That a rank has ended early, which and why: "rank 2 (node7, process 4711) ended without a
-  /// word". At once where the store can notice it, else when it gave up.
+  /// Which rank has ended early and why: "rank 2 (node7, process 4711) ended without a word";
+  /// nothing if none has. A store that cannot notice the end by itself knows it after give_up.
   virtual std::optional<std::string> ended() { return std::nullopt; }
 };
 
-/// The store of a job of one rank: nobody else is there, so `get` of a key that is not set fails at
-/// once.
+/// The store of a job with a single rank: `get` of a key that is not set fails at once.
 std::unique_ptr<Store> lone_store();
 
-/// Waits until all `ranks` called it with the same name.
-/// \return kIo as of get; where ranks did not come within `patience`, names the first of them.
+/// Waits until all `ranks` have called it with the same name.
+/// \return kIo as for `get`; if ranks did not come within `patience`, it names the first of them.
 Status barrier(Store& store, std::string_view name, std::int32_t rank, std::int32_t ranks,
                Seconds patience);
 
-/// "node7, process 4711": this process, for messages about it.
+/// Name of this process for messages: "node7, process 4711".
 std::string this_process();
 
 }  // namespace foreshard::replay

@@ -51,7 +51,7 @@ class TcpStore : public Store {
       leaving_ = true;
     }
     send({FrameKind::kLeave, 0, {}});
-    // The server closes the connection when it has read that; the reader then ends.
+    // The server closes the connection when it has read the farewell; the reader then ends.
     ::shutdown(socket_.get(), SHUT_WR);
     reader_.join();
   }
@@ -86,7 +86,8 @@ class TcpStore : public Store {
  private:
   static constexpr Seconds kForever = Seconds::from_base(-1);
 
-  // A get ends when a rank has ended early: what it waits for may never come.
+  // Asks the server and waits for the reply. A kGet fails when a rank has ended early, because its
+  // key may never be set.
   Result<Frame> ask(FrameKind kind, std::vector<std::string> fields, Seconds patience,
                     std::string_view key) {
     std::unique_lock lock(mutex_);
@@ -112,7 +113,7 @@ class TcpStore : public Store {
 
   void send(const Frame& frame) {
     const std::lock_guard lock(sending_);
-    // Where it fails the reader notices the end of the connection.
+    // If it fails, the reader notices the end of the connection.
     static_cast<void>(net::send_all(socket_.get(), internal::encode(frame)));
   }
 
@@ -136,7 +137,7 @@ class TcpStore : public Store {
     }
   }
 
-  // Destroyed last: it waits for this rank's farewell, too.
+  // Destroyed last, because it also waits for this rank's farewell.
   std::unique_ptr<internal::TcpServer> server_;
   net::Descriptor socket_;
   std::string server_rank_;
@@ -145,12 +146,12 @@ class TcpStore : public Store {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t last_number_ = 0;
-  std::map<std::uint64_t, std::optional<Frame>> replies_;  // Asked for; there once it has come.
+  std::map<std::uint64_t, std::optional<Frame>> replies_;  // request -> reply; empty: not there yet
   std::optional<std::string> ended_;
   bool gone_ = false;
   bool leaving_ = false;
 
-  std::thread reader_;  // Begins when all the rest is there.
+  std::thread reader_;  // Begins when all other members are initialised.
 };
 
 Result<std::unique_ptr<Store>> join(const TcpOptions& options,
@@ -196,7 +197,8 @@ Result<std::unique_ptr<Store>> serve_tcp_store(
                                                             .ranks = options.ranks,
                                                             .job = options.job}));
   options.port = server->port();
-  // Its own host it reaches under any name, also where it does not know the one that others use.
+  // Rank 0 may not know its host under the name that other ranks use, but it reaches itself under
+  // any name.
   if (!net::is_local(options.address)) options.address = "localhost";
   FORESHARD_TRY(publish(options.port));
   return join(options, std::move(server));

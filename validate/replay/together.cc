@@ -16,7 +16,7 @@ Json numbers(const std::vector<Seconds>& times) {
   return out;
 }
 
-// Nothing where it is no list of numbers.
+// The list of times at `key`; nothing if it is not a list of numbers.
 std::optional<std::vector<Seconds>> times_in(const Json& json, const char* key) {
   std::vector<Seconds> out;
   if (!json.contains(key) || !json[key].is_array()) return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<std::vector<Seconds>> times_in(const Json& json, const char* key) 
   return out;
 }
 
-// False where members had another number of repeats.
+// Takes the elementwise maximum of `last` and `times`. \return false if their sizes differ.
 bool take_later(std::vector<Seconds>& last, const std::vector<Seconds>& times) {
   if (last.empty()) last = times;
   if (last.size() != times.size()) return false;

@@ -1,10 +1,11 @@
 /// \file
-/// How long communications last: per repeat, from when the last member reached one to when the last
-/// member was done, on the clock that began with the step on all ranks. No member knows that alone,
-/// and medians of its own times do not tell: another one may be the last each time.
+/// How long communications last: per repeat, the time from the arrival of the last member until the
+/// last member is done, on the clock that began with the step on all ranks. No member knows this
+/// time alone, and the members' medians do not give it, because another member may be last each
+/// time.
 ///
-/// Each rank sends the times of its communications to rank 0, 16 bytes per communication and repeat
-/// and some for its name.
+/// Each rank sends the times of its communications to rank 0: 16 bytes per communication and
+/// repeat, plus the communication's name.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +24,23 @@
 
 namespace foreshard::replay {
 
-/// What a rank tells of its communications (CBOR, RFC 8949).
+/// The times of a rank's communications (CBOR, RFC 8949).
 std::string communications_of(const RankPlan& plan, const Samples& samples);
 
 class Together {
  public:
-  /// A rank's part, as communications_of wrote it.
-  /// \return false where it is none, or other ranks had another number of repeats.
+  /// Adds a rank's times, as communications_of wrote them.
+  /// \return false if the text is malformed, or other ranks had another number of repeats.
   bool add(std::int32_t rank, std::string_view text);
   /// Sets TaskTimes::lasted of the rank's communications.
-  /// \pre all ranks were added; `tasks` are those of `rank`.
+  /// \pre all ranks were added; `tasks` are the tasks of `rank`.
   void fill(std::int32_t rank, std::vector<measure::TaskTimes>& tasks) const;
 
  private:
   using Key = std::tuple<std::int64_t, std::string, std::int64_t>;  // communicator, tag, ordinal
   struct Lasts {
-    std::vector<Seconds> start{};  // By repeat.
-    std::vector<Seconds> finish{};
+    std::vector<Seconds> start{};   // repeat -> latest start over members
+    std::vector<Seconds> finish{};  // repeat -> latest finish over members
   };
   struct Member {
     std::size_t instance = 0;

@@ -1,11 +1,11 @@
 /// \file
-/// Where a rank is, for the watchdog. An executor reports, from any of its threads; the watchdog
-/// (watchdog.h) reads from its own, and asks executors to stop.
+/// The position of a rank in its plan, for the watchdog. An executor reports it, from any of its
+/// threads; the watchdog (watchdog.h) reads it from its own thread and asks the executor to stop.
 ///
 ///     watch.issuing(i);  // before the launch of each instance
 ///     watch.at(i);       // whenever another instance is the earliest unfinished one
 ///     watch.beat();      // whenever something finished; in prepare, every few seconds
-///     watch.alone("loads NCCL");  // in prepare: what may take long, but waits for no other rank
+///     watch.alone("loads NCCL");  // in prepare: slow work that waits for no other rank
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,21 @@ namespace foreshard::replay {
 
 class Watch {
  public:
-  /// The rank works on `instance` now, or waits in it: the earliest unfinished one of its streams.
+  /// The rank works on `instance` or waits in it: the earliest unfinished one of all its streams.
   void at(std::int64_t instance) {
     instance_.store(instance, std::memory_order_relaxed);
     beats_.fetch_add(1, std::memory_order_relaxed);
   }
   /// Something finished: the rank is alive.
   void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
-  /// From here on the rank does `what` (a literal), for which it needs no other rank: a call that
-  /// loads or allocates may be silent for long. nullptr: it may wait for others again.
+  /// From here on the rank does `what` (a string literal), for which it needs no other rank: a call
+  /// that loads or allocates may take long without a beat. nullptr: it may wait for others again.
   void alone(const char* what) {
     alone_.store(what, std::memory_order_relaxed);
     beat();
   }
-  /// `instance` is issued next. A rank that shall hang there (--hang) does not return before it is
-  /// asked to stop.
+  /// `instance` is issued next. If the rank is told to hang there (--hang), it returns only when it
+  /// is asked to stop.
   void issuing(std::int64_t instance) {
     if (instance != hang_.load(std::memory_order_relaxed)) return;
     at(instance);
@@ -42,7 +42,7 @@ class Watch {
   const char* alone() const { return alone_.load(std::memory_order_relaxed); }
   std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 
-  /// An executor that polls gives up with an error when this is set.
+  /// Asks the executor to stop: it polls this and gives up with an error.
   void stop() { stopped_.store(true, std::memory_order_release); }
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
 

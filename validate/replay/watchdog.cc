@@ -19,8 +19,8 @@ Seconds now() {
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
-constexpr double kAlone = 10;      // times the patience: what a rank does alone
-constexpr double kNewsEach = 0.1;  // of the patience
+constexpr double kAlone = 10;      // patience with work that a rank does alone, in patiences
+constexpr double kNewsEach = 0.1;  // time between two exchanges of reports, in patiences
 
 std::chrono::duration<double> duration(Seconds time) {
   return std::chrono::duration<double>(time / 1_s);
@@ -36,8 +36,8 @@ std::string position(const Place& place) {
   return (place.communicates() ? "waits in " : "is in ") + place.what;
 }
 
-// Whom `place` waits for: members that are not in its operation; who does not answer first, then
-// who waits for nobody.
+// The ranks for which `place` waits: members that are not in its operation. Ranks that do not
+// answer come first, then ranks that wait for nobody.
 std::vector<std::int32_t> missing_from(const Place& place,
                                        const std::map<std::int32_t, Place>& places) {
   std::vector<std::int32_t> found;
@@ -215,12 +215,13 @@ bool Watchdog::raised(Seconds time) {
   }
   const Seconds silent = time - (preparing_ ? std::max(last_beat_, last_news_) : last_beat_);
   const double times = preparing_ && watch_.alone() != nullptr ? kAlone : 1;
-  // What is left of the patience is for the answers of the others.
+  // The rest of the patience is for the answers of the others.
   return inside_ && silent > times * options_.patience - answers();
 }
 
-// One word that somebody goes on is enough for all, so it is one key after another, each set by
-// whoever comes first: a few messages per rank and period, however many ranks there are.
+// One report of progress is enough for all ranks. The reports are numbered keys, each set by
+// whichever rank comes first, so a rank sends a few messages per period, however many ranks there
+// are.
 void Watchdog::exchange_news(Seconds time) {
   if (time - asked_ < kNewsEach * options_.patience) return;
   asked_ = time;
@@ -264,7 +265,7 @@ void Watchdog::run() {
     }
     if (preparing) exchange_news(now());
     if (const auto ended = store_.ended()) {
-      // The executor may notice by itself, or be told; it cannot inside a collective.
+      // The executor may notice the end itself, or be asked to stop; inside a collective it cannot.
       watch_.stop();
       if (!ended_since) ended_since = now();
       if (now() - *ended_since > answers()) return end_(*ended);
@@ -289,7 +290,7 @@ std::string Watchdog::diagnosis() {
     if (const char* alone = watch_.alone(); preparing_ && alone != nullptr) own.alone = alone;
   }
   const auto key = [](std::int32_t rank) { return "place/" + std::to_string(rank); };
-  // Others may have raised it, too.
+  // Another rank may have raised the alarm first.
   static_cast<void>(store_.set("alarm", since));
   const auto alarm = store_.look("alarm");
   if (alarm && *alarm) since = **alarm;

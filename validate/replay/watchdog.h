@@ -1,24 +1,27 @@
 /// \file
-/// The watchdog: notices that the job does not proceed, finds the rank that caused it, and ends the
-/// job.
+/// The watchdog: it notices that the job makes no progress, finds the rank that caused this, and
+/// ends the job.
 ///
-/// It looks for three things: that a rank has ended (Store::ended), that another rank raised the
-/// alarm, and that this rank's Watch did not beat for `patience` while it was in the executor. On
-/// an alarm every rank publishes where it is, waits briefly for the others, and reports once
-/// who waits for whom. The **culprit**: from what this rank waits in, one goes to a member that is
-/// not in that operation, from there to whom that one waits for, and so on; it is who waits for
-/// nobody (works, or stands still between steps), or does not answer. Where this comes back to a
-/// rank, the ranks on the way wait for each other; where all members are in an operation, the
-/// network or the library hangs.
+/// It acts on three signs: a rank has ended (Store::ended), another rank raised the alarm, or this
+/// rank's Watch did not beat for `patience` while the rank was in the executor. On an alarm every
+/// rank publishes its position, waits briefly for the positions of the others, and reports once who
+/// waits for whom.
 ///
-/// **While ranks prepare** one may be late and nothing be wrong: it loads libraries from a slow
-/// disk, while the others wait for it in a communicator. So ranks that prepare tell each other,
-/// through the store, that somebody goes on, and none raises the alarm before all have been silent
-/// for `patience`. What a rank does alone (Watch::alone) may take ten times as long; for as long it
-/// counts as going on. Where rank 0 waits for longer than its patience it says for whom.
+/// The **culprit** is found by following the waits: from the operation in which this rank waits to
+/// a member that is not in that operation, from there to the rank for which that member waits, and
+/// so on. The culprit is the rank that waits for nobody (it works, or is between steps) or does not
+/// answer. If the chain comes back to a rank, the ranks on it wait for each other. If all members
+/// are in the operation, the network or the library hangs.
 ///
-/// Source: the idea that ranks exchange where they are before they judge is that of PyTorch's NCCL
-/// flight recorder ("Flight Recorder for Debugging Stuck Jobs", pytorch.org tutorials).
+/// **While ranks prepare**, a rank may be late without a fault: it loads libraries from a slow disk
+/// while the others wait for it in a communicator. Ranks that prepare therefore tell each other
+/// through the store that somebody makes progress, and no rank raises the alarm before all have
+/// been silent for `patience`. Work that a rank does alone (Watch::alone) may take ten times as
+/// long and counts as progress during that time. If rank 0 waits for longer than its patience, it
+/// says which rank was last heard of (WatchdogOptions::tell).
+///
+/// Source: PyTorch's NCCL flight recorder also exchanges the ranks' positions before it judges
+/// ("Flight Recorder for Debugging Stuck Jobs", pytorch.org tutorials).
 #pragma once
 
 #include <condition_variable>
@@ -41,11 +44,11 @@
 
 namespace foreshard::replay {
 
-/// Where a rank was when the alarm was raised.
+/// Position of a rank when the alarm was raised.
 struct Place {
   std::string stage{};             ///< "preparing", "repeat 3", "between steps".
-  std::string alone{};             ///< What it does for itself while it prepares (Watch::alone).
-  std::int64_t communicator = -1;  ///< Its number; -1: it is in no communication.
+  std::string alone{};             ///< Work that it does alone while it prepares (Watch::alone).
+  std::int64_t communicator = -1;  ///< Number of the communicator; -1: not in a communication.
   std::int64_t ordinal = 0;
   std::string tag{};
   std::vector<std::int32_t> members{};
@@ -63,18 +66,18 @@ Place place_of(const RankPlan& plan, std::int64_t instance, std::string stage);
 std::string to_text(const Place& place);
 std::optional<Place> place_from_text(std::string_view text);
 
-/// What `rank` of `ranks` says, from what is known: "rank 0 waits in all_reduce grads ... of ranks
-/// 0-3 for rank 2, which is in kernel ffn ...; rank 2 is the culprit".
-/// \param places  of those that answered, itself included.
+/// The report of `rank` (of `ranks`): "rank 0 waits in all_reduce grads ... of ranks 0-3 for rank
+/// 2, which is in kernel ffn ...; rank 2 is the culprit".
+/// \param places  rank -> position, for the ranks that answered, `rank` included.
 std::string judgement(std::int32_t rank, std::int32_t ranks,
                       const std::map<std::int32_t, Place>& places);
 
 struct WatchdogOptions {
   std::int32_t rank = 0;
   std::int32_t ranks = 1;
-  Seconds patience = 60_s;  ///< From the last beat to the end of the process.
-  Seconds answers = 2_s;    ///< Of that, at most: how long others are waited for.
-  /// Is told, from the watchdog's thread, for whom this rank waits while it prepares.
+  Seconds patience = 60_s;  ///< Time from the last beat to the end of the process.
+  Seconds answers = 2_s;    ///< Most of that time spent on waiting for the others' positions.
+  /// Called from the watchdog's thread while this rank waits long in preparation.
   std::function<void(const std::string& note)> tell{};
 };
 
@@ -90,19 +93,20 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// The rank is in the executor from here on, in `stage`: without beats it hangs.
+  /// From here on the rank is in the executor, in `stage`: without beats it counts as hanging.
   void enter(std::string stage);
-  /// Likewise, while all ranks prepare: see above.
+  /// Same as `enter`, with the rules for ranks that prepare (see above).
   void enter_preparation(std::string stage);
-  /// It is not: waits for others have a patience of their own. They are still told of.
+  /// From here on the rank is outside the executor, where waits have their own patience. The
+  /// watchdog still watches for other ranks' ends and alarms.
   void leave();
 
  private:
   void run();
   Seconds answers() const;
-  /// Whether nothing has been heard of for too long.
+  /// Whether this rank has to raise the alarm: there was no beat for too long.
   bool raised(Seconds now);
-  /// Of ranks that prepare: hears who goes on, and says so of this one.
+  /// While ranks prepare: reads which ranks make progress, and reports this rank's own.
   void exchange_news(Seconds now);
   std::string diagnosis();
 
@@ -119,21 +123,21 @@ class Watchdog {
   bool preparing_ = false;
   std::string stage_ = "starting";
   std::uint64_t last_beats_ = 0;
-  Seconds last_beat_{};  // Of the steady clock.
-  Seconds last_news_{};  // Likewise: when somebody was heard of who goes on.
+  Seconds last_beat_{};  // Time on the steady clock.
+  Seconds last_news_{};  // Time of the last report that some rank makes progress.
 
-  // Of the watchdog's thread.
-  std::int64_t news_ = 0;  // How many there were; each is said once, by whoever comes first.
-  Seconds asked_{};
-  std::uint64_t told_beats_ = 0;  // Of this rank, when it last had news of itself.
-  Seconds noted_{};
+  // Used by the watchdog's thread only.
+  std::int64_t news_ = 0;         // Reports of progress so far; the number in the next one's key.
+  Seconds asked_{};               // Time of the last look for reports.
+  std::uint64_t told_beats_ = 0;  // This rank's beats when it last reported progress.
+  Seconds noted_{};               // Time of the last call of `tell`.
 
   std::thread thread_;
 };
 
-/// Before a process ends by itself because of a failure: says so, and waits (a moment at most)
-/// until the other ranks have had their say, too, because launchers kill the rest when the first
-/// one ends.
+/// To be called before a process ends because of a failure. It tells the store that this rank has
+/// reported, and waits, for `patience` at most, until the other ranks have reported too, because
+/// launchers kill all ranks when the first one ends.
 void last_words(Store& store, std::int32_t rank, std::int32_t ranks, Seconds patience);
 
 }  // namespace foreshard::replay

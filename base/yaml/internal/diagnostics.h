@@ -29,7 +29,7 @@ class Diagnostics {
   bool empty() const { return list_.empty(); }
   std::size_t size() const { return list_.size(); }
 
-  /// What is added from now on was reached by the reference at `mark`.
+  /// Diagnostics added from now on are in what the reference at `mark` led to.
   void enter(const Mark& mark) { via_.push_back(mark); }
   void leave() { via_.pop_back(); }
 

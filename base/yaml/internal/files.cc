@@ -25,7 +25,8 @@ fs::path identity_of(const fs::path& path) {
   return status ? path.lexically_normal() : canonical;
 }
 
-// The folders of the types that members of such an object refer to: devices have devices/draw.
+// The folders, inside this type's folder, of the types that its members refer to: devices/draw
+// inside devices.
 std::vector<std::string> folders_beside(const Fields& fields) {
   std::vector<std::string> folders;
   for (const Field& field : fields.fields) {

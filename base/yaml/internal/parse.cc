@@ -63,8 +63,8 @@ class Builder final : public YAML::EventHandler {
     Node node;
     YAML::anchor_t anchor;
     std::optional<Entry> entry;        // The key whose value comes next.
-    bool keep_entry;                   // It is neither a duplicate nor a merge key.
-    std::map<std::string, int> lines;  // Of the keys so far.
+    bool keep_entry;                   // The key is neither a duplicate nor a merge key.
+    std::map<std::string, int> lines;  // Key -> line, for the keys so far.
   };
 
   Mark at(const YAML::Mark& mark, std::size_t length = 1) const {

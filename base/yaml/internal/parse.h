@@ -16,7 +16,7 @@ struct Limits {
 };
 
 /// The document in `sources[source]`, or nothing with a diagnostic. Duplicate and merge keys are
-/// diagnosed too, but leave a document to go on with.
+/// diagnosed too, but the document is still returned.
 std::optional<Node> parse(const Sources& sources, int source, const Limits& limits,
                           Diagnostics& diagnostics);
 

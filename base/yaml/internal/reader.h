@@ -22,7 +22,7 @@ struct Memory {
   Options options;
   Sources sources;
   std::vector<Input> inputs;
-  std::map<std::string, Mark> places;  ///< By path, dots between the parts.
+  std::map<std::string, Mark> places;  ///< Path (dots between the parts) -> place.
 };
 
 /// `levels[0].up` as `levels.0.up`.
@@ -44,7 +44,7 @@ class Reader {
 
  private:
   struct Target {
-    std::string path;  ///< With dots.
+    std::string path;  ///< Path with dots between the parts.
     Mark mark;
     std::optional<Node> value;  ///< Nothing where the value is not YAML.
     bool used = false;
@@ -79,13 +79,14 @@ class Reader {
 
   /// Puts the overrides below `path` into a collection, one level deep.
   void apply_overrides(Node& node, const std::string& path);
-  /// The mapping with the one that it extends below it; nothing where that failed.
+  /// The mapping on top of the mapping that it extends; nothing where that failed.
   std::optional<Node> extended(Node node, const Fields& fields);
 
-  /// The file that `ref`, written at `mark` for an object of `fields`, means.
+  /// The file that `ref` means, where `ref` is written at `mark` for an object of `fields`.
   std::optional<std::filesystem::path> find(const std::string& ref, const Fields& fields,
                                             const Mark& mark);
-  /// Names of catalogue entries of that type, without those of types whose folders lie in its own.
+  /// Names of the catalogue entries of that type. Entries of other types, whose folders lie inside
+  /// this type's folder, are left out.
   std::vector<std::string> catalogue_names(const Fields& fields) const;
   /// The document in a file; one read opens it once, however often it is referred to.
   std::optional<Node> document(const std::filesystem::path& path, const Mark& mark);

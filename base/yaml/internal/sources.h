@@ -13,14 +13,14 @@ namespace foreshard::yaml::internal {
 /// A stretch of one line of one source.
 struct Mark {
   int source = -1;
-  int line = 0;    ///< From 0.
-  int column = 0;  ///< In bytes, from 0.
-  int length = 1;  ///< In bytes; what goes beyond the line's end is not underlined.
+  int line = 0;    ///< Counted from 0.
+  int column = 0;  ///< Byte of the line, from 0.
+  int length = 1;  ///< Bytes; the part beyond the line's end is not underlined.
   auto operator<=>(const Mark&) const = default;
 };
 
 struct Source {
-  std::string name;            ///< As messages call it.
+  std::string name;            ///< Name in messages.
   std::filesystem::path file;  ///< Empty for a text that is not a file.
   std::string text;
   bool is_override = false;  ///< `--set`: its name shows all, there is no line to show.

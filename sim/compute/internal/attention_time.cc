@@ -15,7 +15,7 @@ double rate_of(const AttentionRate& rate, Direction direction) {
   return direction == Direction::kForward ? rate.forward : rate.backward;
 }
 
-// Between two listed head sizes: linear; beyond the ends: the last one.
+// Linear between two listed head sizes; beyond the ends: the last one.
 double rate_at(const AttentionEfficiency& e, std::int64_t head_dim, Direction direction) {
   FORESHARD_CHECK(!e.rates.empty());
   const auto above = std::ranges::lower_bound(e.rates, head_dim, {}, &AttentionRate::head_dim);
@@ -27,9 +27,10 @@ double rate_at(const AttentionEfficiency& e, std::int64_t head_dim, Direction di
 }
 
 // FlashAttention has kernels for head sizes of 32, 64, 96 and so on, and pads others to the next
-// (Dao-AILab/flash-attention 0251105a2fb1, csrc/flash_attn/src/static_switch.h). What asking for
-// the bounds of padded loads leaves of the rate: estimate-train-time 1ac4d5e44116, forward without
-// a mask, heads that are padded beside those that are not: A100 0.84, GH200 0.89.
+// (Dao-AILab/flash-attention 0251105a2fb1, csrc/flash_attn/src/static_switch.h). kPadded is the
+// share of the rate that is left because padded loads check bounds. Source: estimate-train-time
+// 1ac4d5e44116, forward without a mask, padded heads compared with unpadded ones: A100 0.84, GH200
+// 0.89.
 constexpr std::int64_t kHeadStep = 32;
 constexpr double kPadded = 0.87;
 
@@ -40,7 +41,7 @@ bool pads_heads(const Attention& a, const DeviceType& device) {
          (a.implementation == kFused && *device.compute_capability >= kFirstWithFlash);
 }
 
-// Share of the peak that the arithmetic of unpadded heads reaches.
+// Share of the peak that the useful arithmetic reaches, padding not counted.
 double share_of(const Attention& a, const AttentionEfficiency& e, const DeviceType& device) {
   const std::int64_t step = pads_heads(a, device) ? kHeadStep : 1;
   const auto padded = [&](std::int64_t width) { return parts(width, step) * step; };
@@ -51,9 +52,9 @@ double share_of(const Attention& a, const AttentionEfficiency& e, const DeviceTy
   return rate * kPadded * count(a.head_dim + a.value_width()) / count(keys + values);
 }
 
-// What runs around the backward kernel: the products of results and their gradients are summed up
-// (both are read, in 16 bits); gradients of queries are cleared, added up in fp32 and converted
-// (flash-attention 0251105a2fb1, csrc/flash_attn/flash_api.cpp, mha_bwd).
+// Memory traffic of the kernels around the backward kernel: one sums up the products of results and
+// their gradients (both are read, in 16 bits); the gradients of queries are cleared, added up in
+// fp32 and converted (flash-attention 0251105a2fb1, csrc/flash_attn/flash_api.cpp, mha_bwd).
 Bytes bytes_around_backward(const Attention& a) {
   const double rows = count(a.batch * a.query_heads * a.query_length);
   const Bytes element = size_of(a.dtype);
@@ -79,17 +80,18 @@ OperatorTime attention_time(const Attention& a, const DeviceType& device, Duty d
 
   const bool forward = a.direction == Direction::kForward;
   const double clocks = duty == Duty::kSustained ? e.sustained : 1.0;
-  // Without rates in fp8: as fast as in bf16.
+  // Without rates in fp8, fp8 runs as fast as bf16.
   const bool has_fp8 =
       device.efficiency->attention_of.contains(std::string(name_of(a.implementation)) + "-fp8");
   const DType dtype = a.dtype == DType::kFp8 && !has_fp8 ? DType::kBf16 : a.dtype;
   const FlopsPerSecond rate = peak_of(device, std::string(name_of(dtype))) *
                               (share_of(a, e, device) * clocks) / count(*device.multiprocessors);
 
-  // A unit owns `tile` rows of the score matrix (backward: columns) and walks along the others. A
-  // causal unit sees half of them on average, plus the masked half of its own diagonal tile. In a
-  // window it sees at most the window and its own tile: of n, (w + tile) (1 - w / 2n) on average.
-  // Packed samples are rows of their own. Not modelled: that the longest of them decide the end.
+  // A unit owns `tile` rows of the score matrix (backward: columns) and walks along the other
+  // dimension. A causal unit sees half of that dimension on average, plus the masked half of its
+  // own diagonal tile. With a window w it sees at most the window and its own tile; of n positions
+  // that is (w + tile) (1 - w / 2n) on average. Packed samples have rows of their own.
+  // Not modelled: the longest samples decide when the kernel ends.
   const double samples = a.sample > 0 ? std::max(1.0, count(a.key_length) / count(a.sample)) : 1.0;
   const auto of_sample = [&](std::int64_t tokens) {
     return std::max<std::int64_t>(1, std::llround(count(tokens) / samples));
@@ -109,8 +111,9 @@ OperatorTime attention_time(const Attention& a, const DeviceType& device, Duty d
   const Seconds longest = unit_time(seen);
   const Seconds average = a.causal ? unit_time(half) : longest;
 
-  // Equal units go in whole waves. Unequal ones are taken longest first: all multiprocessors are
-  // busy until the end but for about one average unit, and none ends before the longest.
+  // Equal units run in whole waves. Unequal ones run longest first: all multiprocessors are busy
+  // until about one average unit before the end, and the kernel lasts at least as long as its
+  // longest unit.
   const double rounds = count(units) / count(*device.multiprocessors);
   const std::int64_t waves = parts(units, *device.multiprocessors);
   const Seconds balanced = a.causal ? (rounds > 1 ? (rounds + 1) * average : longest) : longest;

@@ -6,9 +6,9 @@
 
 namespace foreshard::compute {
 
-/// The numbers of the implementation that `attention` names. A device that does not list it takes
-/// its usual one, as PyTorch's scaled_dot_product_attention and Transformer Engine choose among
-/// those that run.
+/// The efficiency parameters of the implementation that `attention` names. A device that does not
+/// list that implementation uses its default one, chosen as PyTorch's scaled_dot_product_attention
+/// and Transformer Engine choose among those that run.
 const AttentionEfficiency& efficiency_of(const Attention& attention,
                                          const DeviceEfficiency& device);
 

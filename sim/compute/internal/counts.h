@@ -1,5 +1,5 @@
 /// \file
-/// Arithmetic with counts of rows, tiles and operations.
+/// Arithmetic on counts of rows, tiles and operations.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace foreshard::compute {
 inline double count(std::int64_t n) {
   return static_cast<double>(n);
 }
-/// How many pieces of `part` cover `whole`.
+/// Number of pieces of size `part` that cover `whole`.
 inline std::int64_t parts(std::int64_t whole, std::int64_t part) {
   return (whole + part - 1) / part;
 }

@@ -1,14 +1,14 @@
 /// \file
-/// How often something may come again.
+/// The shortest period of anything that repeats.
 #pragma once
 
 #include "base/units.h"
 
 namespace foreshard::disturbance::internal {
 
-/// Every period is an event or more of the simulation: at this one a step of 10 s has millions, at
-/// some nanoseconds it would not end. What changes faster than this is a mean bandwidth to flows
-/// that take longer.
+/// Every period costs the simulation one event or more: with this period a step of 10 s has
+/// millions of events; with some nanoseconds it would not end. To flows that take longer, a faster
+/// change is just a mean bandwidth.
 inline constexpr Seconds kShortestPeriod = Seconds::from_base(1e-6);
 
 }  // namespace foreshard::disturbance::internal

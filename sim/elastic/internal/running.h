@@ -1,5 +1,5 @@
 /// \file
-/// A Running of what a simulation or a search says, and the time of an exchange.
+/// Makes a Running from the result of a simulation or a search; the time of an exchange.
 #pragma once
 
 #include "sim/elastic/replan.h"
@@ -7,11 +7,12 @@
 
 namespace foreshard::elastic::internal {
 
-/// The study's own strategy. `prediction` is of its step.
+/// The study's own strategy. `prediction` is the one of its step.
 Running running_of(const study::LoadedStudy& study, const sim::Prediction& prediction);
 Running running_of(const search::Simulated& found);
 
-/// Simulated, or of idle links where it is too large for that; zero where nothing moves.
+/// The simulated time, or the time on idle links if the exchange is too large for that; zero if
+/// nothing moves.
 Seconds time_of(const conversion::Explanation& move);
 
 }  // namespace foreshard::elastic::internal

@@ -1,5 +1,5 @@
 /// \file
-/// What may not be known, for people and as JSON.
+/// Values that may be unknown, for people and as JSON.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ template <class Q>
 std::string shown(const std::optional<Q>& quantity) {
   return quantity ? format(*quantity) : kUnknown;
 }
-/// In the base unit, or null.
+/// The value in its base unit, or null.
 template <class Q>
 nlohmann::ordered_json known(const std::optional<Q>& quantity) {
   return quantity ? nlohmann::ordered_json(quantity->in_base()) : nlohmann::ordered_json(nullptr);

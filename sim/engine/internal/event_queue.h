@@ -1,6 +1,6 @@
 /// \file
-/// When something is due: items (small dense numbers) by time, each at most once. Items due at the
-/// same instant share one node of a 4-ary heap, so that the steps of synchronous collectives, where
+/// A queue of items (small dense numbers) by due time, each at most once. Items due at the same
+/// instant share one node of a 4-ary heap, so that the steps of synchronous collectives, where
 /// thousands of flows end together, cost O(1) per flow instead of O(log n).
 #pragma once
 
@@ -43,7 +43,7 @@ class EventQueue {
   /// \pre `item` is queued.
   void remove(std::int32_t item) { unlink(item); }
 
-  /// Takes out all that is due by `time` and appends it to `due`.
+  /// Removes all items that are due by `time` and appends them to `due`.
   void pop_until(double time, std::vector<std::int32_t>& due) {
     while (!heap_.empty() && heap_.front().time <= time) {
       const std::int32_t group = heap_.front().group;
@@ -67,7 +67,7 @@ class EventQueue {
     std::int32_t previous = kNone;
     std::int32_t next = kNone;
   };
-  // A free group has a time that equals no other.
+  // The time of a free group equals no other time (NaN).
   struct Group {
     double time = std::numeric_limits<double>::quiet_NaN();
     std::int32_t first = kNone;
@@ -85,7 +85,7 @@ class EventQueue {
     constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // Fibonacci hashing: 2^64 / phi
     return cache_[(std::bit_cast<std::uint64_t>(time) * kGolden) >> (64 - kCacheBits)];
   }
-  // The group of exactly this time, if it is among those used lately.
+  // The group with exactly this time, if it is among those used recently.
   std::int32_t known_group(double time) {
     const std::int32_t group = cached(time);
     return group != kNone && groups_[at(group)].time == time ? group : kNone;

@@ -87,7 +87,7 @@ void Events::take(const Event& event) {
       changes_.begun.emplace_back(event.load, event.as.value());
       return;
     case Event::Kind::kLoadEnds:
-      // One that has begun within the same instant never was there.
+      // A flow that begins and ends within one instant is dropped.
       if (std::erase_if(changes_.begun, [&](const auto& b) { return b.first == event.load; }) == 0)
         changes_.ended.push_back(event.load);
       return;

@@ -1,7 +1,7 @@
 /// \file
-/// The events of a workload as a run meets them: what is due at an instant, and what has come of
-/// those before. Most workloads have none: such a run uses `NoEvents`, whose answers are constants,
-/// so that it costs nothing.
+/// The events of a workload during a run: which ones are due at an instant, and the state that
+/// earlier ones left. Most workloads have no events: their runs use `NoEvents`, whose answers are
+/// constants, so that it costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@
 
 namespace foreshard::engine::internal {
 
-/// What the events of an instant change, beside what `Events` answers.
+/// Changes by the events of one instant, in addition to the state that `Events` holds.
 struct Changes {
-  std::vector<std::pair<std::int32_t, double>> capacities;   ///< Resource, new capacity.
-  std::vector<std::pair<std::int32_t, std::int32_t>> begun;  ///< Load, its shape.
-  std::vector<std::int32_t> ended;                           ///< Loads.
-  std::vector<std::int32_t> fates;  ///< Resources that failed, or do not any more.
+  std::vector<std::pair<std::int32_t, double>> capacities;  ///< Pairs of resource and new capacity.
+  /// Pairs of background flow and its shape.
+  std::vector<std::pair<std::int32_t, std::int32_t>> begun;
+  std::vector<std::int32_t> ended;  ///< Background flows that ended.
+  std::vector<std::int32_t> fates;  ///< Resources that failed or were repaired.
   bool shapes = false;
 };
 
@@ -29,28 +30,28 @@ class Events {
 
   explicit Events(const Workload& workload);
 
-  /// Whether all that is to come has happened before.
+  /// Whether all remaining events are repetitions.
   bool only_repeats() const { return once_ == 0; }
   double longest_period() const { return longest_period_; }
-  /// Of the next event; infinite after the last.
+  /// Time of the next event; infinite after the last.
   double next_time() const { return next_time_; }
 
-  /// Takes all events that are due by `time`.
+  /// Applies all events that are due by `time`.
   const Changes& take_until(double time);
 
-  /// The shape in which activities that were added with `shape` run now.
+  /// The current shape of activities that were added with `shape`.
   std::int32_t shape_now(std::int32_t shape) const {
     return shape_now_.empty() ? shape : shape_now_[static_cast<std::size_t>(shape)];
   }
   bool any_failed() const { return failed_ > 0; }
-  /// When an activity with these loads, which stands still since then, gives up: infinite if no
-  /// resource of it has failed.
+  /// When an activity with these loads, which has stood still since `since`, gives up: infinite if
+  /// none of its resources has failed with a finite patience.
   double end_of_patience(std::span<const Load> loads, double since) const;
-  /// The first of the loads' resources that has failed.
+  /// The first of the loads' resources that has failed with a finite patience.
   /// \pre there is one
   std::int32_t failed_resource(std::span<const Load> loads) const;
 
-  /// Whether the slot's entry in the queue is the end of its patience.
+  /// Whether the slot's entry in the queue is the end of its patience, not of its work.
   bool gives_up(std::int32_t slot) const {
     return static_cast<std::size_t>(slot) < gives_up_.size() &&
            gives_up_[static_cast<std::size_t>(slot)];
@@ -71,7 +72,7 @@ class Events {
   struct Due {
     double time;
     std::int32_t event;
-    std::int64_t times = 0;  // that it has happened before
+    std::int64_t times = 0;  // number of times that it has happened
   };
 
   void take(const Event& event);
@@ -81,22 +82,23 @@ class Events {
   }
 
   std::span<const Event> events_;
-  std::vector<Due> due_;  // a heap, earliest first
+  std::vector<Due> due_;  // heap, earliest first
   double next_time_ = kInfinity;
   double longest_period_ = 0;
-  std::int64_t once_ = 0;  // due ones that happen once
+  std::int64_t once_ = 0;  // number of due events that happen once
   Changes changes_;
-  std::vector<std::int32_t> shape_now_;  // empty: none ever changes
-  std::vector<double> capacity_;         // by resource, as if it never failed
-  std::vector<std::int32_t> failures_;   // by resource, those that are not repaired
-  std::vector<double> patience_;         // by resource; infinite if it has not failed
-  std::vector<double> failed_since_;     // by resource, if its patience is finite
-  std::int32_t failed_ = 0;              // resources with a finite patience
+  std::vector<std::int32_t> shape_now_;  // empty: no event changes shapes
+  std::vector<double> capacity_;         // by resource, ignoring failures
+  std::vector<std::int32_t> failures_;   // by resource: number of failures that are not repaired
+  std::vector<double> patience_;      // by resource; infinite: no failure, or one without patience
+  std::vector<double> failed_since_;  // by resource; meaningful if its patience is finite
+  std::int32_t failed_ = 0;           // number of resources with a finite patience
   std::vector<bool> gives_up_;
   std::vector<std::int32_t> slot_of_load_;
 };
 
-/// Of a workload without any. What is not here is never asked.
+/// The events of a workload that has none. It lacks the members of `Events` that such a run never
+/// calls.
 class NoEvents {
  public:
   static constexpr bool kAny = false;

@@ -1,5 +1,5 @@
 /// \file
-/// Large arrays on large pages. A run visits activities in the order of time, which jumps through
+/// Large arrays on large pages. A run visits activities in order of time, which jumps through
 /// arrays of tens of megabytes; with small pages most of the time goes into address translation.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace foreshard::engine::internal {
 
-/// Reserves `size` elements and asks for large pages under them. A hint: the vector is as usual.
+/// Reserves `size` elements and asks for large pages under them: a hint, the vector works as usual.
 template <class T>
 void reserve_on_huge_pages(std::vector<T>& v, std::size_t size) {
   if (size <= v.capacity()) return;

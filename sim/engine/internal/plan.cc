@@ -67,7 +67,8 @@ Dependencies::Dependencies(const Workload& workload) {
   }
   for (std::size_t a = 1; a < nodes_.size(); ++a) nodes_[a].begin += nodes_[a - 1].begin;
 
-  // Filling advances each begin to its end, which is the next one's begin: shift back afterwards.
+  // Filling advances each `begin` to its end, which is the next node's begin: shift back
+  // afterwards.
   reserve_on_huge_pages(targets_, count);
   targets_.resize(count);
   const auto add = [this](ActivityId from, std::int32_t to) {

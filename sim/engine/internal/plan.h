@@ -1,6 +1,6 @@
 /// \file
-/// A workload as the event engines read it: shapes with progress normalised (largest weight 1) and
-/// laid out flat, and each activity's successors in one array.
+/// A workload in the form that the event engines read: shapes with progress normalised (largest
+/// weight 1) and laid out flat, and each activity's successors in one array.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace foreshard::engine::internal {
 
-/// What running at rate 1 takes of a resource, all real activities of the class together.
+/// Use of a resource at rate 1, by all real activities of the class together.
 struct Load {
   std::int32_t resource;
   double load;
@@ -26,18 +26,18 @@ struct NormalShape {
   std::int32_t loads = 0;
   std::int32_t first_hold = 0;
   std::int32_t holds = 0;
-  double scale = 1;  ///< Largest weight: `work` and caps are multiplied by it.
+  double scale = 1;  ///< Largest weight; `work` and caps are multiplied by it.
   double connections = 1;
-  double cap = 0;                ///< Normalised, or infinite.
-  double alone_rate = 0;         ///< With nothing else on any of its resources.
+  double cap = 0;                ///< Normalised cap; may be infinite.
+  double alone_rate = 0;         ///< Rate with nothing else on any of the shape's resources.
   std::int32_t alone_bound = 0;  ///< The resource that bounds `alone_rate`, or kCapped.
 };
 
-/// In place of a resource: nothing but the activity's own cap bounds its rate.
+/// Value in place of a resource: only the activity's own cap bounds its rate.
 inline constexpr std::int32_t kCapped = -1;
 
-/// Of what is left of a resource, less than this part of its capacity is nothing: sums of
-/// occupations that fill it exactly are right only up to rounding.
+/// If less than this part of a resource's capacity is left, nothing is left: occupations that fill
+/// it exactly have sums that are exact only up to rounding.
 inline constexpr double kNothingLeft = 1e-12;
 
 inline double capacity_left(double capacity, double held) {
@@ -65,8 +65,8 @@ class Shapes {
   std::vector<Hold> holds_;
 };
 
-/// Which activities wait for which, counted down during a run. `release_from` counts as a
-/// predecessor.
+/// Which activities wait for which; counts pending predecessors down during a run. `release_from`
+/// counts as a predecessor.
 class Dependencies {
  public:
   explicit Dependencies(const Workload& workload);
@@ -74,17 +74,17 @@ class Dependencies {
     const auto a = static_cast<std::size_t>(activity);
     return {targets_.data() + nodes_[a].begin, targets_.data() + nodes_[a + 1].begin};
   }
-  /// Whether all its predecessors are done.
+  /// Whether all predecessors of the activity are done.
   bool ready(std::int32_t activity) const {
     return nodes_[static_cast<std::size_t>(activity)].pending == 0;
   }
-  /// One of its predecessors is done.
-  /// \return whether that was the last one.
+  /// Call when one of the activity's predecessors is done.
+  /// \return Whether that was the last one.
   bool count_down(std::int32_t activity) {
     return --nodes_[static_cast<std::size_t>(activity)].pending == 0;
   }
-  /// The activity's first successor, or -1: most chains have just one, and what it needs can be
-  /// fetched from memory while the activity runs.
+  /// The activity's first successor, or -1. Most activities in chains have just one, and its data
+  /// can be prefetched from memory while the activity runs.
   std::int32_t first_successor(std::int32_t activity) const {
     return nodes_[static_cast<std::size_t>(activity)].first;
   }
@@ -97,7 +97,8 @@ class Dependencies {
 
  private:
   struct Node {
-    std::uint32_t begin = 0;   // of its successors in targets_; the next node's is their end
+    // begin of the successors in targets_; they end where the next node's begin
+    std::uint32_t begin = 0;
     std::int32_t pending = 0;  // predecessors that are not done
     std::int32_t first = -1;
   };

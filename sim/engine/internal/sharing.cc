@@ -10,10 +10,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Levels and loads that differ by less than this part are equal: sums over the members of a
-// resource, taken in different orders, differ by far less.
+// resource in different orders differ by far less.
 constexpr double kSame = 1e-12;
 
-// A rate that moved by a few ulp did not move: its event can stay.
+// A rate that changes by a few ulp counts as unchanged: its event can stay.
 bool same_rate(double a, double b) {
   return std::abs(a - b) <= 4 * std::numeric_limits<double>::epsilon() * b;
 }
@@ -131,7 +131,7 @@ void Sharing::stop(std::int32_t slot) {
   }
   for (const Hold& hold : shapes_.holds(shapes_[state.shape])) {
     Resource& resource = resources_[at(hold.resource)];
-    // An empty sum is exactly zero, so that rounding does not outlive those that caused it.
+    // An empty sum is exactly zero, so that no rounding error remains without holders.
     resource.held = --resource.holders == 0 ? 0 : resource.held - hold.amount;
     mark_changed(hold.resource);
   }
@@ -203,8 +203,9 @@ void Sharing::settle() {
   apply();
 }
 
-// What the chosen one takes of a full resource, more or less than before, those that are bound
-// there lose or gain: to choose them without waiting for the test spares most fillings.
+// A chosen slot may take more or less of a full resource than before, which changes the rates of
+// the members that this resource bounds. Choosing them at once, without the test, saves most
+// fillings.
 void Sharing::choose_bound_by_its_resources(std::int32_t slot) {
   for (const Place& place : places(slots_[at(slot)])) {
     const Resource& r = resources_[at(place.resource)];
@@ -214,9 +215,9 @@ void Sharing::choose_bound_by_its_resources(std::int32_t slot) {
   }
 }
 
-// Progressive filling of the chosen: all levels rise together, and at each limit those that it
-// concerns stay behind. A resource's limit only moves up as others freeze, so the one on the heap
-// may be out of date, but (up to rounding) never too high.
+// Progressive filling of the chosen slots: all levels rise together, and each limit freezes the
+// slots that it concerns. A resource's limit only moves up as others freeze, so its entry in the
+// heap may be out of date, but (up to rounding) never too high.
 void Sharing::fill() {
   const auto later = [](const Limit& a, const Limit& b) { return a.level > b.level; };
   const auto level_of = [](const Resource& r) { return std::max(0.0, r.left) / r.pull; };
@@ -264,7 +265,7 @@ void Sharing::fill() {
   }
 }
 
-// Sums afresh what subtractions may have rounded away.
+// Computes sums afresh that repeated subtraction may have rounded.
 void Sharing::refresh(Resource& r) {
   r.left = capacity_left(r.capacity, r.held);
   r.pull = 0;
@@ -303,8 +304,7 @@ void Sharing::freeze(std::int32_t slot, double level, double rate, std::int32_t 
   }
 }
 
-// Chooses those members of a resource, of the ones that were not solved for, whose rate is not
-// max-min any more.
+// Chooses those members of a resource that were not solved for and whose rate is no longer max-min.
 void Sharing::choose_unbound(std::int32_t resource) {
   const Resource& r = resources_[at(resource)];
   if (at(r.chosen) == r.members.size()) return;

@@ -1,5 +1,5 @@
 /// \file
-/// The part of the reference engine that runs in its own process and speaks to SimGrid.
+/// The part of the reference engine that runs in its own process and calls SimGrid.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace foreshard::engine::internal {
 /// SimGrid counts work in whole units. Works and capacities of resource r are multiplied by
 /// 2^exponent[r], which is the same for all resources that an activity uses.
 struct WholeUnits {
-  std::vector<int> exponent;        ///< By resource.
-  std::vector<std::uint64_t> work;  ///< By activity, normalised, scaled and rounded.
+  std::vector<int> exponent;        ///< resource -> exponent
+  std::vector<std::uint64_t> work;  ///< activity -> its work, normalised, scaled and rounded.
 };
 
-/// Where the results go: memory that outlives this process.
+/// Destination of the results: memory that outlives this process.
 struct Results {
   std::span<double> start;
   std::span<double> finish;
@@ -25,8 +25,9 @@ struct Results {
   std::int64_t* finished;
 };
 
-/// Runs the workload. SimGrid's engine is one per process and is not left as it was found.
-/// \pre every activity is one that SimGrid can express. \throws whatever SimGrid throws
+/// Runs the workload. SimGrid has one engine per process, and this call leaves it used.
+/// \pre SimGrid can express every activity.
+/// \throws whatever SimGrid throws
 void simulate_on_simgrid(const Workload& workload, const WholeUnits& units, SimgridSolver solver,
                          Results results);
 

@@ -1,5 +1,5 @@
 /// \file
-/// The part of a report on disturbances, and on a step that they keep from ending.
+/// The part of a report on disturbances, and on a step that never ends because of them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace foreshard::report {
 
-/// What many steps took; nearest ranks.
+/// Statistics of several steps; percentiles are nearest ranks.
 struct StepStatistics {
   Seconds mean;
   Seconds lowest;

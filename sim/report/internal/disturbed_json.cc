@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON has no infinity: never is null.
+// JSON has no infinity: null stands for never.
 Json seconds_or_null(Seconds time) {
   return std::isfinite(time.in_base()) ? Json(time.in_base()) : Json(nullptr);
 }

@@ -20,13 +20,14 @@ class Page {
 
   void line(std::string_view text = {});
   void heading(std::string_view text, std::string_view remark = {});
-  /// A frame around lines; each is wrapped, with the columns of `label` left free below it.
+  /// One entry of a box. Its text is wrapped; below `label`, as many columns as it takes stay
+  /// empty.
   struct Entry {
     std::string label;
     std::string text;
   };
   void box(std::string_view title, const std::vector<Entry>& entries);
-  /// Lines that begin with `mark` and are indented below it.
+  /// Wrapped text that begins with `mark`; further lines are indented by its width.
   void remark(std::string_view mark, std::string_view text, Tone tone);
 
   std::string toned(std::string_view text, Tone tone) const;
@@ -40,8 +41,8 @@ class Page {
 /// `text` broken at spaces into lines of at most `width` columns; longer words are left whole.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
-/// The stretch from `from` to `to` (ratios of the whole) of a bar of `width` columns, with spaces
-/// before it. What is not empty shows at least a sliver.
+/// The part of a bar of `width` columns between `from` and `to` (fractions of the bar), with spaces
+/// before it. A part that is not empty shows at least a sliver.
 std::string stretch(double from, double to, std::size_t width);
 
 }  // namespace foreshard::report

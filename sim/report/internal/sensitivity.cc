@@ -18,7 +18,7 @@ std::string described(const sim::Speed& speed) {
 }  // namespace
 
 void write_sensitivities(Page& page, const sim::Sensitivities& sensitivities) {
-  constexpr double kLeast = 5e-4;  // of 1 %: less would be written as nothing
+  constexpr double kLeast = 5e-4;  // smallest elasticity, or saving by 10 % more, to show
   page.heading("What faster parts buy", "each alone, algorithms held");
   page.line(fmt::format("  {}{}{}{}", left("", 44), right("by 1 %", 10), right("by 10 %", 11),
                         right("then", 11)));

@@ -1,5 +1,5 @@
 /// \file
-/// The part of a report on what faster devices, links and hosts would buy.
+/// The part of a report on how much time faster devices, links and hosts would save.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace foreshard::report {
 
-/// Leaves out what is worth less than it would show.
+/// Leaves out resources whose effect is too small to show.
 void write_sensitivities(Page& page, const sim::Sensitivities& sensitivities);
 nlohmann::ordered_json sensitivities_json(const sim::Sensitivities& sensitivities);
 

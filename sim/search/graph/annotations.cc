@@ -21,7 +21,7 @@ std::string text_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& 
   return join(names, "+");
 }
 
-// How the operators and tensors lie; the backward pass follows from them.
+// Whether operators and tensors have the same layouts; the backward pass follows from them.
 bool same(const ShardedGraph& a, const ShardedGraph& b) {
   if (!std::ranges::equal(a.bodies, b.bodies, same)) return false;
   const auto same_operator = [](const ShardedOperator& x, const ShardedOperator& y) {
@@ -62,7 +62,7 @@ std::vector<Annotation> annotations_of(const Graph& graph, const Tables& tables,
     if (!tables.variable_of_tensor[t] || graph.tensors[t].role != TensorRole::kActivation) continue;
     annotate_tensor(graph.tensors[t], tables.states[t][choice[*tables.variable_of_tensor[t]]].lies);
   }
-  // Parameters lie as their operators need them, whatever the graph's file says.
+  // Pinned parameters get the layout that their operators need, whatever the graph's file says.
   std::set<TensorId> seen;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const Operator& op = graph.operators[i];
@@ -112,7 +112,8 @@ std::optional<std::vector<std::size_t>> choice_of(const Graph& graph, const Tabl
   }
   for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
     if (!tables.variable_of_tensor[t]) continue;
-    // Of the ways to add up its gradient, the one that costs least beside the operators' choice.
+    // Among the ways to add up the tensor's gradient, takes the one that costs least with the
+    // operators' choice.
     std::optional<std::size_t> best;
     double least = kForbidden;
     const std::size_t variable = *tables.variable_of_tensor[t];

@@ -1,5 +1,5 @@
 /// \file
-/// A solved problem of choices (tables.h) as annotations of the graph, and back.
+/// Converts a solution of a problem of choices (tables.h) to annotations of the graph, and back.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,25 @@
 
 namespace foreshard::search {
 
-/// The annotations that make distribute() split every operator, and lay every activation, as
-/// `choice` says.
+/// The annotations with which distribute() splits every operator, and lays out every activation, as
+/// in `choice`.
 std::vector<Annotation> annotations_of(const Graph& graph, const Tables& tables,
                                        const std::vector<std::size_t>& choice,
                                        const std::vector<MeshAxis>& mesh);
 
-/// Those of `annotations` without which the sharded graph would be another one; the others follow
-/// from them. Where the graph has more than a thousand operators all are kept.
+/// The annotations without which the sharded graph would differ; the others follow from them. All
+/// are kept where the graph has more than a thousand operators.
 /// Cost: O(annotations) distributions of the graph.
 std::vector<Annotation> needed_of(const Graph& graph, const std::vector<MeshAxis>& mesh,
                                   std::int64_t batch, std::vector<Annotation> annotations);
 
-/// What a sharded graph chose; nothing where it chose what the tables do not have (slices of
-/// unequal size, summands that several operators hand on).
+/// The choice that a sharded graph made. Nothing where the tables do not have it (slices of unequal
+/// size, partial sums that pass through several operators).
 std::optional<std::vector<std::size_t>> choice_of(const Graph& graph, const Tables& tables,
                                                   const ShardedGraph& sharded);
 
-/// As a list to paste into a study: a line for each, `indent` blanks before it; of a graph's
-/// operators with their rules as comments.
+/// The annotations as a YAML list to paste into a study: one per line, after `indent` blanks. With
+/// `graph`, each operator's rule follows as a comment.
 std::string yaml_of(const std::vector<Annotation>& annotations, std::size_t indent,
                     const Graph* graph = nullptr);
 

@@ -7,8 +7,8 @@
 namespace foreshard::search {
 namespace {
 
-// Runs through all options of the variables of a scope, the last one fastest, and keeps the place
-// of each in the tables of factors.
+// Runs through all combinations of options of a scope's variables, the last one fastest, and tracks
+// their positions in the tables of the factors.
 class Odometer {
  public:
   Odometer(const std::vector<std::size_t>& scope, const std::vector<std::size_t>& options,
@@ -29,7 +29,7 @@ class Odometer {
 
   std::size_t place(std::size_t factor) const { return places_[factor]; }
 
-  // Turns the digits before the last by one; the last stays 0.
+  // Advances the digits before `last` by one; digit `last` stays 0.
   void next(std::size_t last) {
     for (std::size_t d = last; d-- > 0;) {
       for (std::size_t f = 0; f < places_.size(); ++f) places_[f] += strides_[f][d];

@@ -1,11 +1,12 @@
 /// \file
-/// Elimination of variables from a problem of choices: dynamic programming over its graph. To
-/// eliminate a variable, its factors become one over its neighbours, each entry of which is the
-/// best that the variable can do there. Exact; a chain or tree never needs more than a pair at a
-/// time.
+/// Elimination of variables from a problem of choices: dynamic programming over its graph.
+/// Eliminating a variable replaces its factors by one factor over its neighbours, each entry of
+/// which has the least cost over the variable's options. This is exact; a chain or tree never needs
+/// a factor of more than two variables.
 ///
 /// Source: Bertele and Brioschi, "Nonserial Dynamic Programming", 1972; Dechter, "Bucket
-/// elimination", Artificial Intelligence 113, 1999. Loads are left out: callers price them.
+/// elimination", Artificial Intelligence 113, 1999. Loads are ignored, except that callers can
+/// price them.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +25,10 @@ struct CostFactor {
 
 class Elimination {
  public:
-  /// \param price  of a unit of load, added to the costs.
+  /// \param price  cost of a unit of load, added to the costs.
   explicit Elimination(const Problem& problem, double price = 0);
 
-  /// Entries of the table over the variable and its neighbours, and of these how many.
+  /// Size of the table over a variable and its neighbours, and the number of neighbours.
   struct Size {
     double entries = 1;
     std::size_t neighbours = 0;
@@ -35,18 +36,18 @@ class Elimination {
   Size size_of(std::size_t variable) const;
   void eliminate(std::size_t variable);
 
-  /// Eliminates all variables that are left, the one with the smallest table first (of equals the
-  /// first of the problem).
+  /// Eliminates all remaining variables, the one with the smallest table first; ties go to the
+  /// first in the problem.
   /// \return whether that was possible with tables of at most `most` entries.
   bool run(std::size_t most);
 
-  /// Those that are left.
+  /// The remaining factors.
   std::vector<const CostFactor*> factors() const;
   bool is_left(std::size_t variable) const { return !done_[variable]; }
-  /// The sum of what has no variable left.
+  /// The sum of costs that no longer depend on a variable.
   double constant() const { return constant_; }
-  /// The options of eliminated variables, given those of the others in `choice`; of equal ones the
-  /// first.
+  /// Fills in the options of eliminated variables, given the other variables' options in `choice`;
+  /// ties go to the first option.
   void complete(std::vector<std::size_t>& choice) const;
 
  private:
@@ -59,8 +60,8 @@ class Elimination {
   void add(CostFactor factor);
 
   std::vector<std::size_t> options_;
-  std::vector<CostFactor> factors_;                   // those that became others are empty
-  std::vector<std::vector<std::size_t>> factors_of_;  // by variable: indices, some of empty ones
+  std::vector<CostFactor> factors_;                   // replaced ones are empty
+  std::vector<std::vector<std::size_t>> factors_of_;  // variable -> indices, also of empty factors
   std::vector<bool> done_;
   std::vector<Record> records_;
   double constant_ = 0;

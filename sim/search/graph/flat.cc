@@ -37,7 +37,7 @@ class Flattener {
     return ids[id.index()] = flat_.graph.add(tensor);
   }
 
-  // The operators of a graph whose inputs have their `ids`.
+  // Adds the operators of a graph whose inputs are in `ids` already.
   void add_body(const Graph& graph, std::vector<TensorId>& ids, double runs, double copies) {
     for (std::size_t t = 0; t < graph.tensors.size(); ++t)
       if (!ids[t].valid() && graph.tensors[t].role == TensorRole::kParameter)
@@ -60,7 +60,8 @@ class Flattener {
     }
   }
 
-  // Constants have no operator that makes them.
+  // The flat tensor of a graph's tensor. Constants, which no operator makes, are added when first
+  // read.
   TensorId known(const Graph& graph, TensorId id, std::vector<TensorId>& ids) {
     return ids[id.index()].valid() ? ids[id.index()] : add(graph, id, ids);
   }
@@ -87,7 +88,7 @@ class Flattener {
           outside = made;
         else if (made != outside)
           flat_.alike.emplace_back(outside, made);
-        // What nobody reads here is read where the branch is taken.
+        // Nothing reads the result here, but it is read where the branch is taken.
         if (b > 0) flat_.graph.outputs.push_back(made);
       }
     }

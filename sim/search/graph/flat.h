@@ -1,15 +1,15 @@
 /// \file
-/// A graph with loops and conditions as one without, for the tables of a search: each body stands
-/// once where its loop or condition stood, and every operator has a number, how often it is
-/// expected to run in a pass: the iterations of the loops around it times the probabilities of its
-/// branches. What costs c in an iteration costs count * c, which is what the iterations written out
-/// cost where all are split alike; so they have to be, since annotations name operators of the
-/// body.
+/// Converts a graph with loops and conditions to one without, for the tables of a search. Each body
+/// stands once in place of its loop or condition, and every operator has the number of times that
+/// it is expected to run in a pass: the iterations of the loops around it times the probabilities
+/// of its branches. An operator that costs c per iteration costs count * c, the same as unrolled
+/// iterations that are all split alike. They have to be split alike, because annotations name
+/// operators of the body.
 ///
 ///     y = loop(x) {h = up(x); y = down(h)}  ->  h = up(x); y = down(h), each `count` times;
 ///                                              y lies as x, which the next iteration reads
 ///
-/// Not modelled: that branches are drawn (an expectation has no spread).
+/// Not modelled: the randomness of branches (an expectation has no spread).
 #pragma once
 
 #include <utility>
@@ -22,18 +22,19 @@
 namespace foreshard::search {
 
 struct FlatGraph {
-  Graph graph{};                    ///< Without bodies; names as in these.
-  std::vector<std::size_t> from{};  ///< By operator: that of the whole graph, its loop for example.
-  std::vector<double> runs{};       ///< By operator.
-  std::vector<double> copies{};     ///< By operator: of its parameters, on a device.
-  /// Tensors that lie alike: what an iteration hands to the next and what that reads; what the
-  /// branches of a condition make in turn.
+  Graph graph{};  ///< The graph without bodies; names are unchanged.
+  /// operator -> operator of the original graph's top level, e.g. its loop.
+  std::vector<std::size_t> from{};
+  std::vector<double> runs{};    ///< operator -> expected runs per pass.
+  std::vector<double> copies{};  ///< operator -> copies of its parameters on a device.
+  /// Pairs of tensors that must have the same layout: what an iteration passes to the next, and
+  /// what that one reads; the results of the branches of a condition.
   std::vector<std::pair<TensorId, TensorId>> alike{};
 };
 
-/// A graph without loops and conditions is itself.
-/// \return kInvalidInput where operators or tensors of two bodies have one name, which annotations
-///     could not tell apart.
+/// Converts a graph. One without loops and conditions is returned unchanged.
+/// \return kInvalidInput where operators or tensors of two bodies have the same name, so that
+///     annotations could not distinguish them.
 Result<FlatGraph> flat(const Graph& graph);
 
 }  // namespace foreshard::search

@@ -19,7 +19,7 @@ struct Deleter {
 };
 using Model = std::unique_ptr<Cbc_Model, Deleter>;
 
-// The columns and rows of the program, column by column as CBC wants them.
+// The columns and rows of the program, stored by column as CBC expects.
 struct Columns {
   std::vector<CoinBigIndex> begins{0};
   std::vector<int> rows{};
@@ -75,7 +75,8 @@ class Program {
     const int limit = made.row(-kForbidden, std::isfinite(problem_.limit) ? 1 : kForbidden);
     std::vector<int> choose(problem_.variables.size());
     for (const std::size_t v : left_) choose[v] = made.row(1, 1);
-    // Of each pair: a row for every option of its first variable, then of its second.
+    // Each pair has a row for every option of its first variable, then for every option of its
+    // second.
     std::vector<int> ties;
     std::vector<std::vector<std::pair<int, std::size_t>>> tied(problem_.variables.size());
     for (const CostFactor* pair : pairs_) {
@@ -145,7 +146,8 @@ bool has_load(const Variable& variable) {
   return std::ranges::any_of(variable.load, [](double load) { return load > 0; });
 }
 
-// Factors of more than two variables do not arise: what is eliminated has two neighbours at most.
+// Eliminates variables without load. Each has at most two neighbours, so no factor of more than two
+// variables arises.
 void reduce(const Problem& problem, Elimination& elimination) {
   for (bool changes = true; changes;) {
     changes = false;
@@ -184,8 +186,8 @@ std::optional<Answer> solve_by_cbc(const Problem& problem, const SolveOptions& o
   }
   const Columns columns = program.columns();
   const Model model(Cbc_newModel());
-  Cbc_setParameter(model.get(), "log", "0");   // CBC's
-  Cbc_setParameter(model.get(), "slog", "0");  // and that of its linear programs
+  Cbc_setParameter(model.get(), "log", "0");   // the log of CBC
+  Cbc_setParameter(model.get(), "slog", "0");  // and of its linear programs
   Cbc_loadProblem(model.get(), static_cast<int>(columns.cost.size()),
                   static_cast<int>(columns.row_lower.size()), columns.begins.data(),
                   columns.rows.data(), columns.values.data(), nullptr, columns.upper.data(),

@@ -12,7 +12,7 @@
 namespace foreshard::search {
 namespace {
 
-// All ways to write `product` as that many factors, the first one's largest values first.
+// Adds all ways to write `product` as `count` factors, with the largest first factors first.
 void factor(std::int64_t product, std::size_t count, std::vector<std::int64_t>& sizes,
             std::vector<std::vector<std::int64_t>>& all) {
   if (sizes.size() + 1 == count) {
@@ -29,8 +29,8 @@ void factor(std::int64_t product, std::size_t count, std::vector<std::int64_t>& 
   }
 }
 
-// What is wrong with groupings, by cause: faults that differ only in their numbers are one, told as
-// the first of them.
+// Counts of what is wrong with groupings, by cause. Faults that differ only in their numbers count
+// as one, with the text of the first.
 class Refusals {
  public:
   void add(const std::string& cause, const std::string& text) {
@@ -64,11 +64,11 @@ std::vector<MeshAxis> Grouping::mesh() const {
 
 namespace {
 
-// The axis of tensor ranks in a second level: groups of them, each split by `tensor`.
+// The axis of the second level of tensor ranks: its ranks are groups, which `tensor` splits.
 constexpr const char* kOuter = "outer";
 
-// Where the batch does not divide over so many data-parallel ranks, and there are tensor ranks
-// too, the former are a second level of the latter.
+// Turns data-parallel ranks into a second level of tensor ranks, where the batch does not divide
+// over them and there are tensor ranks.
 void nest(Grouping& grouping, std::int64_t batch) {
   Strategy& strategy = grouping.strategy;
   if (batch % strategy.data_parallel == 0 || strategy.tensor_parallel == 1) return;
@@ -77,7 +77,7 @@ void nest(Grouping& grouping, std::int64_t batch) {
   strategy.data_parallel = 1;
 }
 
-// Groupings of that many devices for each stage, on the first ones of the place.
+// Adds the groupings of `count` devices per stage, on the first devices of the place.
 void add_groupings(const study::LoadedStudy& study, const Place& place, std::int64_t count,
                    bool two_levels, std::vector<Grouping>& found, Refusals& refusals) {
   const study::LoadedGraph& graph = *study.graph;

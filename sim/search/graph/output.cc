@@ -74,7 +74,7 @@ std::vector<const study::Unmeasured*> unmeasured_of(std::span<const GraphCandida
   return all;
 }
 
-// That the first is no faster than others for certain.
+// A remark that some plans may be as fast as the first, if their intervals overlap.
 std::string overlap_text(const GraphSearchResult& result) {
   const GraphCandidate& first = result.simulated.front();
   const auto overlapping = std::ranges::count_if(result.simulated, [&](const GraphCandidate& one) {

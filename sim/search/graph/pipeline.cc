@@ -6,7 +6,7 @@
 namespace foreshard::search {
 namespace {
 
-constexpr int kMoves = 8;  // of the parts
+constexpr int kMoves = 8;  // the most iterations that move the weights
 
 double load_of(const Tables& tables, std::size_t stage, const std::vector<std::size_t>& choice) {
   double sum = 0;
@@ -17,10 +17,10 @@ double load_of(const Tables& tables, std::size_t stage, const std::vector<std::s
   return sum;
 }
 
-// By stage: the step if it sets the pace.
+// stage -> the step if that stage sets the pace.
 std::vector<double> paces_of(const Tables& tables, const std::vector<std::size_t>& choice) {
   const std::vector<StageCosts> costs = costs_of(tables, choice);
-  double through = 0;  // of a round
+  double through = 0;  // time of one round through all stages
   for (std::size_t s = 0; s < costs.size(); ++s) through += tables.passes[s] * costs[s].pass;
   std::vector<double> paces;
   for (std::size_t s = 0; s < costs.size(); ++s)
@@ -29,7 +29,8 @@ std::vector<double> paces_of(const Tables& tables, const std::vector<std::size_t
   return paces;
 }
 
-// The least sum of `problem` with no stage too full; the bound is that of the first solution.
+// The least cost of `problem` with no stage too full. The bound is the bound of the first solution,
+// or of the second where it is higher.
 std::optional<Answer> solve_within(Problem problem, const Tables& tables,
                                    const std::vector<double>& rooms, double most,
                                    const SolveOptions& options) {

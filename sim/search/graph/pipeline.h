@@ -1,11 +1,13 @@
 /// \file
 /// The least step of a graph in a pipeline, within the memory of every stage. The step of a choice
-/// is the largest of its sums for the stages (tables.h); for whatever parts of these that make 1
-/// together, the least weighted sum is no more than the least step, and its choice has a step. The
-/// parts move to the stage that sets the pace until the two meet, some times at most.
+/// is the largest of the sums of its stages (tables.h). For any weights of the stages that sum to
+/// 1, the least weighted sum is a lower bound of the least step, and the choice that has it is a
+/// candidate. Weight moves to the stage that sets the pace until bound and step meet, for a few
+/// iterations at most.
 ///
-/// A stage whose memory does not do is solved with that limit, and then holds its choices while the
-/// next one is: where several are short of memory, the answer may not be the best.
+/// A stage that exceeds its memory is solved with that limit, and its choices are then fixed while
+/// the next such stage is solved. Where several stages are short of memory, the answer may not be
+/// the best.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +19,27 @@
 
 namespace foreshard::search {
 
-/// Of a stage or, behind the stages, of a crossing whose messages run beside passes. Seconds.
+/// Costs in seconds of a stage or, after all stages, of a crossing whose messages run beside
+/// passes.
 struct StageCosts {
-  double pass = 0;      ///< Forward and backward; of a crossing, a message there and back.
-  double forward = 0;   ///< Of `pass`: conversions half.
-  double messages = 0;  ///< Of `pass`: those of its inputs, where hosts wait for them.
-  double once = 0;      ///< A step.
+  double pass = 0;     ///< A pass, forward and backward; for a crossing, a message there and back.
+  double forward = 0;  ///< The forward part of `pass`, with half of the conversions.
+  /// The part of `pass` for messages of its inputs, where hosts wait for them.
+  double messages = 0;
+  double once = 0;  ///< Cost per step.
 };
 /// \pre several stages.
 std::vector<StageCosts> costs_of(const Tables& tables, const std::vector<std::size_t>& choice);
 
-/// Seconds. Of one stage: Problem::cost_of.
+/// The step of a choice, in seconds. With one stage: Problem::cost_of.
 double step_of(const Tables& tables, const std::vector<std::size_t>& choice);
 
-/// Of the stage with the least room: what is taken of it. `rooms`: bytes, by stage.
+/// The part of its memory that the fullest stage uses. `rooms`: stage -> bytes.
 double fill_of(const Tables& tables, const std::vector<double>& rooms,
                const std::vector<std::size_t>& choice);
 
-/// The least step of choices that fill no stage more than `most`.
-/// \return as solve() of a problem.
+/// The least step among choices that fill no stage's memory beyond the part `most`.
+/// \return as solve() for a problem.
 std::optional<Answer> solve(const Tables& tables, const std::vector<double>& rooms, double most,
                             const SolveOptions& options = {});
 

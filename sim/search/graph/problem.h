@@ -1,12 +1,13 @@
 /// \file
-/// A problem of choices: every variable takes one of its options; what is to be least is a sum of
-/// costs of single options and of pairs of options, below a limit of what the options load:
+/// A problem of choices: every variable takes one of its options. The sum of the costs of single
+/// options and of pairs of options is minimised, below a limit on the sum of the options' loads:
 ///
 ///     minimise    sum_v cost_v(x_v) + sum_(a,b) cost_ab(x_a, x_b)
 ///     subject to  sum_v load_v(x_v) <= limit
 ///
-/// Operators of a graph are variables, the ways to split them options, conversions between them
-/// pairs, memory the load (tables.h). Costs and loads are of any unit, equal throughout.
+/// For a graph, operators are the variables, ways to split them the options, conversions between
+/// them the pairs, and memory the load (tables.h). Costs and loads may have any unit, the same
+/// throughout.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +23,13 @@ inline constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
 struct Variable {
   std::string name{};
-  std::vector<double> cost{};  ///< By option; kForbidden: never. Invariant: not empty, >= 0.
-  std::vector<double> load{};  ///< By option, >= 0; empty: none.
+  /// One per option; kForbidden: not allowed. Invariant: not empty, >= 0.
+  std::vector<double> cost{};
+  std::vector<double> load{};  ///< One per option, >= 0; empty: no load.
 };
 
-/// Invariants: a < b; no two pairs of the same variables.
+/// The costs of a pair of variables.
+/// Invariants: a < b; no two entries for one pair.
 struct Pair {
   std::size_t a = 0;
   std::size_t b = 0;
@@ -38,7 +41,8 @@ struct Problem {
   std::vector<Pair> pairs{};
   double limit = kForbidden;
 
-  /// Adds to the cost of a pair, or makes it. `cost(i, j)` is of options of a and b, in this order.
+  /// Adds to the costs of a pair, or makes the pair. `cost(i, j)`: cost of option i of a with
+  /// option j of b.
   template <class Cost>
   void add(std::size_t a, std::size_t b, Cost cost);
   double cost_of(const std::vector<std::size_t>& choice) const;
@@ -46,9 +50,10 @@ struct Problem {
 };
 
 struct SolveOptions {
-  std::size_t table = std::size_t{1} << 22;  ///< Most entries of a table of dynamic programming.
-  /// Most nodes of the integer program's tree, and the most seconds for it (0: none at all). Where
-  /// the seconds come first, the answer depends on the machine, and says so.
+  /// The most entries of a table of the dynamic programming.
+  std::size_t table = std::size_t{1} << 22;
+  /// The most nodes of the integer program's search tree, and the most seconds for it (0: it is not
+  /// tried). Where the time limit comes first, the answer depends on the machine, and says so.
   std::int64_t nodes = 2000;
   double seconds = 20;
 };
@@ -56,18 +61,18 @@ struct SolveOptions {
 struct Answer {
   std::vector<std::size_t> choice{};
   double cost = 0;
-  double bound = 0;  ///< Nothing within the limit costs less. Invariant: <= cost.
+  double bound = 0;  ///< No choice within the limit costs less. Invariant: <= cost.
   bool timed_out = false;
   std::string by{};  ///< "dynamic programming", "Lagrange multiplier", "integer programming".
 
   double gap() const { return cost > 0 ? 1 - bound / cost : 0; }
 };
 
-/// The least cost: by dynamic programming over a series of eliminations (eliminate.h), exact for
-/// every graph whose tables stay within `table`, chains and trees among them. Where the limit is
-/// exceeded so, a Lagrange multiplier prices the load; what gap that leaves, and tables that are
-/// too large, go to the integer program (integer.h).
-/// \return nothing where no choice is allowed and within the limit, or none was found in time.
+/// Finds the least cost by dynamic programming over a series of eliminations (eliminate.h), which
+/// is exact for every graph whose tables stay within `table`, such as chains and trees. Where that
+/// choice exceeds the limit, a Lagrange multiplier prices the load. A gap that remains, and
+/// problems with larger tables, go to the integer program (integer.h).
+/// \return nothing where no choice is both allowed and within the limit, or none was found in time.
 std::optional<Answer> solve(const Problem& problem, const SolveOptions& options = {});
 
 template <class Cost>

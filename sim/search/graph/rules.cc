@@ -33,7 +33,7 @@ bool applies(const Annotation& annotation, const Graph& graph) {
                              [&](const Operator& op) { return matches(annotation.op, op.name); });
 }
 
-// Of what plans are called that are of no user's rule.
+// The names that a user's rule cannot have.
 std::vector<std::string> names_taken() {
   std::vector<std::string> names{"operators", "study"};
   for (const LibraryRule& rule : kRules) names.emplace_back(rule.name);

@@ -1,7 +1,7 @@
 /// \file
-/// Rules of thumb for graphs (R3.6, strategy C): a pattern that a graph has, and how its tensors
-/// and operators are then split. To add one: its file in rules/, a declaration in internal/rules.h,
-/// a line in rules.cc. Users write theirs in YAML:
+/// Rules of thumb for graphs (R3.6, strategy C): a pattern of a graph, and how its tensors and
+/// operators are then split. A new rule needs a file in rules/, a declaration in internal/rules.h,
+/// and a line in rules.cc. Users write rules in YAML:
 ///
 ///     rules:
 ///       - name: columns-then-rows
@@ -28,7 +28,8 @@ namespace foreshard::search {
 struct GraphRule {
   std::string name{};
   std::string doc{};
-  /// Those that match nothing in a graph are left out; where none matches, the rule does not apply.
+  /// Annotations that match nothing in a graph are left out; where none matches, the rule does not
+  /// apply.
   std::vector<Annotation> annotations{};
 };
 struct GraphRules {
@@ -37,26 +38,26 @@ struct GraphRules {
 const yaml::Table<GraphRule>& yaml_table(const GraphRule*);
 const yaml::Table<GraphRules>& yaml_table(const GraphRules*);
 
-/// What users' rules have that the graph has not, before anything is tried: names that the library,
-/// another rule or a plan by operators has; factors and mesh axes that there are not, whatever size
-/// the axes get.
-/// \param loader  read the rules.
-/// \return kInvalidInput, with the first one's place, and what is legal.
+/// Checks users' rules before anything is tried: for names that the library, another rule or a plan
+/// by operators has already, and for factors and mesh axes that do not exist, whatever sizes the
+/// axes get.
+/// \param loader  the loader that read the rules.
+/// \return kInvalidInput, with the place of the first fault and what is legal.
 Status faults_in(const std::vector<GraphRule>& users, const Graph& graph,
                  const std::vector<MeshAxis>& mesh, std::int64_t batch, const yaml::Loader& loader);
 
-/// For people: the users' rules, and their annotations, that match nothing in the graph.
+/// Remarks for people on the users' rules and annotations that match nothing in the graph.
 std::vector<std::string> unmatched(const std::vector<GraphRule>& users, const Graph& graph);
 
-/// What a rule makes of a graph.
+/// A rule with its annotations for a graph.
 struct AppliedRule {
   std::string name{};
-  std::string doc{};  ///< Of a user's rule.
+  std::string doc{};  ///< Description of a user's rule.
   std::vector<Annotation> annotations{};
 };
 
-/// The rules of the library that apply to the graph on that mesh, then those of `users`.
-/// \param batch  as in AnnotateOptions.
+/// The library's rules that apply to the graph on that mesh, then the rules of `users` that apply.
+/// \param batch  same as AnnotateOptions::batch.
 std::vector<AppliedRule> applied(const std::vector<GraphRule>& users, const Graph& graph,
                                  const std::vector<MeshAxis>& mesh, std::int64_t batch);
 

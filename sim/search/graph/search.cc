@@ -1,19 +1,23 @@
 #include "sim/search/graph/search.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <fmt/format.h>
 #include <iterator>
+#include <set>
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 
 #include "sim/search/graph/annotations.h"
 #include "sim/search/graph/flat.h"
-#include "sim/search/graph/granularity.h"
+#include "sim/search/graph/meshes.h"
 #include "sim/search/graph/pipeline.h"
 #include "sim/search/graph/tables.h"
 #include "sim/search/graph/walk.h"
@@ -23,28 +27,123 @@
 #include "sim/study/run.h"
 #include "strategies/graph/cuts.h"
 #include "strategies/graph/distribute.h"
+#include "strategies/graph/graph.h"
+#include "strategies/graph/layout.h"
 #include "strategies/graph/rebatch.h"
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/graph_units.h"
+#include "topology/cluster_view.h"
 
 namespace foreshard::search {
 namespace {
 
-// Times that a limit of memory is lowered to what the simulation says.
+// How many micro-batches the stages of a graph's pipeline take at a time, where they are on
+// devices of several kinds (R4.6). Micro-batches are a quarter to four times as large as in the
+// graph's shapes, and all stages on one kind take 1, 2, 4 or 8 of them per pass. Kinds with large
+// fixed costs (launches, small kernels) do better with more, and kinds that others wait for with
+// fewer.
+
+/// stage -> devices of its ranks, in the order of the mesh without the pipeline.
+std::vector<std::vector<std::int32_t>> devices_of_stages(const Grouping& grouping);
+
+/// The grouping itself first. Where its stages are on devices of several kinds, groupings with
+/// other micro_batch and granularity follow, as far as the graph can be rebatched to those numbers
+/// of samples (rebatch.h).
+/// \param batch  samples in the graph's shapes.
+std::vector<Grouping> granularities_of(const Grouping& grouping, const Graph& graph,
+                                       std::int64_t batch, const ClusterView& cluster);
+
+constexpr std::array<std::int64_t, 4> kTaken{1, 2, 4, 8};
+constexpr std::array<std::pair<std::int64_t, std::int64_t>, 5> kSizes{
+    {{1, 4}, {1, 2}, {1, 1}, {2, 1}, {4, 1}}};
+
+// stage -> number of its kind; stages with the same types of device have the same kind.
+std::vector<std::size_t> kinds_of(const std::vector<std::vector<std::int32_t>>& stages,
+                                  const ClusterView& cluster) {
+  std::vector<std::set<DeviceTypeId>> known;
+  std::vector<std::size_t> kinds;
+  for (const auto& devices : stages) {
+    std::set<DeviceTypeId> types;
+    for (const std::int32_t id : devices)
+      types.insert(cluster.devices()[DeviceId{id}.index()].type);
+    const auto found = std::ranges::find(known, types);
+    kinds.push_back(static_cast<std::size_t>(found - known.begin()));
+    if (found == known.end()) known.push_back(std::move(types));
+  }
+  return kinds;
+}
+
+// Whether the grouping's granularities suit its micro-batches and the graph.
+bool suits(const Grouping& grouping, const Graph& graph, std::int64_t batch) {
+  const Strategy& strategy = grouping.strategy;
+  const std::int64_t samples = strategy.micro_batch * strategy.data_parallel;
+  if (strategy.global_batch % samples != 0) return false;
+  return std::ranges::all_of(strategy.granularity, [&](std::int64_t taken) {
+    return strategy.micro_batches() % taken == 0 && rebatched(graph, batch, taken * samples);
+  });
+}
+
+std::vector<std::vector<std::int32_t>> devices_of_stages(const Grouping& grouping) {
+  const ProcessMesh mesh = mesh_from(grouping.mesh());
+  const Axis pipeline = axis_of(mesh.axes, "pipeline");
+  std::vector<std::vector<std::int32_t>> stages(
+      static_cast<std::size_t>(grouping.strategy.pipeline_parallel));
+  for (const std::int32_t rank : mesh.ranks)
+    stages[static_cast<std::size_t>(coordinate_of(mesh, rank, pipeline))].push_back(
+        grouping.place.pool.devices[static_cast<std::size_t>(rank)]);
+  return stages;
+}
+
+std::vector<Grouping> granularities_of(const Grouping& grouping, const Graph& graph,
+                                       std::int64_t batch, const ClusterView& cluster) {
+  std::vector<Grouping> all{grouping};
+  const auto stages = devices_of_stages(grouping);
+  const std::vector<std::size_t> kind_of = kinds_of(stages, cluster);
+  const std::size_t kinds = *std::ranges::max_element(kind_of) + 1;
+  if (kinds == 1 || grouping.strategy.schedule != "1f1b" || grouping.strategy.virtual_stages > 1)
+    return all;
+  std::vector<std::size_t> chosen(kinds);  // kind -> index into kTaken
+  while (true) {
+    // If all stages take several micro-batches at a time, larger micro-batches one at a time do the
+    // same.
+    const bool is_least = std::ranges::min(chosen) == 0;
+    for (const auto& [times, parts] : kSizes) {
+      Grouping one = grouping;
+      if (!is_least || times * grouping.strategy.micro_batch % parts != 0) continue;
+      one.strategy.micro_batch = times * grouping.strategy.micro_batch / parts;
+      one.strategy.granularity.clear();
+      for (const std::size_t kind : kind_of)
+        one.strategy.granularity.push_back(kTaken[chosen[kind]]);
+      if (!suits(one, graph, batch)) continue;
+      all.push_back(one);
+      if (std::ranges::max(chosen) > 0 || times == parts) continue;
+      one.strategy.granularity.clear();  // without granularities, like the grouping itself
+      all.push_back(std::move(one));
+    }
+    std::size_t k = 0;
+    for (; k < kinds; ++k) {
+      if (++chosen[k] < kTaken.size()) break;
+      chosen[k] = 0;
+    }
+    if (k == kinds) return all;
+  }
+}
+
+// How often a memory limit is lowered after a simulation that needs more.
 constexpr int kTightenings = 3;
 
-// Calls `work(cluster, i)` for each i, several at a time. Routes are remembered by the cluster that
-// finds them, so each thread has its own.
+// Calls `work(cluster, i)` for each i, several at a time. A cluster caches the routes that it
+// finds, so each thread has its own.
 template <class Work>
 void in_parallel(const study::LoadedStudy& study, std::int64_t threads, std::size_t count,
                  Work work) {
   std::atomic<std::size_t> next{0};
   const auto run = [&] {
     const auto cluster = cluster_of(study, study.pool.devices);
-    if (!cluster) return;  // it could be built before
+    if (!cluster) return;  // it could be built earlier
     for (std::size_t i = next++; i < count; i = next++) work(*cluster, i);
   };
   const auto most = std::max<std::int64_t>(static_cast<std::int64_t>(count), 1);
@@ -54,7 +153,7 @@ void in_parallel(const study::LoadedStudy& study, std::int64_t threads, std::siz
   run();
 }
 
-// Bytes of each stage's smallest device.
+// stage -> bytes for tensors on its smallest device.
 std::vector<double> rooms_of(const ClusterView& cluster, const Grouping& grouping) {
   const Strategy& strategy = grouping.strategy;
   std::vector<double> rooms;
@@ -70,10 +169,10 @@ std::vector<double> rooms_of(const ClusterView& cluster, const Grouping& groupin
   return rooms;
 }
 
-// By operator of the flat graph: its stage. Empty where the iterations of a loop are on several.
+// operator of the flat graph -> stage. Empty where the iterations of a loop are on several stages.
 std::vector<std::size_t> stages_of(const Graph& graph, const FlatGraph& flat_graph,
                                    const std::vector<std::string>& cuts, const Strategy& strategy) {
-  const CutGraph cut = *with_cuts(graph, cuts);  // the study's were checked
+  const CutGraph cut = *with_cuts(graph, cuts);  // the study's cuts were checked
   if (cut.graph.operators.size() != graph.operators.size()) return {};
   const auto pieces = lower::pieces_of(strategy, cut.begins.size() + 1);
   std::vector<std::size_t> stages;
@@ -88,23 +187,23 @@ std::vector<std::size_t> stages_of(const Graph& graph, const FlatGraph& flat_gra
   return stages;
 }
 
-// The study's graph for the grouping's micro-batches.
+// The study's graph with shapes for the grouping's micro-batches.
 Graph graph_for(const study::LoadedStudy& study, const Grouping& grouping) {
   const std::int64_t samples = grouping.strategy.micro_batch * grouping.strategy.data_parallel;
   auto graph = rebatched(study.graph->graph, study.graph->batch, samples);
-  FORESHARD_CHECK(graph);  // granularities_of() tried
+  FORESHARD_CHECK(graph);  // granularities_of() tried it
   return *std::move(graph);
 }
 FlatGraph flat_for(const Graph& graph) {
   auto made = flat(graph);
-  FORESHARD_CHECK(made);  // search_graph() tried
+  FORESHARD_CHECK(made);  // search_graph() tried it
   return *std::move(made);
 }
 std::int64_t batch_for(const Grouping& grouping) {
   return grouping.strategy.micro_batch * grouping.strategy.data_parallel;
 }
 
-// What is found on one grouping.
+// Finds plans on one grouping.
 class OnGrouping {
  public:
   OnGrouping(const study::LoadedStudy& study, const ClusterView& cluster,
@@ -122,7 +221,7 @@ class OnGrouping {
     if (tables_.stages() == 1) rooms_ = {*std::ranges::min_element(rooms_)};
   }
 
-  // By estimate. The first is the one by operators, if there is one.
+  // The plans with their estimates. The first is the plan by operators, if there is one.
   std::vector<GraphCandidate> candidates() {
     std::vector<GraphCandidate> found;
     if (options_.level > 1)
@@ -134,9 +233,9 @@ class OnGrouping {
     return found;
   }
 
-  // The least estimate that fills no stage's memory more than that.
+  // The plan of least estimate that fills no stage's memory beyond the part `most`.
   std::optional<GraphCandidate> within(double most) const { return by_operators(most); }
-  // How far the fullest stage's memory is filled, by estimate.
+  // The part of the fullest stage's memory that a plan fills, by estimate.
   double fill_of(const GraphCandidate& candidate) const {
     const auto choice = choice_of_annotations(candidate.annotations);
     return choice ? search::fill_of(tables_, rooms_, *choice) : 0;
@@ -203,7 +302,7 @@ class OnGrouping {
   std::vector<MeshAxis> mesh_;
   sim::SimulatedCost cost_;
   Tables tables_;
-  std::vector<double> rooms_;  // bytes, by stage
+  std::vector<double> rooms_;  // stage -> bytes
 };
 
 Result<program::Program> program_of(const study::LoadedStudy& study, const ClusterView& cluster,
@@ -230,19 +329,15 @@ Result<program::Program> program_of(const study::LoadedStudy& study, const Clust
   return placed;
 }
 
-// Fills in what a simulation says.
+// Simulates a plan and fills in the results.
 Status simulate(const study::LoadedStudy& study, const ClusterView& cluster,
                 GraphCandidate& candidate) {
-  const Strategy& strategy = candidate.grouping.strategy;
   FORESHARD_ASSIGN(const auto program, program_of(study, cluster, candidate));
   const std::span<const std::int32_t> used = std::span(candidate.grouping.place.pool.devices)
                                                  .first(static_cast<std::size_t>(program.ranks()));
-  FORESHARD_ASSIGN(
-      sim::Prediction prediction,
-      sim::simulate(cluster, program, study.communication,
-                    {.critical_path = false,
-                     .reserve = reserve_of(strategy),
-                     .links = study::links_of(study::groups_with(study.cluster, used))}));
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   study::simulated(study, candidate.grouping.strategy, used, cluster, program,
+                                    {.critical_path = false}));
   study::set_evidence(prediction, study);
   candidate.step = prediction.step;
   candidate.low = prediction.low;
@@ -259,8 +354,8 @@ Status simulate(const study::LoadedStudy& study, const ClusterView& cluster,
   return {};
 }
 
-// The plan by operators of a grouping, which did not fit, with less and less memory until it does.
-// What comes out last is kept in any case.
+// Solves a grouping's plan by operators, which did not fit, again with less and less memory until
+// it fits. The last plan is kept in any case.
 Status fit(const study::LoadedStudy& study, const ClusterView& cluster,
            const GraphSearchOptions& options, GraphCandidate& candidate) {
   OnGrouping grouping(study, cluster, options, candidate.grouping);
@@ -277,7 +372,7 @@ Status fit(const study::LoadedStudy& study, const ClusterView& cluster,
   return {};
 }
 
-// Those of each grouping behind it.
+// Adds each grouping's variants with other granularities after it.
 void add_granularities(const study::LoadedStudy& study, const ClusterView& cluster,
                        std::vector<Grouping>& groupings) {
   std::vector<Grouping> all;
@@ -287,7 +382,7 @@ void add_granularities(const study::LoadedStudy& study, const ClusterView& clust
   groupings = std::move(all);
 }
 
-// By estimate; those without one last, in the order of the groupings.
+// Sorts by estimate; plans without an estimate come last, in the order of the groupings.
 void rank(std::vector<GraphCandidate>& candidates) {
   std::ranges::stable_sort(candidates, [](const GraphCandidate& a, const GraphCandidate& b) {
     if (a.estimate.has_value() != b.estimate.has_value()) return a.estimate.has_value();
@@ -295,7 +390,7 @@ void rank(std::vector<GraphCandidate>& candidates) {
   });
 }
 
-// Whether two are one plan but for the names of axes, by all that is known before a simulation.
+// Whether two plans differ only in the names of axes, as far as can be known before a simulation.
 bool are_alike(const GraphCandidate& a, const GraphCandidate& b) {
   constexpr double kSame = 1e-12;
   return a.estimate && b.estimate && a.by == b.by &&
@@ -309,8 +404,8 @@ std::int64_t several_ranks(const Grouping& grouping) {
   return std::ranges::count_if(grouping.mesh(), [](const MeshAxis& axis) { return axis.size > 1; });
 }
 
-// Of those that are alike, one with the fewest axes stays, and the others go behind all:
-// simulations tell them apart last.
+// Keeps one of several equivalent plans in its place, one with the fewest axes, and moves the
+// others behind all other plans: they are simulated last.
 // \pre they are ranked.
 void put_repetitions_last(std::vector<GraphCandidate>& candidates) {
   std::vector<GraphCandidate> first;
@@ -325,7 +420,7 @@ void put_repetitions_last(std::vector<GraphCandidate>& candidates) {
   candidates = std::move(first);
 }
 
-// Operators that are split over some axis which is not the batch's.
+// How many operators are split over some axis other than the batch's.
 std::int64_t split_operators(const std::vector<Annotation>& annotations) {
   return std::ranges::count_if(annotations, [](const Annotation& one) {
     return std::ranges::any_of(one.splits,

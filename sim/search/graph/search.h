@@ -1,16 +1,17 @@
 /// \file
-/// Search for how to split a general graph, operator by operator (R3.1, R3.5, R3.6): on every
-/// grouping of the devices the problem of choices of tables.h is solved, and the rules of rules.h
-/// are tried; the best few of all by estimate are simulated as any strategy is, and ranked by that.
+/// Search for the best way to split a general graph, operator by operator (R3.1, R3.5, R3.6): on
+/// every grouping of the devices, the problem of choices of tables.h is solved and the rules of
+/// rules.h are tried. The best few of all plans by estimate are simulated like any strategy, and
+/// ranked by their simulated times.
 ///
-/// Where the least estimate needs more memory than there is, the limit enters the problem; where
-/// the simulation needs more than the estimate, the problem is solved anew with a limit that is
-/// lower in that ratio.
+/// Where the plan of least estimate needs more memory than there is, the limit enters the problem.
+/// Where a simulation needs more memory than its estimate, the problem is solved again with a limit
+/// that is lower in that ratio.
 ///
-/// Groupings are of all devices that work, and of the parts of them that places_of() (place.h)
-/// names: nodes of one kind, nodes that have lost nothing. What a plan leaves idle is shown. The
-/// stages of a pipeline on devices of several kinds take as many micro-batches at a time as suits
-/// their kind (granularity.h).
+/// Groupings cover all working devices, and the parts of them that places_of() (place.h) names:
+/// nodes of one kind, nodes without faults. The result shows devices that a plan leaves idle. Where
+/// pipeline stages are on devices of several kinds, each takes as many micro-batches at a time as
+/// suits its kind (granularity.h).
 #pragma once
 
 #include <cstdint>
@@ -33,27 +34,28 @@
 namespace foreshard::search {
 
 struct GraphSearchOptions {
-  std::vector<GraphRule> rules{};  ///< The user's; faults_in() finds nothing.
-  /// 0, 1: rules alone. 2: operators too, solved by dynamic programming. 3: and by integer
-  /// programming, where that leaves a gap.
+  std::vector<GraphRule> rules{};  ///< The user's rules; faults_in() must find nothing.
+  /// 0, 1: rules alone. 2: also plans by operators, solved by dynamic programming. 3: also integer
+  /// programming where a gap remains, and groupings with two levels of tensor ranks.
   std::int64_t level = 3;
   std::int64_t simulate = 20;  ///< Candidates that are simulated, the best estimates first.
   std::int64_t threads = 2;
   SolveOptions solve{};
-  std::function<void(std::int64_t done, std::int64_t all)> progress{};  ///< From any thread.
+  std::function<void(std::int64_t done, std::int64_t all)> progress{};  ///< Called from any thread.
 };
 
 /// One way to run the graph.
 struct GraphCandidate {
   Grouping grouping{};
   std::string by{};                       ///< "operators", or the name of a rule.
-  std::string doc{};                      ///< Of a user's rule.
-  std::vector<Annotation> annotations{};  ///< For the study.
-  std::optional<Seconds> estimate{};      ///< Of a rule, where tables have what it chose.
-  double gap = 0;                         ///< How much less the least estimate may be, as a part.
-  std::string solver{};                   ///< As in Answer::by.
-  bool timed_out = false;                 ///< The seconds of the integer program decided.
-  std::int64_t operators_split = 0;       ///< By axes beside data; of rules 0.
+  std::string doc{};                      ///< Description of a user's rule.
+  std::vector<Annotation> annotations{};  ///< Annotations for the study's graph.
+  std::optional<Seconds> estimate{};  ///< Nothing for a rule whose choice the tables do not have.
+  double gap = 0;          ///< How much less the least possible estimate may be, as a part of it.
+  std::string solver{};    ///< Same as Answer::by.
+  bool timed_out = false;  ///< The time limit of the integer program was reached.
+  /// Operators that are split over axes other than data; 0 for rules.
+  std::int64_t operators_split = 0;
 
   // Simulated:
   Seconds step{};
@@ -72,20 +74,21 @@ struct GraphCandidate {
 };
 
 struct GraphSearchResult {
-  std::int64_t groupings = 0;                     ///< That were tried.
-  std::map<std::string, std::int64_t> refused{};  ///< As in Groupings.
+  std::int64_t groupings = 0;                     ///< Groupings that were tried.
+  std::map<std::string, std::int64_t> refused{};  ///< Same as Groupings::refused.
   std::int64_t without_answer = 0;  ///< Groupings on which no choice of operators fits.
-  std::int64_t plans = 0;           ///< That could be ranked.
-  std::map<std::string, std::int64_t> failed{};  ///< Plans that cannot run, by why.
-  std::vector<std::string> remarks{};            ///< On users' rules, for people.
-  std::vector<GraphCandidate> simulated{};       ///< Those that fit, by time, then the others.
+  std::int64_t plans = 0;           ///< Plans that were ranked.
+  std::map<std::string, std::int64_t> failed{};  ///< Plans that cannot run, by error.
+  std::vector<std::string> remarks{};            ///< Remarks on users' rules, for people.
+  std::vector<GraphCandidate> simulated{};       ///< Plans that fit, by time, then the others.
 };
 
+/// Searches for the best plans of the study's graph. Estimates multiply loops by their iterations,
+/// and weight branches of conditions by their probabilities (flat.h). Simulations run every
+/// iteration, and draw the branches.
 /// \pre the study has a graph.
-/// Loops are priced by their iterations, conditions by the expectation of their branches (flat.h);
-/// simulations run the ones and draw the others.
-/// \return kInvalidInput, with a place, where bodies of the graph share names, and where no grouping
-///     suits.
+/// \return kInvalidInput, with its place in the study, where bodies of the graph share names, and
+///     where no grouping suits.
 Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
                                        const GraphSearchOptions& options);
 

@@ -9,11 +9,11 @@
 namespace foreshard::search {
 namespace {
 
-// What is nearer than this to its bound counts as best.
+// A cost that is relatively nearer than this to its bound counts as the best.
 constexpr double kExact = 1e-9;
-constexpr int kCorners = 40;  // of the convex hull that are visited at most
+constexpr int kCorners = 40;  // the most corners of the convex hull that are visited
 
-// The least cost with loads at this price; nothing where a table would be too large.
+// The choice of least cost with loads at this price; nothing where a table would be too large.
 std::optional<std::vector<std::size_t>> priced(const Problem& problem, double price,
                                                std::size_t table) {
   Elimination elimination(problem, price);
@@ -23,7 +23,7 @@ std::optional<std::vector<std::size_t>> priced(const Problem& problem, double pr
   return choice;
 }
 
-// The least load of allowed choices. Costs break ties only.
+// The allowed choice of least load; costs only break ties.
 std::optional<std::vector<std::size_t>> lightest(const Problem& problem, std::size_t table) {
   Problem loads = problem;
   double heaviest = 0;
@@ -46,8 +46,9 @@ std::optional<std::vector<std::size_t>> lightest(const Problem& problem, std::si
   return priced(loads, 1, table);
 }
 
-// The answer within the limit by a price of the load, and the bound that the best price gives.
-// \pre `free`, the least cost of all, exceeds the limit.
+// The best choice within the limit that some price of the load gives, and the bound from the best
+// price.
+// \pre `free`, the choice of least cost without a limit, exceeds the limit.
 std::optional<Answer> by_multiplier(const Problem& problem, const std::vector<std::size_t>& free,
                                     std::size_t table) {
   const auto light = lightest(problem, table);
@@ -57,8 +58,8 @@ std::optional<Answer> by_multiplier(const Problem& problem, const std::vector<st
                 .cost = problem.cost_of(*light),
                 .bound = problem.cost_of(free),
                 .by = "Lagrange multiplier"};
-  // Two corners of the convex hull of costs over loads, on either side of the limit; the next one
-  // is sought along the line between them, until there is none.
+  // Keeps two corners of the convex hull of costs over loads, on either side of the limit. The line
+  // between them gives the price with which the next corner is sought, until there is none.
   double light_load = problem.load_of(*light);
   double heavy_cost = answer.bound;
   double heavy_load = problem.load_of(free);

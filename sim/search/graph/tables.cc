@@ -96,7 +96,7 @@ class Builder {
   }
 
  private:
-  // What decides the costs of a stage.
+  // All that the costs of a stage depend on.
   struct Stage {
     Stage(const Graph& whole, const Strategy& strategy, const MeshOfGraph& mesh,
           const std::vector<MeshAxis>& axes, std::size_t number)
@@ -113,16 +113,16 @@ class Builder {
           conversions(*mesh.cost, placement, axes),
           options(ground, conversions) {}
 
-    Graph graph;  // for the micro-batches of a pass
+    Graph graph;  // with shapes for the micro-batches of a pass
     reshard::Placement placement;
     Ground ground;
     ConversionTimes conversions;
     OperatorOptions options;
-    Seconds update{};  // of an element that a rank holds
-    double alive = 1;  // passes whose activations are kept at a time
+    Seconds update{};  // time per element that a rank updates
+    double alive = 1;  // passes whose activations are kept at once
   };
 
-  // As 1F1B has them (schedule/granular.h).
+  // Passes, rounds and kept activations as in 1F1B (schedule/granular.h).
   void add_rounds() {
     std::int64_t most = 1;
     for (std::size_t s = 0; s < stages_.size(); ++s)
@@ -148,14 +148,14 @@ class Builder {
       }
       return;
     }
-    // Each is as long as any other, if there are several.
+    // All stages take equal times, if there are several.
     const auto stages = static_cast<double>(strategy_.pipeline_parallel);
     share_ = 1 / stages;
     tables_.passes = {(tables_.rounds + stages - 1) / stages / tables_.rounds};
   }
 
   std::size_t stage_of(std::size_t op) const { return stage_of_.empty() ? 0 : stage_of_[op]; }
-  // How often it runs in a pass, and its parameters on a device.
+  // How often an operator runs in a pass, and how many copies of its parameters a device has.
   double runs(std::size_t op) const { return mesh_.runs.empty() ? 1 : mesh_.runs[op]; }
   double copies(std::size_t op) const {
     return share_ * (mesh_.copies.empty() ? 1 : mesh_.copies[op]);
@@ -169,7 +169,7 @@ class Builder {
     std::size_t operand = 0;
   };
 
-  // What the optimizer takes for an element that a rank updates.
+  // The optimizer's time per element that a rank updates.
   Seconds update_of_element(const Ground& ground) const {
     constexpr std::int64_t kMany = std::int64_t{1} << 26;
     Seconds sum;
@@ -182,7 +182,7 @@ class Builder {
     return sum / static_cast<double>(kMany) / static_cast<double>(ground.devices.size());
   }
 
-  // Elements of a parameter on one rank, and of these the part that ZeRO leaves it.
+  // Elements of a parameter on one rank, and how many of them ZeRO leaves to it.
   std::pair<double, double> held(const Tensor& tensor, const Attribute& lies) const {
     double whole = 1;
     for (const std::int64_t extent : largest_local_shape(tensor.shape, lies, axes_))
@@ -191,7 +191,7 @@ class Builder {
     return {whole, whole / static_cast<double>(ways(copies, axes_))};
   }
 
-  // What a parameter that lies so costs once a step, and takes.
+  // Adds the cost per step and the memory of a parameter in the layout `lies`.
   void add_parameter_to(Variable& variable, double& once, std::size_t option, const Tensor& tensor,
                         const Attribute& lies, Seconds update, double copies) const {
     const StateSharding states = state_sharding(strategy_);
@@ -239,7 +239,7 @@ class Builder {
     return first.op == op && first.operand == operand;
   }
 
-  // A parameter that several operators read lies as all of them need it.
+  // Adds a parameter that several operators read, and allows only layouts that all of them need.
   void add_parameter(std::size_t t) {
     std::vector<TensorState>& states = tables_.states[t];
     for (const Use& use : readers_[t])
@@ -256,7 +256,7 @@ class Builder {
     }
   }
 
-  // By tensor: those that lie alike, itself among them.
+  // Finds, for each tensor, the tensors that must have the same layout, itself among them.
   void find_together() {
     for (std::size_t t = 0; t < graph_.tensors.size(); ++t) together_.push_back({t});
     for (const auto& [a, b] : mesh_.alike) {
@@ -279,11 +279,12 @@ class Builder {
     const std::size_t variable = add_variable(t);
     if (producer_[t]) add_producer(t, variable);
     if (const auto crossing = crossing_before(t)) add_transfer(t, variable, *crossing);
-    std::set<std::size_t> seen;  // readers that are known to read it
+    std::set<std::size_t> seen;  // readers that were visited
     for (const Use& use : readers_[t]) add_reader(t, use, variable, seen.insert(use.op).second);
   }
 
-  // The crossing over which another stage gets the tensor, if one reads it: that before its first.
+  // The crossing over which another stage receives the tensor: the one before the first such stage.
+  // Nothing where no later stage reads it.
   std::optional<std::size_t> crossing_before(std::size_t t) const {
     if (!producer_[t]) return std::nullopt;
     std::optional<std::size_t> first;
@@ -294,9 +295,9 @@ class Builder {
     return *first - 1;
   }
 
-  // What its messages take, there and its gradient's back, on the idle link of one pair of ranks.
-  // Where hosts wait for transfers, the stage that reads it does nothing else meanwhile; else they
-  // are a stage of their own, which may set the pace.
+  // Adds the time of a tensor's messages, there and its gradient's back, on the idle link of one
+  // pair of ranks. Where hosts wait for transfers, the stage that reads the tensor does nothing
+  // else meanwhile; else the crossing counts as a stage of its own, which may set the pace.
   void add_transfer(std::size_t t, std::size_t variable, std::size_t crossing) {
     const std::size_t reader = crossing + 1;
     const std::int64_t own = strategy_.granularity_of(reader);
@@ -319,8 +320,8 @@ class Builder {
     tables_.stage_of[variable] = blocking_ ? reader : stages_.size() + crossing;
   }
 
-  // As its producer makes it or a reader needs it; its gradient as readers leave it where that lies
-  // so but for summands, or added up.
+  // Lists the states of an activation: every layout that its producer makes or a reader needs, with
+  // its gradient in that layout, or as readers leave it where that differs only in partial sums.
   void note_states(std::size_t t) {
     std::vector<Attribute> lies;
     const auto note_attribute = [&](const Attribute& attribute) {
@@ -338,7 +339,7 @@ class Builder {
         }
       }
     }
-    // Of equal costs the first is taken: that which puts least on a rank.
+    // Among equal costs the first state is taken: the layout that puts least on a rank.
     std::ranges::stable_sort(lies, {}, [&](const Attribute& one) {
       return lower::local_elements(graph_.tensors[t], one, axes_);
     });
@@ -366,7 +367,7 @@ class Builder {
     return variable;
   }
 
-  // Of a pass of the stage that has the operator.
+  // Time of a conversion in a pass of the stage that has the operator.
   double time(std::size_t op, std::size_t t, const Attribute& from, const Attribute& to) {
     Stage& own = stage(op);
     const Tensor& tensor = own.graph.tensors[t];
@@ -404,7 +405,7 @@ class Builder {
           const auto& gradient = options[option].gradients[use.operand];
           if (!trained || !gradient) return cost;
           if (!states[state].gradient.partial.empty() && *gradient != states[state].gradient)
-            return kForbidden;  // values are not added to summands
+            return kForbidden;  // whole values are not added to partial sums
           return cost + time(use.op, t, *gradient, states[state].gradient);
         });
   }
@@ -413,9 +414,9 @@ class Builder {
   const Strategy& strategy_;
   const MeshOfGraph& mesh_;
   std::vector<MeshAxis> axes_;
-  double share_ = 1;                   // of the graph, on a stage
+  double share_ = 1;                   // the part of the graph that a stage has
   bool blocking_ = false;              // passes wait for sends
-  std::vector<std::size_t> stage_of_;  // by operator; empty: one stage
+  std::vector<std::size_t> stage_of_;  // operator -> stage; empty: one stage
   std::vector<std::unique_ptr<Stage>> stages_;
   Bytes parameter_bytes_{};
   Bytes gradient_bytes_{};

@@ -13,7 +13,7 @@ namespace {
 
 using schedule::Slot;
 
-// What a stage, or a crossing, takes for a pass or a message, each way.
+// Time of a stage's pass, or of a crossing's message, in each direction.
 struct Durations {
   double forward = 0;
   double backward = 0;
@@ -33,7 +33,8 @@ class StagesWalk {
     const auto count = static_cast<std::size_t>(strategy.micro_batches());
     for (auto& times : come_)
       times.assign(passes_.size(), std::vector<std::optional<double>>(count));
-    // The first stage waits for nobody forward, the last one for itself backward.
+    // The first stage's forward inputs are there; the last stage's backward inputs come from
+    // itself.
     come_[0].front().assign(count, 0);
     for (auto& link : link_free_) link.assign(messages_.size(), 0);
     free_.assign(passes_.size(), 0);
@@ -56,7 +57,7 @@ class StagesWalk {
  private:
   static std::size_t index(Direction direction) { return direction == Direction::kForward ? 0 : 1; }
 
-  // Whether the slot could be run.
+  // Runs a slot if its inputs have arrived; false: they have not.
   bool take(std::size_t stage, const Slot& slot) {
     const bool is_forward = slot.direction == Direction::kForward;
     if (!is_forward && strategy_.mode == Mode::kForward) return true;
@@ -96,13 +97,13 @@ class StagesWalk {
   }
 
   const Strategy& strategy_;
-  std::vector<Durations> passes_;    // by stage
-  std::vector<Durations> messages_;  // by crossing
+  std::vector<Durations> passes_;    // stage -> times of a pass
+  std::vector<Durations> messages_;  // crossing -> times of a message
   bool blocking_;
-  // By direction, stage and micro-batch: when what it reads is there.
+  // [direction][stage][micro-batch]: when its input arrives; nothing: not known yet.
   std::array<std::vector<std::vector<std::optional<double>>>, 2> come_;
-  std::array<std::vector<double>, 2> link_free_;  // by direction and crossing
-  std::vector<double> free_;                      // by stage
+  std::array<std::vector<double>, 2> link_free_;  // [direction][crossing]: when it is free
+  std::vector<double> free_;                      // stage -> when it is free
 };
 
 }  // namespace

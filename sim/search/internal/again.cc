@@ -11,7 +11,7 @@ namespace {
 using program::AxisGroup;
 using program::Communication;
 
-// The same axes of a mesh in another order.
+// The same axes in another mesh, whose axes may be in another order.
 std::vector<Axis> in_mesh(const std::vector<Axis>& axes, const std::vector<MeshAxis>& from,
                           const std::vector<MeshAxis>& to) {
   std::vector<Axis> result;
@@ -25,7 +25,7 @@ std::vector<Axis> in_mesh(const std::vector<Axis>& axes, const std::vector<MeshA
   return result;
 }
 
-// Of what passes keep, hold and work with, the lesser each.
+// The lesser value of each of the bytes that passes keep, hold and work with.
 BlockBytes least_of(BlockBytes a, const BlockBytes& b) {
   a.kept = std::min(a.kept, b.kept);
   a.held = std::min(a.held, b.held);
@@ -80,7 +80,7 @@ const std::array<std::int32_t, kBlocks>& Again::indices(const Model& model,
   if (!added) return of_block;
   of_block.fill(-1);
   const std::vector<LayerVariant> layers = layers_of(model, strategy).variants;
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {  // behind the embedding
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {  // layers come after the embedding
     if (layers[layer].recomputation.how == Recompute::kNone) continue;
     const auto same = std::ranges::find(variants_, layers[layer]);
     FORESHARD_CHECK(same != variants_.end());

@@ -1,6 +1,6 @@
 /// \file
-/// What blocks need and take that are computed again in one of several ways, for all strategies
-/// that split a layer alike, whatever their replicas, stages and order of ranks.
+/// Memory and time of blocks under each of several choices of recomputation, for all strategies
+/// that split a layer in the same way, whatever their replicas, stages and order of ranks.
 #pragma once
 
 #include <array>
@@ -19,46 +19,46 @@
 
 namespace foreshard::search {
 
-/// What blocks that may be computed again need at least.
+/// Lower bounds of the bytes of blocks that may recompute.
 class LeastBytes {
  public:
   LeastBytes(std::size_t blocks, std::vector<BlockBytes> all)
       : blocks_(blocks), all_(std::move(all)) {}
 
-  /// By block, as Again has them: in that way or in none.
+  /// One per block of Again: the lesser of its bytes with that recomputation and without any.
   std::span<const BlockBytes> of_way(std::size_t way) const {
     return std::span(all_).subspan(way * blocks_, blocks_);
   }
-  /// In any way.
+  /// One per block of Again: the least over all choices of recomputation, and none.
   std::span<const BlockBytes> of_any() const { return std::span(all_).last(blocks_); }
 
  private:
   std::size_t blocks_;
-  std::vector<BlockBytes> all_;  // way by way, those of any behind
+  std::vector<BlockBytes> all_;  // way by way, then the least of any
 };
 
 class Again {
  public:
-  /// \param strategy  computes all layers again, and has the way to split a layer.
-  /// \return as lower::lower_blocks.
+  /// \param strategy  recomputes all layers, and has the split of a layer that is wanted.
+  /// \return the errors of lower::lower_blocks.
   static Result<Again> of(const Model& model, const Strategy& strategy,
                           std::span<const Recomputation> ways);
 
   std::size_t blocks() const { return variants_.size() + predictions_; }
   std::size_t ways() const { return ways_; }
-  /// Of each block of the strategy's plan, which of these blocks it is; -1: nothing of it is
-  /// computed again. `variants`: the number of its layers' variants (Forms::variants_of).
+  /// block of the strategy's plan -> block of this; -1: it recomputes nothing. `variants`: the
+  /// number that Forms::variants_of gives for the strategy.
   const std::array<std::int32_t, kBlocks>& indices(const Model& model, const Strategy& strategy,
                                                    std::int64_t variants);
-  /// What passes keep, hold and work with, of a block in each way.
+  /// One per way: what passes through the block keep, hold and work with.
   std::span<const BlockBytes> bytes(std::size_t block) const {
     return std::span(bytes_).subspan(block * ways_, ways_);
   }
-  /// \param base  computes nothing again.
-  /// \param bytes  of the blocks of its plan.
+  /// \param base  a strategy without recomputation.
+  /// \param bytes  one per block of the base's plan.
   LeastBytes least_bytes(const Model& model, const Strategy& base,
                          const std::array<BlockBytes, kBlocks>& bytes) const;
-  /// Of all blocks in each way, block by block, on devices of that set.
+  /// Passes of all blocks with each recomputation, block by block, on devices of that set.
   /// \return kInfeasible where devices that communicate have no route.
   Result<std::span<const PassTimes>> passes(const Layout& layout, std::int32_t devices);
 
@@ -76,11 +76,11 @@ class Again {
   std::size_t predictions_ = 0;
   std::vector<MeshAxis> mesh_;
   Works works_;
-  std::vector<std::vector<Axis>> axes_;  // along which they communicate
+  std::vector<std::vector<Axis>> axes_;  // sets of axes along which tasks communicate
   std::vector<Tasks> tasks_;
   std::vector<BlockBytes> bytes_;
   std::map<std::int64_t, std::array<std::int32_t, kBlocks>> indices_;
-  // By the kinds of the groups that communicate, and the set of devices.
+  // Key: the kinds of the groups that communicate, and the set of device kinds.
   std::map<std::pair<std::vector<std::int32_t>, std::int32_t>, std::vector<PassTimes>> times_;
 };
 

@@ -56,16 +56,16 @@ Seconds least_of(const PassTimes& passes) {
 
 namespace {
 
-// Whether some cut may end within a time, if all layers were as short as the shortest: each stage
-// takes as many as it can. Where that leaves later ones too little time, they are only held to what
-// they need behind the least that stages before them can have.
+// Whether some cut may end within `step` if all layers were as short as the shortest. Each stage
+// takes as many layers as it can. Where that leaves later stages too little time, they are only
+// required to fit their least work after the least work of the stages before them.
 bool may_end_within(Seconds step, const Strategy& strategy, const StepWork& work) {
   const auto micro_batches = static_cast<double>(strategy.micro_batches());
   const std::int64_t stages = strategy.pipeline_parallel;
-  const std::int64_t pieces = strategy.virtual_stages;  // of a stage; each has a layer
+  const std::int64_t pieces = strategy.virtual_stages;  // per stage; each has a layer
   constexpr double kRounding = 1e-9;
-  Seconds before;        // what stages before have of the first pieces
-  Seconds least_before;  // ... at least
+  Seconds before;        // time in the first pieces of the stages before
+  Seconds least_before;  // its lower limit
   std::int64_t left = work.layers;
   for (std::int64_t stage = 0; stage < stages; ++stage) {
     const bool is_last = stage + 1 == stages;
@@ -85,7 +85,7 @@ bool may_end_within(Seconds step, const Strategy& strategy, const StepWork& work
   return left == 0;
 }
 
-// The least time within which some cut may end, no less than `least`.
+// The least time, at least `least`, within which some cut may end.
 Seconds least_of_cuts(Seconds least, const Strategy& strategy, const StepWork& work) {
   constexpr int kHalvings = 24;
   if (may_end_within(least, strategy, work)) return least;
@@ -118,8 +118,8 @@ Seconds least_step(const Strategy& strategy, const StepWork& work) {
   return least_of_cuts(least, strategy, work);
 }
 
-// The pieces before the first of stage s are those of chunk 0. Of equal stages the last one has the
-// most before it.
+// The pieces before the first piece of stage s are pieces of chunk 0. Among equivalent stages, the
+// last one has the most before it.
 Bound::Bound(const Strategy& strategy, const FilledForms& forms)
     : classes_(forms.classes()),
       units_(forms.of_classes),
@@ -127,7 +127,7 @@ Bound::Bound(const Strategy& strategy, const FilledForms& forms)
       splits_(splits_backward(strategy)),
       ahead_(classes_.size()) {
   if (!strategy.overlap_experts) return;
-  // What others' passes may hide is left out.
+  // Communication that passes of other micro-batches may hide is left out.
   least_ = &PassTime::kernels;
   least_of_kinds_ = &PassTime::kernels_of_kinds;
 }
@@ -151,7 +151,7 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
       Layout::Stage* const stage =
           symbol.role < 0 ? nullptr : stages[static_cast<std::size_t>(symbol.role)];
       LeastTime least;
-      const bool is_first = symbol.role <= 0;  // others need not wait for the first stage
+      const bool is_first = symbol.role <= 0;  // stages after the first need not wait for it
       if (is_first && (symbol.kind == Kind::kGather || symbol.kind == Kind::kReduce ||
                        symbol.kind == Kind::kGatherAll || symbol.kind == Kind::kReduceAll)) {
         FORESHARD_ASSIGN(least, layout.least_of(symbol, stage));
@@ -198,9 +198,9 @@ Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Secon
   return most + (data ? std::max(data->around, optimizer[0]) : optimizer[0]);
 }
 
-// The chain of all passes, with what it must wait for before and after. Where communication of the
-// data stream is neither on it nor beside communication on it, it is beside kernels, which take
-// longer by what it holds.
+// The chain of all passes, with the communication that it waits for before and after. Communication
+// of the data stream that is neither on this chain nor beside communication of the chain is beside
+// its kernels, which take longer by what it holds.
 Seconds Bound::of_one_stage(const BlockTimes& passes, Seconds optimizer,
                             const DataStream& data) const {
   const Seconds exposed = of_chunk(passes, units_.front().all, [](const PassTimes& of) {
@@ -215,10 +215,10 @@ Seconds Bound::of_one_stage(const BlockTimes& passes, Seconds optimizer,
                   data.all + optimizer);
 }
 
-// A step is no shorter than the nodes of a path, as each waits for the one before. Whatever the
-// data stream does off the path, it does beside the path's kernels, which take longer by what it
-// holds; beside communication on the path; or while the path waits, which takes the step longer
-// still.
+// A step is no shorter than the nodes of a path, because each waits for the one before. Everything
+// that the data stream does off the path is beside the path's kernels, which take longer by what it
+// holds; or beside communication on the path; or while the path waits, which makes the step even
+// longer.
 Seconds Bound::of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
                         const std::optional<DataStream>& data) const {
   Seconds most;
@@ -250,8 +250,8 @@ Seconds Bound::of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
   return most;
 }
 
-// A stage's own passes of a micro-batch on the kind of device that takes the longest for all of
-// them: one kind may be the slowest in one pass, another in the next.
+// A stage's own passes of a micro-batch, on the kind of device that takes the longest for all of
+// them together: one kind may be the slowest in one pass, another in the next.
 Seconds Bound::own_of(std::size_t c, const BlockTimes& passes) const {
   const auto kinds = std::max<std::size_t>((passes.front()->forward.*least_of_kinds_).size(), 1);
   Seconds most;
@@ -266,7 +266,7 @@ Seconds Bound::own_of(std::size_t c, const BlockTimes& passes) const {
   return most;
 }
 
-// Of a pass that may run whole or in two parts, the lesser.
+// Forward plus backward; the lesser value where the backward pass may run whole or in two parts.
 template <class Which>
 Seconds Bound::both(const PassTimes& of, Which which) const {
   const bool apart = splits_ && of.input.runs();

@@ -1,5 +1,5 @@
 /// \file
-/// The lower bound of a step: the file's comment of estimate.h has what it is.
+/// The lower bound of a step; the comment at the top of estimate.h describes it.
 #pragma once
 
 #include <array>
@@ -18,56 +18,56 @@
 
 namespace foreshard::search {
 
-/// What stages have to do at least for a micro-batch, forward and backward.
+/// The least work of the stages for one micro-batch, forward and backward.
 struct StepWork {
-  Seconds all;    ///< Of all of them together.
-  Seconds layer;  ///< Of the shortest layer.
-  Seconds first;  ///< Of what is before all layers.
-  Seconds last;   ///< Of what is behind them.
+  Seconds all;    ///< Sum over all stages.
+  Seconds layer;  ///< Time of the shortest layer.
+  Seconds first;  ///< Time of the units before all layers.
+  Seconds last;   ///< Time of the units after all layers.
   std::int64_t layers = 0;
 };
-/// From what units of each block take, in the order of LoweredModel::all().
+/// The work, given the time of a unit of each block in the order of LoweredModel::all().
 StepWork work_of(const Model& model, const Strategy& strategy, std::span<const Seconds> units);
-/// Of kernels alone, each on the fastest kind of device.
+/// The work of kernels alone, each on the fastest kind of device.
 StepWork work_of_kernels(const Model& model, const Strategy& strategy,
                          const lower::LoweredModel& blocks, const Places& places, Times& times);
-/// Forward and backward.
+/// The least time of a unit, forward and backward.
 Seconds least_of(const PassTimes& passes);
-/// Estimator::least_step of strategies with that work.
+/// Estimator::least_step for strategies with that work.
 Seconds least_step(const Strategy& strategy, const StepWork& work);
 
-/// What the stream does at least that gathers parameters and reduces gradients.
+/// The least work of the stream that gathers parameters and reduces gradients.
 struct DataStream {
-  /// Before the first pass and after the last one, which are of the first stage; with the
-  /// optimizer's kernels.
+  /// Time before the first stage's first pass and after its last one, with the optimizer's kernels.
   Seconds around;
-  /// Of a step, where there is one stage.
+  /// Time of the stream in a whole step, and what it holds; used where there is one stage.
   Seconds all;
   Held held;
-  /// Where one form tells a step of one stage: of each symbol but passes, its least time and the
-  /// delay of what it holds. Else empty.
+  /// One per symbol: its least time and the delay of what it holds; zero for passes. Empty unless
+  /// there is one stage and one form gives the whole step.
   std::vector<double> least{};
   std::vector<double> delays{};
 };
-/// Empty where no bound of it is known.
-/// \param stages  by class.
+/// Nothing where no bound of the stream is known.
+/// \param stages  one per class.
 /// \return kInfeasible where devices that communicate have no route.
 Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,
                                               Layout& layout,
                                               const std::vector<Layout::Stage*>& stages);
 
-/// Of strategies that share their forms and the blocks of their units; both must outlive it.
+/// Lower bounds for strategies that share their forms and the blocks of their units. `strategy` and
+/// `forms` must outlive it.
 class Bound {
  public:
   Bound(const Strategy& strategy, const FilledForms& forms);
 
-  /// \param passes  by class of stages.
-  /// \param optimizer  of each class: its kernels, on the fastest kind of device.
+  /// \param passes  one per class of stages.
+  /// \param optimizer  one per class: the optimizer's kernels, on the fastest kind of device.
   /// \param data  data_stream().
   /// \param ways  Layout::least_ways.
   Seconds of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
              const std::optional<DataStream>& data, const std::vector<Seconds>& ways);
-  /// By the paths that walks of the form have met; nothing where DataStream::least is empty.
+  /// The bound by the paths that walks of the form have met; zero where DataStream::least is empty.
   Seconds of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
                    const std::optional<DataStream>& data) const;
 
@@ -80,12 +80,12 @@ class Bound {
   Seconds of_chunk(const BlockTimes& passes, const BlockCounts& units, TimeOf time_of) const;
 
   const std::vector<StageClass>& classes_;
-  const std::vector<FilledForms::Units>& units_;  // by class
+  const std::vector<FilledForms::Units>& units_;  // one per class
   double micro_batches_;
   bool splits_;
   Seconds PassTime::*least_ = &PassTime::least;
   std::vector<Seconds> PassTime::*least_of_kinds_ = &PassTime::least_of_kinds;
-  std::vector<Seconds> ahead_;  // what a stage of each class does before those behind it
+  std::vector<Seconds> ahead_;  // class -> work of a stage before the next one can begin
 };
 
 }  // namespace foreshard::search

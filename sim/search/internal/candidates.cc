@@ -1,27 +1,174 @@
 #include "sim/search/internal/candidates.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/search/family.h"
 #include "sim/search/internal/listing.h"
 #include "sim/search/internal/place_ranking.h"
+#include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
 #include "sim/search/internal/shared_forms.h"
-#include "sim/search/internal/unequal_shares.h"
+#include "sim/search/internal/simulations.h"
+#include "sim/search/place.h"
+#include "sim/search/search.h"
+#include "sim/search/shares.h"
 #include "sim/study/memory_margin.h"
+#include "sim/study/study.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
+#include "topology/cluster_view.h"
 
 namespace foreshard::search {
 namespace {
 
-// The level from which on strategies stand for families.
+// Chooses the strategies that get unequal shares of the batch, on places whose devices have
+// several speeds.
+
+/// Whether devices of a place differ by more than a hundredth in how fast they train the model.
+bool has_several_rates(const study::LoadedStudy& study, const ClusterView& cluster,
+                       const Place& place);
+
+/// Simulates the best strategies of such a place with unequal shares of the batch (shares.h), and
+/// adds them to `result.simulated`. Each kind of strategies (those that divide the devices alike)
+/// has a few. The best are those with the least estimate with equal shares, times the factor by
+/// which the division shortens the slowest rank.
+/// \param bases  estimated strategies of the place, whose own shares do not matter.
+void simulate_unequal_shares(const study::LoadedStudy& study, const ClusterView& cluster,
+                             const Place& place, const SearchOptions& options,
+                             const Deadline& deadline, const std::vector<Candidate>& bases,
+                             SearchResult& result);
+
+constexpr std::size_t kMostLookedAt = 128;
+constexpr std::size_t kMostLookedAtOfKind = 8;
+// Limits for strategies with and without a pipeline each: estimates are better without one.
+constexpr std::size_t kMostDivided = 6;
+constexpr std::size_t kMostDividedOfKind = 3;
+constexpr std::size_t kMostDivisions = 2;
+
+// How a strategy divides the devices.
+using DeviceDivision =
+    std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::vector<std::string>>;
+DeviceDivision division_of(const Strategy& one) {
+  return {one.tensor_parallel, one.pipeline_parallel, one.data_parallel, one.context_parallel,
+          one.rank_order};
+}
+
+// A strategy with its expected step: a lower limit for any shares, or the step with `strategies`.
+struct Expected {
+  Seconds step;
+  const Candidate* base = nullptr;
+  std::vector<Strategy> strategies = {};
+};
+
+// The first ones by expected step: at most `most` with a pipeline and `most` without, and at most
+// `of_kind` of each division of the devices.
+std::vector<Expected> first_of(std::vector<Expected> all, std::size_t most, std::size_t of_kind) {
+  std::ranges::stable_sort(all, {}, &Expected::step);
+  std::map<DeviceDivision, std::size_t> counts;
+  std::map<bool, std::size_t> taken;  // key: whether there is a pipeline
+  std::vector<Expected> first;
+  for (Expected& one : all) {
+    std::size_t& alike = taken[one.base->strategy.pipeline_parallel > 1];
+    if (alike == most || counts[division_of(one.base->strategy)]++ >= of_kind) continue;
+    ++alike;
+    first.push_back(std::move(one));
+  }
+  return first;
+}
+
+// The step if ranks took micro-batches exactly in proportion to their speeds.
+Seconds least_with_shares(const Candidate& one, const std::vector<FlopsPerSecond>& rates) {
+  const auto sum = std::accumulate(rates.begin(), rates.end(), FlopsPerSecond{});
+  const auto ranks = static_cast<double>(rates.size());
+  const Strategy equal = with_equal_shares(one.strategy, one.strategy.micro_batches());
+  const double filling =
+      static_cast<double>(equal.pipeline_parallel - 1) / static_cast<double>(equal.virtual_stages);
+  const auto micro_batches = static_cast<double>(equal.micro_batches());
+  const double shorter = (micro_batches * (ranks * std::ranges::min(rates) / sum) + filling) /
+                         (micro_batches + filling);
+  return shorter * one.estimate.step;
+}
+
+// The strategy with the divisions that end soonest, and its expected step.
+Expected divided(const Candidate& base, const Model& model,
+                 const std::vector<FlopsPerSecond>& rates, std::int64_t devices) {
+  Expected found{
+      .step = {},
+      .base = &base,
+      .strategies = with_batch_shares(base.strategy, model, rates, devices, kMostDivisions)};
+  auto& strategies = found.strategies;
+  if (auto soonest = with_soonest_shares(base.strategy, model, rates, devices)) {
+    constexpr double kRounding = 1e-9;
+    if (strategies.empty() ||
+        end_of_shares(*soonest, rates) < (1 - kRounding) * end_of_shares(strategies.front(), rates))
+      strategies.insert(strategies.begin(), *std::move(soonest));
+  }
+  if (strategies.empty()) return found;
+  const Strategy equal = with_equal_shares(base.strategy, base.strategy.micro_batches());
+  found.step =
+      (end_of_shares(strategies.front(), rates) / end_of_shares(equal, rates)) * base.estimate.step;
+  return found;
+}
+
+bool has_several_rates(const study::LoadedStudy& study, const ClusterView& cluster,
+                       const Place& place) {
+  constexpr double kAlike = 0.99;
+  const auto rates = rates_of(study, cluster, place);
+  return std::ranges::min(rates) < kAlike * std::ranges::max(rates);
+}
+
+void simulate_unequal_shares(const study::LoadedStudy& study, const ClusterView& cluster,
+                             const Place& place, const SearchOptions& options,
+                             const Deadline& deadline, const std::vector<Candidate>& bases,
+                             SearchResult& result) {
+  const auto rates = rates_of(study, cluster, place);
+  std::vector<Expected> all;
+  for (const Candidate& one : bases)
+    if (one.strategy.data_parallel > 1)
+      all.push_back({least_with_shares(one, rates_of_data_ranks(one.strategy, rates)), &one});
+  all = first_of(std::move(all), kMostLookedAt, kMostLookedAtOfKind);
+  for (Expected& one : all)
+    one = divided(*one.base, study.model, rates_of_data_ranks(one.base->strategy, rates),
+                  place.pool.size());
+  std::erase_if(all, [](const Expected& one) { return one.strategies.empty(); });
+  for (const Expected& one : first_of(std::move(all), kMostDivided, kMostDividedOfKind)) {
+    if (deadline.is_over_for_estimates()) {
+      result.partial = true;
+      break;
+    }
+    for (const Strategy& strategy : one.strategies) {
+      const Candidate candidate{strategy, one.base->estimate, &place, one.base->order};
+      const auto is_same = [&](const Simulated& known) {
+        return known.use == place.use && key_of(known.strategy) == key_of(strategy);
+      };
+      ++result.considered;
+      if (std::ranges::any_of(result.simulated, is_same)) continue;
+      auto found = simulated(study, cluster, options, candidate);
+      if (!found) {
+        if (result.unroutable++ == 0) result.no_route = found.error().message;
+      } else if (!found->fits) {
+        ++result.too_large;
+      } else {
+        Simulated& added = result.simulated.emplace_back(*std::move(found));
+        added.estimate = {
+            .step = added.step, .bound = added.step, .peak = added.peak, .memory = added.capacity};
+      }
+    }
+  }
+}
+
+// From this level on, strategies stand for families.
 constexpr std::int64_t kFamilies = 2;
 
 // The fastest candidates with that recomputation.
@@ -38,13 +185,13 @@ std::vector<Strategy> best_of(Recompute how, const std::vector<Candidate>& candi
   return strategies;
 }
 
-// Whether the recomputation is free, so that families have more than one member.
+// Whether the search may choose the recomputation, so that families have more than one member.
 bool varies_recomputation(const study::LoadedStudy& study, const SearchSpace& space) {
   return space.recompute.empty() && !space.offload.value_or(false) &&
          study.strategy.offload_activation_layers == 0;
 }
 
-// What the ranking of one place needs.
+// The context for ranking one place.
 struct PlaceSearch {
   const study::LoadedStudy& study;
   const ClusterView& cluster;
@@ -58,7 +205,8 @@ double margin_of(const PlaceSearch& work) {
   return margin_of(work.study, work.options);
 }
 
-// The strategies listed for a place that may fit, and what is made of the best of them.
+// The listed strategies of a place that may fit, and variants of the best of them: with the least
+// recomputation, and with the least offloading.
 Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<Strategy>& listed,
                                      SearchResult& result) {
   const SearchSpace& space = work.options.space;
@@ -68,7 +216,7 @@ Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<
   if (varies_recomputation(work.study, space)) ranking.cut_the_fast_alone();
   FORESHARD_TRY(ranking.run(work.options.threads));
   std::vector<Candidate> own = ranking.candidates(result);
-  // Where some layers are recomputed, each kind of layer is two.
+  // Where only some layers recompute, each kind of layer counts twice.
   const std::int64_t kinds = kinds_of_units(work.study.model, work.study.strategy);
   if (space.level >= kFamilies && 2 * kinds <= static_cast<std::int64_t>(kBlocks) + 2) {
     Ranking fewest(work.study, work.cluster, work.place, work.forms, margin_of(work));
@@ -93,8 +241,8 @@ Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<
   return own;
 }
 
-// The families of a place that may win, and what the level below has listed: also what cannot win,
-// for less memory or money. What is not listed is counted in `unlisted`.
+// The members of a place's families that may win, and candidates of the level below even if they
+// cannot win: they may need less memory or money. All others are counted in `unlisted`.
 Result<std::vector<Candidate>> families(const PlaceSearch& work, const std::vector<Strategy>& bases,
                                         const std::vector<Candidate>& before, Unlisted& unlisted,
                                         SearchResult& result) {
@@ -124,7 +272,7 @@ Result<std::vector<Candidate>> families(const PlaceSearch& work, const std::vect
   return own;
 }
 
-// The strategies that unequal shares may be good for, with equal ones, on a place with devices of
+// The strategies, with equal shares, for which unequal shares may pay, on a place with devices of
 // several speeds.
 Result<std::vector<Candidate>> bases_of_shares(const PlaceSearch& work) {
   std::vector<Strategy> bases =
@@ -134,7 +282,7 @@ Result<std::vector<Candidate>> bases_of_shares(const PlaceSearch& work) {
   std::erase_if(bases, [](const Strategy& one) {
     return one.data_parallel == 1 || state_sharding(one).cuts_gradients || one.expert_parallel > 1;
   });
-  SearchResult counts;  // which those of the families include
+  SearchResult counts;  // dropped: the counts of families include them
   return plain(work, bases, counts);
 }
 
@@ -142,7 +290,7 @@ bool has_shares(const Strategy& one) {
   return !one.batch_shares.empty();
 }
 
-// The candidates of a place among those found at the level of the options.
+// The candidates of a place among the strategies found at the level of the options.
 Result<std::vector<Candidate>> of_place(const PlaceSearch& work, std::vector<Strategy> found,
                                         const std::vector<Candidate>& before, Unlisted& unlisted,
                                         SearchResult& result) {
@@ -156,7 +304,7 @@ Result<std::vector<Candidate>> of_place(const PlaceSearch& work, std::vector<Str
     FORESHARD_ASSIGN(auto own, plain(work, found, result));
     if (!is_unequal) return own;
     divide(own);
-    // Ranks of several speeds do not share a batch evenly.
+    // Almost equal shares do not suit ranks of several speeds.
     std::erase_if(own, [](const Candidate& one) { return has_shares(one.strategy); });
     return own;
   }

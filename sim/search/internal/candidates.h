@@ -1,5 +1,6 @@
 /// \file
-/// The candidates of one level of a search: the strategies of all places that may fit, by estimate.
+/// The candidates of one level of a search: the strategies of all places that may fit, ordered by
+/// their estimates.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +24,27 @@ struct Ranked {
 };
 
 /// Lists and estimates the strategies of the space at `options.space.level`. From level 2 on,
-/// strategies stand for families (family.h), of which only those are kept that may beat what
-/// `result` has simulated; they are counted in `unlisted`. The best strategies with unequal shares
-/// of the batch are simulated into `result` (unequal_shares.h).
-/// \param forms  shared with other levels of the search.
-/// \param before  the candidates of the level below, which stay candidates for less memory or money.
-/// \param result  has what the levels below have simulated; counts are added to it.
+/// strategies stand for families (family.h): only members that may beat the best simulated strategy
+/// of `result` are kept, and the others are counted in `unlisted`. The best strategies with unequal
+/// shares of the batch are simulated into `result` (unequal_shares.h).
+/// \param forms  forms of plans, shared with the other levels of the search.
+/// \param before  the candidates of the level below; they stay candidates because they may need
+///     less memory or money.
+/// \param result  has the simulations of the levels below; counts are added to it.
 Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
                       const std::vector<Place>& places, const SearchOptions& options,
                       const std::shared_ptr<SharedForms>& forms,
                       const std::vector<Candidate>& before, const Deadline& deadline,
                       SearchResult& result);
 
-/// Kinds of units that a plan tells apart, where stages are cut anywhere.
+/// How many kinds of units a plan tells apart, wherever stages are cut.
 std::int64_t kinds_of_units(const Model& model, const Strategy& strategy);
 
-/// The part of each device's memory that strategies have to leave.
+/// The part of each device's memory that strategies have to leave free.
 double margin_of(const study::LoadedStudy& study, const SearchOptions& options);
-/// Whether what was simulated fits, and keeps the margin where that matters.
+/// Whether a simulated strategy fits, and keeps the memory margin where `options` demand it.
 bool may_be_first(const Simulated& one, const SearchOptions& options);
-/// The step of the fastest such strategy; nothing where there is none.
+/// The step of the fastest strategy for which may_be_first() is true; nothing where there is none.
 std::optional<Seconds> best_step(const SearchResult& result, const SearchOptions& options);
 
 }  // namespace foreshard::search

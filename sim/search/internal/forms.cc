@@ -13,27 +13,27 @@
 namespace foreshard::search {
 namespace {
 
-// How many micro-batches per stage fill a pipeline.
+// Micro-batches per stage that fill a pipeline: usual schedules, others.
 constexpr std::int64_t kFullPipeline = 2;
 constexpr std::int64_t kFullOtherPipeline = 4;
 
-// More than these are not remembered.
-constexpr std::size_t kRememberedNodes = 50'000'000;  // of shapes
+// Sizes at which caches are cleared.
+constexpr std::size_t kRememberedNodes = 50'000'000;  // nodes of shapes
 constexpr std::size_t kRememberedFilled = 50'000;
 
-// A form is settled after so many walks in a row, and so many changes of layout, without a new
+// A form is settled after this many walks in a row, and this many changes of layout, without a new
 // path.
 constexpr std::int32_t kSettled = 8;
-// Steps between two walks, at most.
+// The most steps between two walks.
 constexpr std::int32_t kNotWalked = 16;
 constexpr std::int32_t kMemberNotWalked = 4096;
 
-// Shards of gradients go to the CPU as they are made.
+// Whether shards of gradients are copied to the CPU as soon as they are made.
 bool offloads_gradients(const Strategy& strategy) {
   return strategy.offload_optimizer == OptimizerOffload::kCpu;
 }
 
-// The same block for all layers that differ in their recomputation alone.
+// Gives all layers that differ only in their recomputation the same block.
 void forget_recomputation(plan::Parts& parts, const std::vector<LayerVariant>& variants) {
   for (plan::Unit& unit : parts.units) {
     if (!unit.is_layer) continue;
@@ -198,8 +198,8 @@ Forms::KnownLabels& Forms::labels_of(const Strategy& strategy) {
   return known;
 }
 
-// The plans of a few micro-batches tell the rest: once a pipeline runs full, each further period
-// adds the same.
+// Only plans of a few micro-batches are made: once a pipeline is full, each further period adds the
+// same time.
 Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
                                      const Numbered<Pattern>& pattern) {
   const std::int64_t schedule = schedules_.of(strategy.schedule);

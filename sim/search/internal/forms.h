@@ -1,7 +1,8 @@
 /// \file
-/// The plans of strategies, compiled once for all that share their form: the same pattern of
-/// parameters and devices, schedule, cut and number of micro-batches. Strategies that differ in how
-/// many layers they recompute share a form too; which blocks its units are is filled in for each.
+/// The plans of strategies, compiled once for all strategies that share their form: the same
+/// pattern of parameters and devices, the same schedule, cut and number of micro-batches.
+/// Strategies that differ only in how many layers they recompute share a form too; the blocks of
+/// its units are filled in for each.
 #pragma once
 
 #include <array>
@@ -28,10 +29,10 @@ namespace foreshard::search {
 struct PlanForm {
   PlanShape shape;
   std::vector<StagePasses> passes_of_stages{};
-  std::vector<StagePasses> passes{};  ///< Per class of stages: of all its stages.
+  std::vector<StagePasses> passes{};  ///< One per class of stages: passes of all its stages.
 
-  // How many walks have found no new critical path since one last did; how many of these walks
-  // changed the layout; and how many steps were estimated from known paths since the last walk.
+  // Walks since one last found a new critical path; how many of these were on another layout than
+  // the walk before; and how many steps were estimated from known paths since the last walk.
   std::int32_t known_again = 0;
   std::int32_t known_elsewhere = 0;
   std::int32_t not_walked = 0;
@@ -40,15 +41,16 @@ struct PlanForm {
 
 /// The forms of plans that differ only in their number of micro-batches.
 struct PlanForms {
-  /// One form; or two, of `micro_batches` and of one period more. The step of any larger number
-  /// follows from these two: once a pipeline is full, each further period adds the same time.
+  /// One form; or two, with `micro_batches` and with one period more. The step of any larger number
+  /// of micro-batches follows from these two: once a pipeline is full, each further period adds the
+  /// same time.
   std::vector<PlanForm> forms{};
   std::int64_t micro_batches = 0;
   std::int64_t period = 1;
-  StageClasses classes{};  ///< Of the stages of each.
+  StageClasses classes{};  ///< Classes of the stages in all forms.
 };
 
-/// A form whose units have blocks.
+/// A form with the blocks of its units filled in.
 class FilledForm {
  public:
   /// All must outlive it.
@@ -59,8 +61,8 @@ class FilledForm {
   /// Cost: O(works), once.
   std::span<const Symbol> symbols();
 
-  /// PlanShape::around_passes. `times` of this and the next two has one entry per symbol of
-  /// symbols().
+  /// PlanShape::around_passes. `times`: one per symbol of symbols(), here and in the functions
+  /// below.
   Seconds around_passes(std::span<const double> times);
   /// The sum of the times of all nodes.
   Seconds sum(std::span<const double> times) const;
@@ -68,13 +70,14 @@ class FilledForm {
   Seconds walk(std::span<const double> times, const Layout& layout);
   /// The longest of the paths that walks of this form have met. Cost: O(symbols x paths).
   Seconds longest_path(std::span<const double> times);
-  /// Whether a walk would hardly find another path: the last ones, of several layouts or of this
-  /// one, found none that was longer than those known. Now and then it is not, to find out.
+  /// Whether a walk is unlikely to find a longer path, because the last walks, on several layouts
+  /// or on this one, found none. Now and then it is false all the same, to check.
   bool is_settled(const Layout& layout) const;
-  /// Likewise for one of many members of a family: the more walks in a row have found nothing new,
-  /// the longer until the next.
+  /// Whether the next member of a family should be walked. The more walks in a row have found no
+  /// new path, the longer it takes until the next walk.
   bool is_walk_due(const Layout& layout);
-  /// Of each path that walks of this form have met, how often it has each of symbols().
+  /// Path by path, for all paths that walks of this form have met: how often it has each of
+  /// symbols().
   std::span<const double> paths();
 
  private:
@@ -85,9 +88,9 @@ class FilledForm {
   const TransferKinds* transfers_;
   std::vector<std::vector<Load>> loads_;
   std::vector<Symbol> symbols_;
-  std::vector<std::int32_t> symbol_of_;  // by work of the shape
-  std::vector<double> paths_;            // of the shape, how often each has each symbol
-  std::vector<double> times_;            // of works
+  std::vector<std::int32_t> symbol_of_;  // work of the shape -> symbol
+  std::vector<double> paths_;            // paths of the shape: how often each has each symbol
+  std::vector<double> times_;            // work -> time
   std::size_t known_paths_ = 0;
   bool was_walked_ = false;
 };
@@ -95,7 +98,7 @@ class FilledForm {
 /// The forms of a strategy with the blocks of its units.
 struct FilledForms {
   PlanForms* shared = nullptr;
-  std::vector<FilledForm> forms{};  ///< As those shared.
+  std::vector<FilledForm> forms{};  ///< One per form of `shared`.
   struct Units {
     BlockCounts first_chunk{};
     BlockCounts all{};
@@ -103,7 +106,7 @@ struct FilledForms {
   std::vector<Units> of_classes{};
 
   const std::vector<StageClass>& classes() const { return shared->classes.all; }
-  /// A quantity of `count` micro-batches, from that of each form.
+  /// A quantity for `count` micro-batches, from its values for the forms.
   template <class Quantity>
   Quantity of(std::int64_t count, std::span<const Quantity> of_forms) const {
     if (of_forms.size() == 1) return of_forms.front();
@@ -121,8 +124,8 @@ struct FilledForms {
   }
 };
 
-/// What the form of a plan depends on, but for the order of its passes: equal for layouts that do
-/// the same with parameters and devices.
+/// All that the form of a plan depends on, except the order of its passes. Layouts that do the same
+/// with parameters and devices have equal patterns.
 struct Pattern {
   std::int64_t stages = 1;
   Mode mode = Mode::kTrain;
@@ -130,15 +133,15 @@ struct Pattern {
   bool cuts_gradients = false;
   bool cuts_optimizer = false;
   bool reduces = false;
-  std::vector<std::pair<std::string, bool>> mesh{};  ///< Axes, and whether they have ranks.
-  /// Of each block of other parameters than those before it: over which axes they are reduced, and
-  /// also partial.
+  std::vector<std::pair<std::string, bool>> mesh{};  ///< Axes, and whether they have several ranks.
+  /// One per block that has other parameters than all earlier blocks: for each parameter group, the
+  /// axes over which gradients are reduced, and over which they are also partial sums.
   std::vector<std::vector<std::pair<std::vector<Axis>, std::vector<Axis>>>> groups{};
-  std::vector<std::int32_t> devices{};  ///< Of stages.
-  bool copies_ahead = false;            ///< Layout::copies_ahead.
+  std::vector<std::int32_t> devices{};  ///< One set of device kinds per stage.
+  bool copies_ahead = false;            ///< Same as Layout::copies_ahead.
   auto operator<=>(const Pattern&) const = default;
 };
-/// Values, each with a number of its own.
+/// A value and its number.
 template <class T>
 using Numbered = std::pair<const T, std::int64_t>;
 
@@ -147,7 +150,7 @@ class SharedForms;
 /// All forms that an estimator has met.
 class Forms {
  public:
-  /// Both, and what of() is given, must outlive it. `shared`: where forms are looked for before
+  /// The arguments here and of of() must outlive it. `shared`: where forms are looked up before
   /// they are made.
   Forms(const Model& model, SharedForms& shared) : model_(model), shared_(shared) {}
 
@@ -155,10 +158,10 @@ class Forms {
   Result<FilledForms*> of(const Strategy& strategy, Layout& layout,
                           const Numbered<Pattern>& pattern,
                           const Numbered<TransferKinds>& transfers);
-  /// Where there are thousands of forms, they are made again when they are asked for.
+  /// Clears the caches if they are too large; forms are then made anew when they are asked for.
   void forget();
-  /// Which blocks there are: where only some layers of a stage are recomputed, this depends on
-  /// where it begins.
+  /// A number for the set of blocks that the strategy's layers have: where only some layers of a
+  /// stage recompute, it depends on where stages begin. -1: all layers recompute, or none.
   std::int64_t variants_of(const Strategy& strategy);
 
  private:

@@ -10,7 +10,7 @@
 namespace foreshard::search {
 namespace {
 
-// What is kept is thinned out when it is so many times as much as may stay.
+// Kept members are thinned out when there are this many times more than may stay.
 constexpr std::size_t kTimesKept = 8;
 
 }  // namespace
@@ -45,7 +45,7 @@ void Keeper::add_large(const Member& member, const Estimate& estimate) {
   if (is_nearer(estimate, nearest_)) nearest_ = {family_->strategy_of(member), estimate};
 }
 
-// What may be nearer to fitting than all before is looked at.
+// Members that may be nearer to fitting than all before are looked at one by one.
 bool Keeper::is_large(const Estimate& least) const {
   return !may_fit(least) && !is_nearer(least, nearest_);
 }
@@ -74,7 +74,8 @@ void Keeper::keep_best() {
   std::vector<bool> stays(kept_.size(), false);
   for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
     stays[by_bound[place]] = true;
-  // Half of those by estimate are the best of their families: what one is off by, others need not.
+  // Half of the members kept by estimate are the best of their families, so that errors of one
+  // family's estimates do not fill the list.
   std::set<const Family*> met;
   const auto is_first = [&](std::size_t i) {
     const bool fits = all_fit_ || kept_[i].estimate.peak <= kept_[i].estimate.memory;

@@ -1,11 +1,11 @@
 /// \file
-/// What a search keeps of the families that it goes through: the members that it may simulate, by
+/// What a search keeps of the families that it visits: the members that it may simulate, by
 /// estimate and by lower bound, and counts of all others.
 ///
-/// The limit is the best simulated step, or somewhat more than the best estimate. What takes no
-/// less for certain is counted as far; of what is nearer and not kept, the bound is remembered. So
-/// it can be told in the end, of every member, whether it is slower for certain than the best that
-/// was simulated.
+/// The limit is the best simulated step, or kMargin times the best estimate if that is less.
+/// Members whose lower bound reaches the limit are counted as far. Members below the limit that are
+/// not kept leave their bounds. So every member can be judged in the end: whether it is certainly
+/// slower than the best simulated one.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace foreshard::search {
 
 class Keeper : public FamilyVisitor {
  public:
-  /// A simulation hardly takes this much longer than the estimate of the same strategy: what takes
-  /// longer than the best estimate by it is not the best.
+  /// A simulated step is hardly ever longer than its estimate times this. So a strategy whose step
+  /// is longer than the best estimate times this is not the best.
   static constexpr double kMargin = 1.05;
 
   struct Kept {
@@ -32,14 +32,14 @@ class Keeper : public FamilyVisitor {
     std::int64_t order = 0;
   };
 
-  /// \param best  the best simulated step; nothing: there is none.
-  /// \param most  that is kept, by estimate and by bound each.
+  /// \param best  the best simulated step; nothing where there is none.
+  /// \param most  how many members are kept by estimate, and how many by bound.
   /// \param model  must outlive it.
   Keeper(std::optional<Seconds> best, std::size_t most, const Model& model, bool all_fit);
 
-  /// The members that follow are of this family, which has the order of its base.
+  /// Begins a family, to which the members that follow belong. `order`: the index of its base.
   void begin(const Family& family, std::int64_t order);
-  /// Those of one that nothing was told of, since an error came first.
+  /// Members of the family at hand that were not visited because an error came first.
   std::int64_t left() const { return family_->size() - told_; }
 
   bool is_of_interest(Seconds bound) const override { return bound < limit_; }
@@ -50,7 +50,7 @@ class Keeper : public FamilyVisitor {
   void count_large(std::int64_t members) override;
   void add(const Member& member, const Estimate& estimate) override;
 
-  /// Members, the best estimates first. The counts are complete then.
+  /// The kept members, the best estimates first. Counts are complete afterwards.
   std::vector<Kept> finish();
   const Unlisted& unlisted() const { return unlisted_; }
   std::int64_t large() const { return large_; }
@@ -68,7 +68,7 @@ class Keeper : public FamilyVisitor {
   bool is_remembered_ = false;
   std::int64_t order_ = 0;
   std::int64_t told_ = 0;
-  std::deque<Family> families_;  // of what is kept
+  std::deque<Family> families_;  // families of kept members
   std::vector<Kept> kept_;
   Unlisted unlisted_;
   std::int64_t large_ = 0;

@@ -20,7 +20,7 @@ namespace {
 
 using program::Block;
 
-// Of a unit of each block.
+// block -> bytes of one of its units.
 std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& model,
                                          const lower::LoweredModel& blocks) {
   const StateSharding states = state_sharding(strategy);
@@ -50,7 +50,7 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
   return result;
 }
 
-// The axes along which the blocks' tasks communicate, each set once.
+// The distinct sets of axes along which the blocks' tasks communicate.
 std::set<std::vector<Axis>> axes_of(const lower::LoweredModel& blocks) {
   std::set<std::vector<Axis>> axes;
   const auto add = [&](const lower::Pieces& pass) {
@@ -112,7 +112,7 @@ Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Place
   copies_ahead_ = strategy.offload_parameters && !gathers_use_host_links();
 }
 
-// Layers that differ in their recomputation alone.
+// Finds the blocks of layers that differ only in their recomputation.
 void Layout::find_like_blocks() {
   const auto all = blocks().all();
   const std::size_t behind = 1 + split_.blocks.layers.size();
@@ -129,8 +129,9 @@ void Layout::find_like_blocks() {
   }
 }
 
-// Groups of some stages may straddle nodes where those of others do not. Where none differ, nothing
-// is told apart: layouts of other groups then share forms of plans.
+// Gives stages different sets of device kinds where their groups communicate differently: groups of
+// some stages may straddle nodes where others do not. Where all stages are alike, layouts with
+// other groups can share forms of plans.
 void Layout::tell_stages_apart() {
   const auto stages = static_cast<std::int32_t>(devices_of_stages_.size());
   if (stages == 1) return;
@@ -152,10 +153,10 @@ void Layout::tell_stages_apart() {
     devices_of_stages_[stage] = places_.variant(devices_of_stages_[stage], ordinals[stage]);
 }
 
-// The local shapes of a split do not depend on the number of replicas and stages.
+// The split's blocks on this mesh; their local shapes do not depend on the replicas and stages.
 lower::LoweredModel& Layout::blocks() {
   split_.blocks.mesh = mesh_;
-  // The batch is split over the replicas: its extent is that of all of them together.
+  // The batch is split over the replicas, so its extent is a micro-batch of every replica.
   split_.blocks.boundary_shape.front() = strategy_.micro_batch * strategy_.data_parallel;
   return split_.blocks;
 }
@@ -304,7 +305,7 @@ DType Layout::gradient_dtype() const {
   return strategy_.framework->gradients_of(strategy_.precision);
 }
 
-// The communication that takes `count` elements from one attribute to another.
+// The communication that converts `count` elements from one attribute to another.
 Block Layout::conversion(std::int64_t count, DType dtype, const Attribute& from,
                          const Attribute& to) const {
   Block block;
@@ -320,7 +321,7 @@ Block Layout::reduction(const Symbol& symbol, const Stage* stage) {
   return block;
 }
 
-// Of `groups`, those that are reduced over the `place`-th of the axes of `of`.
+// The gradients of `groups` that are reduced over the `place`-th set of axes of `of`.
 Layout::Reduced Layout::reduced(const Groups& groups, const Groups& of, std::int32_t place) {
   Reduced result{.over = reduced_over(of).at(static_cast<std::size_t>(place))};
   for (const plan::ParameterGroup& group : groups)
@@ -334,7 +335,7 @@ Layout::Reduced Layout::reduced(const Symbol& symbol, const Stage* stage) {
   return reduced(own_groups(symbol.block), parameters, symbol.other);
 }
 
-// What a reduction leaves to one rank.
+// The elements that a reduction leaves to one rank.
 std::int64_t Layout::reduced_elements(std::int64_t count, const std::vector<Axis>& over) const {
   if (!states_.cuts_optimizer) return count;
   return shard_of(count, {.over = cut_axes(mesh_, over)});
@@ -348,7 +349,7 @@ Block Layout::gathering(const plan::ParameterGroup& group) const {
                     replicated(1));
 }
 
-// One after another on the slowest kind of device of any stage.
+// The sum of these passes on the slowest kind of device of any stage.
 Seconds Layout::slowest(const std::vector<Pass>& passes) {
   Seconds slowest;
   for (const std::int32_t devices :
@@ -360,7 +361,7 @@ Seconds Layout::slowest(const std::vector<Pass>& passes) {
   return slowest;
 }
 
-// Of a shard of so many parameters, where it lies in fp32.
+// Time to cast a shard of parameters that is kept in fp32.
 Seconds Layout::cast_time(std::int64_t shard) {
   if (!states_.cuts_parameters ||
       lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
@@ -368,7 +369,7 @@ Seconds Layout::cast_time(std::int64_t shard) {
   return slowest({{.kind = PassKind::kCast, .rows = shard, .dtype = strategy_.precision}});
 }
 
-// A unit's parameters, each by itself.
+// Time to gather a unit's parameters one by one.
 Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
                                        const std::vector<Axis>& over) {
   Seconds sum;
@@ -384,7 +385,8 @@ Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
   return sum;
 }
 
-// A table that a block shares with one before it on its stage counts there.
+// The parameter groups of a block, without a table that it shares with an earlier block of its
+// stage: the table counts there.
 Layout::Groups Layout::own_groups(std::int32_t block) {
   const lower::LoweredModel& all = blocks();
   const lower::LoweredBlock& of = *all.all()[static_cast<std::size_t>(block)];
@@ -396,7 +398,7 @@ Layout::Groups Layout::own_groups(std::int32_t block) {
   return groups;
 }
 
-// As plan::Parts::cut_groups.
+// The groups that are sharded, as in plan::Parts::cut_groups.
 Layout::Groups Layout::cut(const Groups& groups) const {
   Groups found = plan::by_shards(groups, mesh_);
   std::erase_if(found, [](const plan::ParameterGroup& group) { return group.over.empty(); });
@@ -411,7 +413,8 @@ plan::ParameterGroup Layout::updated(const Groups& groups, std::int32_t place) c
   return group;
 }
 
-// Parameters of a unit: whole for one pass, or for good.
+// Time to gather a unit's parameters: for one pass or, if ranks keep them whole, after their
+// update.
 Result<Seconds> Layout::gathering(const Symbol& symbol) {
   const auto place = static_cast<std::size_t>(symbol.other);
   if (!states_.cuts_parameters)
@@ -421,7 +424,8 @@ Result<Seconds> Layout::gathering(const Symbol& symbol) {
   const bool each = strategy_.framework->shards.gather_each.has_value();
   FORESHARD_ASSIGN(auto time, each ? gathering_each(of, group.over)
                                    : chain_time(gathering(group), mesh_, times_));
-  // A backward pass that computes activations again gathers for each of the two.
+  // A backward pass with full recomputation gathers twice: for the recomputation and for the
+  // gradients.
   const bool twice =
       symbol.direction == Direction::kBackward && each && of.recompute == Recompute::kFull;
   const std::int64_t plain =
@@ -436,7 +440,7 @@ Result<Seconds> Layout::gathering(const Symbol& symbol) {
              lower::cast_at_gather(strategy_, group.quantized, shard_of(group.quantized, group))));
 }
 
-// Of the residual stream, by one rank to the next stage.
+// The bytes of the residual stream that one rank sends to the next stage.
 Bytes Layout::bytes_sent() {
   const lower::LoweredModel& all = blocks();
   double count = 1;
@@ -445,7 +449,7 @@ Bytes Layout::bytes_sent() {
   return size_of(strategy_.precision) * count;
 }
 
-// The residual stream to another stage, in pieces where the framework sends it so.
+// Time to send the residual stream to another stage, in pieces where the framework does that.
 Result<Seconds> Layout::transfer_time(std::int32_t kind) {
   const lower::LoweredModel& all = blocks();
   const Bytes bytes = bytes_sent();
@@ -460,7 +464,7 @@ Result<Seconds> Layout::transfer_time(std::int32_t kind) {
   return time + shared + whole;
 }
 
-// The gradients of the `place`-th group of copies.
+// Time to reduce the gradients of the `place`-th group of copies.
 Result<Seconds> Layout::copies_time(const Groups& groups, std::int32_t place) {
   std::map<std::vector<Axis>, std::int64_t> partial;
   for (const auto& group : groups)
@@ -472,7 +476,7 @@ Result<Seconds> Layout::copies_time(const Groups& groups, std::int32_t place) {
   return chain_time(conversion(count, gradient_dtype(), from, replicated(1)), mesh_, times_);
 }
 
-// The norm of all gradients, which the host reads.
+// Time of the norm of all gradients, which the host reads.
 Result<Seconds> Layout::norm_time() {
   const std::vector<Axis> shards = shard_axes(mesh_);
   const std::vector<Axis> splits = split_axes(mesh_);
@@ -489,7 +493,7 @@ Result<Seconds> Layout::norm_time() {
   return longest + launch_;
 }
 
-// The optimizer's kernels and exchanges.
+// Time of the optimizer's kernels, exchanges and copies between host and device.
 Result<Seconds> Layout::update_time(Stage& stage) {
   const auto groups = plan::by_shards(stage.groups_, mesh_);
   Seconds exchanges;

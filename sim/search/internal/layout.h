@@ -1,8 +1,8 @@
 /// \file
-/// What the parts of a step take, for strategies that lay a model out alike: the same split of each
-/// layer, as many replicas and stages, states cut alike. Strategies that differ in the order of
-/// their passes, in how many layers a stage has, or in the number of micro-batches, share a layout;
-/// each of its times is found once.
+/// Times of the parts of a step, shared by strategies with the same layout of the model: the same
+/// split of each layer, the same numbers of replicas and stages, and the same sharding of states.
+/// Strategies that differ in the order of their passes, in the layers of a stage, or in the number
+/// of micro-batches share a layout; each of its times is computed once.
 #pragma once
 
 #include <array>
@@ -23,18 +23,20 @@
 
 namespace foreshard::search {
 
-/// Blocks of one way to split a layer, and what passes through them take.
+/// The blocks of one way to split a layer, and the times of passes through them.
 struct Split {
-  lower::LoweredModel blocks;  ///< Its mesh is that of the layout that was asked last.
-  /// By the kinds of the groups that communicate (Times::group_kinds), and of device (Places::set).
+  lower::LoweredModel blocks;  ///< The mesh in it is the mesh of the layout that was used last.
+  /// Key: the kinds of the groups that communicate (Times::group_kinds), and a set of device kinds
+  /// (Places::set).
   std::map<std::pair<std::vector<std::int32_t>, std::int32_t>, ModelTimes> times{};
 };
 
-/// What a stage holds, as far as its state in memory and the end of its step depend on it.
+/// What a stage holds, as far as its resident memory and the end of its step depend on it.
 struct StageHolds {
-  BlockCounts units{};       ///< Blocks of like parameters as the first of them.
+  BlockCounts units{};  ///< block -> units; blocks with equal parameters count as the first one.
   std::int32_t devices = 0;  ///< Places::set.
-  /// Whether it sends gradients to another chunk, and has several micro-batches.
+  /// `sends_gradients`: whether it sends gradients to another chunk; `repeats`: whether there are
+  /// several micro-batches.
   bool sends_gradients = false;
   bool repeats = false;
   bool operator==(const StageHolds&) const = default;
@@ -44,47 +46,48 @@ BlockTimes by_block(const ModelTimes& times);
 
 class Layout {
  public:
-  /// `split` has been lowered for the strategy's way to split a layer. All but `strategy` must
-  /// outlive the layout.
+  /// `split` has the blocks for the strategy's way to split a layer. All arguments but `strategy`
+  /// must outlive the layout.
   Layout(const Strategy& strategy, const Model& model, Split& split, Places& places, Times& times);
 
   /// The blocks, on the mesh of this layout.
   lower::LoweredModel& blocks();
   const std::vector<MeshAxis>& mesh() const { return mesh_; }
   const StateSharding& states() const { return states_; }
-  /// Of each stage, as what Places::set takes: equal where stages have the same kinds of device,
-  /// and what their blocks communicate over is alike.
+  /// stage -> number of its set of device kinds (Places::set). Equal for stages with the same kinds
+  /// of device whose blocks communicate over equivalent groups.
   const std::vector<std::int32_t>& devices_of_stages() const { return devices_of_stages_; }
-  /// Of transfers between stages that take the same time: numbered in the order in which they were
-  /// first asked for, so that layouts whose transfers differ in the same places have like kinds.
+  /// A number that is equal for transfers between stages that take the same time. Kinds are
+  /// numbered in the order in which they are first asked for, so that layouts whose transfers
+  /// differ in the same places have the same kinds.
   std::int32_t transfer_kind(std::int32_t from, std::int32_t to);
   /// Whether copies of parameters from the host run beside gathers, because the two use different
   /// links. Where they share a link, a gather counts as long as its copy and itself together.
   bool copies_ahead() const { return copies_ahead_; }
-  /// Of a unit of each block.
+  /// block -> bytes of one of its units.
   const std::array<BlockBytes, kBlocks>& bytes() const { return bytes_; }
-  /// The first layer's block that has the same parameters as this one: itself, or one that is
-  /// computed again otherwise.
+  /// The first block with the same parameters as this one: itself, or one that differs only in its
+  /// recomputation.
   std::size_t first_like(std::size_t block) const { return first_like_[block]; }
-  /// What the slowest host of that set takes to launch a kernel.
+  /// Time in which the slowest host of that set launches a kernel.
   Seconds launching(std::int32_t devices) const {
     return places_.launching(devices, strategy_.host_time());
   }
   /// Passes on devices of that set.
-  /// \return kInfeasible where devices that communicate have no route; so do all below.
+  /// \return kInfeasible where devices that communicate have no route, as in all functions below.
   Result<const ModelTimes*> passes(std::int32_t devices);
-  /// Of blocks that lie as those of the layout do: the kinds of the groups along those sets of axes
-  /// (Times::group_kinds), and what works take, on devices of that set.
+  /// For other blocks on this layout's mesh, on devices of that set: the kinds of the groups along
+  /// these sets of axes (Times::group_kinds), and the times of works.
   std::vector<std::int32_t> group_kinds(const std::vector<std::vector<Axis>>& axes,
                                         std::int32_t devices) const;
   Result<WorkTimes> work_times(const Works& works, std::int32_t devices) const;
 
-  /// One kind of stage of the layout. `strategy` has the layout and a stage that holds this.
+  /// One kind of stage of the layout.
   class Stage {
    public:
-    Bytes resident() const { return resident_; }  ///< Of the whole step, without what is passing.
-    Bytes memory() const { return memory_; }      ///< Of the smallest device, for tensors.
-    Bytes at_step() const { return at_step_; }    ///< What the optimizer's step fetches.
+    Bytes resident() const { return resident_; }  ///< Memory held for the whole step.
+    Bytes memory() const { return memory_; }      ///< Memory for tensors on the smallest device.
+    Bytes at_step() const { return at_step_; }    ///< Memory of what the optimizer's step fetches.
 
    private:
     friend class Layout;
@@ -94,33 +97,35 @@ class Layout {
     Bytes at_step_;
     std::vector<plan::ParameterGroup> groups_;
     std::vector<std::pair<std::array<std::int32_t, 3>, Seconds>> times_{};
-    std::optional<Spread> optimizer_{};  // its kernels alone
+    std::optional<Spread> optimizer_{};  // the optimizer's kernels alone
   };
-  /// \param holds  its units by block.
+  /// \param holds  what the stage holds; `units` by block. `strategy` has this layout, and its
+  ///     stage `first` holds this.
   Stage& stage(StageHolds holds, const Strategy& strategy, std::int64_t first);
 
-  /// Of the first stage: what it holds for the whole step, and what its smallest device has for
-  /// tensors. Needs no plan.
+  /// Memory of the first stage: what it holds for the whole step, and the memory for tensors on its
+  /// smallest device. Needs no plan.
   struct Room {
     Bytes resident;
     Bytes memory;
   };
   Room first_room(const Strategy& strategy);
 
-  /// The duration of all symbols but passes. `stage` is that of the symbol's class, if it has one.
+  /// The duration of a symbol that is no pass. `stage`: the stage of the symbol's class; null: it
+  /// has none.
   Result<Seconds> time_of(const Symbol& symbol, Stage* stage);
-  /// Of each stage, what transfers take at least from the first stage to it and back.
+  /// stage -> least time of the transfers from the first stage to it and back.
   Result<const std::vector<Seconds>*> least_ways();
-  /// Of what gathers parameters or reduces gradients: its communication at least.
+  /// The least time of the communication of a gather of parameters or a reduction of gradients.
   Result<LeastTime> least_of(const Symbol& symbol, const Stage* stage);
-  /// The optimizer's kernels, without what they exchange.
+  /// The optimizer's kernels, without its communication.
   const Spread& optimizer_kernels(Stage& stage);
 
  private:
   using Groups = std::vector<plan::ParameterGroup>;
   struct Transfer {
-    std::int32_t kind = 0;      // as Times::transfer_kind
-    Times::Crowds crowds = {};  // of all stages whose transfers are of the kind
+    std::int32_t kind = 0;      // a Times::transfer_kind
+    Times::Crowds crowds = {};  // of all transfers of the kind
   };
 
   Bytes memory_of(std::int32_t devices, const Strategy& strategy) const;
@@ -130,14 +135,14 @@ class Layout {
   program::Block conversion(std::int64_t count, DType dtype, const Attribute& from,
                             const Attribute& to) const;
   program::Block reduction(const Symbol& symbol, const Stage* stage);
-  // Gradients of those groups that are reduced over the same axes.
+  // The gradients of groups that are reduced over the same axes.
   struct Reduced {
     std::int64_t count = 0;
     std::vector<Axis> over{};
   };
   static Reduced reduced(const Groups& groups, const Groups& of, std::int32_t place);
   Reduced reduced(const Symbol& symbol, const Stage* stage);
-  // With the host.
+  // Copies between device and host.
   Result<Seconds> copy(program::CollectiveKind kind, Bytes bytes);
   Result<Seconds> gradient_copy(std::int64_t count, const std::vector<Axis>& over);
   std::int64_t reduced_elements(std::int64_t count, const std::vector<Axis>& over) const;
@@ -157,7 +162,7 @@ class Layout {
   Seconds cast_time(std::int64_t shard);
   Groups own_groups(std::int32_t block);
   Groups cut(const Groups& groups) const;
-  // The `place`-th of them; what the optimizer has updated of it.
+  // The `place`-th sharded group, with only the parameters that the optimizer updates.
   plan::ParameterGroup updated(const Groups& groups, std::int32_t place) const;
   std::int64_t shard_of(std::int64_t count, const plan::ParameterGroup& group) const {
     return plan::shard_of(count, group, mesh_);
@@ -173,21 +178,22 @@ class Layout {
   std::vector<MeshAxis> mesh_;
   StateSharding states_;
   std::vector<std::int32_t> devices_of_stages_;
-  bool stages_differ_ = false;  // in what they communicate over
+  bool stages_differ_ = false;  // in the groups that they communicate over
   bool copies_ahead_ = false;
   std::array<BlockBytes, kBlocks> bytes_;
-  std::array<std::size_t, kBlocks> first_like_{};     // the first block with the same parameters
-  std::map<std::int32_t, const ModelTimes*> passes_;  // by set of devices
-  std::vector<Transfer> transfers_;                   // by kind
-  std::vector<Seconds> least_ways_;                   // once they are asked for
+  std::array<std::size_t, kBlocks> first_like_{};     // see first_like()
+  std::map<std::int32_t, const ModelTimes*> passes_;  // set of device kinds -> passes
+  std::vector<Transfer> transfers_;                   // index: kind
+  std::vector<Seconds> least_ways_;                   // filled when first asked for
   std::deque<Stage> stages_;
-  std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;  // of symbols of no stage
+  // Durations of symbols without a stage.
+  std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;
 };
 
-/// What passes through the block keep, hold and work with.
+/// The bytes that passes through the block keep, hold and work with.
 BlockBytes bytes_of_passes(const lower::LoweredBlock& block);
 
-/// What the passes of a symbol take, a pass no less than the host needs to launch it.
+/// Time of the passes of a symbol; no less than the host needs to launch them.
 Seconds pass_time_of(const Symbol& symbol, const BlockTimes& times, const Framework& framework,
                      Seconds launch);
 

@@ -1,4 +1,4 @@
-// What a layout copies to hosts and from them.
+// Times of copies between devices and hosts.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +17,7 @@ Result<Seconds> Layout::gradient_copy(std::int64_t count, const std::vector<Axis
               size_of(DType::kFp32) * static_cast<double>(reduced_elements(count, over)));
 }
 
-// What a rank holds of the parameters that a gather makes whole.
+// Time to copy from the host the shard that a rank holds of the parameters of a gather.
 Result<Seconds> Layout::shards_from_host(const Symbol& symbol) {
   const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(symbol.block)];
   const plan::ParameterGroup group = cut(of.parameters).at(static_cast<std::size_t>(symbol.other));
@@ -30,7 +30,8 @@ Result<Seconds> Layout::shards_from_host(const Symbol& symbol) {
               element * static_cast<double>(shard_of(held, group)));
 }
 
-// Whether some rank of the first group that gathers receives over a link over which its host sends.
+// Whether, in the first group of a gather, some rank receives over a link that its host also sends
+// over.
 bool Layout::gathers_use_host_links() {
   std::set<std::vector<Axis>> gathered;
   for (const lower::LoweredBlock* const block : blocks().all())
@@ -42,7 +43,7 @@ bool Layout::gathers_use_host_links() {
       const DeviceId from = places_.device(groups.rank(0, (i + 1) % groups.size()));
       const auto sent = places_.cluster().route(from, to);
       const auto copied = places_.cluster().host_route(to, HostWay::kFromHost);
-      if (!sent || !copied) continue;  // who takes their time says why
+      if (!sent || !copied) continue;  // the function that needs their time reports it
       for (const RoutedLink& one : sent->links)
         if (std::ranges::find(copied->links, one.link, &RoutedLink::link) != copied->links.end())
           return true;

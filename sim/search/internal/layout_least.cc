@@ -1,4 +1,4 @@
-// What no simulation goes below, of what a layout's parts take: bounds of steps are made of it.
+// Lower bounds of the times of a layout's parts, from which the bounds of steps are made.
 #include <utility>
 
 #include "base/check.h"
@@ -24,8 +24,8 @@ Result<LeastTime> Layout::least_of(const Symbol& symbol, const Stage* stage) {
       gathering(cut(blocks().all()[static_cast<std::size_t>(symbol.block)]->parameters).at(place)));
 }
 
-// Among the first ranks of the stages. Where devices differ, or hashes choose paths, others may
-// have faster ones.
+// Times between the first ranks of the stages. Zero where devices differ, or where hashes choose
+// paths: other ranks may then have faster transfers.
 Result<const std::vector<Seconds>*> Layout::least_ways() {
   if (!least_ways_.empty()) return &least_ways_;
   const auto stages = static_cast<std::int32_t>(devices_of_stages_.size());

@@ -14,17 +14,17 @@
 
 namespace foreshard::search {
 
-/// What tells strategies of one search apart on the devices of a place.
+/// A key that differs between strategies of one search on the devices of a place.
 std::string key_of(const Strategy& strategy);
 
-/// What was listed for the places before, by key: of each place a set.
+/// earlier place -> keys of its listed strategies.
 using Tried = std::vector<std::set<std::string>>;
 
-/// Takes out what an earlier place, of as many as `tried` has, puts on the same devices as the
-/// place behind these does.
+/// Removes the strategies that an earlier place has on the same devices. `tried` has the earlier
+/// places; `listed` is of the place after them.
 void forget_known(Enumeration& listed, const std::vector<Place>& places, const Tried& tried);
 
-/// All strategies of a place or, where it is to `stop` before, those found by then.
+/// All strategies of a place; where `stop` ends the listing early, those found by then.
 Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
                    const SearchSpace& space, const std::function<bool()>& stop);
 

@@ -104,7 +104,7 @@ void Members::add_paths(TimedForm& form) {
   }
 }
 
-// \param bytes_of  a block of the plan.
+// \param bytes_of  function: block of the plan -> bytes.
 template <class BytesOf>
 LiveBytes Members::live_of(const AgainLoad& load, BytesOf bytes_of) const {
   Bytes again;
@@ -121,7 +121,7 @@ LiveBytes Members::live_of(const AgainLoad& load, BytesOf bytes_of) const {
   return live;
 }
 
-// \param is_certain  whether a load of a class is there, whatever hosts do.
+// \param is_certain  function: whether a load of a class is live at once, whatever hosts do.
 template <class IsCertain>
 Estimate Members::memory(std::size_t way, IsCertain is_certain) const {
   return memory_of(shared_.stages, shared_.forms, [&](std::size_t c) {
@@ -149,7 +149,7 @@ Estimate Members::memory_as_launched(std::size_t way) const {
   });
 }
 
-// More micro-batches need no less: of two forms, neither needs more than all of them.
+// Neither of two forms needs more than the whole step, because more micro-batches need no less.
 Estimate Members::least_memory(std::span<const BlockBytes> bytes) const {
   return memory_of(shared_.stages, shared_.forms, [&](std::size_t c) {
     LiveBytes most;

@@ -1,7 +1,7 @@
 /// \file
-/// Strategies that compute the same layers again, each in its own way (Again): they share a layout,
-/// the forms of their plans and the blocks of their units. What a step takes and needs beside those
-/// layers is found once for all.
+/// Members of a family that recompute the same layers, each in its own way (Again). They share a
+/// layout, the forms of their plans and the blocks of their units, so that the time and memory of
+/// everything but those layers is computed once for all of them.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,13 @@
 
 namespace foreshard::search {
 
-/// The part of `memory` that is needed; of none, all that is needed is too much.
+/// The part of `memory` that is needed; infinite where there is no memory.
 inline double part_of(Bytes needed, Bytes memory) {
   return memory > Bytes{} ? needed / memory : std::numeric_limits<double>::infinity();
 }
 
 /// The memory of the stage with the least room.
-/// \param live_of  what is live at once on a stage of that class.
+/// \param live_of  function of a class: what is live at once on its stages.
 template <class LiveOf>
 Estimate memory_of(const std::vector<Layout::Stage*>& stages, const FilledForms& forms,
                    LiveOf live_of) {
@@ -52,43 +52,45 @@ Estimate memory_of(const std::vector<Layout::Stage*>& stages, const FilledForms&
 
 class Members {
  public:
-  /// What all of them share; all must outlive it.
+  /// What all members share; all must outlive it.
   struct Shared {
-    const Strategy& strategy;  ///< One of them, or one that computes others again.
+    const Strategy& strategy;  ///< A member, or another strategy of the family.
     FilledForms& forms;
     Layout& layout;
-    std::vector<Layout::Stage*> stages;                  ///< By class.
-    Again* again = nullptr;                              ///< Null: nothing is computed again.
-    std::array<std::int32_t, kBlocks> index_of_block{};  ///< Again::index_of.
+    std::vector<Layout::Stage*> stages;  ///< One per class.
+    Again* again = nullptr;              ///< Null: no recomputation.
+    /// Again::indices: block of the plan -> block of `again`; -1: none.
+    std::array<std::int32_t, kBlocks> index_of_block{};
   };
   explicit Members(const Shared& shared);
 
-  /// The memory of one of them; Estimate::least holds however late hosts are.
+  /// The memory of the member with that recomputation; Estimate::least holds however late hosts
+  /// are.
   Estimate memory(std::size_t way) const;
-  /// The same; Estimate::least also counts what no host is late for. To be called after bound() of
-  /// the same one.
+  /// The same, but Estimate::least also counts what no host is late for. Call it after bound() of
+  /// the same member.
   Estimate memory_as_launched(std::size_t way) const;
-  /// Less than the memory of each strategy that computes again no layers but these, if its blocks
-  /// need no less than those.
-  /// \param bytes  as LeastBytes.
+  /// A lower bound of the memory of every strategy that recomputes only layers of these, if its
+  /// blocks need at least `bytes`.
+  /// \param bytes  as in LeastBytes.
   Estimate least_memory(std::span<const BlockBytes> bytes) const;
-  /// Of a unit of each block of the plan.
+  /// block of the plan -> bytes of one of its units.
   const std::array<BlockBytes, kBlocks>& bytes_of_plan() const { return shared_.layout.bytes(); }
 
-  /// Before bound() and step().
+  /// Must be called before bound() and step().
   /// \return kInfeasible where devices that communicate have no route.
   Status find_times();
-  /// The lower bound of one of them; of the same one its step as Estimator::rank has it; and the
-  /// bound by the paths that are known then. To be asked for in this order.
+  /// To be called in this order for one member: its lower bound; its step as in Estimator::rank;
+  /// and its lower bound by the paths that are known then.
   Seconds bound(std::size_t way);
   Seconds step();
   Seconds bound_of_paths() const;
 
  private:
-  // On the devices of a pass.
+  // Time of a launch by the slowest host of a pass's devices.
   Seconds launching(const Symbol& symbol) const;
-  // A load: the bytes of blocks that are not computed again, and how many units there are of the
-  // others.
+  // A Load split in two: the bytes of blocks that do not recompute, and the numbers of units of
+  // blocks that do.
   struct AgainLoad {
     LiveBytes fixed{};
     bool rests = false;  // rests_on_others()
@@ -102,10 +104,10 @@ class Members {
     FilledForm* form;
     std::span<const Symbol> symbols;
     std::vector<double> durations{};
-    std::vector<std::size_t> varying{};  // symbols that are not the same for all
-    std::size_t paths = 0;               // that are known below
-    std::vector<double> fixed{};         // of each path
-    std::vector<double> counts{};        // of each path, of each of the varying
+    std::vector<std::size_t> varying{};  // symbols whose time differs between members
+    std::size_t paths = 0;               // paths in `fixed` and `counts`
+    std::vector<double> fixed{};         // one per path: time of all other symbols
+    std::vector<double> counts{};        // path by path: counts of the varying symbols
   };
 
   bool is_again(std::int32_t block) const {
@@ -124,14 +126,14 @@ class Members {
 
   Shared shared_;
   Bound bound_;
-  std::vector<std::int32_t> again_;                         // blocks of the plan
-  std::vector<std::span<const BlockBytes>> bytes_;          // by Again's block
-  std::vector<std::vector<std::vector<AgainLoad>>> loads_;  // by class and form
-  std::vector<std::span<const PassTimes>> ways_;            // by class: Again::passes
-  std::vector<BlockTimes> passes_;                          // by class, of the way at hand
-  std::vector<Seconds> optimizer_;                          // by class
+  std::vector<std::int32_t> again_;                         // blocks of the plan that recompute
+  std::vector<std::span<const BlockBytes>> bytes_;          // block of Again -> way -> bytes
+  std::vector<std::vector<std::vector<AgainLoad>>> loads_;  // class -> form -> loads
+  std::vector<std::span<const PassTimes>> ways_;            // class -> Again::passes
+  std::vector<BlockTimes> passes_;  // class -> passes with the recomputation at hand
+  std::vector<Seconds> optimizer_;  // class -> the optimizer's kernels
   std::optional<DataStream> data_;
-  const std::vector<Seconds>* ways_there_ = nullptr;  // Layout::least_ways
+  const std::vector<Seconds>* ways_there_ = nullptr;  // see Layout::least_ways
   std::vector<TimedForm> forms_;
 };
 

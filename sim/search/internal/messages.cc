@@ -22,7 +22,7 @@ bool read_number(std::string_view word, T& value) {
   return read.ec == std::errc() && read.ptr == end;
 }
 
-// A number in base units; nothing where it is optional and not there.
+// A number in base units; nothing for an empty optional.
 template <class T>
 std::optional<double> base_of(const T& value) {
   if constexpr (requires { value.has_value(); })
@@ -42,7 +42,7 @@ void set_base(T& value, double base) {
     value = static_cast<T>(base);
 }
 
-// All that a simulation finds, in the order in which it is sent.
+// Visits all results of a simulation, in the order in which they are sent.
 template <class S, class Visit>
 void each_number(S& one, const Visit& visit) {
   visit(one.step);
@@ -77,7 +77,8 @@ Result<Candidate> candidate_in(const team::Words& task, const study::LoadedStudy
     return fault;
   yaml::Loader loader;
   FORESHARD_ASSIGN(auto strategy, loader.read_text<Strategy>(task[2], "rank 0"));
-  // A framework that is written in place has no name, and of devices the text says nothing.
+  // The text lacks the framework, which has no name if it is written in place, and properties of
+  // devices.
   strategy.framework = study.strategy.framework;
   strategy.one_copy_in_fp8 = study.strategy.one_copy_in_fp8;
   if (yaml::echo(strategy) != task[2]) return fault;
@@ -99,7 +100,7 @@ Simulated not_yet_simulated(const Candidate& candidate) {
 team::Words answer_of(const Result<Simulated>& found) {
   if (!found) return {"fault", found.error().message};
   team::Words words{"found"};
-  // The shortest text of a number that reads as the same number.
+  // Writes the shortest text that reads back as the same number.
   each_number(*found, [&](const auto& value) {
     const auto base = base_of(value);
     words.push_back(base ? fmt::format("{}", *base) : "");
@@ -126,7 +127,7 @@ std::optional<Result<Simulated>> simulated_in(const team::Words& answer,
     sound = sound && (!is_there || read_number(word, base));
     if (is_there) set_base(value, base);
   });
-  // Behind the numbers: the devices, how many remarks there are, and these.
+  // After the numbers: the devices, the number of remarks, and the remarks.
   std::size_t remarks = 0;
   if (!sound || next + 2 >= answer.size() || !read_number(answer[next + 2], remarks) ||
       answer.size() != next + 3 + remarks)

@@ -1,5 +1,5 @@
 /// \file
-/// What the ranks of a search say to each other of a simulation (sim/search/team.h).
+/// The messages about a simulation between the ranks of a search (sim/search/team.h).
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,20 @@
 
 namespace foreshard::search {
 
-/// \param place  its number among those of the search.
+/// \param place  its index among the places of the search.
 team::Words task_of(std::int64_t place, const Strategy& strategy);
-/// Its strategy and its place.
-/// \return kInvalidInput where `task` is none, or its strategy is not read as it was written.
+/// Reads the strategy and place of a task.
+/// \return kInvalidInput where `task` is no such message, or its strategy does not read back as it
+///     was written.
 Result<Candidate> candidate_in(const team::Words& task, const study::LoadedStudy& study,
                                const std::vector<Place>& places);
 
-/// Of the candidate what is known before its simulation; all numbers are zero.
+/// What is known of a candidate before its simulation; all results are zero.
 Simulated not_yet_simulated(const Candidate& candidate);
 
-/// Each number, exactly, or the message of the error.
+/// The answer to a task: each number, exactly, or the message of the error.
 team::Words answer_of(const Result<Simulated>& found);
-/// The same of `candidate`, as it was. Nothing where `answer` is none.
+/// The simulation of `candidate` that an answer holds. Nothing where `answer` is no such message.
 std::optional<Result<Simulated>> simulated_in(const team::Words& answer,
                                               const Candidate& candidate);
 

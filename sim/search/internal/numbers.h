@@ -1,5 +1,5 @@
 /// \file
-/// Tables by a handful of numbers, and numbers that stand for other values in them.
+/// Caches whose keys are a few numbers, and numbers that stand for other values in such keys.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace foreshard::search {
 
-/// Numbers values in the order in which they are met; equal ones alike.
-/// Cost: that of a comparison where a value is that of the call before, else that of a look-up.
+/// Numbers values in the order in which they are met; equal values get the same number.
+/// Cost: a comparison where the value is the same as in the call before, else a look-up.
 template <class T>
 class Numbers {
  public:

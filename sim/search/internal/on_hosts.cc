@@ -15,10 +15,11 @@
 namespace foreshard::search {
 namespace {
 
-// All of a higher one would be too many to rank without families.
+// Higher levels list too many strategies to rank them without families.
 constexpr std::int64_t kMostLevel = 2;
 
-// By estimate, those with so much of the memory left.
+// The candidates with offloading, by estimate. `left`: the part of their need that has to stay
+// free.
 std::vector<Candidate> with_least_offloads(const study::LoadedStudy& study,
                                            const ClusterView& cluster,
                                            const std::vector<Place>& places,

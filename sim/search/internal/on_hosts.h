@@ -1,5 +1,5 @@
 /// \file
-/// Where nothing fits on the devices: what fits with the least on their hosts.
+/// The search among strategies that offload to hosts, where nothing fits on the devices alone.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,12 @@
 
 namespace foreshard::search {
 
-/// Where `result` has no answer: lists the strategies of each place anew (those of level 2 at
-/// most), takes of the best that need too much memory the least to the hosts (offload.h), simulates
-/// those, and says so in `result`. Where simulations needed more memory than estimates that fit, it
-/// takes as much more as estimates are wrong by.
-/// \param unlisted  what `result` has not simulated, though it might fit as it is.
+/// Does nothing if `result` has an answer. Else it lists the strategies of each place anew (of
+/// level 2 at most), offloads as little as possible of the best ones that need too much memory
+/// (offload.h), and simulates those into `result`. Where simulations need more memory than their
+/// estimates, it offloads more, by the largest error of the estimates.
+/// \param unlisted  strategies that `result` has not simulated, though they might fit without
+///     offloading.
 void race_on_hosts(const study::LoadedStudy& study, const ClusterView& cluster,
                    const std::vector<Place>& places, const SearchOptions& options,
                    const Unlisted& unlisted, const Deadline& deadline, Simulations& simulations,

@@ -13,8 +13,8 @@
 namespace foreshard::search::internal {
 
 struct Part {
-  std::string_view key;    ///< Of foreshard.prediction/1.
-  std::string_view label;  ///< For people.
+  std::string_view key;    ///< Key in foreshard.prediction/1.
+  std::string_view label;  ///< Label in text for people.
   Seconds sim::Breakdown::*time;
 };
 
@@ -30,7 +30,7 @@ inline constexpr std::array<Part, 9> kParts{{
     {"host", "host", &sim::Breakdown::host},
 }};
 
-/// The largest part, and the largest one beside computation.
+/// The largest part; without `with_compute`, the largest one beside computation.
 inline const Part& dominant(const sim::Breakdown& breakdown, bool with_compute) {
   return *std::ranges::max_element(kParts, {}, [&](const Part& part) {
     return part.key == "compute" && !with_compute ? Seconds::from_base(-1) : breakdown.*part.time;

@@ -63,7 +63,7 @@ std::span<const std::int32_t> PassTasks::after(std::size_t task) const {
   return std::span(after_).subspan(first, end - first);
 }
 
-// Each task as early as its stream and its dependencies allow; `free`: when each stream is.
+// Runs each task as early as its stream and dependencies allow. `free`: stream -> when it is free.
 template <class TimeOf>
 void PassTasks::run(std::vector<Seconds>& free, TimeOf time_of) const {
   std::vector<Seconds> end(tasks_.size());
@@ -82,16 +82,16 @@ void PassTasks::run(std::vector<Seconds>& free, TimeOf time_of) const {
   }
 }
 
-// P: the chain of tasks that end last on the compute stream, each of which has waited for the one
-// before. A kernel of P runs at the rate 1 - (shares of the communication beside it). So P takes
-// its kernels and its own communication, and for each stream of others the delay of what runs
-// there after one kernel of P and before another: all of it, but for what may run beside
-// communication of P on other streams.
+// P is the chain of tasks that ends last on the compute stream; each of its tasks has waited for
+// the one before. A kernel of P runs at the rate 1 - (shares of the communication beside it). So P
+// takes the time of its kernels and its own communication and, for each other stream, the delay by
+// communication that runs there after one kernel of P and before another: all of that delay, except
+// for the part that may run beside communication of P on other streams.
 PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
                                   const std::vector<Held>& held) const {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   const std::size_t streams = lower::streams().size();
-  std::vector<std::size_t> on_stream(tasks_.size(), kNone);  // the one before on its stream
+  std::vector<std::size_t> on_stream(tasks_.size(), kNone);  // task -> the one before on its stream
   std::vector<std::size_t> waited_for(tasks_.size(), kNone);
   std::vector<Seconds> end(tasks_.size());
   std::vector<std::size_t> last(streams, kNone);
@@ -120,7 +120,7 @@ PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
   if (final == kNone) return least;
   least.time = end[final];
   std::vector<bool> is_on(tasks_.size(), false);
-  std::vector<Seconds> own(streams);  // communication of P
+  std::vector<Seconds> own(streams);  // stream -> communication of P
   for (std::size_t i = final; i != kNone; i = waited_for[i]) {
     const Task& task = tasks_[i];
     is_on[i] = true;
@@ -136,7 +136,8 @@ PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
   bool is_any_beside = false;
   for (std::size_t i = 0; i < tasks_.size(); ++i) is_any_beside |= may_be_beside(i);
   if (!is_any_beside) return least;
-  // What some kernel of P must have ended before, and what must end before one.
+  // Tasks that begin after some kernel of P (`behind`), and tasks that end before some kernel of P
+  // (`before`).
   std::vector<bool> behind(tasks_.size(), false);
   std::vector<bool> before(tasks_.size(), false);
   const auto each_before = [&](std::size_t i, auto visit) {
@@ -209,7 +210,7 @@ PassTime PassTasks::time(const WorkTimes& times) const {
 }
 
 bool may_be_late(const PassOf& pass, const BlockTimes& times, Seconds launch) {
-  constexpr double kLaunchesBehind = 8;  // assumed of the first task behind the pass
+  constexpr double kLaunchesBehind = 8;  // assumed for the first task after the pass
   const PassTime& of = times[static_cast<std::size_t>(pass.block)]->of(pass.direction, pass.part);
   return of.hosting(launch) + kLaunchesBehind * launch > of.least;
 }

@@ -34,7 +34,7 @@ bool covers(const Load& more, const Load& less) {
 
 bool has_as_many(const std::vector<LiveUnits>& more, const std::vector<LiveUnits>& less) {
   return std::ranges::all_of(less, [&](const LiveUnits& of) {
-    // Units of a run of `less` that `more` has as many of.
+    // Units of a run of `less` for which `more` has at least as many.
     std::int32_t covered = 0;
     for (const LiveUnits& other : more) {
       if (other.count < of.count) continue;
@@ -56,7 +56,7 @@ bool covers(const PassForm& more, const PassForm& less) {
          has_as_many(more.held, less.held);
 }
 
-// Keeps those that no other covers.
+// Adds `one` unless another covers it, and removes those that it covers.
 template <class T>
 void keep_largest(std::vector<T>& largest, const T& one) {
   if (std::ranges::any_of(largest, [&](const T& other) { return covers(other, one); })) return;
@@ -64,7 +64,7 @@ void keep_largest(std::vector<T>& largest, const T& one) {
   largest.push_back(one);
 }
 
-// How often something of each unit is live.
+// unit -> how often something of it is live.
 class Live {
  public:
   void add(const plan::Run& units, std::int32_t count) {
@@ -124,7 +124,7 @@ class Passes {
       } else if (it.kind == ActionKind::kOffload) {
         offloads_.push_back(id);
       } else if (it.kind == ActionKind::kFetch) {
-        kept_.add({like(it.units.first), 1}, 1);  // it may begin as soon as it is issued
+        kept_.add({like(it.units.first), 1}, 1);  // the fetch may begin as soon as it is issued
       } else if (it.kind == ActionKind::kSync && it.after.empty()) {
         pass_before_ = {};
       }
@@ -138,7 +138,7 @@ class Passes {
   const plan::Bucket& bucket(std::int32_t index) const {
     return plan_.buckets[static_cast<std::size_t>(index)];
   }
-  // The unit that stands for this one, which is of the role.
+  // The representative of a unit of the role.
   std::int32_t like(std::int32_t unit) const {
     for (std::size_t chunk = 0; chunk < role_.chunks.size(); ++chunk)
       if (role_.chunks[chunk].units.contains(unit))
@@ -152,7 +152,7 @@ class Passes {
             pass.units.count};
   }
 
-  // A pass takes gradients that have yet to be reduced; those that it knows to be reduced, go.
+  // Adds the gradients that a pass opens, and removes those that are certainly reduced before it.
   void update_gradients(ActionId id) {
     std::erase_if(reduced_, [&](const auto& reduction) {
       const auto& [what, by] = reduction;
@@ -165,8 +165,8 @@ class Passes {
     for (const std::int32_t what : opened_by_[action(id).units.first]) ++open_[what];
   }
 
-  // Gathers for later passes that may proceed beside this one: those issued since the pass before,
-  // or behind this one without waiting for it.
+  // Gathers for later passes that may run beside this one: those issued since the pass before, or
+  // after this one without waiting for it.
   std::vector<ActionId> gathers_beside(ActionId id) const {
     std::vector<ActionId> gathers;
     if (!order_) return gathers;
@@ -192,8 +192,9 @@ class Passes {
     beside.gradient.push_back({like(unit), static_cast<std::int32_t>(place), times});
   }
 
-  // What is whole while the pass runs, before the gathers beside it begin and then. On the lane of
-  // the reductions, a gather begins when those before it are done: their gradients have gone.
+  // What is whole while the pass runs: before gathers beside it begin, and afterwards. Gathers run
+  // on the lane of the reductions, so when one begins, the reductions before it are done and their
+  // gradients are freed.
   std::vector<PassForm::Beside> beside(ActionId id) const {
     PassForm::Beside before;
     for (const auto& [what, times] : open_) add_gradient(before, what, times);
@@ -210,7 +211,7 @@ class Passes {
     return {before, then};
   }
 
-  // Whether the pass waits for the conversion that ends the one before it.
+  // Whether the pass waits for the conversion at the end of the pass before.
   bool follows_on(const Action& pass) const {
     if (pass_before_id_ < 0) return false;
     const Action& earlier = action(pass_before_id_);
@@ -224,7 +225,7 @@ class Passes {
     const bool waits_for_pass = receives || blocking_launches_ || follows_on(pass) ||
                                 std::ranges::find(pass.after, pass_before_id_) != pass.after.end();
     update_gradients(id);
-    // What is on the host for certain, for a pass that waits for the copy.
+    // Activations are certainly on the host if the pass waits for their copy.
     std::erase_if(offloads_, [&](ActionId offload) {
       if (!order_->waits(id, offload)) return false;
       kept_.add({like(action(offload).units.first), 1}, -1);
@@ -258,12 +259,12 @@ class Passes {
   const plan::Role& role_;
   const std::vector<std::int32_t>& first_like_;
   bool blocking_launches_;
-  std::optional<plan::Order> order_;  // where buffers come and go on other lanes
-  std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // buckets by unit
-  std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
-  std::map<std::int32_t, ActionId> reduced_;                  // their reductions, perhaps not done
-  std::vector<ActionId> offloads_;                            // perhaps not done
-  std::set<std::int32_t> whole_;  // gathered units that are not given back
+  std::optional<plan::Order> order_;  // set where other lanes allocate or free buffers
+  std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // unit -> buckets
+  std::map<std::int32_t, std::int32_t> open_;                 // bucket -> whole gradients
+  std::map<std::int32_t, ActionId> reduced_;  // bucket -> its reduction, maybe not done
+  std::vector<ActionId> offloads_;            // offloads that are maybe not done
+  std::set<std::int32_t> whole_;              // gathered units that are not freed
   Live kept_;
   Live held_;
   UnitPass pass_before_{};
@@ -271,7 +272,7 @@ class Passes {
   std::vector<PassForm> passes_;
 };
 
-// What is live in each unit of passes.
+// Computes what is live in each unit of the passes.
 class Loads {
  public:
   Loads(const StagePasses& passes, const Labels& labels) : passes_(passes), labels_(labels) {}
@@ -305,7 +306,8 @@ class Loads {
     };
     for (std::int32_t i = 0; i < pass.units.count; ++i) {
       const std::size_t block = block_of(unit_at(i));
-      // Among units of one block, what is kept grows to the last one, or shrinks from the first.
+      // Within units of one block, kept memory grows up to the last unit, or shrinks from the
+      // first.
       const auto is_like = [&](std::int32_t other) { return block_of(unit_at(other)) == block; };
       const bool is_inner = i >= 2 && i + 1 < pass.units.count && (pass.takes & plan::kHeld) == 0 &&
                             is_like(i - 2) && is_like(i - 1) && is_like(i + 1);
@@ -401,7 +403,7 @@ bool rests_on_others(const Load& load) {
   const auto units_in = [](const BlockCounts& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0);
   };
-  // If units are gathered, the pass's own is among them.
+  // If units are gathered, the pass's own unit is among them.
   return load.trails || units_in(load.whole) > 1 || std::ranges::any_of(load.gradient, units_in);
 }
 

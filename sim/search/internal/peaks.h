@@ -1,12 +1,12 @@
 /// \file
-/// What lives in memory at once on a rank of a pipeline stage, from its step plan: units whose
-/// activations, gathered parameters and whole gradients are there while a pass runs (passes_of),
-/// and how many of each block they are (loads_of). Blocks and sizes come later, so that all
-/// strategies whose plans have the same form share what is found of it.
+/// The buffers that are live at once on a rank of a pipeline stage, from its step plan: the units
+/// whose activations, gathered parameters and whole gradients are live while a pass runs
+/// (passes_of), and how many units of each block these are (loads_of). Blocks and sizes are filled
+/// in later, so that all strategies whose plans have the same form share the results.
 ///
-/// A buffer that another lane gives back (a gradient that is being reduced) counts until something
-/// that the pass waits for says that it is gone (plan::Order). So do activations on their way to
-/// the host; those that come back count from where they are asked for.
+/// A buffer that another lane frees (a gradient that is being reduced) counts as live until the
+/// pass waits for something that shows that it is freed (plan::Order). So do activations on their
+/// way to the host; activations that are fetched count from where the fetch is issued.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,9 @@
 
 namespace foreshard::search {
 
-inline constexpr std::size_t kBlocks = 8;         ///< Of a plan, at most.
-inline constexpr std::size_t kBucketsOfUnit = 3;  ///< At most: groups of other axes each.
+inline constexpr std::size_t kBlocks = 8;  ///< The most blocks of a plan.
+/// The most buckets of a unit, each for groups over other axes.
+inline constexpr std::size_t kBucketsOfUnit = 3;
 using BlockCounts = std::array<std::int32_t, kBlocks>;
 
 /// A pass through a unit of a block.
@@ -37,13 +38,13 @@ struct PassOf {
     return direction == Direction::kForward ? 0 : 1 + static_cast<std::size_t>(part);
   }
 };
-inline constexpr std::size_t kForms = 4;  ///< Of a pass.
+inline constexpr std::size_t kForms = 4;  ///< The number of forms of a pass.
 
-/// How many units of each block there are before each unit of a model, and the block of each: what
-/// tells strategies apart that recompute other layers.
+/// The block of each unit of a model, and how many units of each block come before it. Strategies
+/// that recompute different layers have different labels.
 struct Labels {
   std::vector<std::int32_t> block_of{};
-  std::vector<BlockCounts> before{};  ///< One more than there are units.
+  std::vector<BlockCounts> before{};  ///< One entry more than units: block -> units before.
 
   void add(std::int32_t block);
   BlockCounts counts(const plan::Run& units) const;
@@ -51,25 +52,27 @@ struct Labels {
 };
 Labels labels_of(const plan::Parts& parts);
 
-/// The axes over which gradients of a block are reduced, one bucket of a unit each; ascending.
+/// The sets of axes over which gradients of a block are reduced, ascending; each unit has one
+/// bucket per set.
 std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGroup>& groups);
 
-/// What is live while a pass runs, in units of each block.
+/// What is live while a pass runs, as numbers of units of each block.
 struct Load {
   PassOf pass{};
-  PassOf before{};  ///< The pass before it; none behind a wait for all that came before.
-  /// Whether its last tasks may still run, off the compute stream: then its work and, backward,
-  /// what it gives back are there too.
+  PassOf before{};  ///< The pass before it; none after a wait for everything before.
+  /// Whether the last tasks of `before` may still run, off the compute stream. Then the memory that
+  /// it works with is live too, and, if it is backward, what it gives back.
   bool trails = false;
-  BlockCounts whole{};  ///< Gathered parameters.
-  /// Whole gradients: of reduced_over(), by the block of their bucket.
+  BlockCounts whole{};  ///< Units with gathered parameters.
+  /// Units with whole gradients: place in reduced_over() -> block of the bucket -> units.
   std::array<BlockCounts, kBucketsOfUnit> gradient{};
-  BlockCounts kept{};  ///< Activations, to the end of the gradients of inputs.
-  BlockCounts held{};  ///< What gradients of weights read, from there on.
+  /// Units whose activations are kept, until the end of the pass for gradients of inputs.
+  BlockCounts kept{};
+  BlockCounts held{};  ///< Units that hold what gradients of weights read, from then on.
   auto operator<=>(const Load&) const = default;
 };
 
-/// Neighbouring units of which something is live so many times.
+/// Neighbouring units for each of which something is live `count` times.
 struct LiveUnits {
   plan::Run units{};
   std::int32_t count = 0;
@@ -83,20 +86,21 @@ struct UnitPass {
   plan::Part part = plan::Part::kWhole;
   auto operator<=>(const UnitPass&) const = default;
 };
-/// A pass, and what is live as it begins, in units.
+/// A pass, and the units of which something is live as it begins.
 struct PassForm {
   plan::Run units{};
   Direction direction = Direction::kForward;
   plan::Part part = plan::Part::kWhole;
   std::uint8_t takes = 0;
   std::uint8_t gives_back = 0;
-  UnitPass before{};    ///< The last one before it; none behind a wait for all.
-  bool trails = false;  ///< Whether its last tasks may still run.
-  /// Gathered parameters and whole gradients, by the first unit of their bucket and the latter's
-  /// place in reduced_over(): before the gathers beside the pass begin and, if there are any, then.
+  UnitPass before{};    ///< The last pass of a unit before it; none after a wait for everything.
+  bool trails = false;  ///< Whether the last tasks of `before` may still run.
+  /// Gathered parameters and whole gradients that are live beside the pass. One entry for the time
+  /// before gathers for later passes begin and, if there are such gathers, one for afterwards.
   struct Beside {
     std::vector<std::int32_t> whole{};
-    std::vector<std::array<std::int32_t, 3>> gradient{};  ///< Unit, place, how many.
+    /// First unit of the bucket, its place in reduced_over(), and how many gradients are live.
+    std::vector<std::array<std::int32_t, 3>> gradient{};
     auto operator<=>(const Beside&) const = default;
   };
   std::vector<Beside> beside{};
@@ -105,47 +109,49 @@ struct PassForm {
   auto operator<=>(const PassForm&) const = default;
 };
 
-/// The passes of stages that hold like units.
+/// The passes of equivalent stages.
 struct StagePasses {
-  std::vector<PassForm> all{};  ///< Distinct; none of which another has as much of everything.
+  /// Distinct passes, without those that another one covers (the same pass with at least as much of
+  /// everything).
+  std::vector<PassForm> all{};
 
   void add(const StagePasses& others);
 };
 
-/// Those of a role.
-/// Not modelled: room that the optimizer's exchanges take behind all passes.
-/// \param first_like  of each chunk the first unit of one that holds like units: its units stand for
-///     those of the chunk.
+/// The passes of a role.
+/// Not modelled: memory of the optimizer's exchanges after all passes.
+/// \param first_like  chunk -> first unit of its representative, an equivalent chunk whose units
+///     stand for the units of the chunk.
 StagePasses passes_of(const plan::StepPlan& plan, const plan::Role& role,
                       const std::vector<std::int32_t>& first_like, bool blocking_launches);
 
-/// The loads of such stages of which no other has more of everything.
+/// The loads of such stages, without those that another load covers.
 std::vector<Load> loads_of(const StagePasses& passes, const Labels& labels);
 
-/// Of one unit of each block, on one rank.
+/// Bytes of one unit of a block, on one rank.
 struct BlockBytes {
   Bytes kept{};
   Bytes held{};
   Bytes whole{};
-  std::array<Bytes, kBucketsOfUnit> gradient{};  ///< Of each of reduced_over().
-  std::array<Bytes, kForms> work{};              ///< By PassOf::form().
+  std::array<Bytes, kBucketsOfUnit> gradient{};  ///< Index: place in reduced_over().
+  std::array<Bytes, kForms> work{};              ///< Index: PassOf::form().
   /// Whether the pass ends with a task that is not on the compute stream.
   std::array<bool, kForms> trails{};
 };
 
-/// What is live off the compute stream of a pass whose last tasks may still run.
-/// \param bytes  of its block.
+/// The bytes that a pass keeps live off the compute stream while its last tasks may still run.
+/// \param bytes  bytes of the pass's block.
 inline Bytes bytes_trailing(const PassOf& pass, const BlockBytes& bytes) {
   if (!bytes.trails[pass.form()]) return {};
   const Bytes work = bytes.work[pass.form()];
   if (pass.part == plan::Part::kWeight) return work + bytes.held;
   return pass.direction == Direction::kBackward ? work + bytes.kept : work;
 }
-/// What is live while a pass runs, of one load or the largest of several.
+/// Bytes that are live while a pass runs, for one load or the largest of several.
 struct LiveBytes {
-  Bytes most;  ///< All that the load says.
-  /// What of that is there however late the host is: all but the last tasks of the pass before it
-  /// and what is gathered or reduced for other passes.
+  Bytes most;  ///< All bytes of the load.
+  /// The part that is live however late the host is: all but the last tasks of the pass before and
+  /// what is gathered or reduced for other passes.
   Bytes least;
 
   void include(const LiveBytes& other) {
@@ -154,7 +160,8 @@ struct LiveBytes {
   }
 };
 LiveBytes live_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes);
-/// Whether the load counts what the pass before leaves, or is gathered or reduced for others.
+/// Whether the load has buffers that the pass before leaves, or that are gathered or reduced for
+/// other passes.
 bool rests_on_others(const Load& load);
 
 }  // namespace foreshard::search

@@ -23,7 +23,7 @@ Status PlaceRanking::run(std::int64_t threads) {
   const std::int64_t count = std::ssize(strategies_);
   const std::int64_t parts = std::clamp<std::int64_t>(count / kLeast, 1, kParts);
   for (std::int64_t i = 0; i < parts; ++i) {
-    // Routes are remembered by the cluster that finds them: each part has its own.
+    // A cluster caches the routes that it finds: each part has its own.
     FORESHARD_ASSIGN(auto cluster, cluster_of(study_, study_.pool.devices));
     Part& part = parts_.emplace_back(std::move(cluster));
     part.begin = i * count / parts;
@@ -65,7 +65,7 @@ Unlisted PlaceRanking::unlisted() const {
   return all;
 }
 
-// The part that is the farthest behind, of those that no thread has; null where there is none.
+// The part with the least done among those that no thread has; null where there is none.
 PlaceRanking::Part* PlaceRanking::take() {
   const std::lock_guard lock(mutex_);
   Part* next = nullptr;
@@ -82,8 +82,9 @@ void PlaceRanking::give_back(Part& part, bool is_over) {
   part.is_over = is_over;
 }
 
-// By lower bounds: the sooner a good one is met, the fewer families and cuts are looked at, and the
-// better is what the time allows. What is over time before keeps its order, behind the others.
+// Sorts a part by lower bounds: the sooner a good strategy is met, the fewer families and cuts need
+// be looked at, and the better is the result within the time limit. Strategies whose bound is not
+// found in time come last, in their order.
 void PlaceRanking::sort(Part& part) const {
   std::vector<std::pair<Seconds, std::int64_t>> all;
   for (std::int64_t order = part.begin; order < part.begin + part.count; ++order) {

@@ -1,6 +1,6 @@
 /// \file
-/// All strategies of a place, in parts of which several threads take turns with a few strategies
-/// each. The parts are the same for any number of threads, and so is what comes out.
+/// Ranks all strategies of a place, divided into parts. Threads take turns with the parts, a few
+/// strategies at a time. The parts are the same for any number of threads, and so is the result.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace foreshard::search {
 
-/// Adds what a part of a ranking has counted.
+/// Adds the counts of a part of a ranking to `result`.
 void add_counts(const SearchResult& part, SearchResult& result);
 
 class PlaceRanking {
  public:
-  /// All must outlive it. `forms`, `margin`: as of Estimator.
+  /// All must outlive it. `forms`, `margin`: as in Estimator.
   PlaceRanking(const study::LoadedStudy& study, const Place& place,
                std::shared_ptr<SharedForms> forms, const std::vector<Strategy>& strategies,
                double margin, bool uneven, const Deadline& deadline)
@@ -34,26 +34,28 @@ class PlaceRanking {
         uneven_(uneven),
         deadline_(deadline) {}
 
-  /// Strategies stand for their families: Ranking::seek_families.
+  /// Calls Ranking::seek_families on all parts: strategies stand for their families.
   void seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
     families_ = {&ways, best, most};
   }
 
-  /// Ranking::offer_only.
+  /// Calls Ranking::offer_only on all parts.
   void offer_only(const SearchSpace& space) { space_ = &space; }
 
-  /// Ranking::cut_the_fast_alone.
+  /// Calls Ranking::cut_the_fast_alone on all parts.
   void cut_the_fast_alone() { cuts_slow_ = false; }
 
   Status run(std::int64_t threads);
 
-  /// What was found, in the order of the strategies. \pre run() has ended.
+  /// The candidates, in the order of the strategies; counts are added to `result`. \pre run() has
+  /// ended.
   std::vector<Candidate> candidates(SearchResult& result);
   Unlisted unlisted() const;
 
  private:
   static constexpr std::int64_t kParts = 4;
-  static constexpr std::int64_t kLeast = 256;  // of a part, to be worth tables of its own
+  // The fewest strategies for which a part with its own caches pays.
+  static constexpr std::int64_t kLeast = 256;
   static constexpr std::int64_t kTurn = 64;
 
   struct Part {
@@ -62,7 +64,7 @@ class PlaceRanking {
     std::optional<Ranking> ranking;
     std::int64_t begin = 0;
     std::int64_t count = 0;
-    std::vector<std::int64_t> sequence{};  // by lower bounds
+    std::vector<std::int64_t> sequence{};  // indices of strategies, by lower bound
     std::int64_t done = 0;
     bool is_taken = false;
     bool is_over = false;
@@ -78,7 +80,7 @@ class PlaceRanking {
   void give_back(Part& part, bool is_over);
   void work();
   void sort(Part& part) const;
-  // Of the place-th that a part looks at.
+  // Index of the strategy that a part looks at as its `place`-th.
   static std::int64_t order_of(const Part& part, std::int64_t place) {
     return part.sequence.empty() ? part.begin + place
                                  : part.sequence[static_cast<std::size_t>(place)];

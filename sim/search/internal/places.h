@@ -1,6 +1,6 @@
 /// \file
-/// What the ranks of a strategy run on: kinds of device, told apart by type, speed and host, and
-/// which of them each pipeline stage has. On a cluster of equal nodes there is one kind.
+/// The devices that the ranks of a strategy run on: kinds of device, which differ in type, speed or
+/// host, and the kinds that each pipeline stage has. A cluster of equal nodes has one kind.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace foreshard::search {
 /// Devices of one kind take the same time for a kernel and its launch, and have the same memory.
 struct DeviceKind {
   DeviceTypeId type;
-  double speed = 1;  ///< As Device::speed.
+  double speed = 1;  ///< Same as Device::speed.
   Bytes memory{};
   Host host{};
 };
@@ -27,7 +27,7 @@ using Kinds = std::vector<std::int32_t>;
 class Places {
  public:
   /// Rank r runs on device `devices`[r] of `cluster`, which must outlive it.
-  /// \param margin  the part of each device's memory that counts as not there.
+  /// \param margin  the part of each device's memory that is kept free.
   Places(const ClusterView& cluster, std::vector<std::int32_t> devices, double margin = 0);
 
   DeviceId device(std::int64_t rank) const {
@@ -39,16 +39,16 @@ class Places {
   const std::vector<DeviceKind>& kinds() const { return kinds_; }
   const ClusterView& cluster() const { return cluster_; }
 
-  /// The kinds of each stage's devices where ranks are numbered as `mesh` says, as what `set`
-  /// takes. Cost: that of a look at every rank, the first time that the mesh is asked for.
+  /// stage -> number of the set of its devices' kinds (argument of `set`), where ranks are numbered
+  /// as in `mesh`. Cost: O(ranks) the first time that a mesh is asked for.
   const std::vector<std::int32_t>& of_stages(const std::vector<MeshAxis>& mesh);
   const Kinds& set(std::int32_t number) const {
     return sets_[static_cast<std::size_t>(number)].first;
   }
-  /// What the slowest host of a set takes to launch a kernel, as Host::launching.
+  /// Time in which the slowest host of a set launches a kernel (Host::launching).
   Seconds launching(std::int32_t number, Seconds host_time) const;
-  /// The same set for stages that differ from others of it in what they communicate over: the
-  /// `ordinal`-th of such; 0: none does.
+  /// A second number for the same set of kinds, for stages whose groups communicate differently
+  /// from other stages with that set. `ordinal`: 0 for the set itself, else the n-th such variant.
   std::int32_t variant(std::int32_t number, std::int32_t ordinal);
 
  private:
@@ -58,8 +58,8 @@ class Places {
   std::vector<std::int32_t> devices_;
   std::vector<std::int32_t> kind_of_rank_;
   std::vector<DeviceKind> kinds_;
-  std::vector<std::pair<Kinds, std::int32_t>> sets_;  // with their ordinals
-  // By stride and size of the axis, and all ranks.
+  std::vector<std::pair<Kinds, std::int32_t>> sets_;  // sets and their ordinals
+  // Key: stride and size of the pipeline's axis, and the number of ranks.
   std::map<std::array<std::int64_t, 3>, std::vector<std::int32_t>> of_stages_;
 };
 

@@ -23,14 +23,15 @@ namespace {
 Bytes missing(const Estimate& estimate) {
   return estimate.peak - estimate.memory;
 }
-// Passes of one direction: those of each micro-batch through each piece of the pipeline.
+// Number of passes of one direction: every micro-batch through every piece of the pipeline.
 std::int64_t passes_of(const Strategy& strategy) {
   return strategy.stages() * strategy.micro_batches();
 }
-// A simulation of so many takes some seconds.
+// A simulation with this many passes takes some seconds.
 constexpr std::int64_t kMostPassesOfFront = 50'000;
 
-// Whether one is at least as good in all three, and better in one.
+// Three measures, the less the better. One beats another if it is no worse in all and better in
+// one.
 struct Merits {
   double time = 0;
   double memory = 0;
@@ -41,7 +42,7 @@ struct Merits {
   }
 };
 
-// Which candidates to simulate next, and what came out so far.
+// Chooses the candidates to simulate next, and holds the results so far.
 class Race {
  public:
   Race(const study::LoadedStudy& study, const ClusterView& cluster, const SearchOptions& options,
@@ -63,7 +64,8 @@ class Race {
 
   void run() {
     if (deadline_.is_over()) return simulate_one();
-    // In rounds of a fixed size: what is simulated does not depend on the number of threads.
+    // Rounds have a fixed size, so that the simulated candidates do not depend on the number of
+    // threads.
     const auto rounds = [&](std::int64_t all, std::int64_t of, auto next) {
       while (all > 0 && !is_out_of_time_) {
         const std::size_t done = next(static_cast<std::size_t>(std::min(of, all)));
@@ -71,7 +73,7 @@ class Race {
         all -= static_cast<std::int64_t>(done);
       }
     };
-    // What cannot win waits until all that may have been simulated.
+    // Candidates that cannot win wait until all that may win are simulated.
     const auto by_expectation = [&](std::size_t most) {
       expected_to_front(most);
       return simulate(may_win_of(most));
@@ -82,7 +84,7 @@ class Race {
     rounds(first - kRound, (first - kRound + 1) / 2, by_expectation);
     constexpr std::int64_t kRoundOfMany = 32;
     const auto certify = [&](std::size_t most) {
-      if (best_)  // until one fits, by estimate
+      if (best_)  // until one fits, the order is by estimate
         to_front(most, [&](std::size_t i) { return candidates_[i].estimate.bound; });
       else
         expected_to_front(most);
@@ -111,7 +113,7 @@ class Race {
   }
 
  private:
-  // Puts the `most` of those waiting that have the least before the others, in order.
+  // Moves the `most` waiting candidates with the least keys to the front, in order.
   template <class Key>
   void to_front(std::size_t most, Key key) {
     const auto end =
@@ -120,14 +122,14 @@ class Race {
       return std::pair(key(a), a) < std::pair(key(b), b);
     });
   }
-  // Of the first `most` of those waiting, those before the first one that cannot win.
+  // How many of the first `most` waiting candidates come before the first one that cannot win.
   std::size_t may_win_of(std::size_t most) const {
     const auto first = std::span(waiting_).first(std::min(most, waiting_.size()));
     return static_cast<std::size_t>(
         std::ranges::find_if(first, [&](std::size_t i) { return !may_win(i); }) - first.begin());
   }
 
-  // What was simulated before does not wait.
+  // Takes out the candidates that were simulated before.
   void begin_with_known() {
     result_.slower = 0;
     result_.provably_slower = 0;
@@ -150,8 +152,7 @@ class Race {
     });
   }
 
-  // Strategies that divide their devices alike lose what an estimate does not know to the same
-  // things.
+  // Strategies that divide their devices alike: what their estimates leave out is alike too.
   struct Kind {
     const Place* place = nullptr;
     std::array<std::int64_t, 7> sizes{};
@@ -172,12 +173,14 @@ class Race {
                       of.context_parallel, of.expert_parallel, cut, of.virtual_stages > 1 ? 1 : 0},
             .order = of.rank_order};
   }
-  // The least estimates, each by as much longer or shorter as those of its kind were found to be.
-  // Of a kind of which nothing was found, one is enough to tell. What cannot win comes last.
+  // Moves the best expected steps to the front: the estimate times the ratio of simulated to
+  // estimated time of its kind so far. From a kind without simulations one is enough at first.
+  // Candidates that cannot win come last.
   void expected_to_front(std::size_t most) {
     std::vector<Seconds> expected(candidates_.size());
-    std::map<Kind, std::size_t> firsts;                                 // of kinds not found yet
-    std::vector<const std::size_t*> first_of_kind(candidates_.size());  // null: it was found
+    std::map<Kind, std::size_t> firsts;  // kind without simulations -> its best estimate
+    // null: the kind has simulations
+    std::vector<const std::size_t*> first_of_kind(candidates_.size());
     for (const std::size_t i : waiting_) {
       const Candidate& one = candidates_[i];
       expected[i] = one.estimate.step;
@@ -195,8 +198,8 @@ class Race {
       return std::tuple(!may_win(i), can_wait, expected[i]);
     });
   }
-  // Of the front that the estimates make, some that are not simulated yet, from the fastest to the
-  // slowest at even distances.
+  // Simulates some strategies of the Pareto front of the estimates that are not simulated yet, at
+  // even distances from the fastest to the slowest.
   void simulate_front() {
     std::vector<std::size_t> members;
     for (const std::size_t i : front_of_estimates())
@@ -212,7 +215,7 @@ class Race {
                   [&](std::size_t i) { return std::ranges::find(round, i) != round.end(); });
     simulate_these(round);
   }
-  // Candidates are in the order of their times.
+  // The Pareto front of the estimates. Candidates are in the order of their estimated steps.
   std::vector<std::size_t> front_of_estimates() const {
     std::map<const Place*, std::vector<double>> rates;
     std::vector<std::size_t> members;
@@ -231,7 +234,7 @@ class Race {
     }
     return members;
   }
-  // What the first so many devices of a place cost: their rent, or, without prices, each one.
+  // n -> what the first n devices of a place cost: their rent, or n where a price is not known.
   std::vector<double> rates_of(const Place& place) const {
     const bool priced = rent_of(study_, cluster_, place.pool.devices).has_value();
     std::vector<double> rates{0};
@@ -244,7 +247,7 @@ class Race {
     return rates;
   }
 
-  // Out of time, but the best estimate shall not go without a simulation.
+  // The time is over. If nothing that fits is simulated yet, the first waiting candidate is.
   void simulate_one() {
     result_.partial = true;
     if (!best_ && !waiting_.empty()) {
@@ -256,15 +259,15 @@ class Race {
   }
   bool may_win(std::size_t i) const { return !best_ || candidates_[i].estimate.bound < *best_; }
 
-  // Then the winner can only become certain if it is found to be faster than all their bounds, for
-  // which one round is tried.
+  // Whether strategies that are not candidates may win. The winner can then only become certain if
+  // it turns out faster than all their bounds, for which one round is tried.
   bool others_may_win() const {
     const auto may_win = [&](Seconds bound) { return best_ && bound < *best_; };
     return (unlisted_.far > 0 && may_win(*unlisted_.limit)) ||
            std::ranges::any_of(unlisted_.near, may_win);
   }
 
-  // The first of those waiting, `most` at most; how many they were.
+  // Simulates the first waiting candidates, at most `most`; returns how many.
   std::size_t simulate(std::size_t most) {
     const auto first = std::span(waiting_).first(std::min(most, waiting_.size()));
     const std::vector<std::size_t> round(first.begin(), first.end());
@@ -273,11 +276,11 @@ class Race {
     return round.size();
   }
 
-  // Whether all that may win can be simulated in about a minute, where everything is searched.
+  // Whether everything is searched, and all that may win can be simulated in about a minute.
   bool can_certify_all() const {
     // A unit is a layer of a stage and micro-batch: 10 to 30 us of simulation, and 0.1 s to begin
-    // one, on a server of 2026 (docs/search.md has the searches). What is certain does not depend
-    // on how fast the machine is.
+    // one, on a server of 2026 (docs/search.md has the searches). The estimate is fixed, so that
+    // certification does not depend on how fast the machine is.
     constexpr std::int64_t kToBegin = 3'000;
     constexpr std::int64_t kMost = 2'500'000;
     if (options_.space.level < kEverything || !best_ || others_may_win()) return false;
@@ -334,7 +337,7 @@ class Race {
     for (const std::size_t i : waiting_) count_slower(1, candidates_[i].estimate.bound);
     for (const Seconds bound : unlisted_.near) count_slower(1, bound);
     if (unlisted_.far > 0) count_slower(unlisted_.far, *unlisted_.limit);
-    // Of what was not looked at, nothing is known.
+    // Nothing is known of combinations that were not looked at.
     const bool is_known = result_.not_reached == 0 && result_.whole_space;
     if (!is_known) result_.best_bound.reset();
     if (!best_) {
@@ -350,15 +353,15 @@ class Race {
     result_.certified = is_known && result_.provably_slower == result_.slower;
   }
 
-  // So many that are not simulated, none of which takes less.
+  // Counts strategies that are not simulated and take no less than `bound`.
   void count_slower(std::int64_t count, Seconds bound) {
     result_.slower += count;
     if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
     if (best_ && bound >= *best_) result_.provably_slower += count;
   }
 
-  // Rent and the time of devices are no measure of each other: where a device has no price, the
-  // time of all counts.
+  // Rent and device time cannot be compared: where one device has no price, device time counts for
+  // all.
   void mark_front() {
     result_.is_priced = std::ranges::all_of(
         result_.simulated, [](const Simulated& one) { return one.rent_of_used.has_value(); });
@@ -383,9 +386,9 @@ class Race {
   SearchResult& result_;
   bool is_last_;
   std::vector<std::size_t> waiting_;
-  std::map<Kind, Found> found_;  // of those simulated
+  std::map<Kind, Found> found_;  // simulated so far
   std::optional<Seconds> best_;
-  bool is_out_of_time_ = false;  // since some of a round were not simulated
+  bool is_out_of_time_ = false;  // some of a round were not simulated
 };
 
 }  // namespace

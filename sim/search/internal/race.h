@@ -1,13 +1,14 @@
 /// \file
-/// Which of the candidates of a search are simulated, in what order, and what that shows.
+/// Decides which candidates of a search are simulated, and in what order, and judges the results.
 ///
-/// The best estimates come first: of each kind of strategies, which divide their devices alike,
-/// one, and then the best by what those of their kind took beside their estimates. Then, until the
-/// winner is certain, those whose lower bound is below its time, the lowest bounds first, in rounds
-/// of a fixed size: what is simulated does not depend on the number of threads. Where strategies
-/// may win that are not listed, one round; where everything is searched and all that may win are
-/// quick to simulate, all of them. Then those that cannot win, as many as are to be listed, and
-/// some of the Pareto front of time, memory and money that the estimates make.
+/// The best estimates come first: one for each kind (strategies that divide their devices alike),
+/// then the best by estimate times the ratio of simulated to estimated time of their kind so far.
+/// Then come candidates whose lower bound is below the winner's time, the lowest bounds first,
+/// until the winner is certain. Rounds have a fixed size, so that the simulated candidates do not
+/// depend on the number of threads. Where strategies that are not listed may win, there is only one
+/// such round; where everything is searched and all that may win are quick to simulate, there is no
+/// limit. Last come candidates that cannot win, as many as are to be listed, and some of the Pareto
+/// front of time, memory and money that the estimates make.
 #pragma once
 
 #include <algorithm>
@@ -24,17 +25,17 @@ struct Candidate {
   Strategy strategy;
   Estimate estimate;
   const Place* place;
-  std::int64_t order = 0;  ///< In its place's enumeration.
+  std::int64_t order = 0;  ///< Index in its place's enumeration.
 };
 
-/// When to end. One for a search; asked from any thread.
+/// The time limit of a search. One per search; may be asked from any thread.
 class Deadline {
  public:
   explicit Deadline(const SearchOptions& options) : options_(options) {}
 
   bool is_over() const { return passed(1); }
   bool is_over_for_estimates() const { return passed(kShareOfEstimates); }
-  /// What is left of the time limit; nothing where there is none.
+  /// Time left of the limit; nothing where there is no limit.
   std::optional<std::chrono::duration<double>> left() const {
     if (!options_.time_limit) return std::nullopt;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
@@ -54,25 +55,26 @@ class Deadline {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Whether it misses less memory than the nearest so far.
+/// Whether the estimate lacks less memory than the nearest so far.
 bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest);
 
-/// Strategies of a search that are not among its candidates, though they may fit.
+/// Counts of the strategies of a search that are not among its candidates, though they may fit.
 struct Unlisted {
-  std::int64_t far = 0;            ///< Take no less than `limit`.
-  std::vector<Seconds> near{};     ///< Bounds of the others.
-  std::optional<Seconds> limit{};  ///< Nothing: there are none.
+  std::int64_t far = 0;            ///< Strategies that take no less than `limit`.
+  std::vector<Seconds> near{};     ///< Lower bounds of the other strategies.
+  std::optional<Seconds> limit{};  ///< The limit of `far`; nothing: `far` is 0.
 
-  /// Joins them; the limit of both is the lesser.
+  /// Adds others; the lesser limit applies to both.
   void add(const Unlisted& others);
 };
 
 class Simulations;
 
-/// Simulates some of `candidates`, which are in the order of their estimates, and says so in
-/// `result`, which may have simulated some before.
-/// \param is_last  whether also candidates that cannot win are simulated, for the list and the front.
-/// \return the lower bounds of those that were not simulated.
+/// Simulates some of `candidates`, which are in the order of their estimates, into `result`, which
+/// may have some simulations already.
+/// \param is_last  whether candidates that cannot win are simulated too, for the list and the
+///     front.
+/// \return the lower bounds of the candidates that were not simulated.
 std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cluster,
                           const SearchOptions& options, const std::vector<Candidate>& candidates,
                           const Unlisted& unlisted, const Deadline& deadline,

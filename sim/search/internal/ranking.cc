@@ -1,13 +1,120 @@
 #include "sim/search/internal/ranking.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "sim/search/offload.h"
+#include "sim/search/estimate.h"
+#include "strategies/parallelism/layers.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/exchanges.h"
 
 namespace foreshard::search {
+namespace {
+
+// Offloading for strategies that need more memory than their devices have: what goes to the hosts'
+// memory is the least that makes the strategy fit.
+
+/// The strategy offloaded in up to four ways: its optimizer states stay on the device; they are on
+/// the host and fetched for the step; they are on the host, whose CPU takes the step; and the same
+/// with the shards of the parameters on the host too (ZeRO 3). Each way that the framework can do
+/// also offloads the activations of as few layers per stage as make it fit. Ways that do not fit
+/// even with the activations of all layers are left out.
+/// Not tried: other numbers of layers; activations on the host where the backward pass runs in two
+/// parts (strategies/parallelism/strategy.h says what is not modelled).
+/// \param devices  that ranks may run on.
+/// \param left  margin, as a part of the memory that the strategy needs, which has to stay free.
+/// \pre `strategy` offloads nothing and has no faults on `devices`.
+std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& model,
+                                     std::int64_t devices, Estimator& estimator, double left = 0);
+
+/// Whether least_offloads() finds any strategy.
+bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t devices,
+                     Estimator& estimator, double left = 0);
+
+// A way to offload optimizer states and parameters.
+struct Kept {
+  OptimizerOffload optimizer;
+  bool parameters;
+};
+constexpr Kept kWays[] = {{OptimizerOffload::kNone, false},
+                          {OptimizerOffload::kFetch, false},
+                          {OptimizerOffload::kCpu, false},
+                          {OptimizerOffload::kCpu, true}};
+
+std::int64_t most_layers(const Strategy& strategy, const Model& model) {
+  const auto layers = layers_of_stages(strategy, model.layers);
+  return *std::ranges::max_element(layers);
+}
+
+// Checks whether strategies fit with the margin `left`.
+class Room {
+ public:
+  Room(const Model& model, std::int64_t devices, Estimator& estimator, double left)
+      : model_(model), devices_(devices), estimator_(estimator), left_(left) {}
+
+  bool allows(const Strategy& one) const { return faults_in(one, model_, devices_).empty(); }
+  bool holds(const Strategy& one) const {
+    if (!allows(one)) return false;
+    const auto memory = estimator_.memory(one);
+    return memory && memory->peak * (1 + left_) <= memory->memory;
+  }
+
+ private:
+  const Model& model_;
+  std::int64_t devices_;
+  Estimator& estimator_;
+  double left_;
+};
+
+Strategy kept(const Strategy& strategy, const Kept& way) {
+  Strategy one = strategy;
+  one.offload_optimizer = way.optimizer;
+  one.offload_parameters = way.parameters;
+  return one;
+}
+
+bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t devices,
+                     Estimator& estimator, double left) {
+  const Room room(model, devices, estimator, left);
+  const auto fits = [&](const Kept& way) {
+    Strategy one = kept(strategy, way);
+    if (room.holds(one)) return true;
+    one.offload_activation_layers = most_layers(one, model);
+    return room.holds(one);
+  };
+  return std::any_of(std::rbegin(kWays), std::rend(kWays), fits);  // the last one most likely fits
+}
+
+std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& model,
+                                     std::int64_t devices, Estimator& estimator, double left) {
+  const Room room(model, devices, estimator, left);
+  std::vector<Strategy> found;
+  for (const Kept& way : kWays) {
+    Strategy one = kept(strategy, way);
+    if (!room.allows(one)) continue;
+    if (room.holds(one)) {
+      found.push_back(one);
+      continue;
+    }
+    std::int64_t least = 0;  // activation layers: too few to fit
+    std::int64_t most = most_layers(one, model);
+    one.offload_activation_layers = most;
+    if (!room.holds(one)) continue;
+    while (least + 1 < most) {
+      one.offload_activation_layers = (least + most) / 2;
+      (room.holds(one) ? most : least) = one.offload_activation_layers;
+    }
+    one.offload_activation_layers = most;
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+}  // namespace
 
 double least_need(const Estimate& estimate, const Strategy& strategy, const Model& model) {
   constexpr double kRounding = 1e-9;
@@ -51,7 +158,7 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   auto least = estimator_.least_step(base);
   if (least && keeper_->is_of_interest(*least)) least = estimator_.least_step_laid_out(base);
   if (least && !keeper_->is_of_interest(*least)) {
-    counts_.considered += uncut.size() - 1;  // that are not listed
+    counts_.considered += uncut.size() - 1;  // the others are not listed
     return keeper_->count_slower(uncut.size(), *least);
   }
   --counts_.considered;
@@ -69,8 +176,8 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   }
 }
 
-// What little is recomputed decides where stages are best cut: the cuts of what recomputes nothing,
-// the usual parts, and all.
+// Where stages are best cut hardly depends on the recomputation: takes the cuts for no
+// recomputation, for the usual parts, and for full recomputation.
 std::vector<Strategy> Ranking::cuts_of_family(const Strategy& base) {
   std::vector<Strategy> cuts;
   for (const Recompute how : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
@@ -97,8 +204,8 @@ void Ranking::take_kept() {
 
 void Ranking::add_least_recomputation(const Strategy& full) {
   const auto cut = layers_of_stages(full, model_.layers);
-  std::int64_t most = *std::ranges::max_element(cut);  // which fits
-  std::int64_t least = 0;                              // which does not
+  std::int64_t most = *std::ranges::max_element(cut);  // layers; fits
+  std::int64_t least = 0;                              // layers; does not fit
   Strategy one = full;
   while (least + 1 < most) {
     one.recompute_layers = (least + most) / 2;

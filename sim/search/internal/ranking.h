@@ -18,52 +18,59 @@
 
 namespace foreshard::search {
 
-/// By how much at most, as a part of it, Estimate::least exceeds what a simulation needs; as a part
-/// of Estimate::peak also what a simulation needs beyond that.
+/// The largest relative errors of estimated memory: Estimate::least exceeds the need of a
+/// simulation by at most this part of itself, and a simulation needs at most this part of
+/// Estimate::peak more than Estimate::peak.
 inline constexpr double kMemoryError = 0.025;
-/// The part of a device's memory that a simulation of the strategy needs at least: above 1, the
-/// strategy does not fit. tests/sim/search/search_test.cc holds it to that. Estimate::least itself
-/// where dense models of whole sequences predict one token, shards have the precision of training,
-/// nothing is offloaded, and layers are not recomputed whole. Not counted: copies to the host that
-/// are over before Estimate::peak takes them to be (offloaded activations).
+/// A lower bound of the part of a device's memory that a simulation of the strategy needs: above 1,
+/// the strategy does not fit. tests/sim/search/search_test.cc checks that. It is Estimate::least
+/// itself for dense models that predict one token, with sequences that are not split, shards in the
+/// precision of training, no offloading, and no full recomputation. Not counted: copies of
+/// activations to the host that end earlier than Estimate::peak assumes.
 double least_need(const Estimate& estimate, const Strategy& strategy, const Model& model);
 
-/// Ranks a part of a place's strategies: keeps those that may fit, counts the others. What is kept
-/// as the nearest to fitting could run but for its memory. One object for each thread.
+/// Ranks a part of a place's strategies: keeps those that may fit and counts the others. The one
+/// kept as nearest to fitting could run apart from its memory. Use one object per thread.
 class Ranking {
  public:
-  /// All must outlive it. `forms`, `margin`: as of Estimator. `all_fit`: memory does not matter.
+  /// All must outlive it. `forms`, `margin`: as in Estimator. `all_fit`: memory does not matter.
   Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
           std::shared_ptr<SharedForms> forms, double margin, bool all_fit = false);
 
   std::vector<Candidate>& candidates() { return candidates_; }
   const SearchResult& counts() const { return counts_; }
 
-  /// From now on, strategies that are added stand for their families. Of these, `most` by estimate
-  /// and by bound may become candidates; the others are counted (keeper.h).
+  /// From now on, strategies that are added stand for their families. The `most` best members by
+  /// estimate and the `most` best by bound may become candidates; the others are counted
+  /// (keeper.h).
   /// \param best  the best simulated step of a strategy that fits, if there is one.
   void seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most);
   const Unlisted& unlisted() const { return unlisted_; }
 
-  /// From now on, strategies that are too slow for families to be looked at are not cut otherwise.
+  /// From now on, other cuts of the pipeline are not tried for strategies whose lower bound is too
+  /// slow.
   void cut_the_fast_alone() { cuts_slow_ = false; }
-  /// From now on, what the framework cannot run and the space does not name is a misfit.
+  /// From now on, strategies that the framework cannot run, with values that the space does not
+  /// name, are misfits.
   /// \param space  must outlive it.
   void offer_only(const SearchSpace& space) { space_ = &space; }
   /// A lower bound of a strategy's family (Estimator::least_step); kNever where there is none.
   Seconds least_step(const Strategy& base);
 
-  /// A strategy, with other cuts of the pipeline if `uneven`.
+  /// Adds a strategy, and with other cuts of the pipeline if `uneven`. `order`: its index in the
+  /// enumeration.
   void add(const Strategy& strategy, std::int64_t order, bool uneven);
-  /// A strategy that recomputes whole layers and fits, with as few of them as still fit; nothing
-  /// where it must be all, or where the plan would have too many kinds of layers.
+  /// Adds `full`, a strategy that recomputes all layers and fits, with as few recomputed layers as
+  /// still fit. Adds nothing where all must recompute, or where the plan would have too many kinds
+  /// of layers.
   void add_least_recomputation(const Strategy& full);
-  /// Of those that do not fit, the best estimates that do with the least on their hosts.
-  /// \param left  the part of their need that stays free, for what the estimate does not see.
+  /// Adds the best estimates among strategies that do not fit, but do with offloading; each
+  /// offloads as little as possible.
+  /// \param left  the part of their need that has to stay free, for errors of the estimate.
   void add_least_offloads(const std::vector<Strategy>& strategies, const Deadline& deadline,
                           double left = 0);
-  /// The end of a ranking: the best ones were ranked by the paths that were known then, walks tell
-  /// their times.
+  /// Ends a ranking. The best candidates were ranked by the paths known at the time; their
+  /// estimates are now replaced by estimates from walks.
   void refine();
 
  private:
@@ -76,7 +83,7 @@ class Ranking {
   const Model& model_;
   const Place& place_;
   bool all_fit_;
-  std::int64_t order_ = 0;  // of the strategy that is added
+  std::int64_t order_ = 0;  // order of the strategy that is being added
   sim::SimulatedCost cost_;
   Estimator estimator_;
   Cutter cutter_;
@@ -85,8 +92,8 @@ class Ranking {
   const Ways* ways_ = nullptr;
   std::optional<Keeper> keeper_;
   bool cuts_slow_ = true;
-  const SearchSpace* space_ = nullptr;  // null: all that is added is offered
-  Seconds limit_ = kNever;              // of a Keeper, where there is none
+  const SearchSpace* space_ = nullptr;  // null: every strategy is offered
+  Seconds limit_ = kNever;              // the limit that a Keeper would have, where there is none
   Unlisted unlisted_;
 };
 

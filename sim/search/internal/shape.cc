@@ -19,7 +19,7 @@ using plan::kLanes;
 
 using Kind = Symbol::Kind;
 
-// Nodes as they are found, role by role; later put in an order in which they can be walked.
+// Makes nodes role by role; PlanShape later puts them in an order in which they can be walked.
 class Compiler {
  public:
   Compiler(const StepPlan& plan, const StageClasses& classes, OutsideThePlan outside)
@@ -57,14 +57,14 @@ class Compiler {
  private:
   struct Node {
     std::int32_t work;
-    std::int32_t edge = -1;  // the first of a list
+    std::int32_t edge = -1;  // first of the node's list of edges; -1: none
   };
   struct Edge {
     std::int32_t before;
     std::int32_t next;
   };
   static constexpr std::size_t kDirections = 2;
-  static constexpr std::size_t kForms = 4;  // of an action on a bucket: its kind and direction
+  static constexpr std::size_t kForms = 4;  // forms of an action on a bucket: kind and direction
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   static bool is_optimizer(const Action& action) { return action.kind == ActionKind::kOptimizer; }
@@ -86,7 +86,7 @@ class Compiler {
     return plan_.buckets[index(action.what)];
   }
 
-  // The units that stand for these, of a chunk of the role.
+  // The representative units of these units, which are in a chunk of the role.
   plan::Run like(std::int32_t role, std::int32_t chunk, const plan::Run& units) const {
     const StageClass& one = classes_.all[index(classes_.of_stage[index(role)])];
     const plan::Run& own = plan_.roles[index(role)].chunks[index(chunk)].units;
@@ -106,7 +106,7 @@ class Compiler {
     return known->second;
   }
 
-  // `behind`: the unit that ran before, of a pass of one unit.
+  // `behind`: for a pass of one unit, as in Work.
   std::int32_t work_of(const Action& action, std::int32_t role, std::int32_t behind, bool beside) {
     const std::int32_t of_class = classes_.of_stage[index(role)];
     const auto form = static_cast<std::size_t>(action.direction);
@@ -123,7 +123,7 @@ class Compiler {
                         .units = like(role, action.chunk, action.units),
                         .behind = behind,
                         .beside = beside};
-        // Mostly that of some action not far before.
+        // The work is mostly the same as of some action not far before.
         for (std::int32_t& recent : recent_)
           if (recent >= 0 && works_[index(recent)] == work) return recent;
         return recent_[next_recent_++ % recent_.size()] = number_of(work);
@@ -190,7 +190,7 @@ class Compiler {
             .to = is_forward ? crossing.to_role : crossing.from_role};
   }
 
-  // Which of their groups the parameters of a bucket are: of a role, or of one unit.
+  // The index of a bucket's group among the groups of its role, or of its one unit (`role` < 0).
   std::int32_t group_of(const Action& action, std::int32_t role) const {
     const plan::Parts& parts = plan_.parts;
     std::vector<plan::ParameterGroup> groups;
@@ -212,7 +212,7 @@ class Compiler {
     return static_cast<std::int32_t>(place - over.begin());
   }
 
-  // The node of an action in which roles meet is made by the first of them.
+  // The node of an action. Where roles meet in it, the first role makes the node.
   std::int32_t node_of(const Action& action, std::int32_t work) {
     if (is_transfer(action)) {
       std::int32_t& node = transfers_[(index(action.what) * kDirections +
@@ -230,7 +230,7 @@ class Compiler {
     return ties_[key] = add(work);
   }
 
-  // Of each action: whether it takes turns with those of another slot.
+  // action -> whether it alternates with actions of another slot.
   static std::vector<bool> beside_others(const plan::Role& role) {
     std::vector<bool> beside(role.actions.size());
     for (std::size_t slot = 1; slot < role.slots.size(); ++slot) {
@@ -244,8 +244,8 @@ class Compiler {
   void compile(std::size_t number) {
     const plan::Role& role = plan_.roles[number];
     const std::vector<bool> beside = beside_others(role);
-    std::array<std::int32_t, kLanes> last;  // node of each lane
-    std::array<std::int32_t, kLanes> host;  // the sync that the lane has heard of
+    std::array<std::int32_t, kLanes> last;  // lane -> its last node
+    std::array<std::int32_t, kLanes> host;  // lane -> the last sync that it waits for
     last.fill(-1);
     host.fill(-1);
     std::int32_t synced = -1;  // the latest sync
@@ -303,17 +303,17 @@ class Compiler {
   std::int32_t norm_node_ = -1;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
-  std::vector<std::int32_t> node_of_;  // of the actions of the role at hand
+  std::vector<std::int32_t> node_of_;  // action of the role at hand -> node
   std::vector<Work> works_;
   std::map<Work, std::int32_t> known_;
-  // Works of what was met before, by bucket, entry of `copies`, crossing; -1: none.
+  // Works that were met before: by bucket, by entry of `copies`, by crossing; -1: none.
   std::vector<std::int32_t> of_bucket_;
   std::vector<std::int32_t> of_copies_;
   std::vector<std::int32_t> of_crossing_;
   std::int32_t sync_ = -1;
-  std::array<std::int32_t, 4> recent_{-1, -1, -1, -1};  // of passes
+  std::array<std::int32_t, 4> recent_{-1, -1, -1, -1};  // recent works of passes
   std::size_t next_recent_ = 0;
-  std::vector<std::int32_t> transfers_;  // nodes by crossing, direction and micro-batch
+  std::vector<std::int32_t> transfers_;  // [crossing][direction][micro-batch] -> node
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> ties_;
 };
 
@@ -364,7 +364,7 @@ BlockCounts StageClass::units(const Labels& labels) const {
   return sum;
 }
 
-// Pieces that follow one another are of the same stage or of neighbours.
+// The kind of a transfer. Pieces that follow one another are on the same stage or on neighbours.
 static std::int32_t kind_of(const Work& transfer, const TransferKinds& transfers) {
   const auto from = static_cast<std::size_t>(transfer.other);
   const auto to = static_cast<std::size_t>(transfer.to);
@@ -398,7 +398,7 @@ PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes, OutsideT
   compiler.run();
   const std::size_t count = compiler.nodes();
   Graph graph;
-  // Who waits for a node, by node.
+  // node -> nodes that wait for it.
   std::vector<std::int32_t> first_behind(count + 1, 0);
   std::vector<std::int32_t> waits(count, 0);
   for (std::size_t node = 0; node < count; ++node)
@@ -464,7 +464,7 @@ Seconds PlanShape::walk(std::span<const double> times) {
       last = node;
     }
   }
-  // Sums in another order differ in their last bits.
+  // Sums in different orders differ in their last bits.
   constexpr double kRounding = 1e-9;
   if (most > longest_path(times).in_base() * (1 + kRounding)) remember_path(last);
   return Seconds::from_base(most);
@@ -494,7 +494,7 @@ Seconds PlanShape::around_passes(std::span<const double> times) const {
     if (is_pass(node)) break;
     end[node] = begin + time_of(node);
   }
-  std::vector<double> behind(count);  // from the node's end
+  std::vector<double> behind(count);  // node -> longest chain after its end
   for (std::size_t node = count; node-- > 0;) {
     if (is_pass(node)) return Seconds::from_base(begin + behind[node]);
     for (const std::int32_t earlier : before(node)) {

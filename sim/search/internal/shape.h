@@ -1,19 +1,20 @@
 /// \file
-/// A step plan compiled for the search: nodes with durations still to come. All strategies whose
-/// plans have the same form share a shape (schedule, stages, chunks, micro-batches, what happens to
-/// parameters and gradients): made once, it serves each way to split a layer, any place of the
-/// stages, and any number of layers that are recomputed.
+/// A step plan compiled for the search: a graph of nodes whose durations are filled in later. All
+/// strategies whose plans have the same form (schedule, stages, chunks, micro-batches, handling of
+/// parameters and gradients) share a shape. It is made once and serves every way to split a layer,
+/// every placement of the stages, and every number of layers that recompute.
 ///
 ///     shape = PlanShape(plan, classes, ...)
 ///     step  = shape.walk({time of each shape.works()})
 ///
-/// A walk starts every node when all that it waits for is done: the nodes before it on its lane,
-/// the plan's dependencies, and where two roles meet (a transfer, a tied parameter, the gradient
-/// norm), what both of them wait for. The chain of nodes that ends last is the **critical path**;
-/// it is remembered as how often it has each work. The longest of the paths met so far is no more
-/// than what a walk would find, at a small part of its cost.
+/// A walk starts every node when everything that it waits for is done: the node before it on its
+/// lane, the plan's dependencies, and, where two roles meet (a transfer, a tied parameter, the
+/// gradient norm), the dependencies of both. The chain of nodes that ends last is the **critical
+/// path**; it is cached as the number of times that it has each work. The longest of the paths met
+/// so far is a lower bound of what a walk would find, at a small part of the cost.
 ///
-/// Not modelled: contention between nodes that run at the same time (times.h has that of groups).
+/// Not modelled: contention between nodes that run at the same time (times.h has contention between
+/// groups).
 #pragma once
 
 #include <array>
@@ -30,17 +31,18 @@
 
 namespace foreshard::search {
 
-/// Stages that hold like units in the same order, chunk by chunk, on the same kinds of device: what
-/// one of them does takes the others the same time and room.
+/// A class of equivalent stages: their chunks hold equivalent units in the same order, on the same
+/// kinds of device, so that each action takes the same time and memory on all of them.
 struct StageClass {
-  std::int32_t first = 0;  ///< The first stage of the class, and the last one.
+  std::int32_t first = 0;  ///< First and last stage of the class.
   std::int32_t last = 0;
-  std::vector<plan::Run> chunks{};  ///< The units of each, of the first stage.
-  /// Of each chunk, the first unit of the first one of that stage that holds like units in the same
-  /// order: they stand for those of all such chunks of the class.
+  std::vector<plan::Run> chunks{};  ///< chunk -> units, in the first stage.
+  /// chunk -> first unit of its representative: the first chunk of that stage with equivalent units
+  /// in the same order, whose units stand for the units of all such chunks of the class.
   std::vector<std::int32_t> first_like{};
-  std::int32_t devices = 0;            ///< Places::set.
-  std::vector<std::int64_t> before{};  ///< Of each class, the stages before the last one of this.
+  std::int32_t devices = 0;  ///< Number of a set of device kinds (Places::set).
+  /// class -> how many of its stages come before the last stage of this class.
+  std::vector<std::int64_t> before{};
 
   BlockCounts units(const Labels& labels) const;
 };
@@ -49,70 +51,78 @@ struct StageClasses {
   std::vector<std::int32_t> of_stage{};  ///< Index into `all`.
 };
 /// Units are alike if they are of the same block of the plan.
-/// \param devices  of each stage.
+/// \param devices  one set of device kinds per stage (Places::set).
 StageClasses classes_of(const plan::StepPlan& plan, const std::vector<std::int32_t>& devices);
 
-/// Whose duration a node has.
+/// What a node does, as far as its duration depends on it.
 struct Symbol {
   enum class Kind : std::uint8_t {
-    kPass,       ///< Of `units`, on the stages of class `role`.
-    kGather,     ///< The parameters of a unit of block `block`, for a pass in `direction`: the
-                 ///< `other`-th of the groups that can be cut (Parts::cut_groups).
-    kFromHost,   ///< What a rank holds of these parameters, ahead of the gather.
-    kReduce,     ///< The gradients of a unit of block `block`: the `other`-th of reduced_over().
-    kGatherAll,  ///< Those of all units of class `role`, likewise.
+    kPass,  ///< A pass through `units` on the stages of class `role`.
+    /// A gather of the parameters of a unit of block `block`, for a pass in `direction`: the
+    /// `other`-th of the groups that are sharded (Parts::cut_groups).
+    kGather,
+    /// The copy of a rank's shard of these parameters from the host, before the gather.
+    kFromHost,
+    /// A reduction of gradients of a unit of block `block`: the `other`-th of reduced_over().
+    kReduce,
+    /// A gather of the parameters of all units of class `role`; `other` as in kGather.
+    kGatherAll,
+    /// A reduction of the gradients of all units of class `role`; `other` as in kReduce.
     kReduceAll,
-    kCopies,  ///< Of the replicated parameters of class `role`: the `other`-th of their groups.
+    /// A reduction of the replicated parameters of class `role`: the `other`-th of their groups.
+    kCopies,
     kTie,
-    kTransfer,             ///< Of kind `other` (Layout::transfer_kind).
-    kOffload,              ///< Activations of a unit of block `block`, to the host.
-    kFetch,                ///< ... and from it.
-    kOffloadGradients,     ///< As kReduce: what that leaves to one rank.
-    kOffloadAllGradients,  ///< As kReduceAll, likewise.
+    kTransfer,             ///< A transfer of kind `other` (Layout::transfer_kind).
+    kOffload,              ///< A copy of the activations of a unit of block `block` to the host.
+    kFetch,                ///< The copy of such activations back from the host.
+    kOffloadGradients,     ///< A copy to the host of what kReduce leaves to one rank.
+    kOffloadAllGradients,  ///< A copy to the host of what kReduceAll leaves to one rank.
     kSync,
     kNorm,
-    kOptimizer,  ///< Of class `role`.
+    kOptimizer,  ///< The optimizer's step on class `role`.
   };
   Kind kind = Kind::kPass;
   Direction direction = Direction::kForward;
-  plan::Part part = plan::Part::kWhole;  ///< Of passes.
+  plan::Part part = plan::Part::kWhole;  ///< Used for passes.
   std::int32_t role = -1;
   std::int32_t block = -1;
   std::int32_t other = -1;
-  BlockCounts units{};  ///< Of each block.
-  /// Of a pass of one unit: one of the same block ran before it.
+  BlockCounts units{};  ///< block -> number of units.
+  /// For a pass of one unit: whether a pass of one unit of the same block ran right before it.
   bool follows = false;
-  bool beside = false;  ///< Of a pass: it takes turns with one of another micro-batch.
+  bool beside = false;  ///< Whether a pass alternates with a pass of another micro-batch.
   bool operator==(const Symbol&) const = default;
 };
 
-/// What a node does, whatever the blocks of its units are.
+/// What a node does, before the blocks of its units are filled in.
 struct Work {
   Symbol::Kind kind = Symbol::Kind::kPass;
   Direction direction = Direction::kForward;
   plan::Part part = plan::Part::kWhole;
   std::int32_t role = -1;
   std::int32_t other = -1;
-  plan::Run units{};  ///< Of passes, and of the bucket of one unit: those that stand for its own.
-  /// Of a pass of one unit, the one that ran before it, alone and likewise; -1: none.
+  plan::Run units{};  ///< The representative units of a pass, or of the bucket of one unit.
+  /// For a pass of one unit: the unit of the matching single-unit pass right before it (same
+  /// direction, part, micro-batch and chunk); -1: none.
   std::int32_t behind = -1;
   bool beside = false;
-  std::int32_t to = -1;  ///< Of a transfer, which is from stage `other`.
+  std::int32_t to = -1;  ///< Destination stage of a transfer, whose source is stage `other`.
   auto operator<=>(const Work&) const = default;
 };
-/// Of a transfer from each stage to the next one, which is the first for the last one, and back: a
-/// kind (Layout::transfer_kind).
+/// Kinds of transfers (Layout::transfer_kind): for each stage, the kind of the transfer to the next
+/// stage and of the one back. The last stage's next one is the first.
 using TransferKinds = std::vector<std::int32_t>;
 Symbol symbol_of(const Work& work, const Labels& labels, const TransferKinds& transfers);
 
-/// What a strategy has that its plan does not tell.
+/// Properties of a strategy that its plan does not have.
 struct OutsideThePlan {
-  bool blocking_launches = false;  ///< The host waits for all but transfers as it issues them.
-  bool norm = false;               ///< The roles meet before the optimizer.
-  bool copies_ahead = false;       ///< Layout::copies_ahead.
+  /// The host waits for each action that it issues, except transfers.
+  bool blocking_launches = false;
+  bool norm = false;          ///< All roles wait for the gradient norm before the optimizer.
+  bool copies_ahead = false;  ///< Same as Layout::copies_ahead.
 };
 
-/// Copies share what was compiled. Each remembers the paths of its own walks.
+/// The compiled plan. Copies share the graph; each copy caches the critical paths of its own walks.
 class PlanShape {
  public:
   PlanShape(const plan::StepPlan& plan, const StageClasses& classes, OutsideThePlan outside);
@@ -120,40 +130,40 @@ class PlanShape {
   std::span<const Work> works() const { return graph_->works; }
   std::size_t nodes() const { return graph_->work_of.size(); }
   std::size_t paths() const { return paths_.size() / graph_->works.size(); }
-  /// How often path `i` has each work.
+  /// work -> how often path `i` has it.
   std::span<const double> path(std::size_t i) const {
     return std::span(paths_).subspan(i * graph_->works.size(), graph_->works.size());
   }
 
-  /// The end of the last node. `times` has the duration of each work. The critical path is
-  /// remembered, if it is longer than those known.
+  /// The end of the last node. `times`: work -> duration. The critical path is added to the known
+  /// paths if it is longer than all of them.
   /// Cost: O(nodes), some nanoseconds each.
   Seconds walk(std::span<const double> times);
-  /// How many nodes have each work.
+  /// work -> number of nodes that have it.
   std::vector<double> counts() const;
-  /// What nodes take, of those that the first pass waits for and of those that wait for the last
-  /// one; with several stages, those of which the first one's first and last pass wait so, where
-  /// nodes of others have no time. \pre passes do not run in parts
+  /// The longest chain of nodes before the first pass, plus the longest chain after the last pass.
+  /// With several stages, callers give nodes of stages other than the first no time, and the first
+  /// stage's passes count. \pre passes do not run in parts
   Seconds around_passes(std::span<const double> times) const;
-  /// The longest of the paths known: at most as long as a walk. Cost: O(works x paths).
+  /// The longest known path: at most as long as a walk. Cost: O(works x paths).
   Seconds longest_path(std::span<const double> times) const;
 
  private:
-  // Nodes, those that they wait for before them.
+  // Nodes in an order in which each comes after the nodes that it waits for.
   struct Graph {
     std::vector<Work> works{};
     std::vector<std::int32_t> work_of{};
-    std::vector<std::int32_t> first_before{};  // into before; one more entry than there are nodes
+    std::vector<std::int32_t> first_before{};  // index into `before`; one entry more than nodes
     std::vector<std::int32_t> before{};
   };
 
-  // What a node waits for.
+  // The nodes that a node waits for.
   std::span<const std::int32_t> before(std::size_t node) const;
   void remember_path(std::size_t last);
 
-  std::shared_ptr<const Graph> graph_;  // of all copies
-  std::vector<double> end_;             // of the last walk
-  std::vector<double> paths_;           // how often each has each work, path by path
+  std::shared_ptr<const Graph> graph_;  // shared by all copies
+  std::vector<double> end_;             // node -> end in the last walk
+  std::vector<double> paths_;           // path by path: how often it has each work
 };
 
 }  // namespace foreshard::search

@@ -3,7 +3,7 @@
 namespace foreshard::search {
 namespace {
 
-constexpr std::size_t kRememberedNodes = 100'000'000;  // of shapes
+constexpr std::size_t kRememberedNodes = 100'000'000;  // nodes of shapes
 
 }  // namespace
 

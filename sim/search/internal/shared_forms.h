@@ -1,6 +1,6 @@
 /// \file
-/// The forms of plans that several estimators share: threads that rank parts of a space meet the
-/// same ones, and to plan thousands of passes is most of what an estimate costs.
+/// A cache of the forms of plans that several estimators share: threads that rank parts of a space
+/// meet the same forms, and planning thousands of passes is most of the cost of an estimate.
 #pragma once
 
 #include <array>
@@ -16,22 +16,22 @@
 
 namespace foreshard::search {
 
-/// Of any number of estimators for strategies of one study (one model, framework, batch,
-/// optimizer), none of which sets a granularity; safe for several threads.
+/// Used by any number of estimators, for strategies of one study (one model, framework, batch and
+/// optimizer) none of which sets a granularity. Thread-safe.
 class SharedForms {
  public:
-  /// What tells the forms of such strategies apart.
+  /// The key of a form among such strategies.
   struct Key {
     Pattern pattern{};
     std::string schedule{};
     std::vector<std::string> actions{};
     std::vector<double> pass_times{};
     std::vector<std::int64_t> cut{};
-    std::array<std::int64_t, 4> numbers{};  ///< Chunks, micro-batches, and what else is numbers.
+    std::array<std::int64_t, 4> numbers{};  ///< Chunks, micro-batches, and other numbers.
     auto operator<=>(const Key&) const = default;
   };
 
-  /// Null where there is none.
+  /// Null where the form is not known.
   std::shared_ptr<const PlanForms> find(const Key& key) const;
   void add(const Key& key, const std::shared_ptr<const PlanForms>& forms);
 

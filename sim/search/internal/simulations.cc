@@ -33,7 +33,7 @@ std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const C
 
 namespace {
 
-// Of each type of device, how many there are.
+// device type -> number of devices.
 std::vector<std::int64_t> by_type(const ClusterView& cluster,
                                   std::span<const std::int32_t> devices) {
   std::vector<std::int64_t> counts(cluster.device_types().size(), 0);
@@ -42,19 +42,16 @@ std::vector<std::int64_t> by_type(const ClusterView& cluster,
   return counts;
 }
 
-// On a cluster at the clocks of `used`, the devices of the candidate's ranks.
+// Simulates on a cluster with the clocks of `used`, the devices of the candidate's ranks.
 Result<Simulated> simulated_on(const study::LoadedStudy& study, const ClusterView& cluster,
                                std::span<const std::int32_t> used, const SearchOptions& options,
                                const Candidate& candidate) {
   FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
   const auto program =
       study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
-  FORESHARD_ASSIGN(
-      sim::Prediction prediction,
-      sim::simulate(cluster, program, study.communication,
-                    {.critical_path = false,
-                     .reserve = reserve_of(candidate.strategy),
-                     .links = study::links_of(study::groups_with(study.cluster, used))}));
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   study::simulated(study, candidate.strategy, used, cluster, program,
+                                    {.critical_path = false}));
   study::set_evidence(prediction, study);
   const auto worst = static_cast<std::size_t>(prediction.worst_memory);
   const auto expense = study::expense_of(prediction, cluster, study.cluster);
@@ -122,11 +119,11 @@ Simulations::Results Simulations::run(const std::vector<const Candidate*>& round
     for (std::int64_t i = 1; i < threads; ++i) workers.emplace_back([this] { work(); });
     work();
   }
-  if (queue_.has_left()) desk_.reset();  // The time is over, also for other ranks.
+  if (queue_.has_left()) desk_.reset();  // The time limit is reached, for other ranks too.
   return std::move(results_);
 }
 
-// One that no thread has, or a new one.
+// A cluster that no thread uses, or a new one.
 std::unique_ptr<ClusterView> Simulations::cluster() {
   {
     const std::lock_guard lock(mutex_);
@@ -137,7 +134,7 @@ std::unique_ptr<ClusterView> Simulations::cluster() {
     }
   }
   auto made = cluster_of(study_, study_.pool.devices);
-  FORESHARD_CHECK(made.has_value());  // it could be built before
+  FORESHARD_CHECK(made.has_value());  // it could be built earlier
   return std::make_unique<ClusterView>(*std::move(made));
 }
 
@@ -152,7 +149,7 @@ void Simulations::work() {
   clusters_.push_back(std::move(cluster));
 }
 
-// As team::Desk::SeeDone.
+// The callback team::Desk::SeeDone.
 bool Simulations::see_done(int socket, std::size_t i, const std::vector<Place>& places) {
   const Candidate& candidate = *round_[i];
   if (!team::send(socket, task_of(candidate.place - places.data(), candidate.strategy)))

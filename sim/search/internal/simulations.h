@@ -1,7 +1,7 @@
 /// \file
 /// Simulations of the candidates of a search, several at a time: by threads of this process and,
-/// where there is a team (sim/search/team.h), by its other ranks. Results do not depend on who did
-/// what when.
+/// where there is a team (sim/search/team.h), by its other ranks. Results do not depend on which
+/// thread or rank ran what, or when.
 #pragma once
 
 #include <atomic>
@@ -22,11 +22,11 @@
 
 namespace foreshard::search {
 
-/// \return as sim::simulate.
+/// \return the errors of sim::simulate.
 Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
                             const SearchOptions& options, const Candidate& candidate);
 
-/// What so many devices cost; nothing where the price of one is not known.
+/// Rent of these devices; nothing where the price of one is not known.
 std::optional<DollarsPerSecond> rent_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                         std::span<const std::int32_t> devices);
 
@@ -35,17 +35,18 @@ class Simulations {
   /// All must outlive it.
   Simulations(const study::LoadedStudy& study, const SearchOptions& options,
               const Deadline& deadline);
-  /// As of team::Desk.
+  /// Ends as team::Desk does.
   ~Simulations();
   Simulations(const Simulations&) = delete;
   Simulations& operator=(const Simulations&) = delete;
 
-  /// Lets the other ranks of `options.team` in; they wait for the first round.
-  /// \param places  those of all candidates, by the first round. It must outlive this.
-  /// \return as team::Desk::open.
+  /// Connects the other ranks of `options.team`, which then wait for the first round.
+  /// \param places  all places of candidates; it may be filled until the first round, and must
+  ///     outlive this.
+  /// \return the errors of team::Desk::open.
   Status welcome(const std::vector<Place>& places);
 
-  /// One entry per candidate; empty where the time was over before.
+  /// One entry per candidate; nothing where the time was over before its simulation.
   using Results = std::vector<std::optional<Result<Simulated>>>;
   Results run(const std::vector<const Candidate*>& round);
 
@@ -62,8 +63,8 @@ class Simulations {
   std::atomic<std::int64_t> done_{0};
   team::Queue queue_;
   std::unique_ptr<team::Desk> desk_;
-  // Routes are remembered by the cluster that finds them: each thread takes one of its own, and
-  // later rounds have its routes.
+  // A cluster caches the routes that it finds: each thread takes a cluster of its own, and later
+  // rounds reuse the cached routes.
   std::mutex mutex_;
   std::vector<std::unique_ptr<ClusterView>> clusters_;
 };

@@ -32,14 +32,15 @@ Groups::Groups(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& axes)
     else
       lines_.push_back(line);
   }
-  if (axes.empty()) return;  // what ranks do with their host, they do whatever their stage is
+  if (axes.empty()) return;  // copies with a host do not depend on the stage
   for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis)
     if (mesh[static_cast<std::size_t>(axis)].name == "pipeline" &&
         std::ranges::find(axes, axis) == axes.end())
       stages_ = search::line_of(mesh, axis);
 }
 
-// A group's first rank has coordinate 0 on each line: the group's number with these digits put in.
+// A group's first rank has coordinate 0 on each line: it is the group's number with zeros inserted
+// as those digits.
 std::int64_t Groups::rank(std::int64_t group, std::int64_t i) const {
   std::int64_t first = group;
   std::int64_t offset = 0;
@@ -111,7 +112,7 @@ std::int32_t Times::group_kinds(const Groups& groups, std::int64_t ranks, const 
              : number_of(by_stage(groups, ranks)[static_cast<std::size_t>(stage)]);
 }
 
-// Groups that lie in one node each share links with those of their node alone.
+// Groups that each lie within one node share links only with groups of the same node.
 void Times::add_crowds(const std::vector<std::vector<DeviceId>>& groups,
                        std::set<std::int32_t>& crowds) {
   const auto& all = places_.cluster().devices();
@@ -231,7 +232,7 @@ Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, cons
       const auto shared,
       sharing(kind, bytes, alone != nullptr ? alone->crowds : crowds_of(groups, ranks, kinds)));
   spread.slowest += shared;
-  // Hashed paths differ from one operation to the next: the best case is not known.
+  // Hashed paths differ between operations, so the best case is not known.
   if (places_.cluster().routing() == Routing::kEcmpHash)
     spread.fastest = spread.held.delay = Seconds{};
   return spread;
@@ -242,15 +243,15 @@ Result<Seconds> Times::slower_end(program::CollectiveKind kind, Bytes bytes, con
   const auto ends = ends_of(groups, ranks);
   FORESHARD_ASSIGN(const auto first, operation(kind, bytes, ends.first));
   FORESHARD_ASSIGN(const auto last, operation(kind, bytes, ends.second));
-  // A norm of 4 bytes takes some nanoseconds longer where all groups share a link.
+  // Sharing a link adds only some nanoseconds to a norm of 4 bytes.
   constexpr Bytes kTooFewToShare = 64_B;
   if (bytes < kTooFewToShare) return std::max(first, last);
   FORESHARD_ASSIGN(const auto shared, sharing(kind, bytes, crowds_of(groups, ranks, {})));
   return std::max(first, last) + shared;
 }
 
-// A step is no shorter than what its first rank does. The passes of a bound are those of some other
-// rank where devices differ, so any rank's counts then.
+// A step is no shorter than the work of its first rank. Where devices differ, a bound's passes may
+// be of another rank, so the fastest group of any rank counts.
 Result<LeastTime> Times::least(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                                std::int64_t ranks) {
   if (places_.cluster().routing() == Routing::kEcmpHash) return LeastTime{};
@@ -308,7 +309,7 @@ std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
   return ranks;
 }
 
-// What `add(communication, groups, ranks)` says of each communication of a block.
+// Calls `add(communication, groups, ranks)` for each communication of a block.
 template <typename Add>
 static Status each_communication(const program::Block& block, const std::vector<MeshAxis>& mesh,
                                  Add add) {

@@ -18,7 +18,7 @@
 
 namespace foreshard::search {
 
-/// What cannot be done takes so long.
+/// The time of what cannot be done.
 inline constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
 /// A mesh axis: `size` ranks, `stride` apart.
@@ -35,81 +35,83 @@ class Groups {
   /// \param axes  ascending.
   Groups(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& axes);
 
-  std::int64_t size() const { return size_; }  ///< Ranks of a group.
-  /// The pipeline's axis, where it is none of the groups': else one of size 1, as of single ranks,
-  /// which use one host whatever their stage is.
+  std::int64_t size() const { return size_; }  ///< Ranks per group.
+  /// The pipeline's axis where the groups do not lie along it; else a line of size 1. Also of size
+  /// 1 for groups of single ranks, whose copies use the same host whatever their stage is.
   const Line& stages() const { return stages_; }
   /// The i-th rank of a group; groups are numbered by their first rank.
   std::int64_t rank(std::int64_t group, std::int64_t i) const;
   bool operator<(const Groups& other) const { return lines_ < other.lines_; }
 
  private:
-  std::vector<Line> lines_;  // ascending; axes that follow each other are one
+  std::vector<Line> lines_;  // ascending; adjacent axes are merged
   Line stages_{};
   std::int64_t size_ = 1;
 };
 
 inline constexpr std::int32_t kAnyStage = -1;
 
-/// What communication takes from kernels beside it, of the multiprocessors of a device.
+/// Multiprocessors of a device that communication takes from kernels beside it.
 struct Held {
-  /// How much longer, at least, a kernel takes that runs the whole time: share x time.
+  /// How much longer at least a kernel takes that runs all that time: share x time.
   Seconds delay{};
-  double share = 0;  ///< At most.
+  double share = 0;  ///< Upper bound of the share of the multiprocessors.
 };
 
-/// Times over the groups of a line: of the slowest and of the fastest one.
+/// Times over several groups or kinds of device: the slowest and the fastest.
 struct Spread {
   Seconds slowest;
   Seconds fastest;
   Held held{};
 };
 
-/// What communication takes at least, and what it holds meanwhile.
+/// The least time of communication, and what it holds meanwhile.
 struct LeastTime {
   Seconds time;
   Held held{};
 };
 
-/// Asks a CostModel and remembers. One object for each thread.
+/// Asks a CostModel and caches its answers. Use one object per thread.
 class Times {
  public:
   /// Both must outlive it.
   Times(const CostModel& cost, const Places& places) : cost_(cost), places_(places) {}
 
-  /// On one kind of device (an index into Places::kinds).
+  /// Time of a kernel on one kind of device (an index into Places::kinds).
   Seconds kernel(const Kernel& kernel, std::int32_t kind);
-  /// On the slowest and on the fastest of these kinds.
+  /// Time of a kernel on the slowest and on the fastest of these kinds.
   Spread kernel(const Kernel& kernel, const Kinds& kinds);
-  /// Of the first `ranks` ranks' groups, those all of whose devices are of these kinds. The slowest
-  /// with what it takes longer because all groups of a stage do the same at once.
-  /// \param stage  that the groups are of; kAnyStage: of all.
+  /// Times over the groups of the first `ranks` ranks whose devices are all of these kinds. The
+  /// slowest time includes that all groups of a stage run the operation at once and share links.
+  /// \param stage  only groups of that stage, whatever their devices; kAnyStage: groups of all
+  ///     stages.
   Result<Spread> collective(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                             std::int64_t ranks, const Kinds& kinds, std::int32_t stage = kAnyStage);
-  /// The slower of the first and the last of those ranks' groups, whatever their devices, likewise.
+  /// The time of the slower one of the first and the last group of those ranks, whatever their
+  /// devices; also with shared links.
   Result<Seconds> slower_end(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                              std::int64_t ranks);
-  /// What the first of those ranks takes at least with its group; where devices are of several
-  /// kinds, what any of the ranks takes.
+  /// The least time of the first group of those ranks; where devices are of several kinds, the
+  /// least time of any of their groups.
   Result<LeastTime> least(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                           std::int64_t ranks);
-  /// Of the two ends of the first group of the line, as slower_end.
+  /// Time of an operation between the two ends of the line's first group, with shared links.
   Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line, std::int64_t ranks);
 
-  /// Which groups collective() looks at: a number that those share whose groups are alike.
+  /// A number for the groups that collective() would look at; equal numbers mean equivalent groups.
   std::int32_t group_kinds(const Groups& groups, std::int64_t ranks, const Kinds& kinds,
                            std::int32_t stage = kAnyStage);
-  /// Likewise of a transfer between two ranks of the first group of the line, by their places in
-  /// it.
+  /// The kind of a transfer between two ranks of the line's first group, given by their positions
+  /// in it.
   std::int32_t transfer_kind(Line line, std::int64_t from, std::int64_t to);
-  /// Of such a kind, on idle links.
+  /// Time of a transfer of that kind, on idle links.
   Result<Seconds> transfer(Bytes bytes, std::int32_t kind);
 
-  /// Crowds (CostModel::crowd_kind), each once.
+  /// Distinct crowds: groups that communicate at once (CostModel::crowd_kind).
   using Crowds = std::vector<std::int32_t>;
-  /// Of the same transfer in all groups of the line at once.
+  /// The crowds of the same transfer in all groups of the line at once.
   const Crowds& transfer_crowds(Line line, std::int64_t from, std::int64_t to, std::int64_t ranks);
-  /// What sharing links adds, in the crowd that it adds the most to.
+  /// The time that sharing links adds, in the crowd where it adds most.
   Result<Seconds> sharing(program::CollectiveKind kind, Bytes bytes, const Crowds& crowds);
 
  private:
@@ -117,21 +119,21 @@ class Times {
 
   std::vector<DeviceId> devices(const Groups& groups, std::int64_t index) const;
   GroupKind met(const std::vector<DeviceId>& devices);
-  // Kinds of groups, each once.
+  // The distinct kinds of the groups whose devices are all of these kinds.
   const std::vector<GroupKind>& kinds_of(const Groups& groups, std::int64_t ranks,
                                          const Kinds& kinds);
   Result<Seconds> operation(program::CollectiveKind kind, Bytes bytes, GroupKind group);
   Result<Held> held(program::CollectiveKind kind, Bytes bytes, GroupKind group);
   // The first and the last of those ranks' groups.
   std::pair<GroupKind, GroupKind> ends_of(const Groups& groups, std::int64_t ranks);
-  // What the groups of a stage are: kinds of them and crowds, each once.
+  // The groups of a stage: their distinct kinds and crowds.
   struct Alike {
     std::vector<GroupKind> kinds{};
     Crowds crowds{};
     auto operator<=>(const Alike&) const = default;
   };
   const std::vector<Alike>& by_stage(const Groups& groups, std::int64_t ranks);
-  // Those of each stage whose devices are all of these kinds (empty: of any).
+  // The crowds of the stages whose devices are all of these kinds (empty: of all stages).
   const Crowds& crowds_of(const Groups& groups, std::int64_t ranks, const Kinds& kinds);
   void add_crowds(const std::vector<std::vector<DeviceId>>& groups, std::set<std::int32_t>& crowds);
 
@@ -151,14 +153,14 @@ class Times {
   std::map<std::tuple<Line, std::int64_t, std::int64_t>, GroupKind> transfers_;
 };
 
-/// Of a communication task of a block that lies on `mesh`.
+/// The groups of a communication task, in a block that lies on `mesh`.
 Groups groups_of(const program::Communication& what, const std::vector<MeshAxis>& mesh);
 std::int64_t ranks_of(const std::vector<MeshAxis>& mesh);
 
-/// The tasks of `block`, which are one after another: its communication at least, as Times::least.
+/// The least time of the communication of `block`, whose tasks run one after another: Times::least.
 Result<LeastTime> chain_least(const program::Block& block, const std::vector<MeshAxis>& mesh,
                               Times& times);
-/// ... and as Times::slower_end.
+/// The time of the same communication: Times::slower_end.
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
                            Times& times);
 

@@ -8,7 +8,7 @@
 namespace foreshard::sim::internal {
 namespace {
 
-// What keeps flows from running as fast as their links: a resource of which every byte takes one.
+// Limits flows below the rate of their links: a resource of which every byte takes one unit.
 class Limits {
  public:
   Limits(engine::Workload& workload, const Operation& operation) : workload_(workload) {
@@ -19,10 +19,10 @@ class Limits {
     rate_ = std::min(operation.form.rate_cap, of_links) / operation.form.bandwidth_fraction;
   }
 
-  // Whether the channels, and not the links, decide how fast the operation is.
+  // Whether the channels, not the links, limit the operation's rate.
   bool channels_decide() const { return channels_decide_; }
-  // Of flows that have this part of the operation's bytes, all together: no faster than they need
-  // to be for all of the operation to take as long as on idle links.
+  // A resource for flows that together carry this part of the operation's bytes: its rate is just
+  // enough for the whole operation to take its time on idle links.
   engine::ResourceId of(double part) const {
     return workload_.add_resource((rate_ * part).in_base(), "channels");
   }
@@ -73,8 +73,8 @@ Result<MessageWriter::Script> MessageWriter::script_of(const Operation& operatio
   return messages_of(operation);
 }
 
-// A sender's messages share its channels. Those of an exchange, which begin together, each go at a
-// pace of their own, so that all end together.
+// A sender's messages share its channels. The messages of an exchange begin together, and each has
+// a rate of its own, so that all end together.
 Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operation) {
   FORESHARD_ASSIGN(const auto form,
                    comm::stepwise_form(operation.form.algorithm, operation.kind, operation.group));
@@ -120,7 +120,7 @@ Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operat
   return script;
 }
 
-// One message over all links of its way at once.
+// One message over all links of its path at once.
 MessageWriter::Script MessageWriter::copy_of(const Operation& operation) {
   Way way;
   way.second = 0;

@@ -1,20 +1,19 @@
 /// \file
-/// Collectives message by message: what an engine is told of them.
+/// Writes collectives message by message into an engine's workload.
 ///
 /// The messages of a form (strategies/comm/collective.h) carry its bytes: over the links of their
 /// routes, at the part of the bandwidth that the form's protocol can use, and no faster than their
-/// sender's channels copy. What passes before bytes flow at their full rate (the latencies of all
+/// sender's channels copy. The delay before bytes flow at their full rate (the latencies of all
 /// steps, start-up, the filling of pipelines: FlatCollective::delay) passes before the first
-/// message, as it does before the flat form's bytes. So both take the same time on idle links, but
-/// for forms whose rounds wait for one another (FlatCollective::overlaps_rounds).
+/// message, as it passes before the bytes of the flat form. So both take the same time on idle
+/// links, except for forms whose rounds wait for one another (FlatCollective::overlaps_rounds).
 ///
-/// Sums and copies that switches make are no messages between members: they are a flow on each link
+/// Sums and copies made by switches are no messages between members: they are a flow on each link
 /// that the flat form loads.
 ///
-/// Not modelled: that messages of an exchange catch up after they were held up; that messages of a
-/// chain or tree, which pass on what arrives while it arrives,
-/// cannot be faster than those that bring it; multiprocessors that a collective holds (the flat
-/// form slows kernels beside it).
+/// Not modelled: messages of an exchange that catch up after a delay; messages of a chain or tree,
+/// which forward data while it arrives, cannot be faster than the messages that bring it;
+/// multiprocessors that a collective holds (the flat form slows concurrent kernels).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +32,7 @@ namespace foreshard::sim::internal {
 struct Operation {
   program::CollectiveKind kind = program::CollectiveKind::kAllReduce;
   comm::Participants group;
-  comm::FlatCollective form;  ///< With the links of this group.
+  comm::FlatCollective form;  ///< Form with the links of this group.
   Bytes bytes;
 };
 Operation operation_of(const ClusterView& cluster, const program::Program& program,
@@ -42,17 +41,17 @@ Operation operation_of(const ClusterView& cluster, const program::Program& progr
 
 class MessageWriter {
  public:
-  /// \param links  per link of the cluster, its resource. The workload must outlive the writer.
+  /// \param links  link of the cluster -> its resource. The workload must outlive the writer.
   MessageWriter(engine::Workload& workload, std::vector<engine::ResourceId> links);
 
   using Key = std::pair<std::size_t, double>;
   /// Adds the operation's flows, which begin when `begins` is done, and an activity that waits for
-  /// all of them. What passes before bytes flow is the caller's matter: a latency of `begins`.
+  /// all of them. The caller accounts for the delay before bytes flow, as a latency of `begins`.
   /// \param key  operations with equal keys are equal (their groups have channels of their own).
-  /// \param operation  called for the first one of each key; its group has several members, or
-  ///     it is one with the host
-  /// \return that activity; kInfeasible where there is no route, kUnsupported if the messages are
-  ///     too many to be written out.
+  /// \param operation  called for the first operation of each key; its group has several members,
+  ///     or it is an operation with the host
+  /// \return That activity; kInfeasible if there is no route, kUnsupported if there are too many
+  ///     messages to write out.
   template <class MakeOperation>
   Result<engine::ActivityId> write(const Key& key, engine::ActivityId begins,
                                    MakeOperation&& operation) {
@@ -69,12 +68,13 @@ class MessageWriter {
   struct Flow {
     engine::ShapeId shape;
     double work = 0;
-    std::vector<std::int32_t> after;  ///< Earlier flows; empty: the operation's begin.
-    bool is_last = true;              ///< Nothing waits for it but the end.
+    /// Earlier flows; empty: the flow waits for the operation's begin.
+    std::vector<std::int32_t> after;
+    bool is_last = true;  ///< Whether nothing but the operation's end waits for it.
   };
   using Script = std::vector<Flow>;
-  /// Resources with their weights, and the connections with which flows share by bytes: engines
-  /// share by the largest weight (workload.h).
+  /// Resources with their weights, and the number of connections that makes flows share by bytes
+  /// (engines share by the largest weight: workload.h).
   using Way = std::pair<std::vector<std::pair<engine::ResourceId, double>>, double>;
 
   Result<Script> script_of(const Operation& operation);
@@ -91,8 +91,8 @@ class MessageWriter {
   std::map<Way, engine::ShapeId> shapes_;
 };
 
-/// What the operation takes on idle links, message by message.
-/// \return as MessageWriter::write.
+/// The time of the operation on idle links, message by message.
+/// \return The errors of MessageWriter::write.
 Result<Seconds> time_by_messages(const Operation& operation);
 
 }  // namespace foreshard::sim::internal

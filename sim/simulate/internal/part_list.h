@@ -1,6 +1,6 @@
 /// \file
-/// A list of a cluster's parts in the order in which they are met, and the key that describes how
-/// they are connected: equal keys mean that routes carry over (topology/congruence.h).
+/// A list of a cluster's parts in the order of their first use, and a key that describes how they
+/// are connected: equal keys mean that routes carry over (topology/congruence.h).
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ class PartList {
     key_.clear();
     parts_.clear();
   }
-  /// What else tells lists apart.
+  /// Adds other values that tell lists apart.
   void add(std::initializer_list<std::uint64_t> values) {
     key_.insert(key_.end(), values.begin(), values.end());
   }
-  /// The place of a part in the list, where it is put if it is new.
+  /// The position of a part in the list; a new part is appended.
   std::uint64_t meet(std::int32_t part) {
     const auto p = static_cast<std::size_t>(part);
     if (met_[p] != round_) {
@@ -47,7 +47,7 @@ class PartList {
     }
     return static_cast<std::uint64_t>(slot_[p]);
   }
-  /// Adds what the parts are, and all switches above them.
+  /// Adds the structure of the parts, and all switches above them.
   void close() {
     for (std::size_t i = 0; i < parts_.size(); ++i) {  // grows up to the roots
       const std::int32_t part = parts_[i];

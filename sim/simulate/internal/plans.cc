@@ -1,22 +1,126 @@
-// The stages that look things up: who issues what, which resources there are, what each task takes.
+// The stages that look things up: what each host issues, the resources, and the plan of each task.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
-#include "sim/simulate/internal/shapes.h"
+#include "sim/engine/workload.h"
+#include "sim/simulate/fold.h"
 #include "sim/simulate/internal/stages.h"
 #include "strategies/program/ir/group.h"
 
 namespace foreshard::sim::internal {
 namespace {
 
+// Flat communications as shapes of the engine.
+
+/// (communicator class, bytes in the base unit) -> shape.
+using CommunicationShapes = std::map<std::pair<std::int32_t, double>, engine::Shape>;
+
+/// \param links  class of links -> its resource.
+/// \param sm  class of ranks -> the SMs of its device.
+///
+/// Cost: O(loads of all communicators).
+CommunicationShapes communication_shapes(const ClusterView& cluster,
+                                         const Communicators& communicators,
+                                         const CommunicatorForms& forms, const Folding& folding,
+                                         std::span<const engine::ResourceId> links,
+                                         std::span<const engine::ResourceId> sm);
+
+// Whether the communicator's shape names no links and instead has the rate of idle links.
+bool has_links_for_itself(const Folding& folding, std::size_t communicator) {
+  return !folding.meets_alone.empty() && folding.meets_alone[communicator];
+}
+
+// Load of a class of communicators on a link.
+struct Sum {
+  double weight = 0;  // largest load of one communicator
+  double total = 0;   // sum over all of them
+};
+// (communicator class, bytes) -> link class -> load.
+using Loads = std::map<std::pair<std::int32_t, double>, std::map<std::int32_t, Sum>>;
+
+// The load of each class of communicators on one link of each class of links: adds up the loads of
+// all users of the representative links.
+Loads loads_of_classes(const ClusterView& cluster, const Communicators& communicators,
+                       const CommunicatorForms& forms, const Folding& folding) {
+  // Link -> its class, if it is that class's representative.
+  std::vector<std::int32_t> class_if_first(cluster.links().size(), -1);
+  for (std::size_t l = 0; l < folding.link_representative.size(); ++l)
+    class_if_first[folding.link_representative[l].index()] = static_cast<std::int32_t>(l);
+  Loads loads;
+  for (std::size_t c = 0; c < communicators.all.size(); ++c) {
+    for (const auto& [bytes, form] : forms.of(c)) {
+      auto& of = loads[{folding.class_of_communicator[c], bytes}];
+      if (has_links_for_itself(folding, c)) continue;
+      const double fraction = form.bandwidth_fraction;
+      forms.each_load(c, form, [&](LinkId link, double bytes_per_byte) {
+        const std::int32_t link_class = class_if_first[link.index()];
+        if (link_class < 0) return;
+        Sum& sum = of[link_class];
+        const double weight = bytes_per_byte / fraction;
+        sum.weight = std::max(sum.weight, weight);
+        sum.total += weight;
+      });
+    }
+  }
+  return loads;
+}
+
+// An activity's share of a link depends on its largest load (workload.h). If the link with the
+// largest load was left out, the connections compensate for it.
+double part_of_largest_load(const comm::FlatCollective& form, const engine::Shape& shape) {
+  double largest = 0;
+  for (const comm::LinkLoad& load : form.loads)
+    largest = std::max(largest, load.bytes_per_byte / form.bandwidth_fraction);
+  double kept = 0;
+  for (const engine::Usage& usage : shape.usages) kept = std::max(kept, usage.weight);
+  return kept > 0 ? kept / largest : 1;
+}
+
+CommunicationShapes communication_shapes(const ClusterView& cluster,
+                                         const Communicators& communicators,
+                                         const CommunicatorForms& forms, const Folding& folding,
+                                         std::span<const engine::ResourceId> links,
+                                         std::span<const engine::ResourceId> sm) {
+  CommunicationShapes shapes;
+  for (const auto& [key, loads] : loads_of_classes(cluster, communicators, forms, folding)) {
+    const auto representative = static_cast<std::size_t>(
+        folding.communicator_representative[static_cast<std::size_t>(key.first)]);
+    const comm::FlatCollective& form = forms.of(representative).at(key.second);
+    engine::Shape shape{.usages = {}, .occupations = {}};
+    shape.connections = form.connections;
+    const bool alone = has_links_for_itself(folding, representative);
+    shape.rate_cap = (alone ? form.idle_rate(cluster) : form.rate_cap).in_base();
+    for (const auto& [link_class, sum] : loads) {
+      shape.usages.push_back({.resource = links[static_cast<std::size_t>(link_class)],
+                              .weight = sum.weight,
+                              .multiplicity = sum.total / sum.weight});
+    }
+    shape.connections *= part_of_largest_load(form, shape);
+    if (form.sm_share > 0) {
+      std::map<std::int32_t, int> members;
+      for (const std::int32_t rank : communicators.all[representative].ranks)
+        members[folding.class_of_rank[static_cast<std::size_t>(rank)]] = 1;
+      for (const auto& [device_class, one] : members) {
+        shape.occupations.push_back(
+            {.resource = sm[static_cast<std::size_t>(device_class)], .amount = form.sm_share});
+      }
+    }
+    shapes[key] = std::move(shape);
+  }
+  return shapes;
+}
+
 using program::Communication;
 using program::Task;
 
-// Per block, per task: its time on one type of device at full speed; nothing for what is no kernel.
+// block -> task -> its time on one type of device at full speed; nothing if it is no kernel.
 using KernelTimes = std::vector<std::vector<Seconds>>;
 
 KernelTimes kernel_times(const program::Program& program, const DeviceType& type) {
@@ -37,7 +141,7 @@ bool sends(const Communicator& of, std::int32_t rank) {
 }
 
 // Makes the plans class by class. Lists of operations are counted over all classes: the n-th
-// communication with one tag of a communicator class is one operation, for all that join in it.
+// communication with one tag in a communicator class is one operation for all ranks that take part.
 class Planner {
  public:
   Planner(const BuildInputs& inputs, const Resources& resources)
@@ -103,7 +207,7 @@ class Planner {
     plan.work = limited ? what.bytes.in_base() : 0;
   }
 
-  // Keys are numbered as they come.
+  // Numbers keys in the order in which they occur.
   template <class Key>
   static std::int32_t number_of(std::map<Key, std::int32_t>& numbers, const Key& key) {
     return numbers.try_emplace(key, static_cast<std::int32_t>(numbers.size())).first->second;
@@ -111,10 +215,11 @@ class Planner {
 
   const BuildInputs& in_;
   const Resources& resources_;
-  std::vector<KernelTimes> times_;  // per device type, once a class has it
+  std::vector<KernelTimes> times_;  // device type -> its times, once a class has that type
   std::map<std::string, std::int32_t> tags_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> lists_;
-  // Of one class, which may meet several communicators of one class, each with its own count.
+  // For the current class, which may have several communicators of one class, each with its own
+  // count.
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::int32_t> counters_;
 };
 

@@ -1,5 +1,5 @@
 /// \file
-/// Hashes that stand for what tells things apart.
+/// Hashes of the properties that tell things apart.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,8 @@ namespace foreshard::sim::internal {
 constexpr std::uint64_t joined(std::uint64_t seed, std::uint64_t value) {
   return mixed(seed ^ mixed(value));
 }
-/// Numbers that symmetry makes equal may differ in their last bits, by the order of a sum.
+/// Rounds a number: numbers that symmetry makes equal may differ in their last bits, by the order
+/// of a sum.
 inline std::uint64_t rounded(double value) {
   return std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<float>(value)));
 }

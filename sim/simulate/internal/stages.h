@@ -1,11 +1,12 @@
 /// \file
-/// The stages of build_workload (build.h). Each is a function of what the stages before it made:
+/// The stages of build_workload (build.h). Each is a function of the results of the previous
+/// stages:
 ///
-///     issued     what the host of each class of ranks issues, in its order
-///     resources  the SMs and links that activities take
+///     issued     what the host of each class of ranks issues, in order
+///     resources  the SMs and links that activities use
 ///     plans      what a class does for a task of a block, looked up once for all instances
-///     graph      nodes: instances of one class, and communications that several classes join in
-///     order      the nodes, each behind all that it waits for
+///     graph      nodes: instances of one class, and communications that several classes join
+///     order      the nodes, each after everything that it waits for
 ///
 /// build.cc writes the nodes as activities, in that order.
 #pragma once
@@ -27,39 +28,40 @@ struct BuildInputs {
   const CommunicatorForms& forms;
   const Folding& folding;
   Granularity granularity = Granularity::kFlat;
-  bool coalesce = true;                     ///< Kernels in a row are one activity (chains.h).
-  const disturbance::Plan* plan = nullptr;  ///< As in build_workload.
+  bool coalesce = true;  ///< Whether consecutive kernels become one activity (chains.h).
+  const disturbance::Plan* plan = nullptr;  ///< See build_workload.
 
   std::size_t classes() const { return folding.rank_representative.size(); }
-  /// The rank that stands for a class.
+  /// The representative rank of a class.
   std::int32_t rank(std::size_t c) const { return folding.rank_representative[c]; }
 };
 
 struct Issued {
   std::vector<std::int32_t> role_of_class;
-  std::vector<std::shared_ptr<const program::Expansion>> expansions;  ///< As in BuiltWorkload.
+  std::vector<std::shared_ptr<const program::Expansion>> expansions;  ///< See BuiltWorkload.
 };
 Issued issued_by(const BuildInputs& inputs);
 
 Resources add_resources(const BuildInputs& inputs, engine::Workload& workload);
 
-/// What a class does when it runs one task of one block.
+/// The activity of a class when it runs one task of one block.
 struct TaskPlan {
   engine::ShapeId shape{};
   Seconds latency{};
   double work = 0;
-  std::int32_t communicator = -1;  ///< A communicator class, if it is a communication ...
-  std::int32_t operations = -1;    ///< ... the list of operations that it continues ...
-  std::int32_t count = -1;         ///< ... and the counter of its place in that list.
+  std::int32_t communicator = -1;  ///< Communicator class, if the task is a communication.
+  std::int32_t operations = -1;    ///< List of operations to which it belongs.
+  std::int32_t count = -1;         ///< Counter of its position in that list.
   bool is_kernel = false;
   bool is_optimizer = false;
 };
 
 struct TaskPlans {
-  std::vector<std::size_t> block_begin;      ///< Of a block's tasks among those of a class.
-  std::vector<std::vector<TaskPlan>> tasks;  ///< Per class; empty plans for blocks it never calls.
-  std::vector<std::size_t> counters;         ///< Per class, how many its plans use.
-  std::size_t lists = 0;                     ///< Of operations, over all classes.
+  std::vector<std::size_t> block_begin;  ///< block -> its first task among all tasks of a class.
+  /// One list per class; plans are empty for blocks that the class never calls.
+  std::vector<std::vector<TaskPlan>> tasks;
+  std::vector<std::size_t> counters;  ///< class -> number of counters that its plans use.
+  std::size_t lists = 0;              ///< Number of lists of operations, over all classes.
 
   const TaskPlan& of(std::size_t c, const program::Role& role,
                      const program::Instance& instance) const {
@@ -71,14 +73,14 @@ TaskPlans plan_tasks(const BuildInputs& inputs, const Issued& issued, const Reso
 
 struct TaskGraph {
   struct Node {
-    ClassInstance first;  ///< Of a communication: of its first member.
-    double work = 0;      ///< Of a chain of kernels, all of it.
+    ClassInstance first;  ///< Instance; for a communication, its first member.
+    double work = 0;      ///< Work; for a chain of kernels, the work of the whole chain.
   };
   std::vector<Node> nodes;
-  std::vector<std::vector<std::int32_t>> heads;    ///< As in BuiltWorkload.
-  std::vector<std::vector<std::int32_t>> node_of;  ///< Per class, per instance.
-  std::vector<std::vector<Part>> part;             ///< As in BuiltWorkload.
-  /// Per node, the instances that begin with it. CSR.
+  std::vector<std::vector<std::int32_t>> heads;    ///< See BuiltWorkload.
+  std::vector<std::vector<std::int32_t>> node_of;  ///< class -> instance -> node.
+  std::vector<std::vector<Part>> part;             ///< See BuiltWorkload.
+  /// node -> the instances that begin with it, in CSR form.
   std::vector<std::uint32_t> members_begin;
   std::vector<ClassInstance> members;
 
@@ -88,7 +90,7 @@ struct TaskGraph {
 };
 TaskGraph join_tasks(const BuildInputs& inputs, const Issued& issued, const TaskPlans& plans);
 
-/// Kahn's order. \return kInvalidInput if communications wait for each other.
+/// Topological order (Kahn). \return kInvalidInput if communications wait for each other.
 Result<std::vector<std::int32_t>> order_of(const Issued& issued, const TaskGraph& graph);
 
 }  // namespace foreshard::sim::internal

@@ -6,7 +6,7 @@
 namespace foreshard::sim::internal {
 namespace {
 
-// What chains are found in: the instances of a class with the time that each takes alone.
+// The input of find_chains: the instances of a class with the time that each takes alone.
 std::vector<ChainItem> items_of(const BuildInputs& inputs, std::size_t c,
                                 const program::Expansion& expansion, const program::Role& role,
                                 const TaskPlans& plans) {
@@ -21,7 +21,7 @@ std::vector<ChainItem> items_of(const BuildInputs& inputs, std::size_t c,
   return items;
 }
 
-// Calls `visit` with the node, class and index of each instance that begins its activity.
+// Calls `visit` with the node, class and index of each instance that begins its node's activity.
 template <class Visit>
 void each_head(const TaskGraph& graph, Visit visit) {
   for (std::size_t c = 0; c < graph.heads.size(); ++c) {
@@ -45,11 +45,12 @@ void collect_members(TaskGraph& graph) {
 
 }  // namespace
 
-// The n-th communication with one tag of a communicator class is one node, for all classes that its
-// representative's members belong to (program.h, rule 5).
+// The n-th communication with one tag in a communicator class is one node, for all classes to which
+// the representative's members belong (program.h, rule 5).
 TaskGraph join_tasks(const BuildInputs& inputs, const Issued& issued, const TaskPlans& plans) {
   TaskGraph graph;
-  std::vector<std::vector<std::int32_t>> operations(plans.lists);  // nodes of each list, in order
+  // the nodes of each list, in order
+  std::vector<std::vector<std::int32_t>> operations(plans.lists);
   for (std::size_t c = 0; c < inputs.classes(); ++c) {
     const program::Expansion& expansion = *issued.expansions[c];
     const program::Role& role =

@@ -1,5 +1,5 @@
 /// \file
-/// What may be missing, as JSON: null.
+/// Optional values as JSON; missing ones are null.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
-/// In the base unit.
+/// The value in its base unit.
 template <class Q>
 Json known(const std::optional<Q>& quantity) {
   return quantity ? Json(quantity->in_base()) : Json(nullptr);

@@ -1,5 +1,5 @@
 /// \file
-/// Words that the forms of a sweep's results share.
+/// Words that all outputs of a sweep's results share.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 /// \file
-/// What is wrong with a checkpoint, in words for people.
+/// Errors that say what is wrong with a checkpoint.
 #pragma once
 
 #include <filesystem>

@@ -9,14 +9,14 @@
 namespace foreshard::checkpoint::internal {
 namespace {
 
-// Bytes between two rows that are rather read over than left out by a read of their own.
+// Up to this gap in bytes, two rows are read in one read, together with the gap between them.
 constexpr std::int64_t kReadOver = 8192;
 
 std::int64_t extent(const Box& box, std::size_t dim) {
   return box.end[dim] - box.begin[dim];
 }
 
-// Bytes from one index of each dimension to the next in an array that holds `box`, row-major.
+// Per dimension: bytes from one index to the next in a row-major array that holds `box`.
 std::vector<std::int64_t> strides_of(const Box& box, std::int64_t element) {
   std::vector<std::int64_t> strides(box.begin.size());
   std::int64_t stride = element;
@@ -75,7 +75,7 @@ std::vector<SourceSlice> distinct_slices(const SourceTensor& tensor) {
 void for_each_part(const Box& box, std::int64_t element, std::int64_t most,
                    const std::function<void(const Box&)>& visit) {
   FORESHARD_CHECK(element <= most);
-  std::size_t whole = box.begin.size();  // dimensions from here on fit as they are
+  std::size_t whole = box.begin.size();  // dimensions from here on fit whole
   std::int64_t inner = element;
   for (; whole > 0; --whole) {
     const std::int64_t n = extent(box, whole - 1);
@@ -135,7 +135,7 @@ Status Gatherer::copy(const SourceSlice& slice, std::int64_t element, const Box&
     to_begin += (part.begin[d] - box.begin[d]) * to_strides[d];
   }
 
-  // Rows: what is contiguous in both arrays.
+  // Rows: parts that are contiguous in both arrays.
   std::size_t row = part.begin.size();
   std::int64_t run = element;
   while (row > 0) {
@@ -143,7 +143,7 @@ Status Gatherer::copy(const SourceSlice& slice, std::int64_t element, const Box&
     run *= extent(part, row);
     if (extent(part, row) != extent(slice.box, row) || extent(part, row) != extent(box, row)) break;
   }
-  // Spans: rows whose gaps in the file are small enough to read over them.
+  // Spans: rows with gaps in the file that are small enough to read them too.
   std::size_t window = row;
   std::int64_t span = run;
   while (window > 0 && from_strides[window - 1] - span <= kReadOver) {
@@ -167,7 +167,7 @@ Status Gatherer::copy(const SourceSlice& slice, std::int64_t element, const Box&
               part, window, row, from_strides, from, to_strides, into,
               [&](std::int64_t f, std::int64_t t) { return read(f, target(t, run)); });
         const std::int64_t span_end = from + span;
-        std::int64_t have_begin = 0;  // of the file, what `bounce_` holds
+        std::int64_t have_begin = 0;  // range of the file that `bounce_` holds
         std::int64_t have_end = 0;
         return for_each_row(part, window, row, from_strides, from, to_strides, into,
                             [&](std::int64_t f, std::int64_t t) -> Status {

@@ -1,6 +1,6 @@
 /// \file
-/// Target slices out of source slices: reads of any box of a tensor, whatever files its parts are
-/// in, row by row through buffers of a fixed size.
+/// Makes target slices out of source slices: reads any box of a tensor, whatever files its parts
+/// are in, row by row through buffers of a fixed size.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace foreshard::checkpoint::internal {
 
-/// A slice of the source, one for every distinct box: of its replicas the first that is not lost.
+/// A slice of the source, one for every distinct box: the first of its replicas that is not lost.
 struct SourceSlice {
   Box box{};
   std::int32_t rank = 0;
@@ -32,12 +32,13 @@ void for_each_part(const Box& box, std::int64_t element, std::int64_t most,
 /// Reads boxes for one thread.
 class Gatherer {
  public:
-  /// `bounce` is what rows that are not contiguous pass through.
+  /// `bounce`: the buffer for rows that are not contiguous.
   Gatherer(const std::vector<std::filesystem::path>& files, std::span<char> bounce)
       : files_(files), bounce_(bounce) {}
 
-  /// Writes `box` of the tensor to `to`, row-major. Outside `valid` there are zeros.
-  /// \pre the slices cover the intersection of both; none of those that do is lost.
+  /// Writes `box` of the tensor to `to`, row-major, with zeros outside `valid`.
+  /// \pre the slices cover the intersection of `box` and `valid`, and none of the slices that it
+  ///     needs is lost.
   Status gather(const std::vector<SourceSlice>& slices, const Box& valid, std::int64_t element,
                 const Box& box, std::span<char> to);
 

@@ -17,7 +17,7 @@ std::optional<std::string> hf_index(const ConversionPlan& plan) {
     for (const TargetFile::Slice& slice : file.slices) {
       const TensorEntry& tensor = target.tensors[static_cast<std::size_t>(slice.tensor)];
       if (slice.box != whole_of(tensor.logical())) return std::nullopt;
-      // Of replicas, the first.
+      // The first of a tensor's replicas counts.
       const bool is_new =
           weight_map.emplace(tensor.name, shard_name(file.rank, target.format)).second;
       if (is_new) total += *bytes_of(tensor.type, tensor.shape);

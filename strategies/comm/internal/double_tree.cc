@@ -4,7 +4,7 @@ namespace foreshard::comm::internal {
 namespace {
 
 // Parent of `place` in the in-order binary tree over 0..count-1 whose root is 0: an odd place is a
-// leaf, and a place that is a multiple of 2^h has height h. -1 for the root.
+// leaf, and a place whose largest power-of-two factor is 2^h has height h. -1 for the root.
 std::int32_t in_order_parent(std::int32_t place, std::int32_t count) {
   if (place == 0) return -1;
   const std::int32_t height = place & -place;

@@ -1,5 +1,5 @@
 /// \file
-/// Two binary trees over the same nodes, in which a node is a leaf of one and inside the other.
+/// Two binary trees over the same nodes. Every node is a leaf of one tree and inside the other.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ Rounds far_first_all_gather(std::int32_t members) {
   for (auto distance = static_cast<std::int32_t>(std::bit_ceil(count) / 2); distance >= 1;
        distance /= 2) {
     // A member v places after a chunk's owner has it if v is a multiple of 2 x distance; it passes
-    // on those whose next place is still inside the ring.
+    // on the chunks whose next place is still inside the ring.
     const std::int32_t stride = 2 * distance;
     const std::int32_t chunks = (members - distance - 1) / stride + 1;
     auto& round = result.rounds.emplace_back();

@@ -73,10 +73,10 @@ Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_roun
       latency.push_back(route.latency);
     }
   }
-  // Every member has as many chunks as there are rings, one after another: reduce-scatter leaves
-  // rank r with them, all-gather starts there, and ring w carries the w-th of each. In step s of a
-  // round the member at place i passes on the chunk of the member s places before it (gathering) or
-  // s + 1 places before it (reducing).
+  // Every member owns as many adjacent chunks as there are rings: reduce-scatter leaves them with
+  // the member, all-gather starts from it, and ring w carries the w-th chunk of each member. In
+  // step s of a round the member at place i passes on the chunk of the member s places before it
+  // (gathering) or s + 1 places before it (reducing).
   for (std::int32_t step = 0; step < steps; ++step) {
     const bool reduces = step < reduce_rounds * (count - 1);
     const std::int32_t back = step % (count - 1) + (reduces ? 1 : 0);
@@ -93,7 +93,7 @@ Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_roun
                         .first_chunk = owner * ways + way,
                         .chunk_count = 1,
                         .reduces = reduces};
-        if (step > 0) {  // its own last send, and what it passes on
+        if (step > 0) {  // its own last send, and the message that it passes on
           message.after = {before + (i + count - 1) % count, before + i};
           std::ranges::sort(message.after);
         }

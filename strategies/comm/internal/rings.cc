@@ -20,15 +20,16 @@ using Ring = std::vector<std::int32_t>;
 constexpr std::size_t kMostMembersToSearch = 8;  // 7! orders
 constexpr int kMostRings = 12;
 
-// By which of the `rails` a ring enters node i of n: the first one by 0, 1, 0, 1 ... so that it
-// leaves each node where it enters the next one. An odd count needs a third place to close.
+// The rail by which ring number `ring` enters node `node` of `nodes`. Ring 0 enters by rails 0, 1,
+// 0, 1 ..., so that it leaves each node on the rail by which it enters the next one. An odd number
+// of nodes needs a third rail to close.
 std::size_t entrance(std::size_t node, std::size_t nodes, std::size_t rails, std::size_t ring) {
   if (node == nodes) node = 0;
   const bool is_third = nodes % 2 == 1 && node + 1 == nodes && rails > 2 && nodes > 1;
   return (ring + (is_third ? 2 : node % 2)) % rails;
 }
 
-// Members of one node from the one at which the ring enters to the one at which it leaves.
+// Appends the members of one node to the ring, from member `enter` to member `leave`.
 void visit(const std::vector<std::int32_t>& members, std::size_t enter, std::size_t leave,
            Ring* ring) {
   const std::size_t count = members.size();
@@ -40,7 +41,7 @@ void visit(const std::vector<std::int32_t>& members, std::size_t enter, std::siz
   if (leave != enter) ring->push_back(members[leave]);
 }
 
-// Time per byte that rings put on each link, in seconds.
+// Seconds per byte that rings put on each link.
 class LinkTimes {
  public:
   explicit LinkTimes(const Participants& group) : group_(&group) {}
@@ -69,7 +70,8 @@ class LinkTimes {
     return {};
   }
 
-  // The slowest kind of hop that the ring takes: a link of two members, a relay over NVLink, more.
+  // The slowest kind of hop that the ring takes: 0: one NVLink, 1: several NVLinks (a relay), 2:
+  // any other link.
   int kind_of(const Ring& ring) const {
     int kind = 0;
     for (std::size_t i = 0; i < ring.size(); ++i)
@@ -96,7 +98,7 @@ class LinkTimes {
   const Participants* group_;
   std::map<LinkId, int> index_;
   std::vector<std::vector<std::pair<int, double>>> routes_;
-  std::vector<int> kinds_;  // As routes_.
+  std::vector<int> kinds_;  // Indexed as routes_.
   std::vector<double> times_;
 };
 
@@ -108,9 +110,9 @@ bool no_switch_between(const Participants& group) {
   return false;
 }
 
-// Orders inside of a node whose members have unequal links of their own (a hybrid cube mesh): from
-// the first to the last of them over links that are all as fast as can be. Nodes with a switch, and
-// meshes that join all alike, stay as they are.
+// Orders the members inside a node where they have unequal links of their own (a hybrid cube mesh):
+// from the first to the last member over the order whose slowest link is fastest. Nodes with a
+// switch, and meshes with equal links between all members, keep their order.
 class MeshOrders {
  public:
   explicit MeshOrders(const Participants& group) : group_(&group) {}
@@ -135,7 +137,7 @@ class MeshOrders {
   }
 
  private:
-  // Of the first pair on a node with such devices: all its members sit alike.
+  // Checked on the first node with devices of this type: other nodes with them are the same.
   bool may_be_mesh(std::span<const std::int32_t> path) {
     const DeviceId device = group_->devices[static_cast<std::size_t>(path[0])];
     const auto [known, is_new] =
@@ -157,7 +159,7 @@ class MeshOrders {
     return time;
   }
 
-  // The slowest hop decides, then their sum. O((count-2)! count).
+  // The order whose slowest hop is fastest; ties: the least sum of hop times. O((count-2)! count).
   static Ring best_order(const std::vector<double>& times, std::size_t count) {
     Ring order(count);
     std::iota(order.begin(), order.end(), 0);
@@ -183,7 +185,7 @@ class MeshOrders {
   std::map<std::vector<double>, Ring> found_;
 };
 
-// Whether every two of the members are joined by a link of their own, all alike.
+// Whether every two of the members have a direct link of their own, all equally fast.
 bool all_joined_alike(const Participants& group, const std::vector<std::int32_t>& members) {
   std::optional<BytesPerSecond> rate;
   for (const std::int32_t from : members) {
@@ -200,8 +202,8 @@ bool all_joined_alike(const Participants& group, const std::vector<std::int32_t>
   return true;
 }
 
-// A ring that leaves each node where it enters the next one: rails match, but at the end of an odd
-// number of nodes.
+// A ring that leaves each node on the rail by which it enters the next one, except at the end of an
+// odd number of nodes.
 Ring ring_on_all_links(const std::vector<std::vector<std::int32_t>>& nodes, std::size_t number) {
   Ring ring;
   const std::size_t count = nodes.front().size();
@@ -223,10 +225,11 @@ Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::s
   return ring;
 }
 
-// Of members that are all joined alike: rings of which each link carries one, in each direction, as
-// many as a member has links; empty where there are no such rings (4 and 6 members; Bermond and
-// Faber, "Decomposition of the complete directed graph into k-circuits", J. Combin. Theory B 21,
-// 1976) or none is found in `kMostSteps`. `candidates`: all orders, each beginning with member 0.
+// For members with equal links between every two: as many rings as a member has links, such that
+// each link carries one ring in each direction. Empty where there are no such rings (4 and 6
+// members; Bermond and Faber, "Decomposition of the complete directed graph into k-circuits", J.
+// Combin. Theory B 21, 1976), where none are found in `kMostSteps`, or where the members have other
+// links. `candidates`: all orders, each beginning with member 0.
 std::vector<Ring> rings_on_all_links(const Participants& group,
                                      const std::vector<Ring>& candidates) {
   constexpr int kMostSteps = 1 << 20;
@@ -235,7 +238,7 @@ std::vector<Ring> rings_on_all_links(const Participants& group,
   std::iota(members.begin(), members.end(), 0);
   if (!all_joined_alike(group, members)) return {};
 
-  // A bit for each directed link; candidates by where they go from member 0.
+  // A bit per directed link; candidates grouped by the member that follows member 0.
   using Links = std::bitset<kMostMembersToSearch * kMostMembersToSearch>;
   std::vector<std::vector<std::pair<Links, const Ring*>>> by_first_hop(count);
   for (const Ring& ring : candidates) {
@@ -261,8 +264,8 @@ std::vector<Ring> rings_on_all_links(const Participants& group,
   return extend(extend, 1, Links{}) ? chosen : std::vector<Ring>{};
 }
 
-// Nominal, for each member, of the adapters by which members leave for the next node, or of the
-// PCIe links to them where these are slower.
+// Nominal rate per member of the adapters by which members reach the next node; where the PCIe link
+// to an adapter is slower, that link's rate counts.
 Result<BytesPerSecond> adapter_rate(const Participants& group,
                                     const std::vector<std::int32_t>& members,
                                     const std::vector<std::int32_t>& next) {
@@ -290,12 +293,13 @@ Result<BytesPerSecond> adapter_rate(const Participants& group,
   return total / static_cast<double>(members.size());
 }
 
-// NVIDIA/nccl v2.28, src/graph/search.cc: the fastest of speedArrayInter, and ncclTopoDupChannels.
+// NVIDIA/nccl v2.28, src/graph/search.cc: the fastest entries of speedArrayInter, and the
+// thresholds of ncclTopoDupChannels.
 constexpr double kFastestChannel = 48;           // GB/s
 constexpr double kFastestChannelBlackwell = 96;  // GB/s
-constexpr double kChannelPart = 0.96;            // a channel's speed: of 50 GB/s 48, of 25 24
+constexpr double kChannelPart = 0.96;            // a channel's speed: 48 on 50 GB/s, 24 on 25 GB/s
 constexpr double kCopiedFrom = 50;               // GB/s
-constexpr double kFewCopiedFrom = 25;            // GB/s, also many channels up to Ampere
+constexpr double kFewCopiedFrom = 25;  // GB/s; up to Ampere whatever the number of channels
 constexpr std::size_t kFew = 4;
 constexpr std::int64_t kAmpere = 80;
 constexpr std::int64_t kBlackwell = 100;
@@ -315,9 +319,10 @@ std::size_t rings_offered(const Participants& group, const std::vector<std::int3
   return copied ? 2 * channels : channels;
 }
 
-// Of the orders whose hops are of the best kind (NCCL takes a slower kind of path only where it
-// found no ring without: src/graph/search.cc, v2.28) adds, one after another, the ring that leaves
-// the busiest link (then all links) least busy, and keeps as many as give the best rate.
+// Considers only the orders whose slowest hop is of the best kind (NCCL uses a slower kind of path
+// only where it found no ring without: src/graph/search.cc, v2.28). Adds rings one after another,
+// each time the ring that leaves the busiest link (then all links) least busy, and keeps as many as
+// give the best rate.
 Result<std::vector<Ring>> search_rings(const Participants& group) {
   LinkTimes times(group);
   FORESHARD_TRY(times.prepare());
@@ -416,7 +421,7 @@ Result<std::size_t> rings_over(const Participants& group,
   const std::size_t least = rails_of(nodes);
   const auto has_more = [&](const auto& node) { return node.size() > least; };
   if (nodes.size() == 1 || std::ranges::none_of(nodes, has_more)) return least;
-  std::vector<double> rates;  // by node, of adapters for each member
+  std::vector<double> rates;  // node -> adapter rate per member
   std::size_t offered = std::numeric_limits<std::size_t>::max();
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     FORESHARD_ASSIGN(const BytesPerSecond rate,

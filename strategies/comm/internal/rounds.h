@@ -1,6 +1,6 @@
 /// \file
-/// Algorithms that go in rounds: in each, some members send chunks to others, all at once. What is
-/// said here once: the loads, the critical path and the messages that follow from the rounds.
+/// Algorithms that run in rounds: in each round some members send chunks to others, all at once.
+/// The loads, the critical path and the messages follow from the rounds.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,10 @@ struct Rounds {
   std::vector<std::vector<RoundMessage>> rounds;
 };
 
-/// The same backwards: what was copied is added up. An all-gather becomes a reduce-scatter.
+/// The same rounds backwards, with additions instead of copies: an all-gather becomes a
+/// reduce-scatter.
 Rounds reversed(Rounds rounds);
-/// One after another.
+/// The rounds of `first`, then of `second`.
 /// \pre equal numbers of chunks
 Rounds joined(Rounds first, const Rounds& second);
 

@@ -64,7 +64,8 @@ Status no_sums_in_network(std::string_view algorithm, const Participants& group)
 
 Result<NodeMembers> heads_of(const Participants& group, const NodeMembers& nodes) {
   NodeMembers heads;
-  std::map<std::vector<VertexId>, std::size_t> heads_on;  // adapters that members share
+  // adapters of a member -> members with the same ones
+  std::map<std::vector<VertexId>, std::size_t> heads_on;
   const std::size_t most = std::ranges::min(nodes, {}, &std::vector<std::int32_t>::size).size();
   for (std::size_t place = 0; place < most && heads.size() < kMostHeads; ++place) {
     if (nodes.size() > 1) {
@@ -98,7 +99,7 @@ Result<Hop> add_switch_sums(const Participants& group, const NodeMembers& nodes,
   Hop longest{LinkKind::kNvLink, 0_s};
   for (const auto& members : nodes) {
     for (std::size_t i = 0; i < members.size(); ++i) {
-      // The way to the next member is this one's link up and that one's link down.
+      // The route to the next member is this member's link up and the next member's link down.
       const std::int32_t next = members[(i + 1) % members.size()];
       FORESHARD_ASSIGN(const auto route, route_between(group, members[i], next));
       longest.wire = std::max(longest.wire, route.latency);

@@ -1,9 +1,10 @@
 /// \file
-/// Sums in NVLink switches, and in those of the network: what algorithms that leave additions to
-/// the hardware put on the links.
+/// Sums in NVLink switches and in network switches: the loads that algorithms put on the links when
+/// the hardware does the additions.
 ///
-/// On a node, *heads* share the bytes among them: each asks the switch for the sum of its part,
-/// which the switch draws from all members, and hands the result back, which it copies to all.
+/// The *heads* of a node share the bytes: each head asks the switch for the sum of its part, which
+/// the switch reads from all members, and hands the result back to the switch, which copies it to
+/// all members.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +19,26 @@ namespace foreshard::comm::internal {
 using NodeMembers = std::vector<std::vector<std::int32_t>>;
 
 /// The members of each node.
-/// \return kUnsupported if those of some node do not share an NVLink switch that adds, or are
-///     alone.
+/// \return kUnsupported if the members of some node do not share an NVLink switch, or a member is
+///     alone on its node.
 Result<NodeMembers> nodes_on_switches(std::string_view algorithm, const Participants& group);
 /// kUnsupported unless the network's switches add (ClusterView::reduces_in_network).
 Status no_sums_in_network(std::string_view algorithm, const Participants& group);
 
-/// Most heads of a node, however many members its NVLink switch joins (NVIDIA/nccl v2.28.9,
+/// Most heads of a node, whatever the number of members on its NVLink switch (NVIDIA/nccl v2.28.9,
 /// src/include/device.h: NCCL_MAX_NVLS_ARITY).
 inline constexpr std::size_t kMostHeads = 32;
 
-/// Members of equal place on every node: as many as the smallest node has, on several nodes one for
-/// each adapter of the first node (NVIDIA/nccl v2.28.9, src/graph/search.cc, ncclTopoSearchRecNet),
-/// and at most kMostHeads.
+/// The heads: head -> node -> member, at the same place on every node. There are as many as the
+/// smallest node has members, on several nodes one per adapter of the first node (NVIDIA/nccl
+/// v2.28.9, src/graph/search.cc, ncclTopoSearchRecNet), and at most kMostHeads.
 /// \return kInfeasible where there is no route.
 Result<NodeMembers> heads_of(const Participants& group, const NodeMembers& nodes);
 
-/// How much more than those of eight heads a node's heads take before its pipeline is full. The
-/// channels serve the heads one after another, so a *round* (of each channel a chunk for each head)
-/// lasts as long as it has heads. What the rounds of up to eight heads take is part of the form's
-/// `base`, which was fitted on nodes of eight.
+/// Number of heads beyond eight; 0 for up to eight. It measures how much longer the pipeline takes
+/// to fill: the channels serve the heads one after another, so a *round* (one chunk per channel and
+/// head) grows with the number of heads. The rounds of up to eight heads are part of the form's
+/// `base`, which was fitted on nodes of eight GPUs.
 double heads_beyond_fit(const NodeMembers& heads);
 
 /// Bytes per byte of the operation on one member's NVLinks.
@@ -45,18 +46,18 @@ struct SwitchVolume {
   double up = 0;
   double down = 0;
 };
-/// Adds what the members of every node put on their links to their switch: `each`, and `head`
-/// besides if they are among the `heads`.
-/// \return the longest way over a switch.
+/// Adds the load that the members of every node put on the links to their switch: `each` for every
+/// member, plus `head` for the members in `heads`.
+/// \return the hop over a switch with the longest wire.
 Result<Hop> add_switch_sums(const Participants& group, const NodeMembers& nodes,
                             const NodeMembers& heads, const SwitchVolume& each,
                             const SwitchVolume& head, LoadSum* loads);
 
-/// Sums of `part` of the bytes among `members`, in the network's switches: every member sends its
-/// part up and takes the sum down; between switches one copy passes. It is routed as a ring: where
-/// neighbours hang on one switch, nothing passes further up.
+/// Adds the traffic of sums in the network's switches, over `part` of the bytes, among `members`:
+/// every member sends its part up and receives the sum; one copy passes between switches. It is
+/// routed as a ring, so that nothing passes further up between neighbours on one switch.
 void add_network_sums(const std::vector<std::int32_t>& members, double part, Traffic* traffic);
-/// One message up and one down: the longest of them.
+/// The longest path of one message up and one down again, over all rails.
 Path network_sum_path(const NodeMembers& rails, const Traffic& traffic);
 
 }  // namespace foreshard::comm::internal

@@ -29,7 +29,7 @@ void Path::add(const Hop& hop, double times) {
     case LinkKind::kNetwork:
       network += times;
       break;
-    case LinkKind::kMemory:  // on no way between devices
+    case LinkKind::kMemory:  // on no route between devices
       break;
   }
   wire += times * hop.wire;
@@ -82,15 +82,15 @@ void LoadSum::merge(std::vector<LinkLoad>& loads) {
 
 namespace {
 
-/// Time per byte of one link, as a function of the part that takes detours.
+/// Time per byte of one link, as a function of the fraction that takes detours.
 struct LinkTime {
   double minimal = 0;
   double slope = 0;
   double at(double detour) const { return minimal + slope * detour; }
 };
 
-/// The least detour in [0, 1] for which the largest of `times` is least: the walk along the upper
-/// envelope of straight lines, which is convex.
+/// The least detour fraction in [0, 1] that minimizes the largest of `times`, found by a walk along
+/// the upper envelope of straight lines, which is convex.
 double best_detour(const std::vector<LinkTime>& times) {
   constexpr double kTolerance = 1e-9;
   double detour = 0;
@@ -173,7 +173,7 @@ const Hop& Traffic::hop(std::int32_t from, std::int32_t to) const {
 
 namespace {
 
-// With the latency of minimal ways.
+// The route with the latency of its minimal routes.
 Result<Route> while_queues_are_even(Result<Route> route) {
   if (!route || route->minimal.empty()) return route;
   Route minimal = *std::move(route);

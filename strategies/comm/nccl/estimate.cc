@@ -13,7 +13,8 @@ namespace {
 
 using program::CollectiveKind;
 
-// src/graph/tuning.cc, v2.28.9: parts of the search's bandwidth that protocols and algorithms keep.
+// src/graph/tuning.cc, v2.28.9: fractions of the search's bandwidth that protocols and algorithms
+// reach.
 constexpr double kLlOfRing = 0.5;
 constexpr double kLl128OfRing = 0.92;
 constexpr double kOfTree = 0.92;
@@ -22,22 +23,22 @@ constexpr double kLl128OfTreeOneNode = 7.0 / 9.0;
 constexpr double kLl128OfTree = 120.0 / 128.0;
 constexpr double kOfPlainTree = 0.85;
 constexpr double kOfPat = 0.75;
-constexpr double kOfCollnetDirect = 0.85;  // from Hopper on
+constexpr double kOfCollnetDirect = 0.85;  // since Hopper
 constexpr double kOfCollnetDirectNetwork = 0.9;
-constexpr double kCollnetGather = 0.4;  // of a member's copies, in microseconds
+constexpr double kCollnetGather = 0.4;  // a member's copies, in microseconds
 constexpr double kPatPerMember = 2.8;   // microseconds
 constexpr double kPatNetworkPart = 1 / 3.5;
-constexpr double kOverheadSimple = 3;  // of a message's proxy, against LL
+constexpr double kOverheadSimple = 3;  // factor of a message's proxy overhead, against LL
 constexpr double kLongRing = 1.4;      // latency of Simple rings between nodes
 constexpr double kLongRingBeforeAmpere = 1.9;
-constexpr double kLongRingBytes = 64;           // per channel and member, from which it holds
+constexpr double kLongRingBytes = 64;  // per channel and member: the least size of a long ring
 constexpr double kSmallestTreeCorrection = 64;  // bytes
-constexpr double kSlowRing = 12;                // GB/s, of a channel
+constexpr double kSlowRing = 12;                // GB/s per channel
 constexpr std::int64_t kSmallestBlock = 128;    // threads
 constexpr double kLeastBytesPerChannel = 16384;
 constexpr std::int64_t kAmpere = 80;
 constexpr std::int64_t kHopper = 90;
-constexpr std::int64_t kMostNvlsMembers = 32;  // of a gather or scatter: its arity
+constexpr std::int64_t kMostNvlsMembers = 32;  // limit of a gather or scatter: the arity
 
 struct Candidate {
   std::string_view algorithm;
@@ -109,7 +110,7 @@ class Tuner {
            !graph.far_nic;
   }
 
-  // Steps of a ring: how many messages one after another.
+  // Steps of a ring: the number of messages one after another.
   double steps() const {
     switch (kind_) {
       case CollectiveKind::kAllReduce:
@@ -239,7 +240,8 @@ class Tuner {
     return latency;
   }
 
-  // topoGetAlgoInfo of enqueue.cc: fewer channels, then fewer threads, until each has enough to do.
+  // As topoGetAlgoInfo of enqueue.cc: reduces the channels, then the threads, until each has enough
+  // bytes.
   std::int64_t channels_of(const Candidate& candidate, Protocol protocol) const {
     const std::string_view name = candidate.algorithm;
     std::int64_t channels = of_.channels;

@@ -1,7 +1,7 @@
 /// \file
 /// NCCL's own estimate of a collective: the time that its tuner expects for each algorithm and
-/// protocol, on the channels that its graph search found (search.h). It decides as NCCL decides;
-/// how long the operation really takes is predicted elsewhere (collective.h).
+/// protocol, on the channels that its graph search found (search.h). It reproduces NCCL's decision;
+/// the operation's actual time is predicted elsewhere (collective.h).
 ///
 ///     time = latency(algorithm, protocol) + bytes / bandwidth(algorithm, protocol)
 ///
@@ -10,10 +10,10 @@
 ///     estimates.front();  // what NCCL takes
 ///
 /// Source: NVIDIA/nccl v2.28.9-1: src/graph/tuning.cc (times), src/enqueue.cc (channels that an
-/// operation uses). Written anew from what these say.
+/// operation uses). Reimplemented, not copied.
 /// Not modelled: tuner plugins (which overwrite the table: aws-ofi-nccl on EFA), NCCL_* variables,
 /// user-registered and symmetric buffers, hosts of several processor vendors, paths over another
-/// GPU's NVLinks (there NCCL runs LL128 with the latencies of PCIe).
+/// GPU's NVLinks (where NCCL runs LL128 with the latencies of PCIe).
 #pragma once
 
 #include <cstdint>
@@ -32,15 +32,15 @@ namespace foreshard::comm::nccl {
 
 /// One line of NCCL's cost table.
 struct Estimate {
-  std::string_view algorithm;  ///< As in comm::algorithms(). Static storage.
+  std::string_view algorithm;  ///< A name in comm::algorithms(). Static storage.
   Protocol protocol = Protocol::kSimple;
-  std::int64_t channels = 1;  ///< That an operation of this size would use.
+  std::int64_t channels = 1;  ///< Channels that an operation of this size would use.
   Seconds time;
 };
 
 /// All enabled (algorithm, protocol) pairs for one operation, least time first; empty where NCCL
 /// has no model of its own (all-to-all, send and receive), or if `communicator` has one member.
-/// `bytes` is what nccl-tests call the size: the larger of the send and the receive buffer.
+/// `bytes` is the size as nccl-tests define it: the larger of the send and the receive buffer.
 /// \pre bytes >= 0
 std::vector<Estimate> estimates(program::CollectiveKind kind, Bytes bytes,
                                 const Communicator& communicator, const Tables& tables);

@@ -48,7 +48,7 @@ class Reader {
     return hop;
   }
 
-  /// The part of a route between nodes that is in `home`.
+  /// The part of a route between nodes that is in node `home`.
   Result<LocalHop> half(std::int32_t from, std::int32_t to, std::int32_t home,
                         std::vector<VertexId>* nics) {
     FORESHARD_ASSIGN(const auto route, internal::route_between(group_, from, to));
@@ -85,7 +85,7 @@ class Reader {
     hop->uses.push_back({place->second, routed.share * (over_pcie ? factor : 1)});
   }
 
-  // Towards the totals of the member that the link leaves.
+  // Adds the link to the totals of the member that it starts from.
   void count(const Link& link, double capacity) {
     const auto member = member_at_.find(link.from);
     if (member == member_at_.end()) return;
@@ -94,7 +94,7 @@ class Reader {
       pcie_total_[member->second] = std::max(pcie_total_[member->second], capacity);
   }
 
-  // GB/s.
+  // The link's bandwidth in GB/s, as NCCL counts it.
   double capacity_of(const Link& link) const {
     switch (link.kind) {
       case LinkKind::kNvLink: {
@@ -129,7 +129,7 @@ class Reader {
   std::map<VertexId, std::size_t> member_at_;
 };
 
-// Hosts' devices do not forward, so two NVLinks in a row meet in a switch.
+// Whether every two members are two NVLinks apart, which is taken for a switch between them.
 bool joined_by_switch(const LocalNode& node) {
   for (std::size_t from = 0; from < node.members; ++from)
     for (std::size_t to = 0; to < node.members; ++to)

@@ -1,6 +1,6 @@
 /// \file
-/// One node of a group as NCCL's graph search counts it: what each hop between its members, and
-/// between a member and its network adapter, takes of the node's links.
+/// One node of a group as NCCL's graph search sees it: the share of the node's links that each hop
+/// uses, between members and between a member and its network adapter.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,32 @@
 
 namespace foreshard::comm::nccl {
 
-/// What a channel's hop takes: `share` of the channel's speed from one link.
+/// A channel's hop uses `share` x the channel's speed of one link.
 struct LinkUse {
   std::size_t link = 0;  ///< Index into LocalNode::capacity.
   double share = 1;
 };
 struct LocalHop {
   std::vector<LinkUse> uses;
-  LinkKind kind = LinkKind::kNvLink;  ///< The widest.
-  bool relayed = false;               ///< Over NVLink by way of a third device (NVB).
+  LinkKind kind = LinkKind::kNvLink;  ///< The widest-reaching kind of link used.
+  bool relayed = false;               ///< The hop goes through a third device over NVLink (NVB).
 };
 
 struct LocalNode {
   std::size_t members = 0;
-  std::vector<double> capacity;             ///< Of each link, GB/s, as NCCL counts it.
+  std::vector<double> capacity;             ///< One per link, GB/s, as NCCL counts it.
   std::vector<std::vector<LocalHop>> hop;   ///< [from][to]; empty on the diagonal.
-  std::vector<LocalHop> to_nic;             ///< By member; of several nodes only.
-  std::vector<LocalHop> from_nic;           ///< By member.
-  std::vector<std::vector<VertexId>> nics;  ///< By member: those that it uses, ascending.
-  std::vector<double> nvlink_total;         ///< By member, GB/s out.
-  double total = 0;                         ///< Of the best member: all NVLinks, or its PCIe.
-  bool has_nvswitch = false;                ///< That joins all members.
+  std::vector<LocalHop> to_nic;             ///< One per member; empty on a single node.
+  std::vector<LocalHop> from_nic;           ///< One per member; empty on a single node.
+  std::vector<std::vector<VertexId>> nics;  ///< member -> the NICs that it uses, ascending.
+  std::vector<double> nvlink_total;         ///< One per member, GB/s out.
+  double total = 0;           ///< The best member's GB/s: the sum of its NVLinks, or its PCIe link.
+  bool has_nvswitch = false;  ///< An NVLink switch joins all members.
 };
 
-/// \param members  of the node: indices into group.devices.
-/// \param peers    of each of them one on another node, through which its adapter is found; empty
-///     on a single node.
+/// \param members  the node's members: indices into group.devices.
+/// \param peers    per member one peer on another node, used to find the member's adapter; empty on
+///     a single node.
 /// \return kInfeasible where there is no route.
 Result<LocalNode> local_node(const Participants& group, const std::vector<std::int32_t>& members,
                              const std::vector<std::int32_t>& peers, const Tables& tables);

@@ -1,10 +1,10 @@
 /// \file
-/// How many channels NCCL takes for sends to one peer on another node:
+/// The number of channels that NCCL uses for sends to one peer on another node:
 ///
 ///     2, halved while 2 x ranks > 4 x channels of the communicator for sends
 ///
-/// so that no channel has eight operations or more in large communicators. The channels for sends
-/// are those for collectives, rounded up to a power of two.
+/// so that no channel has eight operations or more in large communicators. The number of channels
+/// for sends is the number for collectives, rounded up to a power of two.
 ///
 /// Source: NVIDIA/nccl v2.28, src/graph/paths.cc (ncclTopoGetNchannels,
 /// ncclTopoComputeP2pChannels). Not modelled: more channels where a GPU has several adapters of its

@@ -13,14 +13,15 @@
 namespace foreshard::comm::nccl {
 namespace {
 
-// Half of NCCL's MAXCHANNELS: the other half is for the doubling after the search.
+// The limit of the search: half of NCCL's MAXCHANNELS, since the channels may be doubled
+// afterwards.
 std::int64_t most_channels_of_search(const Tables& tables) {
   return tables.most_channels / 2;
 }
-constexpr int kMostSteps = 1 << 14;  // of one channel's search
+constexpr int kMostSteps = 1 << 14;  // limit of one channel's search
 constexpr double kTolerance = 1e-6;
 
-// How channels are sought.
+// Options of the search for channels.
 struct Manner {
   bool crosses_network = false;
   bool may_cross_nics = false;  ///< A channel may come in by one adapter and leave by another.
@@ -38,7 +39,7 @@ class Placement {
         repeats_(manner.repeats),
         left_(node.capacity) {}
 
-  /// How many channels fit, at most `most`.
+  /// The number of channels that fit, at most `most`.
   std::int64_t place(std::int64_t most) {
     std::int64_t placed = 0;
     while (placed < most) {
@@ -69,7 +70,7 @@ class Placement {
     return least;
   }
 
-  // All hops at once, or none.
+  // Loads all hops, or none if they do not all fit.
   bool take(const Hops& hops) {
     std::size_t taken = 0;
     while (taken < hops.size() && fits(*hops[taken])) load(*hops[taken++], 1);
@@ -121,7 +122,8 @@ class Placement {
     path_.pop_back();
   }
 
-  // Visits the members left: ends at `last`, and from there goes out (or, of a cycle, back to 0).
+  // Extends the path over the members not yet visited. It ends at `last` and leaves the node from
+  // there (or, for a cycle, returns to member 0).
   bool extend(std::size_t at, std::size_t last, std::size_t visited) {
     if (++steps_ > kMostSteps) return false;
     if (visited == node_.members)
@@ -203,7 +205,7 @@ void set_rate(SearchGraph* graph, double speed) {
   graph->inter_rate = speed * 1_GB_s;
 }
 
-// Twice the channels at half the speed, where channels are fast and not too many.
+// Doubles the channels at half the speed, where channels are fast and not too many.
 void double_channels(SearchGraph* graph, const Doubling& when, std::int64_t most) {
   const BytesPerSecond speed = graph->intra_rate;
   const bool wanted = speed >= when.from || (graph->channels <= when.few && speed >= when.few_from);
@@ -246,12 +248,13 @@ SearchGraph ring_of(const LocalNode& node, const Tables& tables, std::int64_t ca
   return best;
 }
 
-// As the rings, but that inside the node a channel may be faster than between nodes.
+// The tree's graph: the ring's, except that a channel may be faster inside the node than between
+// nodes.
 SearchGraph tree_of(const LocalNode& node, const Tables& tables, std::int64_t capability,
                     const SearchGraph& ring, bool crosses_network) {
   SearchGraph tree = ring;
   if (!crosses_network || node.members == 1 || ring.channels == 0) return tree;
-  // A channel is a chain of the members: no hop closes it.
+  // A channel is a chain of the members, without a hop that closes it.
   const auto speeds = speeds_of(tables.generation_of(capability), true);
   LocalNode inside = node;
   for (auto* ends : {&inside.to_nic, &inside.from_nic})
@@ -265,7 +268,7 @@ SearchGraph tree_of(const LocalNode& node, const Tables& tables, std::int64_t ca
   return tree;
 }
 
-// A channel for each of the first `heads` members: speed x (channels + 1) on a head's NVLinks.
+// One channel per head, which puts speed x (channels + 1) on each head's NVLinks.
 SearchGraph nvls_of(const LocalNode& node, const Tables& tables, std::int64_t capability,
                     bool crosses_network) {
   const Generation& generation = tables.generation_of(capability);
@@ -299,12 +302,12 @@ SearchGraph nvls_of(const LocalNode& node, const Tables& tables, std::int64_t ca
   };
   for (const double speed : speeds) {
     const std::int64_t heads = heads_at(speed);
-    // On one node all members are heads or none is.
+    // On one node, either all members are heads or none is.
     if (!crosses_network && inside_at(speed) < heads) continue;
     const std::int64_t channels = std::min(heads, inside_at(speed));
     const double total = static_cast<double>(channels) * speed;
     if (best.channels > 0 && speed <= tables.least_speed * (best.inter_rate / 1_GB_s)) break;
-    // Each head draws sums by itself: more of them are preferred to faster ones.
+    // Each head requests sums by itself: more channels are preferred to faster ones.
     if (channels <= best.channels && total <= best_total * (1 + kTolerance)) continue;
     best_total = total;
     best.channels = channels;
@@ -319,7 +322,7 @@ SearchGraph nvls_of(const LocalNode& node, const Tables& tables, std::int64_t ca
   return best;
 }
 
-// One channel for each adapter, summed by its own head.
+// One channel per adapter, summed by its own head.
 SearchGraph collnet_direct_of(const LocalNode& node, const SearchGraph& chain) {
   std::map<std::vector<VertexId>, int> adapters;
   for (const auto& nics : node.nics) adapters.emplace(nics, 0);
@@ -339,7 +342,7 @@ SearchGraph lesser(const SearchGraph& a, const SearchGraph& b) {
           .far_nic = a.far_nic || b.far_nic};
 }
 
-// What tells nodes apart: the places and types of their members, and the rate of the way out.
+// Distinguishes nodes: the places and types of their members, and the rate of the way out.
 using Signature = std::vector<std::pair<std::string, std::int64_t>>;
 
 Signature signature_of(const Participants& group, const std::vector<std::int32_t>& members,

@@ -1,11 +1,11 @@
 /// \file
-/// The channels that NCCL's graph search finds on the nodes of a group: how many, and what each
-/// carries inside a node and between nodes.
+/// The channels that NCCL's graph search finds on the nodes of a group: their number, and the rate
+/// of each inside a node and between nodes.
 ///
-/// The search places, for one speed after another, as many channels as fit: each takes `speed` of
-/// every link that it crosses (as NCCL counts links: Tables), goal: channels x speed as large as
-/// possible. Rings and trees cross the members of a node one after another; NVLS loads every
-/// member's NVLinks once per channel and those of the channel's head twice.
+/// The search tries one speed after another and places as many channels as fit; each takes `speed`
+/// from every link that it crosses (as NCCL counts links: Tables). The goal is the largest channels
+/// x speed. Rings and trees cross the members of a node one after another; NVLS loads every
+/// member's NVLinks once per channel, and the NVLinks of the channel's head twice.
 ///
 /// Source: NVIDIA/nccl v2.28.9-1, src/graph/{search,topo,paths,connect}.cc.
 /// Not modelled: NCCL_TOPO_FILE and NCCL_GRAPH_FILE, limits of the search's own time (here: a
@@ -27,17 +27,18 @@ struct Participants;
 
 namespace foreshard::comm::nccl {
 
-/// What one search found for one pattern, before NCCL doubles the channels.
+/// The result of one search for one pattern, before NCCL doubles the channels.
 struct SearchGraph {
-  std::int64_t channels = 0;                ///< 0: the hardware cannot do it.
-  BytesPerSecond intra_rate;                ///< Of one channel inside a node.
-  BytesPerSecond inter_rate;                ///< Of one channel between nodes.
-  LinkKind intra_kind = LinkKind::kNvLink;  ///< The widest that it crosses inside a node.
-  /// Between a member and its NIC it crosses sockets, or a socket and no switch.
+  std::int64_t channels = 0;  ///< 0: the hardware cannot run the pattern.
+  BytesPerSecond intra_rate;  ///< One channel's rate inside a node.
+  BytesPerSecond inter_rate;  ///< One channel's rate between nodes.
+  /// The widest-reaching kind of link that it crosses inside a node.
+  LinkKind intra_kind = LinkKind::kNvLink;
+  /// Whether the way between some member and its NIC crosses from one socket to another.
   bool far_nic = false;
 };
 
-/// What NCCL's tuner knows of a group.
+/// NCCL's view of a group, as its tuner reads it.
 struct Communicator {
   std::int64_t members = 1;
   std::int64_t nodes = 1;
@@ -45,14 +46,14 @@ struct Communicator {
   std::int64_t least_per_node = 1;
   std::int64_t least_capability = 80;  ///< 10 x major + minor.
   std::int64_t most_capability = 80;
-  bool has_nvswitch = false;  ///< Each node joins its members by one.
-  bool has_collnet = false;   ///< The network adds up (ClusterView::reduces_in_network).
+  bool has_nvswitch = false;  ///< An NVLink switch joins the members of each node.
+  bool has_collnet = false;   ///< The network's switches add up (ClusterView::reduces_in_network).
   SearchGraph ring;
   SearchGraph tree;
   SearchGraph nvls;
   SearchGraph collnet_chain;
   SearchGraph collnet_direct;
-  /// That collectives use, once the search's were doubled.
+  /// Channels that collectives use, after the search's channels were doubled.
   std::int64_t channels = 1;
   std::int64_t nvls_channels = 0;
 };

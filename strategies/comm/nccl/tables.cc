@@ -22,7 +22,7 @@ std::string fault_in_order(const Tables& tables) {
   return {};
 }
 
-// Compute capability from which NCCL runs LL128.
+// The first compute capability for which NCCL runs LL128.
 constexpr std::int64_t kFirstWithLl128 = 70;
 
 std::string fault_in_ll128(const Generation& generation) {
@@ -33,8 +33,9 @@ std::string fault_in_ll128(const Generation& generation) {
          (has ? "give ring_ll128 and tree_ll128" : "remove ring_ll128 and tree_ll128");
 }
 
-// Which latencies NCCL's formulas read (estimate.cc): PAT has one member per node, and takes the
-// tree's between nodes; what sums in NVLink switches never crosses PCIe inside a node.
+// The latencies that NCCL's formulas read (estimate.cc). PAT has one member per node and uses the
+// tree's latency between nodes; algorithms that sum in NVLink switches never cross PCIe inside a
+// node.
 struct Reads {
   std::string_view algorithm;
   bool base, nvlink, pcie, network;
@@ -72,7 +73,7 @@ std::string fault_in_protocols(const Reads& reads, const PerProtocol& times, boo
   return text;
 }
 
-// Of one of the four latencies: there without being read, or the reverse.
+// Checks one of the four latencies: it must be given exactly if it is read.
 auto checked(std::optional<PerProtocol> AlgorithmLatency::*member, bool Reads::*is_read,
              const char* key) {
   return [=](const AlgorithmLatency& latency) -> std::string {

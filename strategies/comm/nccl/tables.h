@@ -1,6 +1,7 @@
 /// \file
 /// NCCL's figures for hardware and for itself, as data (configs/tuners/nccl-2.28.yaml): the speeds
-/// that its graph search tries, what it takes a link to carry, and the constants of its tuner.
+/// that its graph search tries, the bandwidth that it assumes for links, and the constants of its
+/// tuner.
 ///
 /// Source: NVIDIA/nccl v2.28.9-1, src/graph/{search,topo,tuning}.{cc,h}, src/include/comm.h. These
 /// are facts about that library, not measurements of any machine.
@@ -17,7 +18,7 @@
 
 namespace foreshard::comm::nccl {
 
-/// Of the three protocols; what NCCL does not run with LL or LL128 has none of theirs.
+/// One time per protocol; LL or LL128 is empty where NCCL does not run it.
 struct PerProtocol {
   std::optional<Seconds> ll;
   std::optional<Seconds> ll128;
@@ -25,8 +26,9 @@ struct PerProtocol {
 };
 const yaml::Table<PerProtocol>& yaml_table(const PerProtocol*);
 
-/// What an algorithm's messages take, by what they cross; and the start. NCCL's tables have zeros
-/// and numbers that its formulas never read; here each algorithm has exactly what is read.
+/// Latencies of an algorithm: its start, and each message by the kind of link that it crosses.
+/// NCCL's tables have zeros and numbers that its formulas never read; here each algorithm has
+/// exactly the numbers that are read.
 struct AlgorithmLatency {
   std::string algorithm;  ///< "tree", "ring", "collnet_direct" ...
   std::optional<PerProtocol> base;
@@ -36,7 +38,7 @@ struct AlgorithmLatency {
 };
 const yaml::Table<AlgorithmLatency>& yaml_table(const AlgorithmLatency*);
 
-/// By number of nodes: one, two, more.
+/// Rates by number of nodes: one, two, more.
 struct PerNodes {
   BytesPerSecond one;
   BytesPerSecond two;
@@ -44,46 +46,48 @@ struct PerNodes {
 };
 const yaml::Table<PerNodes>& yaml_table(const PerNodes*);
 
-/// Likewise, of what one node cannot do.
+/// Rates by number of nodes, for algorithms that cannot run on one node.
 struct BetweenNodes {
   BytesPerSecond two;
   BytesPerSecond more;
 };
 const yaml::Table<BetweenNodes>& yaml_table(const BetweenNodes*);
 
-/// When rings and chains are split into twice as many channels.
+/// Conditions under which rings and chains are split into twice as many channels.
 struct Doubling {
-  BytesPerSecond from;      ///< However many there are, at half the speed: from this speed on.
-  BytesPerSecond few_from;  ///< Likewise, where there are at most...
-  std::int64_t few = 0;     ///< ... so many.
-  /// Between nodes a communicator takes twice the channels of its rings, where these are faster...
+  /// Speed from which channels are doubled (at half the speed), whatever their number.
+  BytesPerSecond from;
+  /// Speed from which channels are doubled where there are at most `few`.
+  BytesPerSecond few_from;
+  std::int64_t few = 0;  ///< Number of channels up to which `few_from` applies.
+  /// Between nodes, a communicator doubles its channels again if they are faster than this ...
   BytesPerSecond network_above;
-  std::int64_t network_below = 0;  ///< ... and fewer. 0: never.
+  std::int64_t network_below = 0;  ///< ... and fewer than this. 0: never.
 };
 const yaml::Table<Doubling>& yaml_table(const Doubling*);
 
-/// What depends on the GPUs' generation.
+/// Figures that depend on the GPUs' generation.
 struct Generation {
-  std::string name;  ///< For people.
-  /// The least. Empty: the first generation, which is for all before the second.
+  std::string name;  ///< Display name.
+  /// Least compute capability. Empty: the first generation, which covers all before the second.
   std::optional<std::int64_t> compute_capability{};
-  BytesPerSecond nvlink_nominal;             ///< One link by the data sheet.
-  BytesPerSecond nvlink;                     ///< What NCCL takes it to carry.
+  BytesPerSecond nvlink_nominal;             ///< One link's rate by the data sheet.
+  BytesPerSecond nvlink;                     ///< One link's rate as NCCL assumes it.
   std::vector<BytesPerSecond> intra_speeds;  ///< Descending.
   std::vector<BytesPerSecond> inter_speeds;
   Doubling doubling;
-  PerNodes ll_most;                    ///< Of all channels together.
-  std::optional<PerNodes> ring_ll128;  ///< Of one channel. Empty where NCCL has no LL128.
-  std::optional<PerNodes> tree_ll128;  ///< Likewise.
-  PerNodes tree;                       ///< Of one channel.
-  BetweenNodes nvls_tree;              ///< Of one channel.
+  PerNodes ll_most;                    ///< Limit of LL for all channels together.
+  std::optional<PerNodes> ring_ll128;  ///< One channel's rate. Empty where NCCL has no LL128.
+  std::optional<PerNodes> tree_ll128;  ///< One channel's rate. Empty where NCCL has no LL128.
+  PerNodes tree;                       ///< One channel's rate.
+  BetweenNodes nvls_tree;              ///< One channel's rate.
   double nvls_efficiency = 0;
   std::int64_t nvls_channels = 0;
   std::int64_t nvls_channels_multi_node = 0;
 };
 const yaml::Table<Generation>& yaml_table(const Generation*);
 
-/// Parts of a tree's bandwidth by size: entry i from 64 x 2^i bytes on.
+/// Fractions of a tree's bandwidth by size: entry i applies from 64 x 2^i bytes on.
 struct TreeCorrection {
   std::vector<double> ll;
   std::vector<double> ll128;
@@ -91,7 +95,7 @@ struct TreeCorrection {
 };
 const yaml::Table<TreeCorrection>& yaml_table(const TreeCorrection*);
 
-/// Threads of one channel, at most.
+/// Most threads of one channel.
 struct Threads {
   std::int64_t ll = 512;
   std::int64_t ll128 = 640;
@@ -101,9 +105,9 @@ struct Threads {
 };
 const yaml::Table<Threads>& yaml_table(const Threads*);
 
-/// An operation gives up channels, then threads, until each thread has this much to move.
+/// Least bytes per thread: an operation gives up channels, then threads, until each has this many.
 struct BytesPerThread {
-  Bytes ll;  ///< Of a ring times the number of members.
+  Bytes ll;  ///< Multiplied by the number of members for a ring.
   Bytes ll128;
   Bytes simple;
   Bytes collnet;
@@ -116,18 +120,18 @@ struct Tables {
   std::vector<AlgorithmLatency> latencies;
   std::vector<Generation> generations;  ///< Ascending compute capability.
   TreeCorrection tree_correction;
-  Seconds network_overhead;        ///< Of the proxy, per message (Intel hosts; 2 us on AMD).
+  Seconds network_overhead;        ///< The proxy's time per message (Intel hosts; 2 us on AMD).
   BytesPerSecond pcie_3;           ///< 16 lanes of PCIe 3.0. Each later generation doubles it.
-  double pcie_through_socket = 1;  ///< What a byte between devices over a socket counts.
+  double pcie_through_socket = 1;  ///< Bytes that one byte between devices over a socket counts as.
   Threads threads;
   BytesPerThread bytes_per_thread;
   std::int64_t most_channels = 64;
-  /// The search gives up at speeds below this part of the best so far.
+  /// The search stops at speeds up to this fraction of the best so far.
   double least_speed = 0;
 
   /// The generation of GPUs of this compute capability.
   const Generation& generation_of(std::int64_t compute_capability) const;
-  /// \pre NCCL has such an algorithm.
+  /// \pre NCCL has an algorithm of this name
   const AlgorithmLatency& latency_of(std::string_view algorithm) const;
 };
 /// Catalogue folder: tuners.

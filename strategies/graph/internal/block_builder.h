@@ -1,5 +1,5 @@
 /// \file
-/// What the blocks of a transformer are built with (transformer.h).
+/// The builder of the blocks of a transformer (transformer.h).
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace foreshard::internal {
 
 inline constexpr double kDropoutRate = 0.1;  // any rate costs the same
-inline constexpr double kAdapterScale = 2;   // and so does any scale
+inline constexpr double kAdapterScale = 2;   // any scale costs the same
 
 inline bool eager(OtherKernels kernels) {
   return kernels == OtherKernels::kEager;
@@ -35,7 +35,7 @@ inline std::string name_of_kernels(LossKernels kernels) {
                                                : "fused";
 }
 
-/// Adds tensors and operators of one block. Dimensions in attributes are given by the axes.
+/// Adds tensors and operators of one block. Each dimension of an attribute is a list of axes.
 class BlockBuilder {
  public:
   BlockBuilder(std::string name, const Model& model, const TransformerOptions& options,
@@ -48,7 +48,8 @@ class BlockBuilder {
         expert_tensor_axes_(expert_tensor_axes(options.mesh)),
         batch_axes_(sample_axes(options.mesh)),
         context_axes_(context_axes(options.mesh)) {
-    // The last cuts finest: what goes to the ranks of other experts is a part of the rank's own.
+    // Axes of other experts come last, where they cut finest: the tokens that a rank sends along
+    // them are then a part of its own.
     std::ranges::stable_sort(batch_axes_, {}, [&](Axis axis) { return held_along(axis); });
     graph_.name = std::move(name);
     graph_.gradients_apart = true;
@@ -57,9 +58,9 @@ class BlockBuilder {
   const std::vector<Axis> kWhole{};
   const std::vector<Axis>& tensor() const { return tensor_axes_; }
   const std::vector<Axis>& batch() const { return batch_axes_; }
-  /// Over which sequences are cut everywhere.
+  /// Axes over which sequences are split everywhere.
   const std::vector<Axis>& context() const { return context_axes_; }
-  /// Of these, those whose ranks exchange tokens for heads before attention, and the others.
+  /// The part of context() whose ranks exchange tokens for heads before attention.
   std::vector<Axis> heads_exchanged() const {
     std::vector<Axis> axes = context();
     if (options_.context_exchange != ContextExchange::kAllToAll)
@@ -68,7 +69,7 @@ class BlockBuilder {
       });
     return axes;
   }
-  /// Over which they are cut between the tensor-parallel parts.
+  /// Axes over which sequences are split between the tensor-parallel parts.
   std::vector<Axis> sequence() const {
     std::vector<Axis> axes = context();
     if (options_.sequence_parallel)
@@ -87,15 +88,15 @@ class BlockBuilder {
     const std::int64_t multiple = std::max<std::int64_t>(1, options_.vocabulary_multiple);
     return (model_.vocabulary + multiple - 1) / multiple * multiple;
   }
-  /// Ids of the tokens that lie on the rank.
+  /// Ids of the rank's tokens.
   TensorId token_ids() { return given("token_ids", {options_.batch, model_.sequence}); }
-  /// Whole numbers that come as data, for the tokens that lie on the rank.
+  /// Integers that come as data, for the rank's tokens.
   TensorId given(const std::string& name, std::vector<std::int64_t> shape) {
     const TensorId ids = typed(name, std::move(shape), DType::kInt64);
     graph_[ids].pinned = Attribute{.dims = {batch(), context()}, .partial = {}};
     return ids;
   }
-  /// Their rows of the table of embeddings.
+  /// Rows of the table of embeddings for `ids`.
   TensorId looked_up(TensorId ids, const std::string& output) {
     return looked_up(
         ids, parameter("embedding.weight", {vocabulary(), model_.hidden}, {tensor(), kWhole}),
@@ -109,21 +110,21 @@ class BlockBuilder {
                   .settings = {{"every_row", true}},
                   .output_names = {output}});
   }
-  /// The residual stream between blocks.
+  /// A tensor of the residual stream between blocks.
   TensorId boundary(const std::string& name) {
     return at_boundary(activation(name, tokens(model_.hidden)));
   }
   TensorId at_boundary(TensorId id) { return pin(id, {batch(), sequence(), kWhole}); }
-  /// The parameter is not trained.
+  /// Marks a parameter as not trained.
   void freeze(TensorId id) { graph_[id].frozen = true; }
-  /// The tensor goes through the block, and its bytes are booked elsewhere.
+  /// Marks a tensor that only passes through the block; another block counts its bytes.
   void carry(TensorId id) { graph_[id].carried = true; }
-  /// The tensor lies so.
+  /// Pins the tensor to `dims`.
   TensorId pin(TensorId id, std::vector<std::vector<Axis>> dims) {
     graph_[id].pinned = Attribute{.dims = std::move(dims), .partial = {}};
     return id;
   }
-  /// The streams of all predictions, behind the layers: [predictions, batch, sequence, hidden].
+  /// The streams of all predictions, after the layers: [predictions, batch, sequence, hidden].
   TensorId streams(const std::string& name, std::int64_t predictions) {
     return as_streams(
         activation(name, {predictions, options_.batch, model_.sequence, model_.hidden}));
@@ -160,26 +161,26 @@ class BlockBuilder {
                     .name = name,
                     .inputs = {x, held(parameter(name + ".weight", {in, out}, std::move(dims)))}});
   }
-  /// A weight as products read it.
+  /// The weight as products read it: dequantized if the adapters' base is held quantized.
   TensorId held(TensorId weight) {
     if (!in_layer_ || !model_.adapters || model_.adapters->base == AdapterBase::kPlain)
       return weight;
     return added(
         {.type = "dequantize", .name = graph_[weight].name + ".dequantized", .inputs = {weight}});
   }
-  /// What is added from here on belongs to a layer.
+  /// Operators added from here on belong to a layer.
   void begin_layer() {
     in_layer_ = true;
     quantize(!kind_.unquantized);
   }
-  /// Parameters that are added from here on are not trained, or are again.
+  /// Parameters added from here on are frozen (`on`), or trained again.
   void freeze(bool on) { is_frozen_ = on; }
-  /// What is added from here on belongs to this part.
+  /// Operators added from here on belong to this part.
   void begin(Part part) { part_ = part; }
-  /// What is added from here on can be captured so.
+  /// Operators added from here on can be captured as `as`.
   void capture(Capture as) { capture_ = as; }
 
-  /// Of activations and a parameter.
+  /// A product of activations and a parameter, quantized if the recipe says so.
   TensorId product(OperatorSpec spec) {
     if (quantization_ == Quantization::kNone) return added(std::move(spec));
     spec.inputs.front() =
@@ -192,11 +193,11 @@ class BlockBuilder {
   void quantize(bool on = true) {
     quantization_ = on ? options_.quantization : Quantization::kNone;
   }
-  /// For the products that read `x`: once for all. `apart`: each expert's rows by themselves.
+  /// `x` quantized, once for all products that read it. `apart`: each expert's rows separately.
   TensorId quantized(TensorId x, bool apart) {
     const auto [known, is_new] = quantized_.try_emplace(x);
     if (!is_new) return known->second;
-    // What arrives quantized lacks the copy that the gradient of a weight reads.
+    // A tensor that arrives quantized lacks the copy that the gradient of a weight reads.
     const bool is_narrow = size_of(graph_[x].dtype) < 2_B;
     if (is_narrow && model_.adapters.has_value()) return known->second = x;
     known->second = added({.type = "quantize",
@@ -205,13 +206,13 @@ class BlockBuilder {
                            .settings = {{"recipe", std::string(yaml::name_of(quantization_))},
                                         {"both", !model_.adapters.has_value() && !is_narrow},
                                         {"apart", apart}}});
-    // What is made again is quantized again.
+    // If recomputation drops `x`, it is quantized again, too.
     const Operator* made = maker_of(x);
     if (made != nullptr && !keeps_results(made->part)) graph_.operators.back().part = made->part;
     return known->second;
   }
 
-  /// Quantized along rows alone, to be sent or kept; and back.
+  /// `x` quantized along rows alone, to be sent or saved. widened() is the reverse.
   TensorId narrowed(TensorId x) {
     return added(
         {.type = "quantize",
@@ -219,7 +220,7 @@ class BlockBuilder {
          .inputs = {x},
          .settings = {{"recipe", std::string(yaml::name_of(quantization_))}, {"both", false}}});
   }
-  /// In fp8 whatever the recipe. `kept`: the backward pass reads it in place of `x`.
+  /// `x` in fp8 whatever the recipe. `kept`: the backward pass reads the result in place of `x`.
   TensorId in_fp8(TensorId x, bool kept) {
     return added({.type = "quantize",
                   .name = graph_[x].name + ".fp8",
@@ -235,7 +236,7 @@ class BlockBuilder {
                   .settings = {{"to", std::string(name_of(options_.dtype))}}});
   }
 
-  /// Null of what the block is given.
+  /// The operator that makes `x`; null for a tensor that is given to the block.
   Operator* maker_of(TensorId x) {
     const auto made = std::ranges::find_if(graph_.operators, [&](const Operator& op) {
       return std::ranges::find(op.outputs, x) != op.outputs.end();
@@ -243,7 +244,7 @@ class BlockBuilder {
     return made == graph_.operators.end() ? nullptr : &*made;
   }
 
-  /// `output` names the result if it is not named after the norm.
+  /// A norm of the model's kind. `output` names the result; empty: it is named after the norm.
   TensorId norm(const std::string& name, TensorId x, const std::string& output = {}) {
     begin(Part::kNorm);
     std::vector<TensorId> inputs{x};
@@ -270,7 +271,7 @@ class BlockBuilder {
   }
 
   /// Adds the residual to a branch, after the branch's bias, norm and dropout where the model has
-  /// them. `output` names the result if it is not named after the addition.
+  /// them. `output` names the result; empty: it is named after the addition.
   /// \pre if `biased`, `branch` is the result of a matmul, with its adapter.
   TensorId join(const std::string& name, TensorId branch, bool biased, TensorId residual,
                 const std::string& output = {}) {
@@ -300,7 +301,7 @@ class BlockBuilder {
                               .output_names = {output.empty() ? name : output, name + ".mask"}}));
   }
 
-  /// Adds a parameter that a matmul's epilogue applies: it costs nothing forward.
+  /// Adds a bias to the matmul that makes `y`. The matmul's epilogue applies it: no forward cost.
   void fused_bias(const std::string& name, TensorId y, std::int64_t width, std::vector<Axis> axes) {
     const TensorId bias = parameter(name + ".bias", {width}, {std::move(axes)});
     Operator* made = maker_of(y);
@@ -319,54 +320,56 @@ class BlockBuilder {
   TensorId reshaped(const std::string& name, TensorId of, std::vector<std::int64_t> shape) {
     return added({.type = "reshape", .name = name, .inputs = {of}, .settings = {{"shape", shape}}});
   }
-  /// `of` where it is to lie as `to` says: the conversion is communication.
+  /// `of`, laid out as `to`: the conversion is communication.
   TensorId moved(const std::string& name, TensorId of, std::vector<std::vector<Axis>> to) {
     const TensorId copy = reshaped(name, of, graph_[of].shape);
     graph_[copy].pinned = Attribute{.dims = std::move(to), .partial = {}};
     return copy;
   }
 
-  /// `y`, the product of `x` and a weight split as `dims` says, with what the model's adapter of
-  /// the layer adds.
+  /// `y` plus the result of the linear layer's adapter, if it has one. `y` is the product of `x`
+  /// and a weight that is split as `dims` says.
   TensorId adapted(AdapterTarget target, const std::string& name, TensorId y, TensorId x,
                    const std::vector<std::vector<Axis>>& dims);
 
-  /// By an operator "packed_attention" or "context_attention"; `inputs` are its inputs but for
-  /// sinks.
+  /// Attention by an operator "packed_attention" or "context_attention"; `inputs` are its inputs
+  /// without sinks or relative positions.
   TensorId attention(std::string type, std::vector<TensorId> inputs, Settings settings);
   TensorId packed_attention(TensorId qkv);
   TensorId attention_on_parts(TensorId qkv);
-  TensorId attention_between(TensorId qkv);  ///< Of the parts of sequences that ranks have.
+  TensorId attention_between(TensorId qkv);  ///< Attention across ranks with parts of sequences.
   TensorId context_attention(std::vector<TensorId> parts, Settings settings);
   TensorId unfused_attention(TensorId qkv);
-  /// Of queries, keys and values in one projection, and of those that come from latents.
+  /// Attention whose queries, keys and values come from one projection.
   TensorId projected_attention(TensorId x);
+  /// Attention whose keys and values come from latents (MLA).
   TensorId latent_attention(TensorId x);
-  /// From the normalised stream to the product that ends the branch, without its bias.
+  /// The attention branch: from the normalised stream to its last product, without the bias.
   TensorId attention_branch(TensorId x);
-  /// Likewise, of a Mamba layer.
+  /// The branch of a Mamba layer, from the normalised stream to its last product.
   TensorId mamba_branch(TensorId x);
-  /// Two matrices, or three, with the activation between them.
+  /// A feed-forward layer: two or three matrices with the activation between them.
   TensorId mlp(const std::string& name, TensorId x, std::int64_t width);
   TensorId experts_branch(TensorId x);
   /// Weights and choices of experts for `tokens`.
   std::vector<TensorId> routed(TensorId tokens);
-  /// What the experts of every token give.
+  /// The result of the shared experts, which every token passes.
   TensorId shared_experts(TensorId x);
-  /// The branch behind attention, without its bias if it is one feed-forward layer.
+  /// The branch after attention: experts, or one feed-forward layer without the bias of its last
+  /// product.
   TensorId feed_forward(TensorId x) {
     return kind_.experts ? experts_branch(x) : mlp("mlp", x, model_.ffn_width());
   }
-  /// How a CUDA graph can have it.
+  /// How a CUDA graph can capture that branch.
   Capture feed_forward_capture() const { return kind_.experts ? Capture::kRouter : Capture::kMlp; }
-  /// A whole layer. `output` names its result; `encoded` are the encoder's states, where the layer
+  /// A whole layer. `output` names its result; `encoded` are the encoder's states if the layer
   /// attends to them.
   TensorId layer(TensorId x, const std::string& output, TensorId encoded = {});
   TensorId one_branch_layer(TensorId x, const std::string& output);
-  /// As attention_branch(), to the states of the encoder.
+  /// The cross-attention branch, as attention_branch() but to the states of the encoder.
   TensorId cross_attention_branch(TensorId x, TensorId encoded);
-  /// Queries, keys and values by products of their own, of which keys have no bias; side by side,
-  /// head by head.
+  /// Queries, keys and values (`parts`) by separate products, where keys have no bias; the results
+  /// lie side by side, head by head.
   TensorId separate_heads(const std::string& name, TensorId x,
                           const std::vector<std::string>& parts);
   TensorId parallel_layer(TensorId x, const std::string& output);
@@ -380,12 +383,13 @@ class BlockBuilder {
 
   bool gated() const { return model_.activation == Activation::kSwiglu; }
   bool squares() const { return model_.activation == Activation::kSquaredRelu; }
-  /// What stands between the products of an mlp without biases. `up`: with the gate before it,
-  /// where that is apart.
-  /// \param weighted  the last of `up` is a factor for each row of the result.
+  /// The activation between the products of a feed-forward layer without biases.
+  /// \param up  the results of the first products: gate and up if they are separate, else one.
+  /// \param weighted  `up` has one more, last element: a factor for each row of the result.
   TensorId activated(const std::string& name, std::vector<TensorId> up, bool weighted = false);
-  /// Axes that cut a sequence, in runs of neighbours whose ranks hold copies of the experts, parts
-  /// of the same, or others: tokens stay along the first and move along the others.
+  /// The axes that split a sequence, in runs of neighbouring axes along which ranks all hold copies
+  /// of the experts, parts of the same experts, or different experts. Tokens stay in place along
+  /// runs of copies and move along the others.
   std::vector<std::vector<Axis>> sequence_runs() const;
 
   const Model& model() const { return model_; }
@@ -411,7 +415,7 @@ class BlockBuilder {
   std::int64_t qkv_width() const { return (model_.heads + 2 * model_.kv()) * model_.head_size(); }
 
  private:
-  // What ranks along an axis hold of the experts.
+  // How the experts that ranks along an axis hold are related.
   enum class Held : std::uint8_t { kCopies, kPartsOfOne, kOthers };
   Held held_along(Axis axis) const {
     const auto contains = [&](const std::vector<Axis>& axes) {
@@ -426,8 +430,8 @@ class BlockBuilder {
   const TransformerOptions& options_;
   LayerKind kind_;
   std::vector<Axis> tensor_axes_;
-  std::vector<Axis> expert_axes_;         // over which the experts of a layer are divided
-  std::vector<Axis> expert_tensor_axes_;  // over which each is split
+  std::vector<Axis> expert_axes_;         // axes over which the experts of a layer are distributed
+  std::vector<Axis> expert_tensor_axes_;  // axes over which each expert is split
   std::vector<Axis> batch_axes_;
   std::vector<Axis> context_axes_;
   Graph graph_;
@@ -442,24 +446,24 @@ class BlockBuilder {
 /// A layer of a model with an encoder.
 Graph layer_graph_beside_encoder(const Model& model, const TransformerOptions& options,
                                  LayerKind kind);
-/// The embedding of the tokens that the encoder reads, or of its frames of sound; `table` is that
-/// of the vocabulary.
+/// The embedding of the tokens, or of the frames of sound, that the encoder reads; `table` is the
+/// embedding table of the vocabulary.
 TensorId embedded_for_encoder(BlockBuilder& build, TensorId table);
 
-/// The embedding of squares of an image, behind the class token. \pre the model reads images.
+/// The embedding of the squares of an image, after the class token. \pre the model reads images.
 TensorId embedded_image(BlockBuilder& build);
-/// ... with a row of the table of the types of tokens added to each. \pre the model has them.
+/// `embedded` plus each token's row of the table of token types. \pre the model has that table.
 TensorId with_token_types(BlockBuilder& build, TensorId embedded);
-/// What the projection to the vocabulary reads where tokens are masked.
+/// The input of the projection to the vocabulary with a masked-language head (Head::kMasked).
 TensorId transformed(BlockBuilder& build, TensorId states);
-/// The loss of the first token's class, or, where none are told, its state behind the pooler.
-/// \pre the model has either.
+/// The loss of the class predicted from the first token; without classes, the first token's state
+/// after the pooler. \pre the model has classes or a pooler.
 TensorId of_first_token(BlockBuilder& build, TensorId states);
-/// Of logits, of whose vocabulary ranks may hold parts.
+/// Cross-entropy of logits, whose vocabulary may be split over ranks.
 TensorId vocabulary_loss(BlockBuilder& build, const std::string& name, TensorId logits,
                          TensorId targets);
 
-/// The module that predicts the token `depth` + 1 behind; the first has depth 1.
+/// The module that predicts the token `depth` + 1 places ahead; the first module has depth 1.
 Graph prediction_graph(const Model& model, const TransformerOptions& options, std::int64_t depth);
 
 }  // namespace foreshard::internal

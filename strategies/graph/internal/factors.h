@@ -1,6 +1,6 @@
 /// \file
-/// Attributes of one operator's operands as splits of its factors, and back. What propagation,
-/// resolution and the list of legal signatures share.
+/// Converts attributes of one operator's operands to splits of its factors, and back. Propagation,
+/// resolution and the list of legal signatures share it.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace foreshard::internal {
 
-/// How a factor is split.
+/// The split of a factor.
 struct Split {
   std::vector<Axis> axes{};           ///< Major to minor.
-  std::vector<std::int64_t> sizes{};  ///< Of unequal slices; empty: equal.
+  std::vector<std::int64_t> sizes{};  ///< Sizes of unequal slices; empty: equal slices.
   bool operator==(const Split&) const = default;
 };
 
-/// A mismatch between what one operand wants and what the operator does.
+/// A mismatch between the attribute of one operand and the splits of the operator.
 struct Clash {
   std::size_t operand = 0;
   std::int32_t factor = -1;  ///< -1: the dimension's axes do not line up with its factors.
   Axis axis = -1;
-  /// Whose factor has the axis, where two factors want it; -1: the factor is whole, fixed, not
+  /// Factor that holds the axis, if two factors compete for it; -1: the factor is whole, fixed, not
   /// divisible, or split differently.
   std::int32_t holder = -1;
 };
 
-/// Gives axes to factors, in the order in which operands are merged.
+/// Assigns axes to factors, in the order in which operands are merged.
 class Assignment {
  public:
   Assignment(const Rule& rule, const std::vector<MeshAxis>& mesh)
@@ -40,27 +40,28 @@ class Assignment {
         fixed_(rule.factors.size()),
         holder_(mesh.size(), -1) {}
 
-  /// Operand `operand` would like to lie as `attribute`. `shape` is its shape.
-  /// \param clashes  filled with what it does not get, unless null.
+  /// Assigns the axes of `attribute` to the factors of operand `operand` as far as possible.
+  /// \param shape  shape of the operand.
+  /// \param clashes  if not null, receives the axes that could not be assigned.
   void merge(std::size_t operand, const Attribute& attribute,
              const std::vector<std::int64_t>& shape, std::vector<Clash>* clashes);
-  /// Gives every factor its axes of `splits`.
-  /// \return whether that is possible, and every operand can express it (`trim` takes nothing back).
+  /// Assigns `splits` to the factors.
+  /// \return whether this is possible, and every operand can express it (`trim` removes nothing).
   bool take(const Splits& splits);
-  /// No more axes for the factors of `operand`.
+  /// Fixes the factors of `operand`: they get no more axes.
   void fix(std::size_t operand);
-  /// Takes back what some operand cannot express: a split of a minor factor where a major one is
-  /// not split to the last.
+  /// Removes splits that some operand cannot express: the minor factor of a dimension is split, but
+  /// its major factor not completely.
   void trim();
 
   const Split& of(std::int32_t factor) const { return splits_[static_cast<std::size_t>(factor)]; }
   /// The attribute of `operand`, without summands.
   Attribute attribute(std::size_t operand) const;
-  /// Summands of output `operand`: over the axes of factors that the inputs have and it has not.
+  /// Summands of output `operand`: over the axes of factors that it lacks.
   std::vector<Partial> partial(std::size_t operand) const;
 
-  /// Splits `factor` further over `axis`.
-  /// \return whether that is possible.
+  /// Splits `factor` further over `axis`, if possible.
+  /// \return whether it was possible.
   bool give(std::int32_t factor, Axis axis);
 
  private:
@@ -71,7 +72,7 @@ class Assignment {
   const std::vector<MeshAxis>* mesh_;
   std::vector<Split> splits_;
   std::vector<bool> fixed_;
-  std::vector<std::int32_t> holder_;  // of each axis: its factor
+  std::vector<std::int32_t> holder_;  // axis -> factor that holds it, or -1
 };
 
 }  // namespace foreshard::internal

@@ -19,12 +19,12 @@ constexpr const char* kPairs = "two encoders and a loss over all pairs of the sa
 constexpr const char* kFiltering = "convolutions over neighbouring tokens before attention";
 constexpr const char* kPrefix = "a prefix that attention sees in both directions";
 
-// A key that is there (a number: above `above`; a flag: true) is a feature.
+// A key that shows a feature, if it exists (a number: and is above `above`; a flag: and is true).
 struct Sign {
   const char* key;
   const char* feature;
   double above = 0;
-  bool is_read = false;  ///< By types that have an encoder, images or sound.
+  bool is_read = false;  ///< No obstacle for types with an encoder, images or sound.
 };
 
 constexpr Sign kSigns[]{
@@ -54,9 +54,9 @@ constexpr Sign kSigns[]{
     {"dense_attention_every_n_layers", "block-sparse attention"},
 };
 
-// Model types that no key gives away.
+// Model types with a feature that no key shows.
 struct TypeSign {
-  std::string_view types;  ///< With blanks around each.
+  std::string_view types;  ///< Names with blanks around each.
   const char* feature;
 };
 

@@ -1,5 +1,5 @@
 /// \file
-/// The keys of a config.json by type, and the first fault that reading them found.
+/// Typed access to the keys of a config.json; keeps the first error that reading them found.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace foreshard::internal {
 
-/// A key and what it is where the file is silent or says null. `key` may name several, with blanks
-/// between: the first that the file has counts. nullptr: there is no such key.
+/// A key and its default, for files that leave the key out or give null. `key` may hold several
+/// names, separated by blanks; the first one that the file has is read. nullptr: there is no such
+/// key.
 struct Size {
   const char* key = nullptr;
   std::int64_t value = 0;
@@ -24,9 +25,9 @@ class HfKeys {
 
   explicit HfKeys(const Json& json) : json_(json) {}
 
-  /// The value of the first of `keys` that is there and not null.
+  /// The value of the first of `keys` that exists and is not null; nullptr if there is none.
   const Json* find(std::string_view keys) const;
-  /// That of `key` inside the object `outer`, or nullptr.
+  /// The value of `key` inside the object `outer`, or nullptr.
   const Json* find_in(const char* outer, const char* key) const;
   bool has(const char* key) const { return json_.contains(key); }
 
@@ -34,10 +35,10 @@ class HfKeys {
   std::int64_t size_in(const char* outer, const char* key, std::int64_t otherwise);
   bool flag(const char* key, bool otherwise);
   bool flag_in(const char* outer, const char* key, bool otherwise);
-  /// Whether any of `keys` is a number above 0; `otherwise` if none is there.
+  /// Whether any of `keys` is a number above 0; `otherwise` if none of them exists.
   bool any_positive(std::string_view keys, bool otherwise);
 
-  /// Only the first counts.
+  /// Records an error; only the first one is kept.
   void fault(std::string message, Error::Code code = Error::Code::kInvalidInput);
   void refuse(std::string message) { fault(std::move(message), Error::Code::kUnsupported); }
   const Status& error() const { return error_; }

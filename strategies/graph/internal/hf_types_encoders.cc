@@ -1,4 +1,4 @@
-// Encoders, and decoders behind one: BERT, ViT, T5, Whisper.
+// Encoders, and decoders with an encoder: BERT, ViT, T5, Whisper.
 #include <fmt/format.h>
 
 #include "strategies/graph/internal/hf_types.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kEncoderActivations =
     " gelu gelu_new gelu_fast gelu_python gelu_pytorch_tanh relu relu2 ";
 
-// The class that the file is of, or else `otherwise`.
+// The class that the file names, or else `otherwise`.
 std::string class_of(const HfKeys& keys, std::string otherwise) {
   const auto* list = keys.find("architectures");
   if (list == nullptr || !list->is_array() || list->empty() || !list->front().is_string())
@@ -17,7 +17,7 @@ std::string class_of(const HfKeys& keys, std::string otherwise) {
   return list->front().get<std::string>();
 }
 
-// Transformers writes the classes' names, or none where there are two.
+// The number of output classes. Transformers writes their names, or no names if there are two.
 std::int64_t count_of_classes(HfKeys& keys) {
   const auto* names = keys.find("id2label");
   if (names != nullptr && names->is_object() && !names->empty())

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kGelu =
     " gelu gelu_new gelu_fast gelu_python gelu_pytorch_tanh relu relu2 ";
 
-// SantaCoder, of before gpt_bigcode, has one key head.
+// SantaCoder, which is older than gpt_bigcode, has one key head.
 void finish_gpt2(HfKeys& keys, Model& model) {
   const auto* kind = keys.find("attention_head_type");
   if (keys.flag("multi_query", kind != nullptr && *kind == "multiquery")) model.kv_heads = 1;
@@ -44,7 +44,7 @@ HfType gpt_bigcode() {
   return type;
 }
 
-// Attention without biases beside a feed-forward layer with them.
+// Attention without biases, and a feed-forward layer with biases.
 HfType gptj(std::string_view name) {
   HfType type = gpt2();
   type.name = name;
@@ -63,7 +63,7 @@ HfType gptj(std::string_view name) {
   return type;
 }
 
-// Phi before it was in Transformers, with the names of GPT-2.
+// Phi before it was in Transformers, with GPT-2's names of keys.
 HfType phi_msft() {
   HfType type = gptj("phi-msft mixformer-sequential");
   type.layers.value = 24;
@@ -75,7 +75,7 @@ HfType phi_msft() {
   return type;
 }
 
-// The names that most later GPTs have.
+// The names of keys that most later GPTs have.
 HfType later_gpt(std::string_view name) {
   HfType type = gpt2();
   type.name = name;
@@ -237,8 +237,8 @@ HfType bloom() {
   return type;
 }
 
-// Falcon-7B has one key head and one norm; the "new decoder architecture" key heads of groups and
-// two norms, or one (Falcon 2 11B). The RefinedWeb files are of before it had a name.
+// Falcon-7B has one key head and one norm; the "new decoder architecture" has grouped key heads and
+// two norms, or one (Falcon 2 11B). The RefinedWeb files are older than that name.
 void finish_falcon(HfKeys& keys, Model& model) {
   model.bias = keys.flag("bias", false);
   const bool grouped = keys.flag("new_decoder_architecture", keys.find("n_head_kv") != nullptr);
@@ -262,7 +262,7 @@ HfType falcon() {
   return type;
 }
 
-// "no_bias" is of the norms, too.
+// "no_bias" applies to the norms, too.
 void finish_mpt(HfKeys& keys, Model& model) {
   model.bias = !keys.flag("no_bias", true);
   if (!model.bias) model.norm = Norm::kLayerNormScale;

@@ -72,7 +72,7 @@ HfType qwen3() {
   return type;
 }
 
-// Its feed-forward width counts gate and up together.
+// Qwen's feed-forward width counts gate and up together.
 void finish_qwen(HfKeys& keys, Model& model) {
   model.ffn = model.ffn_width() / 2;
   const bool biased = !keys.flag("no_bias", true);
@@ -172,7 +172,7 @@ HfType gemma3() {
   return type;
 }
 
-// Biases of queries, keys and values; a padded vocabulary.
+// ChatGLM has biases of queries, keys and values, and a padded vocabulary.
 void finish_chatglm(HfKeys& keys, Model& model) {
   if (!keys.flag("multi_query_attention", false)) model.kv_heads = 0;
   if (!keys.flag("rmsnorm", true)) model.norm = Norm::kLayerNorm;
@@ -230,7 +230,7 @@ HfType internlm(std::string_view name, std::int64_t vocabulary, bool biased) {
   return type;
 }
 
-// Its attention_bias is of queries, keys and values alone.
+// GLM's attention_bias is a bias of queries, keys and values only.
 void finish_glm(HfKeys&, Model& model) {
   model.qkv_bias = std::exchange(model.attention_bias, false);
 }
@@ -249,7 +249,7 @@ HfType glm(std::string_view name, NormPlaces places) {
   return type;
 }
 
-// Its attention_bias, likewise.
+// Seed-OSS's attention_bias is a bias of queries, keys and values only.
 void finish_seed_oss(HfKeys& keys, Model& model) {
   finish_glm(keys, model);
   model.attention_out_bias = keys.flag("attention_out_bias", false);

@@ -1,8 +1,8 @@
 // State-space models and hybrids with attention, feed-forward layers and experts.
 // Source: huggingface/transformers: models/nemotron_h and models/mamba2, configuration_*.py and
 // modeling_*.py.
-// Not modelled: Mamba-2 of Transformers normalises what leaves the scan over all heads, not by
-// group; that costs the same on one rank.
+// Not modelled: Transformers' Mamba-2 normalises the scan's result over all heads, not by group; on
+// one rank that costs the same.
 #include <fmt/format.h>
 
 #include "strategies/graph/internal/hf_types.h"
@@ -21,7 +21,7 @@ char letter_of(std::string_view word) {
   return word == "moe" ? kExpertsLetter : '\0';
 }
 
-// Empty after a fault.
+// The pattern of the layers; empty after a fault.
 std::string pattern_in(HfKeys& keys) {
   std::string pattern;
   if (const auto* blocks = keys.find(kBlocks); blocks != nullptr && blocks->is_array()) {
@@ -42,7 +42,7 @@ std::string pattern_in(HfKeys& keys) {
   return pattern;
 }
 
-// Modelled where they have no biases.
+// Refuses Mamba layers whose projections have biases.
 void refuse_biases(HfKeys& keys) {
   for (const char* key : {"use_bias", "mamba_proj_bias"})
     if (keys.flag(key, false))
@@ -116,7 +116,7 @@ HfType nemotron_h() {
 
 void read_mamba2(HfKeys& keys, Model& model) {
   model.pattern = std::string(static_cast<std::size_t>(model.layers), kMambaLetter);
-  model.activation = Activation::kGelu;  // of feed-forward layers, of which it has none
+  model.activation = Activation::kGelu;  // has no effect: there are no feed-forward layers
   model.mamba = mamba_in(keys, {.heads = 128, .groups = 8}, "num_heads", "head_dim", "state_size");
 }
 

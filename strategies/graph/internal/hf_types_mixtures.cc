@@ -6,8 +6,8 @@
 
 namespace foreshard::internal {
 
-// Layers in "mlp_only_layers" are dense; so are those whose number, from 1 on, is no multiple of
-// "decoder_sparse_step".
+// Layers in "mlp_only_layers" are dense; so are layers whose number, counted from 1, is not a
+// multiple of "decoder_sparse_step".
 void read_qwen_layers(HfKeys& keys, Model& model) {
   model.expert_interval = keys.size({"decoder_sparse_step", 1});
   if (const auto* list = keys.find("mlp_only_layers"); list != nullptr && list->is_array()) {
@@ -21,7 +21,7 @@ void read_qwen_layers(HfKeys& keys, Model& model) {
 
 namespace {
 
-// `more` reads the experts.
+// `type` as a mixture of experts, which `more` reads.
 HfType mixture(HfType type, std::string_view name, void (*more)(HfKeys&, Model&)) {
   type.name = name;
   type.states_attention_bias = type.states_mlp_bias = false;
@@ -79,7 +79,7 @@ HfType qwen3_moe() {
   return type;
 }
 
-// Biases of all projections, the router among them.
+// All projections have biases, including the router.
 HfType gpt_oss() {
   HfType type = mixture(llama(), "gpt_oss", [](HfKeys& keys, Model& model) {
     model.experts = keys.size({"num_local_experts", 128});
@@ -101,8 +101,8 @@ HfType gpt_oss() {
   return type;
 }
 
-// The experts of all tokens are as wide as a routed one. Not modelled: norms of queries and keys
-// without weights.
+// The shared expert is as wide as a routed one. Not modelled: norms of queries and keys, which have
+// no weights.
 void read_llama4_experts(HfKeys& keys, Model& model) {
   model.expert_ffn = model.shared_ffn = model.ffn;
   model.ffn = keys.size({"intermediate_size_mlp", 16384});
@@ -128,8 +128,7 @@ HfType llama4() {
   return type;
 }
 
-// Experts of DeepSeek and what came of them: the first layers are dense, some experts see all
-// tokens.
+// Experts of DeepSeek and its descendants: the first layers are dense, some experts are shared.
 void read_deepseek_experts(HfKeys& keys, Model& model) {
   model.experts = keys.size({"n_routed_experts", model.experts});
   model.experts_per_token = keys.size({"num_experts_per_tok", model.experts_per_token});
@@ -148,8 +147,8 @@ void read_deepseek_experts(HfKeys& keys, Model& model) {
   if (!model.has_dense_layers()) model.ffn = 0;
 }
 
-// Of a head the columns that do not rotate stand apart in the file; a query rank that is null is
-// none.
+// The file gives the columns of a head that rotate and those that do not separately. A query rank
+// of null means that there are no latents of queries.
 void read_latents(HfKeys& keys, Model& model) {
   model.key_value_rank = keys.size({"kv_lora_rank", 512});
   const bool is_direct = keys.has("q_lora_rank") && keys.find("q_lora_rank") == nullptr;
@@ -189,7 +188,7 @@ HfType deepseek_v3() {
   return type;
 }
 
-// Its attention_bias is of queries, keys and values alone.
+// GLM-4's attention_bias is a bias of queries, keys and values only.
 void read_glm4_experts(HfKeys& keys, Model& model) {
   model.qkv_bias = model.attention_bias;
   model.attention_bias = false;

@@ -1,5 +1,5 @@
 /// \file
-/// What model.cc, model_faults.cc and model_layers.cc share.
+/// Functions that model.cc, model_faults.cc and model_layers.cc share.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace foreshard::internal {
 
-/// Whether a layer is attention, a Mamba layer, a feed-forward layer or experts alone, with one
-/// norm.
+/// Whether a layer has one branch, with one norm: only attention, Mamba, a feed-forward layer or
+/// experts.
 bool has_one_branch(LayerKind kind);
 
-/// What is wrong about the pattern of a model, about what it needs beside it, or about keys that
-/// have no meaning then; empty if nothing is.
+/// What is wrong with the pattern of a model, with keys that the pattern needs, or with keys that
+/// have no effect beside it; empty if nothing is.
 std::string pattern_fault(const Model& model);
 
 }  // namespace foreshard::internal

@@ -1,5 +1,5 @@
 /// \file
-/// The fixpoint of distribute.h: how every tensor is to lie, from those that are annotated.
+/// The fixpoint of distribute.h: derives the attributes of all tensors from the annotated ones.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace foreshard::internal {
 
-/// What a tensor's attribute rests on, strongest first.
+/// The source of a tensor's attribute, strongest first.
 enum class Claim : std::uint8_t { kPinnedParameter, kPinned, kParameter, kPropagated };
 
 /// An operator as propagation sees it.
@@ -18,14 +18,15 @@ struct Node {
   const Rule* rule = nullptr;
   std::vector<TensorId> operands{};  ///< Inputs, then outputs.
   std::size_t inputs = 0;
-  std::int32_t op = -1;  ///< In the graph; -1 for the tie of a gradient to its parameter.
-  /// Per operand: what annotations inside the bodies of a loop or condition ask for.
+  std::int32_t op = -1;  ///< Index in the graph; -1: a tie of a gradient to its parameter.
+  /// Operand -> the annotation of the corresponding tensor inside the bodies of a loop or
+  /// condition, or null. Empty for other operators.
   std::vector<const Attribute*> hints{};
 };
 
 class Propagation {
  public:
-  /// `pins[t]` is null or the annotation of tensor t.
+  /// \param pins  tensor -> its annotation, or null.
   Propagation(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow,
               std::vector<const Attribute*> pins);
 
@@ -34,7 +35,7 @@ class Propagation {
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Attribute>& attributes() const { return attributes_; }
   const Attribute* pin(TensorId tensor) const { return pins_[tensor.index()]; }
-  /// The splits with which `node` works, given how tensors lie now.
+  /// The splits with which `node` works, given the current attributes.
   Assignment assign(const Node& node, std::vector<Clash>* clashes) const;
 
  private:
@@ -47,9 +48,9 @@ class Propagation {
   const std::vector<MeshAxis>& mesh_;
   Flow flow_;
   std::vector<const Attribute*> pins_;
-  std::vector<Rule> ties_;  // of gradients to parameters; never moved once filled
+  std::vector<Rule> ties_;  // ties of gradients to parameters; never moved once filled
   std::vector<Node> nodes_;
-  std::vector<std::vector<std::int32_t>> nodes_of_;  // per tensor
+  std::vector<std::vector<std::int32_t>> nodes_of_;  // tensor -> nodes that have it as operand
   std::vector<Attribute> attributes_;
 };
 

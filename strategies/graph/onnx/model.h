@@ -29,7 +29,8 @@ struct Value {
   enum class Kind : std::uint8_t {
     kInput,      ///< Given to the graph from outside.
     kParameter,  ///< A floating-point initializer of more than one element.
-    kConstant,   ///< The same in every step: other initializers, and what is computed from such.
+    /// The same in every step: other initializers, and results computed from constants.
+    kConstant,
     kComputed,
   };
   std::string name{};
@@ -37,7 +38,7 @@ struct Value {
   DType dtype = DType::kFp32;
   Shape shape{};
   Kind kind = Kind::kComputed;
-  std::optional<Numbers> numbers{};  ///< Of small constants.
+  std::optional<Numbers> numbers{};  ///< Elements of a small constant.
 
   bool is_real() const;  ///< Floating point.
 };
@@ -50,8 +51,8 @@ using ValueIndex = std::int32_t;
 inline constexpr ValueIndex kNone = -1;
 
 struct Node {
-  std::string name{};    ///< Its own, or "MatMul_12" after its position.
-  std::string op{};      ///< "MatMul".
+  std::string name{};    ///< Name in the file, or "MatMul_12" after its position.
+  std::string op{};      ///< Operator: "MatMul".
   std::string domain{};  ///< Empty: ONNX's own.
   std::int64_t opset = 0;
   std::vector<ValueIndex> inputs{};
@@ -65,27 +66,27 @@ struct Node {
 struct Body {
   std::vector<ValueIndex> inputs{};
   std::vector<ValueIndex> outputs{};
-  std::vector<Node> nodes{};  ///< In a valid order.
+  std::vector<Node> nodes{};  ///< Sorted in a valid order of execution.
 };
 
 struct Model {
   std::string name{};
-  std::string producer{};                        ///< "pytorch 2.1.0".
+  std::string producer{};                        ///< Exporter: "pytorch 2.1.0".
   std::map<std::string, std::int64_t> opsets{};  ///< Version of each domain; "" is ONNX's own.
   std::vector<Value> values{};
   Body main{};
-  std::vector<Body> bodies{};          ///< Of loops and conditions.
+  std::vector<Body> bodies{};          ///< Bodies of loops and conditions.
   std::int64_t folded = 0;             ///< Nodes that only computed constants.
-  std::vector<std::string> remarks{};  ///< What was read differently from the file.
+  std::vector<std::string> remarks{};  ///< Differences between the model as read and the file.
 };
 
 struct ReadOptions {
-  /// Sizes of dynamic dimensions by name ("batch"), or by input and position ("input[0]") where
-  /// they have none.
+  /// Sizes of dynamic dimensions by name ("batch"); unnamed ones by input and position
+  /// ("input[0]").
   std::map<std::string, std::int64_t> dims{};
   /// Size of the first dimension of the first input, if it is dynamic and not in `dims`.
   std::optional<std::int64_t> batch{};
-  /// Whether `batch` takes the place of a number, too: see internal/rebatch.h.
+  /// Whether `batch` also replaces a size that the file states as a number (internal/rebatch.h).
   bool rebatch = false;
 };
 

@@ -19,8 +19,8 @@
 namespace foreshard::onnx_file {
 namespace {
 
-constexpr double kMostElements = 9e15;  // exact in a double, with room for bytes
-constexpr int kDeepest = 8;             // bodies within bodies
+constexpr double kMostElements = 9e15;  // exact in a double, also times bytes per element
+constexpr int kDeepest = 8;             // levels of bodies within bodies
 
 Error invalid(std::string why) {
   return {Error::Code::kInvalidInput, std::move(why)};
@@ -62,8 +62,8 @@ class Reader {
     return model_.values[static_cast<std::size_t>(index)];
   }
 
-  // --- what the graph starts from ----------------------------------------------------------
-  // A name stands for one value (the format asks for static single assignment).
+  // --- inputs and initializers -------------------------------------------------------------
+  // Refuses a name that stands for two values (the format requires static single assignment).
   static Status written_twice(const ::onnx::GraphProto& graph) {
     std::set<std::string> names;
     const auto twice = [&](const std::string& name) -> Status {
@@ -112,7 +112,7 @@ class Reader {
     std::vector<std::string> open;
     bool first = true;
     for (const ::onnx::ValueInfoProto& input : graph.input()) {
-      if (names.contains(input.name())) continue;  // an initializer, as old files list them too
+      if (names.contains(input.name())) continue;  // old files list initializers as inputs, too
       if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
         return Error{Error::Code::kUnsupported,
                      fmt::format("input '{}' is not a tensor of known rank", input.name())};
@@ -274,7 +274,7 @@ class Reader {
     return {};
   }
 
-  // Whether the results are the same in every step.
+  // Whether the results of a node are the same in every step.
   bool constant_inputs(const Node& node) const {
     if (!node.domain.empty()) return false;
     if (node.op == "Shape" || node.op == "Size") return true;
@@ -285,8 +285,8 @@ class Reader {
     });
   }
 
-  // A ConstantOfShape with its shape written in the file stands for the initializer of that shape,
-  // without its bytes.
+  // Whether a node abbreviates an initializer: a ConstantOfShape whose shape is written in the file
+  // stands for an initializer of that shape, without its bytes.
   bool abbreviates(const Node& node, const Value& made) const {
     return node.op == "ConstantOfShape" && node.domain.empty() && made.is_real() &&
            count_of(made.shape) != 1 && node.inputs.at(0) != kNone &&
@@ -363,7 +363,7 @@ class Reader {
       return std::vector<::onnx::TypeProto>{*operands[0].type};
     FORESHARD_ASSIGN(std::vector<::onnx::TypeProto> types,
                      inferred_types(std::move(plain), operands, node.opset));
-    // The schemas before opset 10 leave the mask open: it is as large as what is dropped.
+    // Schemas before opset 10 leave the mask's type open: the mask is like the dropped tensor.
     if (node.op == "Dropout" && types.size() == 2 && !types[1].has_tensor_type())
       types[1] = types[0];
     if (types.size() < static_cast<std::size_t>(proto.output_size()))
@@ -371,10 +371,10 @@ class Reader {
     return types;
   }
 
-  // Operators newer than libonnx's schemas (opset 17), in the way that those say the same.
+  // Rewrites operators that are newer than libonnx's schemas (opset 17) in terms of those schemas.
   ::onnx::NodeProto older_form(const ::onnx::NodeProto& proto, const Node& node) const {
     ::onnx::NodeProto plain = proto;
-    // Their schemas are functions of other operators; the results are as those of Greater.
+    // The schemas of these are functions of other operators; their results have Greater's types.
     if (node.op == "GreaterOrEqual" || node.op == "LessOrEqual") plain.set_op_type("Greater");
     if (node.opset >= 18 && node.op.starts_with("Reduce") && node.op != "ReduceSum" &&
         node.inputs.size() == 2) {
@@ -390,7 +390,7 @@ class Reader {
     }
     return plain;
   }
-  // Elementwise operators that libonnx's schemas do not have yet.
+  // Whether it is an elementwise operator that libonnx's schemas do not have yet.
   static bool keeps_shape(const std::string& op) {
     return op == "Gelu" || op == "Mish" || op == "Swish" || op == "HardSwish";
   }
@@ -455,7 +455,7 @@ class Reader {
       return invalid(fmt::format("node '{}': a branch has {} outputs, not {}", node.name,
                                  body.outputs.size(), proto.output_size()));
     };
-    if (known && known->size() == 1) {  // decided by shapes: only that branch is there
+    if (known && known->size() == 1) {  // decided by shapes: only that branch is read
       Body taken;
       FORESHARD_TRY(branch(known->front() != 0 ? *yes : *no, taken));
       for (Node& inner : taken.nodes) into.nodes.push_back(std::move(inner));
@@ -488,7 +488,7 @@ class Reader {
     model_.bodies.push_back(std::move(body));
   }
 
-  // A computed value like `like`.
+  // Adds a result of `node`: a computed value with type and shape of `like`.
   void result(Node& node, const std::string& name, ValueIndex like, Names& names) {
     Value made{.name = name, .dtype = value(like).dtype, .shape = value(like).shape};
     ::onnx::TypeProto type = types_[static_cast<std::size_t>(like)];
@@ -556,17 +556,17 @@ class Reader {
 
   const ReadOptions& options_;
   Model model_;
-  std::vector<::onnx::TypeProto> types_;  // as model_.values
+  std::vector<::onnx::TypeProto> types_;  // types of model_.values, by index
   std::int64_t count_ = 0;
   std::set<std::string> initializers_;
-  std::set<std::string> used_;        // keys of options_.dims
-  std::set<std::string> batch_dims_;  // filled with options_.batch
+  std::set<std::string> used_;        // keys of options_.dims that were used
+  std::set<std::string> batch_dims_;  // names of dimensions filled with options_.batch
 };
 
 }  // namespace
 
 Result<Model> read_onnx(std::string_view bytes, const ReadOptions& options) {
-  // The parser would write its complaint to stderr.
+  // Without this the parser would write its errors to stderr.
   const google::protobuf::LogSilencer silence;
   try {
     ::onnx::ModelProto file;

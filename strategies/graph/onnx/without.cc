@@ -1,4 +1,4 @@
-// Stands in for read.cc in a build without libonnx.
+// Replaces read.cc in a build without libonnx.
 #include "strategies/graph/onnx/model.h"
 
 namespace foreshard::onnx_file {

@@ -19,8 +19,9 @@ std::string fault_in(const Shape& q, const Shape& k, const Shape& v) {
   return {};
 }
 
-// Query heads are key heads times queries per key. Without a mask any part of the queries can be
-// worked on alone; with a causal one the parts would differ in work.
+// Factors of attention. The number of query heads is the number of key heads times the queries per
+// key. Without a mask the sequence of queries can be split; with a causal mask the parts would
+// differ in work.
 struct AttentionFactors {
   RuleMaker make;
   RuleMaker::Dimensions query;

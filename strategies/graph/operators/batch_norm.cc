@@ -1,6 +1,6 @@
-// Batch normalisation in two steps, so that what is reduced over the batch is a small tensor of its
-// own: statistics, then the element-wise rest. x is [batch, channels, ...]; statistics are fp32
-// [2, channels]: sum and sum of squares forward; sum of dy and of dy x^ backward.
+// Batch normalisation in two steps, so that only a small, separate tensor is reduced over the
+// batch: the statistics first, then the elementwise rest. x is [batch, channels, ...]; statistics
+// are fp32 [2, channels]: sum and sum of squares forward; sum of dy and of dy x^ backward.
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 
@@ -53,8 +53,9 @@ std::vector<Kernel> batch_norm_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kUnary, local.outputs[0]);
 }
 
-// dy, x, statistics -> what dx needs of all samples, which are the gradients of shift and scale
-// too. With statistics per replica dx needs the replica's, the parameters everybody's: two outputs.
+// dy, x, statistics -> sums over all samples, which dx needs and which are the gradients of shift
+// and scale, too. With statistics per replica there are two outputs: dx needs the sums of its
+// replica, the parameters need the sums of all replicas.
 Result<Inferred> infer_gradient_statistics(const Call& call) {
   if (const auto why = fault_in_sample(call, 1); !why.empty()) return wrong(why);
   const Shape& x = call.inputs[1].shape;
@@ -106,7 +107,7 @@ void batch_norm_backward(Gradients& gradients) {
   gradients.give(0, gradients.add("batch_norm_gradient", "",
                                   {dy, x, gradients.input(1), statistics, sums[0]})[0]);
   const Shape channels = gradients.shape(gradients.input(1));
-  for (std::size_t i = 1; i <= 2; ++i) {  // the second row is the scale's, the first the shift's
+  for (std::size_t i = 1; i <= 2; ++i) {  // row 1 is the scale's gradient, row 0 the shift's
     const std::int64_t row = i == 1 ? 1 : 0;
     const std::string part = i == 1 ? "scale" : "shift";
     TensorId gradient =

@@ -18,7 +18,7 @@ std::vector<std::string> words_of(const SettingDefinition& setting) {
   return {setting.words.begin(), setting.words.end()};
 }
 
-// Checks what is given against the definition and adds the defaults.
+// Checks the given settings against the definition and adds the defaults.
 std::string complete(const OperatorDefinition& definition, Settings& settings) {
   std::vector<std::string> names;
   for (const SettingDefinition& each : definition.settings) names.emplace_back(each.name);
@@ -38,7 +38,7 @@ std::string complete(const OperatorDefinition& definition, Settings& settings) {
       continue;
     }
     SettingValue value = settings.all().at(name);
-    // A whole number is a number; one integer is a list of one.
+    // An integer may stand for a number, or for a list of one integer.
     if (const auto* integer = std::get_if<std::int64_t>(&value)) {
       if (std::holds_alternative<double>(each.fallback)) {
         value = static_cast<double>(*integer);
@@ -62,7 +62,8 @@ std::string complete(const OperatorDefinition& definition, Settings& settings) {
   return {};
 }
 
-// Extents and element counts beyond these are slips, and would overflow what is computed from them.
+// Refuses extents and element counts that can only be mistakes, and would overflow computations
+// with them.
 std::string too_large(const std::vector<std::int64_t>& shape) {
   constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
   constexpr double kMostElements = 1e18;
@@ -80,7 +81,7 @@ struct Prepared {
   Inferred inferred;
 };
 
-// Completes `spec.settings` on the way.
+// Checks `spec` and infers its outputs; also adds defaults to `spec.settings`.
 Result<Prepared> prepare(const Graph& graph, OperatorSpec& spec) {
   const OperatorDefinition* definition = find_operator(spec.type);
   if (definition == nullptr)

@@ -23,12 +23,12 @@ TensorId add_input(Graph& graph, std::string name, TensorType type);
 TensorId add_parameter(Graph& graph, std::string name, TensorType type);
 
 struct OperatorSpec {
-  std::string type{};  ///< Of the table.
+  std::string type{};  ///< Name in the table.
   std::string name{};
   std::vector<TensorId> inputs{};
-  Settings settings{};                      ///< Those left out get their defaults.
-  std::vector<Graph> bodies{};              ///< Of loop and condition.
-  std::vector<std::string> output_names{};  ///< Those left out: `name`, then `name`.1, ...
+  Settings settings{};                      ///< Settings that are left out get their defaults.
+  std::vector<Graph> bodies{};              ///< Bodies of a loop or condition.
+  std::vector<std::string> output_names{};  ///< Default: `name`, then `name`.1, ...
 };
 
 /// Appends the operator and its output tensors.
@@ -36,10 +36,10 @@ struct OperatorSpec {
 ///     settings, a wrong number of inputs, and shapes that do not go together.
 Result<std::vector<TensorId>> add_operator(Graph& graph, OperatorSpec spec);
 
-/// The same for one output.
+/// The same for an operator with one output.
 Result<TensorId> add_single(Graph& graph, OperatorSpec spec);
 
-/// Output types and rule without adding anything.
+/// Output types and rule of an operator, without adding it.
 Result<Inferred> infer_operator(const Graph& graph, const OperatorSpec& spec);
 
 /// The kernels of `op` on a rank whose operands (inputs, then outputs) have these local shapes, in
@@ -47,19 +47,19 @@ Result<Inferred> infer_operator(const Graph& graph, const OperatorSpec& spec);
 std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,
                                const std::vector<std::vector<std::int64_t>>& local_shapes);
 
-/// Whether it has no kernel, and its outputs no memory of their own (OperatorDefinition::view).
+/// Whether `op` has no kernel, and its outputs no memory of their own (OperatorDefinition::view).
 bool is_view(const Operator& op);
 
-/// Arithmetic of all operators on whole shapes: a loop's body as often as it runs, a condition's
-/// branches by their probabilities.
+/// Arithmetic of all operators on whole shapes: a loop's body counts as often as it runs, the
+/// branches of a condition by their probabilities.
 Flops flops_of(const Graph& graph);
 
-/// Elements of all parameters, those of bodies included (of a loop whose iterations have their own
-/// parameters, as often as it runs).
+/// Elements of all parameters, including parameters of bodies (a loop whose iterations have their
+/// own parameters counts as often as it runs).
 std::int64_t parameter_elements(const Graph& graph);
 
-/// How often, on average, body `body` of a loop (its count) or condition (the branch's probability)
-/// runs.
+/// How often body `body` runs on average: the count of a loop, the probability of a condition's
+/// branch.
 double body_weight(const Operator& op, std::size_t body);
 
 }  // namespace foreshard

@@ -1,6 +1,6 @@
-// Attention of the queries of a part of a sequence to the keys and values of all of it. Queries and
-// keys with values are apart, each by key-value group as in the packed projection (packing.h);
-// there the values may have a width of their own.
+// Attention of the queries of a part of a sequence to the keys and values of the whole sequence.
+// Queries are one tensor, keys and values another; each lies by key-value group as in the packed
+// projection (packing.h). Values may have another width than keys.
 #include <algorithm>
 
 #include "strategies/graph/operators/internal/families.h"
@@ -10,7 +10,7 @@
 namespace foreshard::operators {
 namespace {
 
-// The width of a head, in queries or in keys with values.
+// The heads of separate queries and keys with values; the width follows from the queries.
 Packing packing_of_parts(const Settings& settings, const Shape& queries) {
   const std::int64_t heads = settings.integer("query_heads");
   return {heads, settings.integer("kv_heads"), queries[2] / heads};
@@ -31,7 +31,7 @@ Result<Inferred> infer_split_queries(const Call& call) {
                   g.make.take()};
 }
 
-// Keys and values are copied to where they are sent from; queries are read where they lie.
+// Keys and values are copied to a send buffer; queries are read in place.
 std::vector<Kernel> split_queries_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kTranspose, local.outputs[1]);
 }
@@ -123,23 +123,25 @@ Result<Inferred> infer_context_attention(const Call& call) {
   return inferred;
 }
 
-// A rank's queries are balanced: half of their scores with all keys are masked. Where its own
-// tokens are attended to apart, that kernel is causal; of each other rank, all queries see the
-// first half of the tokens or the second half of the queries sees them all, which is as much.
-// Results are merged by their log-sum-exps, gradients are added up.
+// The kernels of one rank. A rank's queries are balanced: half of their scores with all keys are
+// masked. If the rank's own tokens have a separate kernel, that kernel is causal. For the tokens of
+// each other rank, either all queries see the first half of the tokens, or the second half of the
+// queries sees them all, which is the same amount of work. Results are merged by their
+// log-sum-exps; gradients are added up.
 //
-// Own tokens first: they come first in both directions, and results are merged in fp32, rank by
-// rank. Each rank has its share of each packed sample, cut as sequences are. In a ring own tokens
-// come first forward and last backward, since keys go back the way that they came; results are
-// merged behind all kernels, in their own type, where the first one needs a pass too; backward keys
-// are copied to where they are sent from, and gradients step by step to, or added to, those that
-// travel on. lower/ring.h has the transfers. Source: Liu et al., "Ring Attention", arXiv
-// 2310.01889; Brandon et al., "Striped Attention", arXiv 2311.09431, for the balance;
-// NVIDIA/TransformerEngine, transformer_engine/pytorch/
+// own_first: the kernel for own tokens comes first, forward and backward, and results are merged in
+// fp32, rank by rank. Each rank has its share of each packed sample, cut as sequences are.
+// ring: the kernel for own tokens comes first in the forward pass and last in the backward pass,
+// since keys return the way they came. Forward, results are merged after all kernels, in their own
+// type, and the first result needs a pass, too. Backward, keys are first copied to a send buffer;
+// the gradients of each step are copied (first step) or added to the gradients that travel on.
+// lower/ring.h has the transfers.
+// Source: Liu et al., "Ring Attention", arXiv 2310.01889; Brandon et al., "Striped Attention",
+// arXiv 2311.09431, for the balance; NVIDIA/TransformerEngine, transformer_engine/pytorch/
 // attention/dot_product_attention/context_parallel.py (AttnFuncWithCPAndKVP2P).
-// Not modelled: which tokens of a window lie on which rank, each has its share of all scores; that
-// a step whose queries are half of them merges half as much; copies of halves; that the kernels of
-// two steps may run side by side.
+// Not modelled: which tokens of a window lie on which rank (each has its share of all scores); a
+// step with only half of the queries merges half as much; copies of halves; kernels of two steps
+// that run at the same time.
 template <Direction direction>
 std::vector<Kernel> context_attention_kernels(const Call& local, const Call& whole) {
   const Shape& queries = local.inputs[0].shape;

@@ -1,4 +1,4 @@
-// Sums of products: matmul and einsum. One Gemm each.
+// Sums of products: matmul and einsum. Each is one Gemm.
 #include <algorithm>
 #include <map>
 
@@ -34,17 +34,18 @@ Result<std::vector<std::string>> letters_of(const std::string& equation) {
   return operands;
 }
 
-// What an einsum says. Of a grouped letter (of heads) an operand may have fewer entries than
-// another: each stands for a group of the other's, and a result of `groups` sums its groups.
+// The settings of an einsum. A grouped letter (heads) may have fewer entries in one operand than in
+// another: each entry then corresponds to a group of entries of the other operand. If the result
+// has `groups` entries, it sums over each group.
 struct Letters {
   std::string equation;
   std::string grouped{};
-  std::int64_t groups = 0;  // of the result; 0: as many as the finest input has
-  std::string to{};         // the result's type; empty: that of the inputs
+  std::int64_t groups = 0;  // entries of `grouped` in the result; 0: as many as the finest input
+  std::string to{};         // type of the result; empty: type of the inputs
   bool apart = false;       // each product of a batch is launched by itself
 };
 
-// Extents of all letters over the inputs; of a grouped one the finest.
+// Letter -> its extent in the inputs; for a grouped letter the largest extent.
 Result<std::map<char, std::int64_t>> extents_of(const std::vector<std::string>& letters,
                                                 const std::vector<TensorType>& inputs,
                                                 const std::string& grouped) {
@@ -103,7 +104,7 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
   shapes.reserve(inputs.size() + 1);
   for (const TensorType& input : inputs) shapes.push_back(input.shape);
   shapes.push_back(out.shape);
-  // A bias is added to values.
+  // With a bias (third input), the inputs must be complete values, not summands.
   const Linearity linearity = inputs.size() == 1   ? Linearity::kJoint
                               : inputs.size() == 2 ? Linearity::kSeparate
                                                    : Linearity::kNone;
@@ -111,17 +112,17 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
   return Inferred{{std::move(out)}, std::move(rule)};
 }
 
-// As the setting says; else those that the recipe gives a forward product.
+// The setting "scales"; if empty, the scales of a forward product in the recipe.
 Scales scales_in(const Settings& settings) {
   const std::string& own = settings.has("scales") ? settings.text("scales") : std::string{};
   if (!own.empty()) return *find_scales(own);
   return settings.has("recipe") ? scales_of(*recipe_in(settings), false) : Scales::kTensor;
 }
 
-// A letter of both inputs and the output is a batch, of the first and the output a row, of the
-// second and the output a column, of the inputs alone contracted. A grouped letter counts as often
-// as the finest operand has it: every query head needs its product. Of operands of two types the
-// narrower one is multiplied in: the other has a copy in it.
+// The Gemm of an einsum. A letter in both inputs and the output is a batch; in the first input and
+// the output a row; in the second input and the output a column; only in the inputs, contracted. A
+// grouped letter has its largest extent: every query head needs its product. If the operands have
+// two types, the product computes in the narrower one: the other operand has a copy in it.
 Gemm gemm_of(const std::string& equation, const Call& local) {
   const auto letters = *letters_of(equation);
   std::map<char, std::pair<std::int64_t, int>> found;
@@ -156,12 +157,13 @@ Gemm gemm_of(const std::string& equation, const Call& local) {
 
 std::vector<Kernel> letters_kernels(const std::string& equation, const Call& local) {
   if (local.inputs.size() >= 2) return {gemm_of(equation, local)};
-  // A sum or a transposition of one tensor.
+  // An einsum of one tensor is a sum or a transposition.
   const bool sums = product(local.inputs[0].shape) != product(local.outputs[0].shape);
   return one_pass(sums ? PassKind::kReduce : PassKind::kTranspose, local.inputs[0]);
 }
 
-// With `recipe`, both products read the quantized gradient of the result.
+// Adds the gradients of an einsum. With `recipe`, both products read the result's gradient
+// quantized.
 void letters_backward(Gradients& gradients, const Letters& what,
                       Quantization recipe = Quantization::kNone) {
   const auto letters = *letters_of(what.equation);
@@ -191,8 +193,8 @@ void letters_backward(Gradients& gradients, const Letters& what,
                            {{"recipe", std::string(yaml::name_of(recipe))},
                             {"both", gradients.wants(1)},
                             {"apart", what.apart}})[0];
-  // Of a letter that one input alone has, and that is summed, each place gets the same gradient;
-  // such equations are refused when inferred.
+  // Each letter that is summed is in both inputs, so that each gradient is one product
+  // (infer_einsum refuses other equations).
   for (std::size_t i = 0; i < 2; ++i) {
     if (!gradients.wants(i)) continue;
     const std::size_t other = 1 - i;
@@ -202,7 +204,7 @@ void letters_backward(Gradients& gradients, const Letters& what,
     Settings back{{"equation", i == 0 ? out + "," + letters[other] + "->" + letters[0]
                                       : letters[other] + "," + out + "->" + letters[1]}};
     if (!what.to.empty()) {
-      // Gradients lie in the type of what they are of, in that of the result where that is narrow.
+      // A gradient has the type of its input; if that is narrow, the type of the result's gradient.
       const DType own = gradients.tensor(gradients.input(i)).dtype;
       const DType to = size_of(own) < 2_B ? gradients.tensor(dy).dtype : own;
       back.set("to", std::string(name_of(to)));
@@ -244,7 +246,7 @@ Status check_recipe(const Settings& settings) {
   return {};
 }
 
-// An einsum of two inputs sums only letters that both have, so that it is one product.
+// Refuses einsums of two inputs that sum a letter which only one input has: not one product.
 Result<Inferred> infer_einsum(const Call& call) {
   const std::string& equation = call.settings.text("equation");
   FORESHARD_TRY(check_recipe(call.settings));
@@ -275,8 +277,8 @@ void einsum_backward(Gradients& gradients) {
   letters_backward(gradients, letters_in(settings), *recipe_in(settings));
 }
 
-// The einsum that a matmul of these shapes is: leading dimensions of the second operand are a
-// batch; with a plain matrix all leading dimensions of the first are rows.
+// The equation of a matmul of these shapes. Leading dimensions of the second operand are a batch;
+// if it is a plain matrix, all leading dimensions of the first operand are rows.
 Result<std::string> matmul_equation(const Shape& a, const Shape& b, bool transpose_a,
                                     bool transpose_b) {
   if (a.empty() || b.empty()) return wrong("needs tensors of at least one dimension");

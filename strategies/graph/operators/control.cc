@@ -11,7 +11,7 @@
 namespace foreshard::operators {
 namespace {
 
-// The body's inputs must be of the operator's input types.
+// Checks that the body's inputs have the types of the operator's inputs.
 std::string fault_in_inputs(const Call& call, const Graph& body) {
   if (body.inputs.size() != call.inputs.size())
     return "body '" + body.name + "' has " + std::to_string(body.inputs.size()) +
@@ -26,7 +26,8 @@ std::string fault_in_inputs(const Call& call, const Graph& body) {
   return {};
 }
 
-// Dimensions of a body's tensors that its operators split together: those with a common factor.
+// Sets of dimensions of a body's tensors that its operators split together, because they have a
+// common factor.
 class Together {
  public:
   explicit Together(const Graph& body) : body_(body) {
@@ -67,12 +68,12 @@ class Together {
   }
 
   const Graph& body_;
-  std::vector<std::size_t> first_;  // place of each tensor's first dimension
-  std::vector<std::size_t> of_;     // of each place: another of its set, or itself
+  std::vector<std::size_t> first_;  // tensor -> place of its first dimension
+  std::vector<std::size_t> of_;     // place -> another place of its set, or itself
 };
 
-// Dimensions that all bodies split together have one factor. \param carried  outputs that lie as
-// the inputs of their numbers.
+// The rule of a loop or condition: dimensions that all bodies split together have one factor.
+// \param carried  number of outputs that a loop carries; each lies as the input of the same index.
 Rule rule_over(const Call& call, std::size_t carried) {
   std::vector<Together> sets;
   for (const Graph* body : call.bodies) {
@@ -140,7 +141,7 @@ std::vector<std::size_t> differentiable(const Graph& body, const std::vector<Ten
   return found;
 }
 
-// Gradients of outputs that nothing flows back into are zeroes.
+// Gradients of the outputs; zeros for outputs into which nothing flows back.
 std::vector<TensorId> gradients_of(Gradients& gradients, const std::vector<std::size_t>& outputs) {
   std::vector<TensorId> all;
   for (const std::size_t i : outputs) {
@@ -153,9 +154,9 @@ std::vector<TensorId> gradients_of(Gradients& gradients, const std::vector<std::
   return all;
 }
 
-// The loop runs backward: gradients of what it carried are carried, those of its other inputs are
-// added up over the iterations; every iteration sees the same gradients of what was added up. The
-// body's forward tensors are those of the same iteration.
+// Adds the backward loop. It carries the gradients of carried tensors and adds up the gradients of
+// its other inputs over the iterations. Outputs that the forward loop adds up have one gradient,
+// which every iteration reads. The body reads the forward tensors of the same iteration.
 void loop_backward(Gradients& gradients) {
   const Graph& body = gradients.body(0);
   const auto outputs = differentiable(body, body.outputs);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kMostWindow = 1 << 20;
 
-// Settings of a window, one number for each spatial dimension, or one for all, or none for the
-// default.
+// A window, with one number per spatial dimension. (The settings may also give one number for all
+// dimensions, or none for the default.)
 struct Window {
   Shape kernel;
   Shape strides;
@@ -57,7 +57,8 @@ Result<Window> window_of(const Settings& settings, Shape kernel) {
   return window;
 }
 
-// floor((extent + pads - dilation (kernel - 1) - 1) / stride) + 1, or ceil for pooling that asks.
+// Spatial extents of the result: floor((extent + pads - dilation (kernel - 1) - 1) / stride) + 1;
+// with `ceiling` (pooling only), ceil in place of floor.
 Result<Shape> moved_over(const Window& window, const Shape& x, bool ceiling) {
   Shape out;
   for (std::size_t d = 0; d < window.kernel.size(); ++d) {
@@ -72,7 +73,7 @@ Result<Shape> moved_over(const Window& window, const Shape& x, bool ceiling) {
   return out;
 }
 
-// The rule of input, weight and result, in any order and role.
+// Dimensions of input, weight and result in a rule, for any order and role of them.
 struct ConvolutionFactors {
   RuleMaker make;
   RuleMaker::Dimensions x;
@@ -96,7 +97,7 @@ ConvolutionFactors factors_of(const Shape& x, const Shape& weight, const Shape& 
   return f;
 }
 
-// Of x and weight; the output's shape.
+// The output's shape for input x and weight.
 Result<Shape> convolved(const Settings& settings, const Shape& x, const Shape& weight) {
   if (x.size() < 3 || weight.size() != x.size())
     return wrong("needs input [batch, channels, ...] and weight [out, in / groups, ...], not " +
@@ -126,7 +127,7 @@ std::int64_t spatial(const Shape& shape) {
   return product(Shape(shape.begin() + 2, shape.end()));
 }
 
-// One product per group; forward and both gradients do the same multiplications.
+// One product per group; the forward pass and both gradients have the same multiplications.
 std::vector<Kernel> conv_kernels(const Call& local, const Call&) {
   const Shape& x = local.inputs[0].shape;
   const Shape& weight = local.inputs[1].shape;
@@ -163,8 +164,8 @@ Result<Inferred> infer_conv_data_gradient(const Call& call) {
   return Inferred{{{call.inputs[0].dtype, x}}, f.make.take(Linearity::kSeparate)};
 }
 
-// What was the gradient's is now the input of a transposed convolution: its own gradients are the
-// convolution and the weight's.
+// conv_data_gradient in a forward graph is a transposed convolution: the gradient of its input is
+// the convolution; its weight has a gradient as the convolution's.
 void conv_data_gradient_backward(Gradients& gradients) {
   const TensorId dx = gradients.of_output(0);
   Settings settings;
@@ -215,7 +216,7 @@ Result<Shape> pooled(const Settings& settings, const Shape& x) {
   if (x.size() < 3) return wrong("needs [batch, channels, ...], not " + text_of(x));
   const std::size_t dimensions = x.size() - 2;
   Shape kernel = settings.integers("kernel");
-  if (kernel.empty()) {  // global
+  if (kernel.empty()) {  // global pooling
     Shape y{x[0], x[1]};
     y.resize(x.size(), 1);
     return y;

@@ -1,8 +1,8 @@
 /// \file
-/// What an operator of the table is. To add one: write its definition in the file of its family
-/// (or a new one), declare it in internal/families.h, and add a line to the table in table.cc; the
-/// contract test (tests/strategies/graph/operators_contract_test.cc) then holds it to what all must
-/// obey.
+/// The definition of an operator of the table. To add one: write its definition in the file of its
+/// family (or a new one), declare it in internal/families.h, and add a line to the table in
+/// table.cc; the contract test (tests/strategies/graph/operators_contract_test.cc) then checks it
+/// against the rules for all operators.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,13 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-/// One use of an operator. For kernels the shapes are those of one rank.
+/// One use of an operator. Kernels are computed from a Call with the shapes of one rank.
 struct Call {
   std::vector<TensorType> inputs{};
   std::vector<TensorType> outputs{};
   Settings settings{};                 ///< Complete: every setting of the definition has a value.
   bool accumulates = false;            ///< Adds to an fp32 gradient (Operator::accumulates).
-  std::vector<const Graph*> bodies{};  ///< Of loop and condition.
+  std::vector<const Graph*> bodies{};  ///< Bodies of a loop or condition.
 };
 
 struct Inferred {
@@ -44,10 +44,10 @@ struct Inferred {
 
 struct SettingDefinition {
   std::string_view name;
-  SettingValue fallback;  ///< Its type is the setting's type.
+  SettingValue fallback;  ///< Default; its type is the setting's type.
   bool required = false;
   std::string_view doc;
-  std::vector<std::string_view> words{};  ///< What a text may be; empty: anything.
+  std::vector<std::string_view> words{};  ///< Legal values of a text; empty: any.
 };
 
 struct OperatorDefinition {
@@ -60,21 +60,21 @@ struct OperatorDefinition {
   std::size_t least_inputs = 1;
   std::size_t most_inputs = 1;
   std::vector<SettingDefinition> settings{};
-  /// No kernel: the outputs are the input's bytes, or another operator counts the work.
+  /// No kernel: the outputs share the input's bytes, or another operator counts the work.
   bool view = false;
-  bool loss = false;  ///< The backward pass starts here, with no gradient of the outputs.
-  /// The last output is written over the first input if types agree. Where that is a parameter, the
-  /// operator runs though nobody reads the output.
+  bool loss = false;  ///< The backward pass starts here, without a gradient of the outputs.
+  /// The last output overwrites the first input if types agree. If the first input is a parameter,
+  /// the operator runs even if nothing reads the output.
   bool in_place = false;
-  std::size_t bodies = 0;  ///< Sub-graphs it takes.
+  std::size_t bodies = 0;  ///< Number of sub-graphs.
 
-  /// Output types and sharding rule, or kInvalidInput with what is wrong about inputs or settings
-  /// (the operator's own name is put before it).
+  /// Output types and sharding rule, or kInvalidInput with what is wrong with inputs or settings
+  /// (the operator's name is put before the message).
   Result<Inferred> (*infer)(const Call& whole) = nullptr;
   /// Kernels of one rank; null for a view.
   /// \param whole  the same call with logical shapes.
   std::vector<Kernel> (*kernels)(const Call& local, const Call& whole) = nullptr;
-  /// Adds the operators of the backward pass; null if nothing flows back through it.
+  /// Adds the operators of the backward pass; null if no gradient flows back through the operator.
   void (*gradient)(Gradients& gradients) = nullptr;
 };
 

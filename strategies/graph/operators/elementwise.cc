@@ -1,4 +1,4 @@
-// Operators that work element by element: slices that line up are all they need.
+// Operators that work element by element: their operands only need slices that line up.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -50,12 +50,12 @@ Result<Inferred> infer_unary(const Call& call) {
       same_shape(call.inputs[0].shape, 1, 1, linear ? Linearity::kJoint : Linearity::kNone)};
 }
 
-// Each half of the columns by itself; both put side by side again. Not modelled: the memory of the
-// halves until then.
+// One kernel for each half of the columns, and one that concatenates the results. Not modelled: the
+// memory of the halves until then.
 std::vector<Kernel> by_halves(PassKind kind, const TensorType& tensor) {
   const Pass whole = std::get<Pass>(pass_over(PassKind::kUnary, tensor));
   Pass half = std::get<Pass>(pass_over(kind, tensor));
-  half.columns = (whole.columns + 1) / 2;  // a rank may have one
+  half.columns = (whole.columns + 1) / 2;  // rounded up: a rank may have one column
   return {half, half, whole};
 }
 
@@ -67,7 +67,7 @@ std::vector<Kernel> unary_kernels(const Call& local, const Call&) {
       local.outputs[0]);
 }
 
-// Steps have no slope: nothing flows back through them.
+// Step functions have no slope: nothing flows back through them.
 void unary_backward(Gradients& gradients) {
   static constexpr std::array<std::string_view, 6> kSteps{"ceil",  "floor", "not",
                                                           "round", "sign",  ""};
@@ -90,7 +90,7 @@ Result<Inferred> infer_unary_gradient(const Call& call) {
   if (call.inputs[0].shape != call.inputs[1].shape)
     return wrong("gradient " + text_of(call.inputs[0].shape) + " and input " +
                  text_of(call.inputs[1].shape) + " differ in shape");
-  // Linear in the gradient alone; as the rule has no word for that, it wants values.
+  // Linear in the gradient only, which Linearity cannot express; so summands are not taken.
   return Inferred{{call.inputs[0]}, same_shape(call.inputs[0].shape, 2, 1, Linearity::kNone)};
 }
 
@@ -128,7 +128,7 @@ Result<Inferred> infer_binary(const Call& call) {
 std::vector<Kernel> binary_kernels(const Call& local, const Call& whole) {
   const std::string& operation = local.settings.text("operation");
   const bool same = whole.inputs[0].shape == whole.inputs[1].shape;
-  // The smaller operand of a broadcast stays in the cache: one large read.
+  // The smaller operand of a broadcast stays in the cache: only one large read.
   TensorType over = local.outputs[0];
   over.dtype = local.inputs[0].dtype;
   if (operation == "add" && same) return one_pass(PassKind::kResidualAdd, over);
@@ -196,7 +196,7 @@ std::vector<Kernel> where_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kTernary, local.outputs[0]);
 }
 
-// The condition times the gradient, and what is left of it.
+// The gradients are dy times the condition, and the rest of dy.
 void where_backward(Gradients& gradients) {
   const TensorId dy = gradients.of_output(0);
   const TensorId mask =
@@ -214,14 +214,14 @@ void where_backward(Gradients& gradients) {
 
 Result<Inferred> infer_cast(const Call& call) {
   FORESHARD_ASSIGN(const auto to, dtype_named(call.settings.text("to")));
-  // Rounded summands add up to something else than the rounded sum; frameworks accept that only for
+  // Not linear: rounded summands do not add up to the rounded sum. Frameworks accept that only for
   // gradients, which are reduced in their own type.
   return Inferred{{{to, call.inputs[0].shape}},
                   same_shape(call.inputs[0].shape, 1, 1, Linearity::kNone)};
 }
 
-// kCast is between its type and fp32: the narrower of the two is its type. From fp8 or fp4 to 16
-// bits as many bytes move as the other way.
+// kCast is a pass between its type and fp32, so it gets the narrower of the two types. A cast from
+// fp8 or fp4 to 16 bits moves the same bytes as the reverse (kQuantize).
 std::vector<Kernel> cast_kernels(const Call& local, const Call&) {
   const TensorType& in = local.inputs[0];
   const TensorType& out = local.outputs[0];
@@ -234,7 +234,7 @@ std::vector<Kernel> cast_kernels(const Call& local, const Call&) {
   return one_pass(is_fp4 ? PassKind::kQuantizeFp4 : PassKind::kQuantize, wide);
 }
 
-// Gradients of what has fewer than 16 bits stay in the type of the result.
+// If the input has fewer than 16 bits, its gradient keeps the type of the result's gradient.
 void cast_backward(Gradients& gradients) {
   const DType own = gradients.tensor(gradients.input(0)).dtype;
   const TensorId gradient = gradients.of_output(0);

@@ -1,9 +1,9 @@
-// The bias of each expert, times the weight of each of its tokens, as PyTorch's operators add it:
+// Adds the bias of each expert, times the weight of each of its tokens, with PyTorch's operators:
 // expert by expert, in fp32.
 // Source: Megatron-LM core_v0.14.0, megatron/core/transformer/moe/experts.py, TEGroupedMLP
-// (_apply_bias): split, for each expert the product and the sum, put together, rounded.
-// Not modelled: that the sum reads its rows in 16 bits; the arithmetic of adding a bias's gradient;
-// that weights of a frozen router have no gradient.
+// (_apply_bias): split, for each expert the product and the sum, concatenate, round.
+// Not modelled: the sum reads its rows in 16 bits; the arithmetic of adding a bias's gradient; the
+// weights of a frozen router have no gradient.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -21,7 +21,7 @@ struct BiasFactors {
   RuleMaker::Dimensions weights;  // [experts, groups..., capacity, 1]
 };
 
-// slots or their gradient, bias, weights
+// Inputs: slots or their gradient, bias, weights.
 Result<BiasFactors> factors_of(const Call& call) {
   const Shape& slots = call.inputs[0].shape;
   if (slots.size() < 4)
@@ -55,7 +55,8 @@ Result<Inferred> infer_expert_bias_gradient(const Call& call) {
   return Inferred{{call.inputs[0], call.inputs[1], call.inputs[2]}, f.make.take()};
 }
 
-// `each` over the slots of every expert of the rank, between what is over all of them.
+// The passes `before` over all slots of the rank, then `each` over the slots of every expert in
+// turn, then `behind` over all slots.
 std::vector<Kernel> by_expert(const Call& local, const std::vector<Pass>& before,
                               const std::vector<Pass>& each, const std::vector<Pass>& behind) {
   const Shape& slots = local.inputs[0].shape;
@@ -75,7 +76,7 @@ std::vector<Kernel> by_expert(const Call& local, const std::vector<Pass>& before
   return kernels;
 }
 
-// bias * weights; the sum; put together; to(dtype).
+// bias * weights; the sum; concatenation; to(dtype).
 std::vector<Kernel> expert_bias_kernels(const Call& local, const Call&) {
   const DType own = local.inputs[0].dtype;
   return by_expert(
@@ -85,9 +86,9 @@ std::vector<Kernel> expert_bias_kernels(const Call& local, const Call&) {
       {{.kind = PassKind::kUnary, .dtype = DType::kFp32}, {.kind = PassKind::kCast, .dtype = own}});
 }
 
-// To fp32; for each expert the gradient of its slots; that of its bias, if it is trained: summed
-// over rows, rounded and added to what there is; that of its weights, summed over columns;
-// gradients of slots put together.
+// To fp32. For each expert: the gradient of its slots; if the bias is trained, the bias's gradient,
+// summed over rows, rounded and added to the existing gradient; the gradient of its weights, summed
+// over columns. At the end, the gradients of slots are concatenated.
 std::vector<Kernel> expert_bias_gradient_kernels(const Call& local, const Call&) {
   const DType own = local.inputs[0].dtype;
   const Pass product{.kind = PassKind::kUnary, .dtype = DType::kFp32};

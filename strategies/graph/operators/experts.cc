@@ -1,9 +1,9 @@
-// Mixture of experts: tokens come in groups, along one dimension or more; each group has so many
-// slots (its capacity) with every expert. Dispatch puts tokens into slots, combine brings results
-// back. With groups split over an axis, and experts split over the same one, the tensor between
-// changes from one to the other: the all-to-all of expert parallelism follows from the rules.
+// Mixture of experts. Tokens come in groups, along one or more dimensions; each group has
+// `capacity` slots with every expert. Dispatch puts tokens into slots, combine brings results back.
+// If groups and experts are split over the same axis, the tensor of slots changes from one split to
+// the other: the all-to-all of expert parallelism follows from the rules.
 // Source: Lepikhin et al., "GShard", ICLR 2021, section 3.2 (dispatch and combine as einsums).
-// Not modelled: tokens dropped for want of slots take their place all the same; unequal loads.
+// Not modelled: that tokens dropped for lack of slots cost less; unequal loads.
 #include <algorithm>
 
 #include "strategies/graph/operators/internal/families.h"
@@ -21,8 +21,7 @@ std::string fault_in_route(const Shape& tokens, const Shape& indices) {
          text_of(tokens) + " and " + text_of(indices);
 }
 
-// Of slots [experts, groups..., capacity, width]: what precedes the tokens in [groups..., tokens,
-// width].
+// The dimensions of groups in slots of shape [experts, groups..., capacity, width].
 Shape groups_of(const Shape& slots) {
   return {slots.begin() + 1, slots.end() - 2};
 }
@@ -40,7 +39,8 @@ struct RoutingFactors {
   RuleMaker::Dimensions chosen;  // [groups..., tokens, k]
 };
 
-// Which slot a token gets depends on the tokens of its group before it: they stay together.
+// The factors of a rule. The slot of a token depends on the earlier tokens of its group: the tokens
+// of a group stay together.
 RoutingFactors routing_factors(const Shape& slots, const Shape& tokens, const Shape& chosen) {
   RoutingFactors f;
   f.slots.push_back({f.make.factor(slots.front(), false, "expert")});
@@ -58,7 +58,7 @@ RoutingFactors routing_factors(const Shape& slots, const Shape& tokens, const Sh
   return f;
 }
 
-// tokens, indices[, weights] -> slots
+// tokens, indices[, weights] -> slots.
 Result<Inferred> infer_dispatch(const Call& call) {
   const TensorType& tokens = call.inputs[0];
   const Shape& indices = call.inputs[1].shape;
@@ -76,8 +76,9 @@ Result<Inferred> infer_dispatch(const Call& call) {
   return Inferred{{{tokens.dtype, slots}}, f.make.take()};
 }
 
-// One side has a row for each choice, the other one for each token, which caches hold for as long
-// as its choices need it: on average the pass moves as many rows.
+// The fused permutation between slots and tokens. One side has a row per choice; the other has a
+// row per token, which caches hold while its choices need it. The pass moves the mean of both
+// numbers of rows.
 std::vector<Kernel> permutation(const TensorType& slots, const TensorType& tokens) {
   Pass pass = std::get<Pass>(pass_over(PassKind::kTokenPermute, slots));
   const std::int64_t width = std::max<std::int64_t>(1, pass.columns);
@@ -85,13 +86,13 @@ std::vector<Kernel> permutation(const TensorType& slots, const TensorType& token
   return {pass};
 }
 
-// PyTorch's operators, as Megatron-LM names them without --moe-permute-fusion
-// (megatron/core/transformer/moe/moe_utils.py: permute, unpermute), counted with its profiler on an
-// H200, which timed them too (configs/measurements/h200/host.csv, pytorch-rates.csv): the choice
-// becomes indices, rows are gathered by index_select, and come back by scatter_add, in the backward
-// pass by index_add. These add by atomic operations, 0.54 and 0.25 TB/s of bf16 whatever the
-// memory: 2.8 and 6 times what a gather takes on an H100, which has the same multiprocessors. Not
-// modelled: that memory which is faster or slower does not change them.
+// PyTorch's operators that Megatron-LM calls without --moe-permute-fusion
+// (megatron/core/transformer/moe/moe_utils.py: permute, unpermute), counted with the profiler on an
+// H200, which also timed them (configs/measurements/h200/host.csv, pytorch-rates.csv). The choice
+// becomes indices; rows are gathered by index_select, and brought back by scatter_add, in the
+// backward pass by index_add. The last two add by atomic operations, at 0.54 and 0.25 TB/s of bf16
+// whatever the memory: this takes 2.8 and 6 times as long as a gather on an H100, which has the
+// same multiprocessors. Not modelled: their rates do not change with faster or slower memory.
 constexpr double kScatterAdd = 2.8;
 constexpr double kIndexAdd = 6;
 
@@ -141,7 +142,8 @@ SettingDefinition gradient_setting() {
   return {.name = "gradient", .fallback = false, .doc = "It is the other operator's gradient."};
 }
 
-// \param gradient  what it is as the gradient of the other operator.
+// The kernels of dispatch or combine. \param gradient  the kind of permutation if the operator is
+// the gradient of the other one.
 std::vector<Kernel> permutation_kernels(const Call& local, const TensorType& slots,
                                         const TensorType& tokens, Eager forward, Eager gradient) {
   if (!local.settings.flag("eager")) return permutation(slots, tokens);
@@ -183,7 +185,7 @@ Result<Inferred> infer_slot_weights(const Call& call) {
   return Inferred{{{weights.dtype, slots}}, f.make.take()};
 }
 
-// The kernel that puts tokens into slots puts their weights there, too.
+// No kernel: the kernel that puts tokens into slots puts their weights there, too.
 std::vector<Kernel> slot_weights_kernels(const Call&, const Call&) {
   return {};
 }
@@ -193,7 +195,7 @@ void slot_weights_backward(Gradients& gradients) {
                                   {gradients.of_output(0), gradients.input(1)}, {})[0]);
 }
 
-// slots, indices[, weights] -> tokens: every expert's results are summands.
+// slots, indices[, weights] -> tokens; the experts' results are summands of them.
 Result<Inferred> infer_combine(const Call& call) {
   const TensorType& slots = call.inputs[0];
   const Shape& indices = call.inputs[1].shape;
@@ -235,8 +237,8 @@ void combine_backward(Gradients& gradients) {
                                  {{"eager", gradients.op().settings.flag("eager")}})[0]);
 }
 
-// [tokens, ]slots, indices -> one product of a token and its slot for each choice; without tokens,
-// the slot.
+// [tokens, ]slots, indices -> for each choice the inner product of token and slot; without tokens,
+// the slot itself.
 Result<Inferred> infer_weight_gradient(const Call& call) {
   const bool has_tokens = call.inputs.size() > 2;
   const Shape& slots = call.inputs[has_tokens ? 1 : 0].shape;
@@ -304,7 +306,7 @@ OperatorDefinition moe_combine() {
 
 OperatorDefinition moe_slot_weights() {
   OperatorDefinition dispatch = moe_dispatch();
-  dispatch.settings.resize(2);  // its kernel does the rest
+  dispatch.settings.resize(2);  // "experts" and "capacity"; the others are for dispatch's kernel
   return {
       .name = "moe_slot_weights",
       .doc =

@@ -1,4 +1,4 @@
-// What frameworks fuse into one pass, or leave to several (implementation.h).
+// Operators that some frameworks fuse into one pass and others run as several (implementation.h).
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 
@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::int64_t kGateAndUp = 2;
 
-// `wide` has the gate and the value of each element of `narrow`, side by side.
+// Types and rule of a gated activation. `wide` has gate and value of each element of `narrow` side
+// by side.
 Result<Inferred> gated(const TensorType& wide, const TensorType& narrow, bool forward) {
   RuleMaker make;
   const auto factors = make.each(narrow.shape);
@@ -16,7 +17,7 @@ Result<Inferred> gated(const TensorType& wide, const TensorType& narrow, bool fo
   return Inferred{{forward ? narrow : wide}, make.take()};
 }
 
-// Gate and up apart: element by element.
+// Types and rule with separate gate and up: element by element.
 Inferred gate_and_up(const TensorType& type, std::size_t inputs, std::size_t outputs) {
   RuleMaker make;
   const auto factors = make.each(type.shape);
@@ -105,7 +106,7 @@ void swiglu_backward(Gradients& gradients) {
   for (std::size_t i = 0; i < parts.size(); ++i) gradients.give(i, parts[i]);
 }
 
-// A vector for the last dimension of `x`; empty if it fits.
+// What is wrong with `bias` as a vector for the last dimension of `x`; empty if nothing is.
 std::string vector_fault(const Shape& x, const Shape& bias) {
   if (!x.empty() && bias == Shape{x.back()}) return {};
   return "bias " + text_of(bias) + " does not fit the columns of " + text_of(x);
@@ -173,8 +174,9 @@ void bias_dropout_add_backward(Gradients& gradients) {
   gradients.give(1, dy);
 }
 
-// x [batch, sequence, width], table [rows, width]: token s takes row s. The rows are whole where
-// the table is longer, or where ranks have parts of a sequence and so summands of their gradient.
+// Dimensions of x [batch, sequence, width] and table [rows, width], where token s takes row s. The
+// rows are whole if the table is longer than the sequence, or if ranks have parts of a sequence;
+// the gradient of the rows is then partial.
 struct Positions {
   RuleMaker make;
   RuleMaker::Dimensions tokens;
@@ -243,7 +245,7 @@ Result<Inferred> infer_gradient_accumulate(const Call& call) {
   return Inferred{{{to, call.inputs[0].shape}}, make.take(Linearity::kJoint, true)};
 }
 
-// Two operands of one type are added; else the gradient's to the other's.
+// If gradient and buffer have one type, a plain addition; else one that converts the gradient.
 std::vector<Kernel> gradient_accumulate_kernels(const Call& local, const Call&) {
   const bool same = local.inputs[0].dtype == local.outputs[0].dtype;
   return one_pass(same ? PassKind::kResidualAdd : PassKind::kGradientAccumulate, local.inputs[0]);

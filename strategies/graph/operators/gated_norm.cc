@@ -1,4 +1,4 @@
-// The norm behind a Mamba layer's scan: groups of columns, after a gate.
+// The norm after a Mamba layer's scan: a gate, then a norm over each group of columns.
 // Source: Dao and Gu, "Transformers are SSMs", arXiv 2405.21060, section 7.1; state-spaces/mamba,
 // mamba_ssm/ops/triton/layernorm_gated.py (norm_before_gate=False, group_size).
 #include <fmt/format.h>
@@ -60,7 +60,8 @@ Result<Inferred> infer_gated_norm_gradient(const Call& call) {
   return Inferred{{y, call.inputs[2], call.inputs[3]}, p.make.take()};
 }
 
-// It moves what a SwiGLU moves: two operands in and one out; three in and two out.
+// It moves as many bytes as a SwiGLU: forward two operands in and one out, backward three in and
+// two out.
 std::vector<Kernel> gated_norm_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kSwigluForward, local.outputs[0]);
 }

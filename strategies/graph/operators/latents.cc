@@ -1,6 +1,6 @@
-// The heads of attention from latents (MLA). Keys and values are projected from them by head: of a
-// head the columns of its key that do not rotate, then its value. The columns that rotate are those
-// of one key for all heads.
+// The heads of attention from latents (MLA). Keys and values are projected from latents, head by
+// head: first the columns of the key that do not rotate, then the value. The columns that rotate
+// come from one key that all heads share.
 // Source: DeepSeek-AI, "DeepSeek-V2", arXiv 2405.04434, section 2.1.
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ struct Widths {
   std::int64_t heads;
   std::int64_t rotary;
   std::int64_t value;
-  std::int64_t key;  // of a whole head of queries or keys
+  std::int64_t key;  // width of a whole head of queries or keys
 
   std::int64_t projected() const { return key - rotary + value; }
 };
@@ -24,7 +24,7 @@ Widths widths_of(const Settings& settings, std::int64_t query_columns) {
           heads > 0 ? query_columns / heads : 0};
 }
 
-// Of queries [batch, sequence, heads x key].
+// What is wrong with settings and queries [batch, sequence, heads x key]; empty if nothing is.
 std::string fault_in(const Settings& settings, const Shape& queries) {
   if (queries.size() != 3) return "needs [batch, sequence, columns], not " + text_of(queries);
   const Widths w = widths_of(settings, queries[2]);
@@ -40,7 +40,7 @@ std::string fault_in(const Settings& settings, const Shape& queries) {
 struct Parts {
   RuleMaker make;
   RuleMaker::Dimensions heads;
-  RuleMaker::Dimensions shared;  // by all heads
+  RuleMaker::Dimensions shared;  // dimensions of the key that all heads share
 };
 Parts parts_of(const Widths& widths, const Shape& x) {
   Parts p;
@@ -86,10 +86,10 @@ Result<Inferred> infer_latent_heads_gradient(const Call& call) {
                   p.make.take()};
 }
 
-// Fused, queries turn where they lie, and one kernel puts keys together: it reads and writes about
-// as much as a copy of keys and values. Else queries and keys are put together by copies, and what
-// is theirs of the gradient is taken apart by others. Not modelled: then, the turn of the one key
-// that all heads share.
+// Fused: queries are rotated in place, and one kernel assembles the keys; it moves about as many
+// bytes as a copy of keys and values. Eager: copies assemble queries and keys, and other copies
+// split their gradients. Not modelled: in the eager form, the rotation of the one key that all
+// heads share.
 // Source: NVIDIA/Megatron-LM, megatron/core/fusions/fused_mla_yarn_rope_apply.py and
 // megatron/core/transformer/multi_latent_attention.py.
 template <Direction direction>

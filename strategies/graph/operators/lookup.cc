@@ -28,7 +28,7 @@ Result<Inferred> infer_embedding(const Call& call) {
   const auto rows = make.each(table.shape);
   Shape out = ids.shape;
   out.push_back(table.shape[1]);
-  // A rank that has some of the rows yields zeroes for the others: summands.
+  // A rank with a part of the rows yields zeros for the other rows: the results are summands.
   make.input(tokens).input(rows).output(joined(tokens, {rows[1]}));
   return Inferred{{{table.dtype, std::move(out)}}, make.take()};
 }
@@ -119,7 +119,7 @@ Result<Inferred> infer_scatter(const Call& call) {
   RuleMaker::Dimensions out;
   for (std::size_t d = 0; d < updates.shape.size(); ++d) {
     if (d == axis) {
-      // A rank may keep some of the rows alone, and leaves out what goes to others.
+      // A rank may hold a part of the rows, and skips updates of other rows.
       y.shape.push_back(size);
       out.push_back({make.factor(size, false, "rows")});
     }
@@ -135,7 +135,7 @@ Result<Inferred> infer_scatter(const Call& call) {
   return Inferred{{std::move(y)}, make.take()};
 }
 
-// A rank with `mine` of `all` rows adds, on average, that part of the updates.
+// A rank with `mine` of `all` rows adds that fraction of the updates on average.
 std::vector<Kernel> added_to_rows(const TensorType& updates, std::int64_t mine, std::int64_t all) {
   return {Pass{.kind = PassKind::kEmbeddingBackward,
                .rows = all == 0 ? 0 : (product(updates.shape) * mine + all - 1) / all,
@@ -150,7 +150,7 @@ std::vector<Kernel> scatter_kernels(const Call& local, const Call& whole) {
   return added_to_rows(local.inputs[0], local.outputs[0].shape[axis], whole.outputs[0].shape[axis]);
 }
 
-// Each rank has the gradients of all tokens for the rows and columns that it holds.
+// Each rank needs the gradients of all tokens for the rows and columns that it holds.
 Result<Inferred> infer_row_update(const Call& call) {
   const TensorType& table = call.inputs[0];
   const TensorType& ids = call.inputs[1];
@@ -251,7 +251,7 @@ Result<Inferred> infer_top_k(const Call& call) {
   return Inferred{{std::move(values), std::move(indices)}, make.take()};
 }
 
-// Of groups, their scores first.
+// With groups, another pass first scores the groups.
 std::vector<Kernel> top_k_kernels(const Call& local, const Call&) {
   const bool eager = local.settings.flag("eager");
   const Kernel choice = pass_over(PassKind::kTopK, local.inputs[0]);

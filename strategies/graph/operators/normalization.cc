@@ -28,7 +28,7 @@ std::vector<Kernel> softmax_kernels(const Call& local, const Call&) {
     return one_pass(forward ? PassKind::kSoftmaxForward : PassKind::kSoftmaxBackward, y);
   const auto axis = axis_in(local.settings.integer("axis"), y.shape.size());
   FORESHARD_CHECK(axis);
-  // Not modelled: that along another dimension than the last one neighbours lie apart.
+  // Not modelled: strided reads along another dimension than the last one.
   return one_pass(
       softmax_alone(forward ? Direction::kForward : Direction::kBackward, y.shape[*axis]), y);
 }
@@ -69,7 +69,7 @@ Result<Inferred> infer_norm(const Call& call) {
   return Inferred{{x}, make.take()};
 }
 
-// dy, x[, scale] -> dx[, d scale[, d shift]]: the latter are sums over all samples.
+// dy, x[, scale] -> dx[, d scale[, d shift]]; d scale and d shift are sums over all samples.
 Result<Inferred> infer_norm_gradient(const Call& call, bool shift) {
   const TensorType& x = call.inputs[1];
   if (call.inputs[0].shape != x.shape) return wrong("gradient and input differ in shape");

@@ -15,7 +15,7 @@ Result<Inferred> infer_update(const Call& call) {
   return Inferred{{call.inputs[0]}, make.take(Linearity::kNone, true)};
 }
 
-// Element-wise passes over one row of elements.
+// One elementwise pass over all elements.
 std::vector<Kernel> update_kernels(const Call& local, const Call&) {
   const std::string& rule = local.settings.text("rule");
   const PassKind kind = rule == "adam"       ? PassKind::kAdam

@@ -17,7 +17,7 @@ Result<Inferred> infer_rope(const Call& call) {
   return Inferred{{call.inputs[0]}, g.make.take()};
 }
 
-// Queries and keys turn, values do not: a fused kernel copies them, others leave them alone.
+// Queries and keys rotate, values do not: a fused kernel copies values, eager kernels skip them.
 template <PassKind kind>
 std::vector<Kernel> rope_kernels(const Call& local, const Call& whole) {
   Pass pass = std::get<Pass>(pass_over(kind, local.inputs[0]));
@@ -31,8 +31,9 @@ void rope_backward(Gradients& gradients) {
       0, gradients.add("rope_gradient", "", {gradients.of_output(0)}, gradients.op().settings)[0]);
 }
 
-// x, then `weights` of queries and keys in turn: of a head's width, for all heads alike, or a
-// number for each column of all heads.
+// Dimensions for the norm of heads. Inputs are x, then scales of queries and of keys, then
+// optionally shifts of queries and of keys. A scale or shift has the width of one head, and is the
+// same for all heads; or it has a number for each column of all heads.
 struct HeadNorm {
   Grouped g;
   RuleMaker::Dimensions weight;
@@ -64,7 +65,7 @@ Result<Inferred> infer_head_norm(const Call& call) {
   return Inferred{{call.inputs[0]}, g.make.take()};
 }
 
-// dy, x, scales -> dx, their gradients, those of shifts if there are any.
+// dy, x, scales -> dx, gradients of the scales, gradients of the shifts if there are any.
 Result<Inferred> infer_head_norm_gradient(const Call& call) {
   if (call.inputs[0].shape != call.inputs[1].shape)
     return wrong("gradient and input differ in shape");
@@ -80,7 +81,7 @@ Result<Inferred> infer_head_norm_gradient(const Call& call) {
   return inferred;
 }
 
-// Queries and keys alone: rows are heads, or all heads of a token.
+// A pass over queries and keys only; a row is one head, or all heads of a token (`together`).
 template <PassKind layer, PassKind rms>
 std::vector<Kernel> head_norm_kernels(const Call& local, const Call& whole) {
   const TensorType& x = local.outputs[0];
@@ -121,9 +122,9 @@ std::vector<SettingDefinition> head_norm_settings(bool shift = false) {
   return settings;
 }
 
-// x[, sinks] -> y, logsumexp; x, y, logsumexp, dy[, sinks] -> dx[, dsinks]. Every query sees keys
-// of the whole sequence. A sink takes weight as a key would whose value is 0. In place of sinks may
-// be a table of what is added to scores (`relative`).
+// x[, sinks] -> y, logsumexp; x, y, logsumexp, dy[, sinks] -> dx[, dsinks]. A query may see keys of
+// the whole sequence. A sink takes weight like a key whose value is 0. With `relative`, a table
+// that is added to the scores comes in place of sinks.
 Result<Inferred> infer_packed_attention(const Call& call) {
   const TensorType& x = call.inputs[0];
   if (const auto why = packing_fault(call.settings, x.shape); !why.empty()) return wrong(why);
@@ -150,7 +151,7 @@ Result<Inferred> infer_packed_attention(const Call& call) {
     beside.insert(beside.begin(), {g.make.factor(call.inputs.back().shape[0], true, "distances")});
   if (sinks) g.make.input(beside);
   g.make.output(g.packed);
-  if (!forward) {  // gradients of what is narrow are as wide as those of the result
+  if (!forward) {  // the gradient of a narrow input has the type of the result's gradient
     const TensorType gradient{call.inputs[3].dtype, x.shape};
     if (!sinks) return Inferred{{gradient}, g.make.take()};
     g.make.output(beside);
@@ -242,7 +243,7 @@ std::vector<Kernel> join_heads_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kTranspose, local.outputs[0]);
 }
 
-// [batch, heads, sequence, width] and [batch, sequence, heads x width].
+// Rule between [batch, heads, sequence, width] and [batch, sequence, heads x width].
 Rule merge_rule(const Shape& apart, bool merges) {
   RuleMaker make;
   const auto factors = make.each(apart, {3});
@@ -268,7 +269,7 @@ Result<Inferred> infer_merge_heads_gradient(const Call& call) {
   return Inferred{{{dy.dtype, apart}}, merge_rule(apart, false)};
 }
 
-// Rows are tokens, both ways.
+// A transposition, in both directions over the tensor whose rows are tokens.
 std::vector<Kernel> merge_heads_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kTranspose,
                   local.inputs[0].shape.size() == 3 ? local.inputs[0] : local.outputs[0]);

@@ -21,7 +21,8 @@ Result<Inferred> infer_quantize(const Call& call) {
         "of a quantized tensor makes the copy along the other dimension alone: set both: "
         "false");
   RuleMaker make;
-  // Maxima of columns are of all tokens that a product reads: ranks gather a sequence before.
+  // The maximum of a column is over all tokens that a product reads: ranks gather a sequence before
+  // they quantize it.
   const bool is_gathered = recipe == Quantization::kFp8Rowwise && call.settings.flag("both") &&
                            x.shape.size() == kTokenDimensions;
   const auto factors =
@@ -34,7 +35,7 @@ std::vector<Kernel> quantize_kernels_of(const Call& local, const Call&) {
   const TensorType& x = local.inputs[0];
   const bool is_fp4 = local.outputs[0].dtype == DType::kFp4;
   const PassKind kind = is_fp4 ? PassKind::kQuantizeFp4 : PassKind::kQuantize;
-  if (x.dtype == local.outputs[0].dtype) return one_pass(kind, x);  // has its scales
+  if (x.dtype == local.outputs[0].dtype) return one_pass(kind, x);  // its scales exist already
   const auto pass = std::get<Pass>(pass_over(PassKind::kQuantize, x));
   const auto passes = quantize_kernels(*recipe_in(local.settings), pass.rows, pass.columns,
                                        pass.dtype, local.settings.flag("both"),
@@ -52,12 +53,12 @@ Result<Inferred> infer_dequantize(const Call& call) {
   return Inferred{{x}, make.take()};
 }
 
-// Not modelled: the two short kernels that bring the scales to fp32 first, 1/64 as many.
+// Not modelled: the two short kernels that first convert the scales, 1/64 as many, to fp32.
 std::vector<Kernel> dequantize_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kDequantizeNf4, local.outputs[0]);
 }
 
-// The gradient of the rounded counts as that of what was rounded.
+// The gradient of the quantized tensor is taken as the gradient of the original.
 void quantize_backward(Gradients& gradients) {
   const TensorId gradient = gradients.of_output(0);
   const DType own = gradients.tensor(gradients.input(0)).dtype;

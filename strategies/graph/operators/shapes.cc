@@ -27,9 +27,10 @@ Result<Shape> reshaped(const Shape& from, Shape to) {
   return to;
 }
 
-// Factors common to both shapes, major to minor, as Shardy does it: where neither of two extents
-// divides the other, their greatest common divisor is a factor, and the rest of the dimensions up
-// to the next common border has none. Where both have a dimension of one element, it is one, too.
+// Finds the factors common to both shapes, major to minor, as Shardy does. If neither of two
+// extents divides the other, their greatest common divisor is a factor, and the rest of the
+// dimensions up to the next common border has none. If both have a dimension of one element, it is
+// a factor, too.
 void match(RuleMaker& make, const Shape& from, const Shape& to, RuleMaker::Dimensions& in,
            RuleMaker::Dimensions& out) {
   in.resize(from.size());
@@ -38,7 +39,7 @@ void match(RuleMaker& make, const Shape& from, const Shape& to, RuleMaker::Dimen
   std::size_t j = 0;
   std::int64_t a = from.empty() ? 1 : from[0];
   std::int64_t b = to.empty() ? 1 : to[0];
-  bool lost = false;  // between two common borders, behind a place where factors end
+  bool lost = false;  // between two common borders, after the last common factor
   while (i < from.size() && j < to.size()) {
     const std::int64_t common = std::gcd(a, b);
     if (common == 0) return;
@@ -50,7 +51,7 @@ void match(RuleMaker& make, const Shape& from, const Shape& to, RuleMaker::Dimen
       b /= common;
     }
     if (!lost && a > 1 && b > 1) lost = true;
-    if (lost) {  // go on to the next common border by the products alone
+    if (lost) {  // skip to the next common border, comparing products only
       if (a == b) {
         a = b = 1;
         lost = false;
@@ -114,11 +115,11 @@ void transpose_backward(Gradients& gradients) {
   gradients.give(0, gradients.add("transpose", "", {gradients.of_output(0)}, {{"order", back}})[0]);
 }
 
-// A rule in which all dimensions but `axis` go through, and `axis` is whole everywhere.
+// A rule in which all dimensions but `axis` are common to all operands; `axis` is never split.
 Rule along(const Shape& shape, std::size_t axis, std::size_t inputs, std::size_t outputs) {
   RuleMaker make;
   auto factors = make.each(shape);
-  // What differs in extent between operands has no common factor.
+  // Its extent differs between operands: no common factor.
   factors[axis].clear();
   for (std::size_t i = 0; i < inputs; ++i) make.input(factors);
   for (std::size_t i = 0; i < outputs; ++i) make.output(factors);

@@ -1,25 +1,25 @@
 // The scan of a Mamba-2 layer (mamba.h): the causal convolution over the tokens, then the
 // recurrence, computed by chunks of tokens as matrix products.
 //
-// Columns lie by group: of each the values x of its heads, then B, then C. With Q tokens in a
-// chunk, N columns of a state, P channels and H heads in G groups, a sequence of T tokens takes
-// forward, of each chunk,
+// Columns lie by group: for each group the values x of its heads, then B, then C. With Q tokens in
+// a chunk, N columns of a state, P channels and H heads in G groups, the forward pass over a
+// sequence of T tokens computes for each chunk
 //
 //     states   x^T B            H products  P x N x Q
 //     scores   C B^T            G products  Q x Q x N
 //     outputs  scores x + C S   H products  Q x P x (Q + N)
 //
 // which are 2 T (H P N + G Q N + H P (Q + N)) operations, and a pass over the T/Q states of each
-// head in fp32. The backward pass makes the convolution, scores and states again, which nothing
-// keeps between the passes, and has nine products of its own.
+// head in fp32. Convolution, scores and states are not saved: the backward pass computes them
+// again, and has eight products of its own (the one for x joins two, with k = Q + N).
 // Source: Dao and Gu, "Transformers are SSMs", arXiv 2405.21060, section 6; state-spaces/mamba,
 // mamba_ssm/ops/triton/ssd_combined.py (MambaSplitConv1dScanCombinedFn), ssd_chunk_state.py,
 // ssd_chunk_scan.py, ssd_bmm.py, ssd_state_passing.py.
-// No rates of these kernels are measured: products run at those of the library's batched products,
-// passes at those of passes that move as much.
+// The rates of these kernels are not measured: products run at the rates of the library's batched
+// products, passes at the rates of passes that move the same bytes.
 // Not modelled: blocks of scores of later tokens, which the kernels skip; results of products over
 // states in fp32, twice as wide as counted; operands that the heads of a group share, which count
-// for each head, and gradients of scores that kernels add up over heads before they write them;
+// here once per head; gradients of scores, which kernels add up over heads before they write them;
 // decays, which are applied beside the products; memory of scores and states while the kernels of
 // one pass run.
 #include <algorithm>
@@ -37,7 +37,7 @@ struct ScanSizes {
   std::int64_t heads;
   std::int64_t groups;
   std::int64_t state;
-  std::int64_t channels;  // of a head
+  std::int64_t channels;  // channels of a head
 };
 ScanSizes scan_sizes_of(const Settings& settings, std::int64_t columns) {
   const std::int64_t heads = settings.integer("heads");
@@ -46,7 +46,7 @@ ScanSizes scan_sizes_of(const Settings& settings, std::int64_t columns) {
   return {heads, groups, state, heads > 0 ? (columns - 2 * groups * state) / heads : 0};
 }
 
-// Of the scan's inputs, which begin at `first`.
+// What is wrong with the scan's inputs, which begin at input `first`; empty if nothing is.
 std::string scan_fault_in(const Call& call, std::size_t first) {
   const auto shape = [&](std::size_t i) -> const Shape& { return call.inputs[first + i].shape; };
   const Shape& x = shape(0);
@@ -101,7 +101,7 @@ Result<Inferred> infer_ssd_scan(const Call& call) {
   return Inferred{{{x.dtype, {x.shape[0], x.shape[1], s.heads * s.channels}}}, p.make.take()};
 }
 
-// dy, then the inputs -> their gradients
+// dy, then the forward inputs -> gradients of the forward inputs.
 Result<Inferred> infer_ssd_scan_gradient(const Call& call) {
   if (const auto why = scan_fault_in(call, 1); !why.empty()) return wrong(why);
   const TensorType& x = call.inputs[1];
@@ -120,7 +120,7 @@ Result<Inferred> infer_ssd_scan_gradient(const Call& call) {
   return inferred;
 }
 
-// What the kernels of both passes are made of; `xbc` and `steps` are those of one rank.
+// Builds the kernels of both passes, from the shapes on one rank.
 class ScanKernels {
  public:
   ScanKernels(const Call& local, const Call& whole, std::size_t first)
@@ -172,17 +172,17 @@ std::vector<Kernel> ssd_scan_kernels(const Call& local, const Call& whole) {
 
 std::vector<Kernel> ssd_scan_gradient_kernels(const Call& local, const Call& whole) {
   const ScanKernels k(local, whole, 1);
-  return {// Made again.
+  return {// Recomputation.
           k.convolution(PassKind::kUnary), k.decays(PassKind::kUnary),
           k.of_groups(k.q(), k.q(), k.n()), k.of_heads(k.p(), k.n(), k.q()),
           k.states(PassKind::kUnary),
-          // Gradients of the states, each chunk's and then those behind it.
+          // Gradients of the states: of each chunk, then passed back over the earlier chunks.
           k.of_heads(k.p(), k.n(), k.q()), k.states(PassKind::kBinary),
-          // Of x, of B and C through the states, of the scores, and of B and C through these.
+          // Gradients of x, of B and C through states, of scores, of B and C through scores.
           k.of_heads(k.q(), k.p(), k.q() + k.n()), k.of_heads(k.q(), k.n(), k.p()),
           k.of_heads(k.q(), k.n(), k.p()), k.of_heads(k.q(), k.q(), k.p()),
           k.of_groups(k.q(), k.n(), k.q()), k.of_groups(k.q(), k.n(), k.q()),
-          // Of the decays.
+          // Gradients of the decays.
           k.of_heads(k.q(), k.q(), k.p()), k.decays(PassKind::kBinary),
           k.convolution(PassKind::kBinary)};
 }

@@ -1,6 +1,7 @@
-// Cross-entropy on a vocabulary that ranks share (Megatron-LM, megatron/core/fusions/
-// fused_cross_entropy.py): each rank finds the maximum of its part, then, with that of all, the sum
-// of exponentials and the target's logit of its part; those three per token are what is reduced.
+// Cross-entropy on a vocabulary that is split over ranks (Megatron-LM, megatron/core/fusions/
+// fused_cross_entropy.py). Each rank finds the maximum over its part; with the maximum over all
+// parts it then computes, for its part, the sum of exponentials and the target's logit. Only these
+// three numbers per token are reduced.
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 
@@ -24,7 +25,7 @@ std::string fault_in(const Shape& logits, const Shape& statistics, std::int64_t 
          " are not [..., vocabulary], [..., " + std::to_string(width) + "] and [...]";
 }
 
-// Dimensions of logits, of numbers per token, of targets.
+// Dimensions of logits, of statistics (a few numbers per token) and of targets in a rule.
 struct Dimensions {
   RuleMaker make;
   RuleMaker::Dimensions logits;
@@ -62,7 +63,7 @@ Result<Inferred> infer_vocabulary_cross_entropy(const Call& call) {
   return Inferred{{{DType::kFp32, wide(targets, kStatistics)}, {to, logits}}, d.make.take()};
 }
 
-// exponentials, statistics, targets -> gradient of the logits
+// exponentials, statistics, targets -> gradient of the logits.
 Result<Inferred> infer_gradient(const Call& call) {
   const Shape& logits = call.inputs[0].shape;
   const Shape& targets = call.inputs[2].shape;
@@ -79,8 +80,8 @@ std::vector<Kernel> loss_kernels(const Call& local, const Call&) {
   return implemented(pass_over(kind, local.inputs[0]), local.settings.text("kernels"));
 }
 
-// A loss that is logged: logits to fp32; their maximum and their sum of exponentials, which a row
-// that no cache holds is read for once; the logarithms of all probabilities.
+// Each loss that is logged takes further kernels: logits to fp32; their maximum and sum of
+// exponentials, in one pass even for rows that no cache holds; the logarithms of all probabilities.
 // Source: mosaicml/composer v0.14.0, metrics/nlp.py (LanguageCrossEntropy: CrossEntropyLoss under
 // autocast).
 std::vector<Kernel> losses_kernels(const Call& local, const Call& whole) {
@@ -96,7 +97,8 @@ std::vector<Kernel> losses_kernels(const Call& local, const Call& whole) {
   return kernels;
 }
 
-// What comes back for the statistics of a part are those of the whole (loss_backward).
+// The "gradient" of the statistics is not a gradient but the reduced statistics themselves
+// (loss_backward).
 void vocabulary_cross_entropy_backward(Gradients& gradients) {
   const TensorId statistics = gradients.of_output(0);
   if (!statistics.valid()) return;

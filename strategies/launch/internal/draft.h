@@ -1,5 +1,5 @@
 /// \file
-/// What a file says in keys of ours, while it is read or written.
+/// The content of a launch file in keys of ours, while it is read or written.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@ namespace foreshard::launch::internal {
 struct Value {
   std::vector<std::string> words{};
   bool list = false;
-  /// "--tensor-model-parallel-size 8". Of a note that is written: the key of ours that it alone
-  /// says, if it does.
+  /// The setting it follows from: "--tensor-model-parallel-size 8". When a note is written: the key
+  /// of ours that only this note expresses, if there is one.
   std::string from{};
   std::string place{};  ///< "file:line:column"
-  /// Of a value that is written: why no file can say it, beside the others; empty: none is known.
+  /// When a value is written: why no file can express it together with the other values; empty: no
+  /// reason is known.
   std::string forbidden{};
 };
 
-/// Values by key: "strategy.tensor_parallel", "model.layers", and for what only together with
-/// others makes a key of ours, "note.recompute_method".
+/// key -> value. Keys are keys of ours ("strategy.tensor_parallel", "model.layers") and notes
+/// ("note.recompute_method"): settings that make a key of ours only together with others.
 class Draft {
  public:
   bool has(std::string_view key) const { return values_.contains(key); }
   /// \pre has(key)
   const Value& at(std::string_view key) const { return values_.find(key)->second; }
-  /// The one word of a value; `otherwise` where there is none.
+  /// The only word of a value; `otherwise` if the key is not there.
   std::string word(std::string_view key, std::string_view otherwise = {}) const;
   std::int64_t count(std::string_view key, std::int64_t otherwise = 1) const;
   bool is(std::string_view key) const { return word(key) == "true"; }
@@ -46,7 +47,7 @@ class Draft {
   }
   void set_list(std::string_view key, const std::vector<std::int64_t>& counts, std::string from);
   void drop(std::string_view key);
-  /// Keeps `key`, if it is there, from being written.
+  /// Keeps `key`, if it is there, from being written; `why` says why no file can express it.
   void forbid(std::string_view key, std::string why);
 
   const std::map<std::string, Value, std::less<>>& values() const { return values_; }

@@ -1,6 +1,6 @@
 /// \file
-/// What a format is: how its texts are cut into settings, and a table of what each setting is to
-/// us.
+/// What defines a format: how its texts are cut into settings, and a table that maps settings to
+/// keys of ours.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace foreshard::launch::internal {
 /// One key of a file with its value.
 struct Setting {
   std::string key;                   ///< "--bf16", "zero_optimization.stage".
-  std::vector<std::string> words{};  ///< None: null, or a list of nothing.
+  std::vector<std::string> words{};  ///< The value. Empty: null, or an empty list.
   bool list = false;
   std::string place{};
 };
@@ -28,36 +28,36 @@ struct Setting {
 enum class Kind : std::uint8_t {
   kCount,   ///< A whole number; also "5e8".
   kNumber,  ///< A number.
-  kSwitch,  ///< true or false, in whatever words.
+  kSwitch,  ///< true or false, in any of their usual words.
   kWord,    ///< One of the row's words.
   kText,    ///< Anything.
 };
 
-/// As `Row::otherwise`: the file is never silent on it.
+/// Value of `Row::otherwise` for a key that is always written.
 inline constexpr std::string_view kAlways = "!";
 
-/// A key of theirs that is a key of ours, or helps to make one.
+/// A key of the framework's ("theirs") that is a key of ours, or helps to make one.
 struct Row {
   std::string_view theirs;
   std::string_view ours;  ///< "strategy.tensor_parallel", or "note.x" for `finish` and `spread`.
   Kind kind = Kind::kCount;
-  /// "p2p=overlapped-all-gather a2a=all-to-all": of kWord and, where they are not true and false,
-  /// kSwitch. A word of theirs with nothing behind the sign leaves our default.
+  /// Their words with ours, "p2p=overlapped-all-gather a2a=all-to-all": for kWord, and for kSwitch
+  /// if ours are not true and false. A word of theirs with nothing after '=' leaves our default.
   std::string_view words = {};
-  /// Their value where the file is silent, if that is not our default. A note that is not in the
-  /// file has none.
+  /// Their value if the file does not set the key, where that differs from our default. Empty: our
+  /// default (a note then has no value).
   std::string_view otherwise = {};
 };
 
-/// Keys that change a step, or what it computes, and that we do not model.
+/// Keys that change a step, or what it computes, and that foreshard does not model.
 struct Rule {
-  std::string_view keys;    ///< Globs, with blanks between.
-  std::string_view unless;  ///< Words with which such a key changes nothing, beside false and 0.
+  std::string_view keys;    ///< Globs, separated by blanks.
+  std::string_view unless;  ///< Values, besides false and 0, with which such a key changes nothing.
   std::string_view why;
-  bool refused = false;  ///< Otherwise it is left out, with a remark.
+  bool refused = false;  ///< True: an error. False: left out, with a remark.
 };
 
-/// What `finish` sees beside the draft.
+/// What `finish` gets besides the draft.
 struct Reading {
   const Request& request;
   std::vector<Unmodelled>& unmodelled;
@@ -67,7 +67,7 @@ struct Reading {
   }
 };
 
-/// What `spread` sees beside the draft.
+/// What `spread` gets besides the draft.
 struct Writing {
   const Strategy& strategy;
   const Model* model;
@@ -90,37 +90,44 @@ struct Format {
   std::string (*print)(const std::vector<Written>& settings);
   std::span<const Row> (*rows)();
   std::span<const Rule> (*rules)();
-  std::string_view idle;  ///< Globs of keys without meaning for a step.
-  /// Makes keys of ours of the notes, and checks what only several settings together say.
+  std::string_view idle;  ///< Globs of keys without effect on a step.
+  /// After reading: makes keys of ours from the notes, and checks settings that depend on each
+  /// other.
   Status (*finish)(Draft& draft, const Reading& reading);
-  /// The other way round: makes notes of the keys of ours that no row has. What it cannot say it
-  /// leaves there.
+  /// Before writing: makes notes from keys of ours that no row has. Keys that the format cannot
+  /// express stay in the draft.
   void (*spread)(Draft& draft, const Writing& writing);
   bool has_model = false;
-  /// Keys of a strategy that such a file leaves to the program, each with where it is said:
-  /// "strategy.micro_batch=per_device_train_batch_size;...".
+  /// Keys of a strategy that such a file leaves to the program, each with where the program sets
+  /// it: "strategy.micro_batch=per_device_train_batch_size;...".
   std::string_view elsewhere = {};
 };
 
-/// The draft of what `settings` say.
+/// The draft that `settings` make. Settings that no row has go to `imported`.
 Result<Draft> take(const Format& format, const std::vector<Setting>& settings, Imported& imported);
-/// What the rows make of the draft; they take their keys out of it.
+/// The settings that the rows make from the draft; keys that are written are removed from it.
 std::vector<Written> put(const Format& format, Draft& draft, const Draft& defaults);
 
 /// "place: error: key: why\n   help: help"
 Error fault(std::string_view place, std::string_view key, std::string_view why,
             std::string_view help = {}, Error::Code code = Error::Code::kInvalidInput);
 
-/// The product, or what is more than all that is counted here.
+/// The product, or a number larger than any count here if it overflows.
 std::int64_t product(std::initializer_list<std::int64_t> factors);
 
-/// Finds the ranks of the run: the note "note.devices" of the file, or those of the request.
-/// \param model_ranks  that hold one copy of the model, and what they are: "tensor 8 x pipeline 4".
-/// \return the data-parallel ranks; `kInvalidInput` if nobody says how many ranks there are, file
-///     and request contradict each other, or they do not divide.
+/// Finds the ranks of the run, in the file's note "note.devices" or in the request, and divides
+/// them.
+/// \param model_ranks  number of ranks that hold one copy of the model.
+/// \param sizes  what these ranks are, for messages: "tensor 8 x pipeline 4".
+/// \return the data-parallel ranks; `kInvalidInput` if neither file nor request says how many ranks
+///     there are, if they contradict each other, or if the ranks do not divide.
 Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
                                    std::int64_t model_ranks, std::string_view sizes);
-/// Checks that `global_batch` divides, where all of it is known.
+/// The key of a draft whose micro-batch size nobody says.
+inline constexpr std::string_view kOpenMicroBatch = "note.open_micro_batch";
+/// Gives the draft a micro-batch of one sequence and marks it as open (Imported::open).
+void leave_micro_batch_open(Draft& draft);
+/// Checks that `global_batch` divides, where all sizes are known.
 Status fault_in_batch(const Draft& draft, const Reading& reading);
 
 }  // namespace foreshard::launch::internal

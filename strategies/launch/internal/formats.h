@@ -23,13 +23,13 @@ std::string print_json(const std::vector<Written>& settings);
 /// settings_toml.cc
 Result<std::vector<Setting>> cut_toml(std::string_view text, const std::string& name);
 std::string print_toml(const std::vector<Written>& settings);
-/// settings_words.cc: a command line, or a shell script that holds one. Variables to which the
-/// script gives a value have it (NAME=8, ${NAME}, ${NAME:-8}, $((A * B))).
+/// settings_words.cc: a command line, or a shell script that holds one. Variables are replaced by
+/// the values that the script gives them (NAME=8, ${NAME}, ${NAME:-8}, $((A * B))).
 Result<std::vector<Setting>> cut_words(std::string_view text, const std::string& name);
 std::string print_words(const std::vector<Written>& settings);
 
-/// megatron_family.cc: Megatron-LM by its command line and by the YAML of NeMo and Megatron-Bridge
-/// is the same program; the notes that their rows make are these:
+/// megatron_family.cc: the command line of Megatron-LM and the YAML of NeMo and Megatron-Bridge
+/// configure the same program. Their rows make these notes:
 ///     devices; layout; first_layers, last_layers, embedding_is_layer, loss_is_layer;
 ///     virtual_stages, layers_per_chunk; distributed_optimizer, fsdp2, fsdp2_keeps, megatron_fsdp,
 ///     sharding; granularity, method, recompute_layers, recompute_modules; fp16, bf16,
@@ -40,7 +40,7 @@ Status finish_megatron(Draft& draft, const Reading& reading);
 void spread_megatron(Draft& draft, const Writing& writing);
 
 /// fsdp_offload.cc: FSDP offloads parameters, gradients and states together (PyTorch:
-/// CPUOffloadPolicy), which the note "cpu_offload" says.
+/// CPUOffloadPolicy); the note "cpu_offload" stands for all three.
 Status finish_fsdp_offload(Draft& draft);
 void spread_fsdp_offload(Draft& draft, const Strategy& strategy);
 

@@ -1,6 +1,6 @@
 /// \file
-/// The layers of each pipeline stage in Megatron's words: "Et*3|(tt|)*29,m|L" (E the embedding, t a
-/// layer, m a prediction, L the loss; stages between bars, chunk by chunk).
+/// The layers of each pipeline stage in Megatron's notation: "Et*3|(tt|)*29,m|L" (E: the embedding,
+/// t: a layer, m: a prediction module, L: the loss; bars separate stages, chunk by chunk).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace foreshard::launch::internal {
 
 struct StageLayout {
-  std::vector<std::int64_t> layers{};  ///< Of each stage.
+  std::vector<std::int64_t> layers{};  ///< Number of layers of each stage.
   bool predictions_apart = false;      ///< Some prediction is not on the last stage.
 };
-/// \return kInvalidInput, with what is wrong.
+/// \return kInvalidInput, with the fault.
 Result<StageLayout> read_layout(std::string_view text);
 
 /// \pre layers has the layers of each stage.

@@ -1,5 +1,5 @@
 /// \file
-/// The model that options of Megatron-LM describe; the notes are those of internal/formats.h.
+/// The model that options of Megatron-LM describe; internal/formats.h lists the notes.
 #pragma once
 
 #include "strategies/launch/internal/format.h"

@@ -1,12 +1,12 @@
 /// \file
-/// What options of Megatron-LM compute again; the notes are those of internal/formats.h.
+/// The recomputation that options of Megatron-LM describe; internal/formats.h lists the notes.
 #pragma once
 
 #include "strategies/launch/internal/format.h"
 
 namespace foreshard::launch::internal {
 
-/// After the stages and their chunks are known.
+/// \pre the draft has the stages and their chunks.
 Status finish_megatron_recomputation(Draft& draft);
 void spread_megatron_recomputation(Draft& draft, const Strategy& strategy);
 

@@ -1,5 +1,6 @@
 /// \file
-/// Faults of a strategy for a transformer (faults_in), by what they are about.
+/// Faults of a strategy for a transformer (faults_in), by subject. Each function adds the faults
+/// that it finds; its comment states the rules that it checks.
 #pragma once
 
 #include <string>
@@ -12,50 +13,52 @@ namespace foreshard {
 /// "use one of 1, 2, 4": the numbers of tensor-parallel ranks that this model can be split over.
 std::string tensor_sizes(const Strategy& strategy, const Model& model);
 
-/// Every rank has as many tokens, and of attention as much work, as any other.
+/// Context parallelism: every rank has as many tokens and as much attention work as any other.
 void context_faults(const Strategy& strategy, const Model& model,
                     std::vector<StrategyFault>& faults);
 
-/// What fused kernels alone do, and what they do on whole sequences alone.
+/// Attention: features that only fused kernels have, or have only on whole sequences.
 void attention_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults);
 
-/// Both streams of a model with an encoder on one stage, sequences of encoders whole or gathered.
+/// Encoders: both streams of a model with an encoder are on one stage; encoder sequences are whole
+/// or gathered.
 void encoder_faults(const Strategy& strategy, const Model& model,
                     std::vector<StrategyFault>& faults);
 
-/// Parts that are recomputed: those that layers have, where recomputation goes by parts.
+/// Recomputation: the recomputed parts exist in the layers, and recomputation is selective.
 void recompute_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults);
 
-/// What CUDA graphs launch: each part once, and what layers have.
+/// CUDA graphs: each part is captured once, and exists in the layers.
 void capture_faults(const Strategy& strategy, const Model& model,
                     std::vector<StrategyFault>& faults);
 
-/// Experts divide evenly over their ranks: data-parallel ones and, where each is whole, before them
-/// the tensor-parallel ones. A load that is given has shares of all experts, of each layer that has
-/// some, of which none are dropped. Exchanges run beside passes where the schedule pairs these.
+/// Experts: they divide evenly over their ranks (the data-parallel ranks and, where each expert is
+/// whole, before them the tensor-parallel ranks). A given load has the shares of all experts of
+/// each layer with experts, and no tokens are dropped. Exchanges overlap passes only where the
+/// schedule pairs them.
 void expert_faults(const Strategy& strategy, const Model& model,
                    std::vector<StrategyFault>& faults);
 
-/// What is offloaded is there, and is not needed where it is offloaded.
+/// Offloading: the offloaded state exists, and is not needed on the device.
 void offload_faults(const Strategy& strategy, std::int64_t layers,
                     std::vector<StrategyFault>& faults);
 
-/// Tensor-parallel ranks share columns of A, and of B.
+/// Adapters: tensor-parallel ranks divide the columns of A, and of B.
 void adapter_faults(const Strategy& strategy, const Model& model,
                     std::vector<StrategyFault>& faults);
 
-/// What the optimizer keeps beside parameters of that precision, in that framework; something to
-/// update.
+/// Optimizer: its states suit the parameters' precision and the framework, and there is something
+/// to update.
 void optimizer_faults(const Strategy& strategy, std::vector<StrategyFault>& faults);
 
-/// Passes of a graph's stages that take several micro-batches: as many as there are stages, each a
-/// part of the step and of its neighbour, of a schedule whose order is known for them.
+/// Granularity of a graph's stages: one entry per stage; each divides the step's micro-batches and
+/// fits its neighbour's entry; the schedule's order is known for it.
 void granularity_faults(const Strategy& strategy, std::vector<StrategyFault>& faults);
 
-/// Unequal batch_shares: of all data-parallel ranks, of the whole batch, by a schedule that does
-/// each; between ranks that meet at the end of the step alone. \pre there are some
+/// Unequal batch_shares: they cover all data-parallel ranks and the whole batch, the schedule can
+/// run each, and ranks meet only at the end of the step. \pre batch_shares is not empty
 void batch_share_faults(const Strategy& strategy, std::vector<StrategyFault>& faults);
 
 }  // namespace foreshard

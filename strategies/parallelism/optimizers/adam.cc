@@ -1,4 +1,4 @@
-// Adam, and AdamW: the same states and the same traffic.
+// Adam and AdamW: both have the same states and the same traffic.
 //
 // Its moments may have fewer bits than fp32, and so may the master copy; arithmetic is in fp32.
 // Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv 2412.19437, section 3.3.3 (moments in
@@ -14,7 +14,7 @@
 namespace foreshard::optimizers {
 namespace {
 
-constexpr std::int64_t kFp32States = 12;  // what PassKind::kAdam has by itself
+constexpr std::int64_t kFp32States = 12;  // bytes per element that PassKind::kAdam already counts
 
 std::int64_t whole_bytes(DType dtype) {
   return static_cast<std::int64_t>(size_of(dtype).in_base());
@@ -27,14 +27,14 @@ std::vector<Moment> adam_moments(const Optimizer& optimizer, bool) {
            .bytes = size_of(optimizer.second_moment)}};
 }
 
-// In a loop:
+// Adam as a loop of kernels:
 //
 //     exp_avg *= beta1; exp_avg += (1 - beta1) g; exp_avg_sq *= beta2; exp_avg_sq += ... g g;
 //     root = sqrt(exp_avg_sq); root /= correction; root += eps; p -= rate exp_avg / root
 //
-// 80 bytes an element where the fused kernel moves 28 (mosaicml/composer,
+// These move 80 bytes per element, and the fused kernel 28 (mosaicml/composer,
 // composer/optim/decoupled_weight_decay.py: adamw).
-// Not modelled: one launch of each for every parameter tensor.
+// Not modelled: one launch of each kernel per parameter tensor.
 std::vector<UpdateStep> loop(const Update& update, std::int64_t count) {
   std::vector<UpdateStep> steps;
   const auto add = [&](PassKind kind, DType dtype) {
@@ -60,9 +60,10 @@ std::vector<UpdateStep> adam_update(const Update& update) {
 
 std::vector<UpdateStep> adam_steps(const Update& update, std::int64_t count, std::int64_t moments) {
   if (update.kernels == OptimizerKernels::kLoop) return loop(update, count);
-  // Bytes that are read and written. Of remainders 2, and the parameter's 2 are read with them (it
-  // is written as the working copy): as if 3 were. A parameter in 16 bits that is updated itself is
-  // written once, which the kernel counts as the working copy: as if 1 were.
+  // Bytes per element that are both read and written. Remainders: 2 bytes, and the parameter's 2
+  // bytes are read too (it is written as the working copy), which counts as 3. A 16-bit parameter
+  // that is updated in place is written only once, which the kernel already counts as the working
+  // copy: it counts as 1.
   const bool is_updated_itself =
       size_of(update.precision) == 2_B && !has_master(update.optimizer, update.precision);
   const std::int64_t master = update.optimizer.remainders ? 3

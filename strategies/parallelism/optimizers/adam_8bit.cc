@@ -1,9 +1,9 @@
-// Adam with moments of 8 bits, and an fp32 scale for each block of elements of one. Blocks are
-// those of a rank's own shard: no scale is shared by ranks, and none is exchanged.
+// Adam with 8-bit moments and an fp32 scale per block of elements of a moment. Blocks lie within a
+// rank's own shard, so ranks neither share nor exchange scales.
 //
 // Source: Dettmers et al., "8-bit Optimizers via Block-wise Quantization", ICLR 2022 (blocks of
 // 2048); bitsandbytes-foundation/bitsandbytes, bitsandbytes/optim/optimizer.py, and pytorch/ao,
-// torchao/optim (blocks of 256; the moments of a DTensor are those of its local shard).
+// torchao/optim (blocks of 256; a DTensor has the moments of its local shard).
 // Not modelled: tensors of fewer than 4096 elements, whose moments stay in fp32; the scales, which
 // the kernel reads and writes too.
 #include "strategies/parallelism/internal/optimizers.h"

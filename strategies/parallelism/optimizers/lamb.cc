@@ -1,14 +1,14 @@
-// LAMB: Adam whose step is, in each tensor, as long as the tensor itself, by the ratio of the two
-// norms. Moments and directions are one kernel; the norms of weights and of directions are read in
-// another each, and are the sums of all ranks that hold parts of a tensor; then comes the step.
-// The norm of all gradients, by which LAMB divides them, is the one that clipping wants; frameworks
-// that do not clip do without it.
+// LAMB: Adam whose step in each tensor is scaled by the ratio of two norms, the tensor's over the
+// direction's. One kernel computes moments and directions; one kernel each reads the norms of
+// weights and of directions, which are summed over all ranks that hold parts of a tensor; then
+// comes the step. LAMB divides gradients by their global norm, the same one that clipping needs;
+// frameworks that do not clip do without it.
 //
 // Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes",
 // ICLR 2020, algorithm 2; NVIDIA/apex, csrc/multi_tensor_lamb.cu (two stages, with the norms of all
 // tensors before each) and apex/contrib/optimizers/distributed_fused_lamb.py (shards whose norms
 // are added up).
-// Not modelled: tensors whose directions would lie in the place of their gradients.
+// Not modelled: directions that overwrite their gradients in memory.
 #include <set>
 
 #include "strategies/parallelism/internal/optimizers.h"
@@ -23,7 +23,7 @@ std::vector<Moment> lamb_moments(const Optimizer&, bool) {
   return {first, second};
 }
 
-// All whose ranks hold parts of these tensors.
+// All axes whose ranks hold parts of these tensors.
 std::vector<Axis> axes_of_parts(const Updated& of) {
   std::set<Axis> axes(of.cut.begin(), of.cut.end());
   for (const Matrices& one : of.matrices) axes.insert(one.split.begin(), one.split.end());

@@ -1,26 +1,26 @@
-// Muon: momentum of the weights of layers, made orthogonal by Newton-Schulz iterations on whole
-// matrices; all other parameters have AdamW. One iteration of X, an s x l matrix with s <= l, is
+// Muon: the momentum of layer weights is made orthogonal by Newton-Schulz iterations on whole
+// matrices; all other parameters use AdamW. One iteration of X, an s x l matrix with s <= l, is
 //
 //     A = X X^T;  B = b A + c A A;  X = a X + B X        2 s s l + 2 s s s + 2 s s l  FLOP
 //
-// in bf16, the sums within the products. Before it, the matrix is divided by its norm.
+// in bf16, where the products also do the sums. Before the iterations, the matrix is divided by its
+// norm.
 //
-// Where ranks share what the optimizer keeps, each updates its shard of the momentum, and all
-// gather the updates in bf16. Matrices are dealt out to them, those with the most work first. Of
-// those that a rank gets it gathers the parts of tensor-parallel ranks too, which all do the same;
-// of the results it takes its own shard, which then goes on as any other.
+// Where ranks shard the optimizer states, each updates its shard of the momentum, and all gather
+// the updates in bf16. Matrices are dealt out to the ranks, the ones with the most work first. For
+// its matrices a rank also gathers the parts of the tensor-parallel ranks, which all do the same
+// work; from the results it takes its own shard, which then continues as any other.
 //
 // Source: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024, and
 // KellerJordan/Muon, muon.py (five iterations; matrices dealt out by size); Liu et al., "Muon is
 // Scalable for LLM Training", arXiv 2502.16982, algorithm 1 (distributed Muon: a gather in bf16
 // between the reduction of gradients and the gather of parameters, 4 + 2 + 4 bytes an element where
 // AdamW has 4 + 4); NVIDIA/Megatron-LM, megatron/core/optimizer/muon.py (muon_tp_mode: duplicated;
-// embeddings, the output layer and vectors have Adam).
-// Not modelled: that a rank needs no other matrices than those it works on (the gather of algorithm
-// 1 is between nothing and this one); matrices that lie across the shards of two ranks, of which
-// both make the whole; the room for results of products (a matrix that is gathered has its own);
-// symmetric products at half the cost; a query, key and value projection, or gate and up
-// projection, made orthogonal apart (--muon-split-qkv).
+// embeddings, the output layer and vectors have Adam). Not modelled: a gather of only the matrices
+// that a rank works on (algorithm 1 moves between nothing and as much as this gather); matrices
+// that straddle the shards of two ranks, both of which compute the whole; memory for results of
+// products (a gathered matrix has its own); symmetric products at half the cost; separate
+// orthogonalization of query, key and value, or of gate and up projections (--muon-split-qkv).
 #include <algorithm>
 #include <numeric>
 
@@ -50,7 +50,7 @@ double work(const Matrices& one) {
   return s * s * (2 * l + s);
 }
 
-// What the rank with the most work gets of them: the first one that is dealt to.
+// The matrices dealt to the rank with the most work, which is the first one.
 std::vector<Matrices> dealt(const Updated& of, const std::vector<MeshAxis>& mesh) {
   std::vector<Matrices> own = of.matrices;
   std::ranges::stable_sort(own, std::greater(), work);
@@ -66,7 +66,7 @@ std::vector<Matrices> dealt(const Updated& of, const std::vector<MeshAxis>& mesh
   return own;
 }
 
-// One matrix after another, so that there is room for one.
+// Gathers one matrix after another, so that memory for one is enough.
 void gather(std::vector<UpdateStep>& steps, std::string_view name, const Matrices& of,
             std::int64_t elements, const std::vector<Axis>& axes,
             const std::vector<MeshAxis>& mesh) {

@@ -8,7 +8,7 @@ namespace foreshard::plan {
 
 ActionRef DraftRole::make(Action action) {
   std::erase(action.after, kNone);
-  action.after.reserve(4);  // few wait for more
+  action.after.reserve(4);  // few actions wait for more
   actions_.push_back(std::move(action));
   return static_cast<ActionRef>(actions_.size()) - 1;
 }

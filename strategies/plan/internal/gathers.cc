@@ -19,7 +19,7 @@ Bucket bucket_of(std::vector<Run> units, const ParameterGroup& group) {
           .opened_by = first};
 }
 
-// Every unit is gathered before the first slot, and its first pass waits for that.
+// Gathers every unit before the first slot; the unit's first pass waits for the gather.
 void gather_at_start(Draft& draft, DraftRole& role) {
   std::map<std::int32_t, std::vector<ActionRef>> gathers_of;  // by unit
   for (std::size_t chunk = 0; chunk < role.role.chunks.size(); ++chunk) {
@@ -47,7 +47,7 @@ void gather_at_start(Draft& draft, DraftRole& role) {
   }
 }
 
-// Units are whole for each of their passes alone.
+// Gathers each unit for each of its passes, which frees the whole parameters again.
 class BeforeUse {
  public:
   BeforeUse(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}
@@ -70,8 +70,8 @@ class BeforeUse {
   }
 
  private:
-  // Forward passes of the model's last unit that the backward pass of the same unit and micro-batch
-  // follows at once: it stays whole between the two.
+  // Finds the forward passes of the model's last unit that are followed at once by the unit's
+  // backward pass of the same micro-batch: the unit stays whole between the two.
   void find_held() {
     const auto last = static_cast<std::int32_t>(draft_.plan.parts.units.size()) - 1;
     ActionRef before = kNone;
@@ -89,7 +89,7 @@ class BeforeUse {
     }
   }
 
-  // The pass, with its own gather unless the pass before asked for it, and with that of the next.
+  // Adds the pass, its gather unless that was prefetched, and the prefetch for the next pass.
   void add_pass(Section& section, ActionRef pass, ActionRef next) {
     if (gathered_ == kNone && !cut_groups(pass).empty()) gathered_ = gather(section, pass);
     const Prefetch when = prefetch(pass);
@@ -121,8 +121,9 @@ class BeforeUse {
                                                         : shards.backward_prefetch;
   }
 
-  // There is room for the unit of `pass` when the pass before the one that runs has ended.
-  // \return the last of its gathers, which run in this order.
+  // Gathers the unit of `pass`, for which there is room when the pass before the running one has
+  // ended.
+  // \return the last of the unit's gathers, which run one after another.
   ActionRef gather(Section& section, ActionRef pass) {
     const std::int32_t unit = role_[pass].units.first;
     const auto [buckets, is_new] = buckets_of_.try_emplace(unit);
@@ -145,9 +146,9 @@ class BeforeUse {
   Draft& draft_;
   DraftRole& role_;
   std::map<std::int32_t, std::vector<std::int32_t>> buckets_of_;  // by unit
-  ActionRef pass_before_ = kNone;  // the last one behind which nothing is held
-  ActionRef gathered_ = kNone;     // the gather of the pass to come, if it is issued
-  std::set<ActionRef> held_;       // forward passes whose unit stays whole behind them
+  ActionRef pass_before_ = kNone;  // the last pass whose unit is not held after it
+  ActionRef gathered_ = kNone;     // the gather of the next pass, if it is issued
+  std::set<ActionRef> held_;       // forward passes whose unit stays whole after them
 };
 
 void gather_at_end(Draft& draft, DraftRole& role) {

@@ -7,8 +7,8 @@
 namespace foreshard::plan {
 namespace {
 
-// Activations of the first layers of each chunk, from behind their forward pass to their backward
-// pass.
+// Copies the activations of the first layers of each chunk to the host after their forward pass,
+// and fetches them before their backward pass.
 class Activations {
  public:
   Activations(const Parts& parts, DraftRole& role, std::int64_t layers)
@@ -48,7 +48,7 @@ class Activations {
         layers.push_back(unit);
     return layers;
   }
-  // Among the layers of the chunk; -1: none of them.
+  // Position of the unit among the layers of the chunk; -1: it is none of them.
   std::int32_t place_of(std::int32_t unit) const {
     const auto it = std::ranges::find(layers_, unit);
     return it == layers_.end() ? -1 : static_cast<std::int32_t>(it - layers_.begin());
@@ -92,15 +92,15 @@ class Activations {
   const Parts& parts_;
   DraftRole& role_;
   std::int64_t most_;
-  std::vector<std::int32_t> layers_;  // units of the chunk at hand
-  std::int32_t offloaded_ = 0;        // the first of them
+  std::vector<std::int32_t> layers_;  // units that are layers of the current chunk
+  std::int32_t offloaded_ = 0;        // how many of them, from the first on
   std::int32_t window_ = 1;
   std::map<std::pair<std::int32_t, std::int32_t>, ActionRef> offloads_;  // by unit, micro-batch
   std::map<std::pair<std::int32_t, std::int32_t>, ActionRef> fetches_;
   ActionRef pass_before_ = kNone;
 };
 
-// What is reduced goes to the CPU, which takes the optimizer's step.
+// Copies reduced gradients to the CPU, which takes the optimizer's step.
 void gradients_to_host(DraftRole& role) {
   const ActionRef optimizer = role.optimizer();
   const auto add = [&](Section& section) {

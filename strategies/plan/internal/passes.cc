@@ -34,9 +34,10 @@ class Passes {
  private:
   bool splits(std::int32_t unit) const { return parts_.block_of(unit).splits; }
 
-  // The units of the slot's chunk, in the order of the pass: forward, those that have no backward
-  // pass apart; where the backward pass of this
-  // micro-batch runs in two parts, those that split apart from those that do not.
+  // The units of the slot's chunk, in the order of the pass, as runs that each become one pass. In
+  // a forward pass, units without a backward pass are a run of their own. Where the backward pass
+  // of this micro-batch runs in two parts, units that split and units that do not are in different
+  // runs.
   std::vector<Run> runs(const schedule::Slot& slot) const {
     const Run all = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].units;
     if (all.count == 0) return {};
@@ -71,7 +72,7 @@ class Passes {
       if (!parts_.block_of(run.first).has_backward) return role_.make(std::move(pass));
       pass.takes = apart ? kKept | kKeptForWeight : kKept;
     } else if (!apart) {
-      if (slot.part == Part::kWeight) return kNone;  // it ran whole, with the gradients of inputs
+      if (slot.part == Part::kWeight) return kNone;  // it ran whole, in the slot of kInput
       pass.gives_back = kKept;
     } else if (slot.part == Part::kInput) {
       pass.part = slot.part;
@@ -89,8 +90,9 @@ class Passes {
   const Parts& parts_;
   DraftRole& role_;
   bool trains_;
-  std::set<std::pair<std::int32_t, std::int32_t>> apart_;  // chunks and micro-batches
-  // The gradients of inputs by their first unit and micro-batch.
+  // (chunk, micro-batch) whose backward pass is split.
+  std::set<std::pair<std::int32_t, std::int32_t>> apart_;
+  // (first unit, micro-batch) -> the pass that computes gradients of inputs.
   std::map<std::pair<std::int32_t, std::int32_t>, ActionRef> inputs_;
 };
 

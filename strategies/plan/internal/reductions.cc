@@ -10,7 +10,7 @@ namespace {
 
 using Reduce = StateSharding::Reduce;
 
-// Puts the reductions of one role behind the passes of its units, one unit at a time.
+// Puts the reductions of one role after the backward passes of its units, unit by unit.
 class BesidePasses {
  public:
   BesidePasses(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}
@@ -30,7 +30,7 @@ class BesidePasses {
   }
 
  private:
-  // By unit: the micro-batch whose pass completes its gradients last.
+  // Finds, for each unit, the micro-batch whose pass completes its gradients last.
   void find_last_passes() {
     const bool once = states().reduce != Reduce::kEveryMicroBatch;
     for (const Section& section : role_.slots) {
@@ -47,7 +47,7 @@ class BesidePasses {
     }
   }
 
-  // Whose gradients are reduced.
+  // The tie, if its gradients are reduced; else nullptr.
   const Tie* tie() const {
     const auto& tie = draft_.plan.parts.tie;
     const bool is_reduced = tie && !tie->is_frozen && ways(tie->over, draft_.plan.parts.mesh) > 1;
@@ -56,20 +56,22 @@ class BesidePasses {
   static bool is_read_by(const Tie& tie, std::int32_t unit) {
     return unit == tie.first_unit || tie.others.contains(unit);
   }
-  // The unit of this role whose bucket has the gradients of the tie that `unit` adds to; -1: none.
+  // The unit of this role whose bucket has the gradients of the tie, if `unit` adds to them; else
+  // -1.
   std::int32_t holder(std::int32_t unit) const {
     if (tie() == nullptr || !is_read_by(*tie(), unit)) return -1;
     return tie()->on_one_role || unit == tie()->first_unit ? tie()->first_unit
                                                            : tie()->others.first;
   }
-  // ... and the first unit that adds to them.
+  // The unit whose backward pass is the first to add to these gradients.
   std::int32_t opener(std::int32_t holder) const {
     const bool is_first = holder == tie()->first_unit && !tie()->on_one_role;
     return is_first ? holder : tie()->last_unit();
   }
 
-  // The units whose buckets the pass of `unit` completes: its own, but for a tie on one role, which
-  // all of its units add to. Chunks of the role may end in any order.
+  // The units whose buckets the pass of `unit` completes: `unit` itself, except where a tie lies on
+  // one role, since all units of the tie add to one bucket. Chunks of the role may end in any
+  // order.
   std::vector<std::int32_t> completed_by(std::int32_t unit) const {
     if (tie() == nullptr || !tie()->on_one_role || last_of_tie_ != tie()->others.first)
       return {unit};
@@ -78,7 +80,7 @@ class BesidePasses {
     return {unit};
   }
 
-  // Whether gradients are reduced behind the pass. Units that it takes together do so together.
+  // Whether gradients are reduced after the pass; the answer is the same for all its units.
   bool is_reduced(const Action& pass) const {
     return completes_gradients(pass) &&
            (states().reduce == Reduce::kEveryMicroBatch ||
@@ -139,7 +141,7 @@ class BesidePasses {
     });
   }
 
-  // The unit's buckets: what its backward pass leaves to reduce.
+  // The unit's buckets: gradients that its backward pass does not reduce itself.
   const std::vector<std::int32_t>& buckets_of(std::int32_t unit) {
     const auto [it, is_new] = buckets_of_.try_emplace(unit);
     if (!is_new) return it->second;
@@ -170,11 +172,11 @@ class BesidePasses {
   Draft& draft_;
   DraftRole& role_;
   std::map<std::int32_t, std::int32_t> last_micro_batch_;  // by unit
-  std::int32_t last_of_tie_ = 0;  // of the units of a tie on one role, the one that ends last
+  std::int32_t last_of_tie_ = 0;  // the unit of a tie on one role whose last pass comes last
   std::map<std::int32_t, std::vector<std::int32_t>> buckets_of_;  // by unit
   ActionRef pass_before_ = kNone;
   ActionRef reduced_ = kNone;         // the last reduction of the last unit that has one
-  ActionRef reduced_before_ = kNone;  // that of the unit before it
+  ActionRef reduced_before_ = kNone;  // the last reduction of the unit before that one
 };
 
 void reduce_at_end(Draft& draft, DraftRole& role) {

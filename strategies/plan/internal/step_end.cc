@@ -17,7 +17,8 @@ ActionRef last_reduction(const DraftRole& role) {
   return last;
 }
 
-// Copies of the role's parameters of which each rank saw its part of the sequence.
+// Copies of the role's parameters whose gradients are partial, because each rank saw only its part
+// of the sequence.
 std::vector<Copies> replicated(const Draft& draft, std::int32_t role) {
   std::map<std::vector<Axis>, std::int64_t> elements;
   for (const Chunk& chunk : draft.roles[static_cast<std::size_t>(role)].role.chunks) {
@@ -33,7 +34,7 @@ std::vector<Copies> replicated(const Draft& draft, std::int32_t role) {
   return copies;
 }
 
-// What the gradients of a tie whose copies lie on two roles want of `role`.
+// The entry for a tie whose copies lie on two roles, if `role` is one of them.
 std::optional<Copies> tied(const Draft& draft, std::int32_t role) {
   const auto& tie = draft.plan.parts.tie;
   const auto last = static_cast<std::int32_t>(draft.roles.size()) - 1;
@@ -46,7 +47,7 @@ std::optional<Copies> tied(const Draft& draft, std::int32_t role) {
 
 Status plan_step_end(Draft& draft) {
   if (!draft.trains()) return {};
-  std::int32_t tie = -1;  // the one entry for both of its roles
+  std::int32_t tie = -1;  // index of the one entry that both roles share
   for (std::size_t i = 0; i < draft.roles.size(); ++i) {
     DraftRole& role = draft.roles[i];
     const ActionRef reduced = last_reduction(role);

@@ -27,7 +27,7 @@ class Transfers {
   }
 
  private:
-  // Stages would wait for each other's transfers in a ring.
+  // Whether stages might wait for each other's transfers in a ring.
   bool in_ring() const { return role_.role.chunks.size() > 1 || !may_block_; }
 
   void add_to(Section& section) {
@@ -42,8 +42,8 @@ class Transfers {
     const ActionRef first = role_.first_pass(section);
     const ActionRef last = role_.last_pass(section);
 
-    // What the first pass waits for; if there is none, the send. A slot that runs beside another
-    // leaves that one's send to the slot behind both.
+    // What the first pass waits for or, in a slot without passes, the send. A slot that runs beside
+    // another does not wait for the send of that one; the slot after both does.
     std::vector<ActionRef> awaited;
     if (slot.beside)
       awaited = std::exchange(awaited_by_both_, {});
@@ -68,7 +68,7 @@ class Transfers {
       send(section, out, std::move(awaited));
     } else {
       if (hands_on) made_[{slot.direction, out, slot.micro_batch}] = last != kNone ? last : handed;
-      // Of a slot without passes: the next one waits.
+      // In a slot without passes, nothing has waited yet: the next slot does.
       unfinished_.insert(unfinished_.end(), awaited.begin(), awaited.end());
     }
     slot_before_ = std::exchange(last_slot_, last_pass_);
@@ -79,7 +79,7 @@ class Transfers {
   }
   bool is_local(std::int32_t crossing) const { return crossing_at(crossing).is_local(); }
 
-  // `message`: of those that the slot has over the crossing.
+  // `message`: its index among the messages that the slot has over the crossing.
   Action transfer(ActionKind kind, const Slot& slot, std::int32_t crossing,
                   std::int32_t message = 0) const {
     const std::int32_t together = crossing >= 0 ? crossing_at(crossing).together : 1;
@@ -91,12 +91,12 @@ class Transfers {
             .what = crossing};
   }
 
-  // Messages of a slot over the crossing.
+  // How many messages a slot has over the crossing.
   std::int32_t messages(std::int32_t crossing) const {
     return role_.role.together / crossing_at(crossing).together;
   }
 
-  // All messages, in their order.
+  // Receives all messages of the slot, in their order.
   std::vector<ActionRef> receive(Section& section, std::int32_t crossing) {
     std::vector<ActionRef> received;
     std::vector<ActionRef> first;
@@ -131,13 +131,13 @@ class Transfers {
   bool may_block_;
   bool blocking_;
   bool hosts_wait_;
-  // What the role hands to itself: by direction, crossing and micro-batch, the last pass.
+  // What the role hands to itself: (direction, crossing, micro-batch) -> the pass that makes it.
   std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionRef> made_;
   ActionRef last_pass_ = kNone;
   ActionRef last_slot_ = kNone;        // the last pass of the slot before
-  ActionRef slot_before_ = kNone;      // ... and that of the one before it
+  ActionRef slot_before_ = kNone;      // the last pass of the slot before that
   std::vector<ActionRef> unfinished_;  // sends that the next pass waits for
-  // What the last slot that runs beside none has waited for.
+  // What the last slot with `beside` unset waited for: the slot beside it waits for the same.
   std::vector<ActionRef> awaited_by_both_;
 };
 

@@ -21,7 +21,7 @@ struct Launch {
   bool sync;
   bool waits_for_call;  // No `after` of its own.
   double launches;
-  Seconds host_time;  // Of HostWork.
+  Seconds host_time;  // Time of a HostWork.
   std::vector<std::int32_t> waits;
 };
 
@@ -156,8 +156,8 @@ class Walk {
         of_call_(streams, kNone),
         at_gate_(streams, false) {}
 
-  // Tasks without `after` wait for `latest_of_stream` from here on: the first of them on each
-  // stream does, and those behind it follow from that.
+  // From here on, tasks without `after` wait for `latest_of_stream`. Only the first such task on
+  // each stream gets the dependency; later ones on the stream run after it anyway.
   void enter_call(const std::vector<std::int32_t>& latest_of_stream, bool any) {
     of_call_ = latest_of_stream;
     std::fill(at_gate_.begin(), at_gate_.end(), any);
@@ -217,7 +217,7 @@ class Walk {
   Expansion& out_;
   std::vector<std::int32_t> last_;         // Per stream.
   std::vector<std::int32_t> waited_;       // [waiting stream][other stream]: latest waited for.
-  std::vector<std::int32_t> host_waited_;  // The same of the Syncs.
+  std::vector<std::int32_t> host_waited_;  // [other stream]: latest that a Sync waited for.
   std::vector<std::int32_t> of_call_;
   std::vector<bool> at_gate_;
   std::int32_t host_sync_ = kNone;
@@ -236,8 +236,8 @@ class LiveBuffers {
     while (capacity < 2 * keys) capacity *= 2;
     slots_.resize(capacity);
   }
-  // The event that allocated it and has not been freed, or kNone. Writable.
-  // \pre at most as many distinct keys are `put` as announced.
+  // The event that allocated the buffer and has not been freed, or kNone. Writable.
+  // \pre no more distinct keys are `put` than the constructor was told.
   std::int32_t& put(const Key& key) {
     Slot& slot = find(key);
     slot.used = true;

@@ -11,15 +11,16 @@
 ///
 /// **Predecessors** of an instance are kernels or communications that must finish before it starts,
 /// at most one per stream, distinct, each an earlier instance:
-///  - its predecessor on its own stream, if any, comes first;
-///  - of its `after` tasks (same iteration), the latest on each other stream;
-///  - if it has no `after`, of the calls in the call's `after`, the latest on each other stream;
-///  - of a Sync: the latest of its `after` on each stream; without an `after`, the last instance
-///    issued so far on each stream.
-/// Left out is what follows from the rest: a dependency on a task that an earlier instance of the
-/// same stream, or the Sync before it, already waited for, and a dependency on a Sync or HostWork
-/// (the host ran it before it launched this one). Iteration k+1 waits for iteration k through the
-/// streams only.
+///  - the previous instance on its own stream, if any, which comes first;
+///  - on each other stream, the latest of its `after` tasks (same iteration);
+///  - if it has no `after`: on each other stream, the latest task of the calls in the `after` of
+///    its call;
+///  - for a Sync: on each stream, the latest of its `after`; without an `after`, the last instance
+///    issued so far.
+/// Dependencies that follow from others are left out: on a task that an earlier instance of the
+/// same stream, or the Sync before it, already waited for; and on a Sync or HostWork (the host ran
+/// it before it launched this instance). Iteration k+1 waits for iteration k through the streams
+/// only.
 ///
 /// **Host.** An instance starts no earlier than `host_offset` after the finish of the instance
 /// `host_sync` (after the start of the step, if it is negative). For a kernel or communication the
@@ -44,7 +45,7 @@ namespace foreshard::program {
 /// One run of one task.
 struct Instance {
   std::int32_t call = 0;       ///< Index into the role's calls.
-  std::int32_t iteration = 0;  ///< Of the call's `repeat`.
+  std::int32_t iteration = 0;  ///< Iteration of the call, below its `repeat`.
   std::int32_t task = 0;       ///< Index into the block's tasks.
   std::int32_t stream = -1;    ///< Index into Program::streams; negative: the host.
   std::int32_t host_sync = -1;
@@ -53,17 +54,18 @@ struct Instance {
 
 /// All instances of one role.
 struct Expansion {
-  std::vector<Instance> instances;          ///< In the order of issue.
-  std::vector<std::uint32_t> begin;         ///< Of instance i in `flat`; one more than instances.
+  std::vector<Instance> instances;  ///< Instances, in the order of issue.
+  /// instance -> index in `flat` of its first predecessor; one entry more than instances.
+  std::vector<std::uint32_t> begin;
   std::vector<std::int32_t> flat;           ///< Predecessors of all instances, one after another.
-  std::vector<std::int32_t> first_of_call;  ///< Per call its first instance; one more than calls.
+  std::vector<std::int32_t> first_of_call;  ///< call -> its first instance; one more than calls.
 
   std::span<const std::int32_t> predecessors(std::size_t instance) const {
     return {flat.data() + begin[instance], flat.data() + begin[instance + 1]};
   }
 };
 
-/// A buffer of a role appears or goes.
+/// A buffer of a role is allocated or freed.
 struct MemoryEvent {
   bool allocate = true;
   MemoryKind kind = MemoryKind::kActivations;
@@ -71,19 +73,19 @@ struct MemoryEvent {
   std::int32_t call = 0;
   std::int32_t iteration = 0;
   std::int32_t task = 0;            ///< The Allocate or Free.
-  std::uint32_t anchors_begin = 0;  ///< Into MemoryEvents::anchors.
+  std::uint32_t anchors_begin = 0;  ///< Index into MemoryEvents::anchors.
   std::uint32_t anchors_end = 0;
 };
 
 /// An Allocate happens at the start of its one anchor; a Free when all its anchors (at least one,
 /// at most one per stream and one of the host) are finished.
 struct MemoryEvents {
-  std::vector<MemoryEvent> events;  ///< In the order of issue.
+  std::vector<MemoryEvent> events;  ///< Events, in the order of issue.
   std::vector<std::int32_t> anchors;
-  std::vector<MemoryEvent>
-      unmatched;                     ///< Frees without a live buffer. Empty for verified programs.
-  std::vector<MemoryEvent> unfreed;  ///< Allocates without a Free. Likewise.
-  std::vector<MemoryEvent> doubled;  ///< Allocates of a buffer that is already live. Likewise.
+  // Faults; all three are empty for verified programs.
+  std::vector<MemoryEvent> unmatched;  ///< Frees without a live buffer.
+  std::vector<MemoryEvent> unfreed;    ///< Allocates without a Free.
+  std::vector<MemoryEvent> doubled;    ///< Allocates of a buffer that is already live.
 
   std::span<const std::int32_t> anchors_of(const MemoryEvent& event) const {
     return {anchors.data() + event.anchors_begin, anchors.data() + event.anchors_end};
@@ -97,7 +99,7 @@ inline constexpr std::int64_t kMaxInstancesPerRole = std::int64_t{1} << 26;
 /// \pre block indices are valid.
 std::int64_t count_instances(const Program& program, const Role& role);
 
-/// Prepared for one Program, which must outlive it. Thread-safe once built.
+/// Expands the roles of one Program, which must outlive it. Thread-safe once built.
 class Expander {
  public:
   /// \pre the program meets invariants 1 to 14 of verify.h.
@@ -109,10 +111,11 @@ class Expander {
   /// Cost: O(instances + predecessors).
   /// \pre role < program.roles.size()
   Expansion expand(std::size_t role) const;
-  /// The same with launches that take `launch_time` instead of the Program's: as on the host of one
-  /// of the role's ranks. Only `host_offset` depends on it.
+  /// The same with launches that take `launch_time` instead of the Program's launch time, as on the
+  /// host of one of the role's ranks. Only `host_offset` depends on it.
   Expansion expand(std::size_t role, Seconds launch_time) const;
-  /// What the role's Allocates and Frees do. `expansion` is that of the same role.
+  /// The memory events that the role's Allocates and Frees cause.
+  /// \pre `expansion` is an expansion of this role.
   MemoryEvents memory_events(std::size_t role, const Expansion& expansion) const;
 
  private:

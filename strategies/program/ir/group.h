@@ -20,8 +20,9 @@ std::int64_t coordinate_of(const Program& program, std::int32_t rank, std::int32
 std::int32_t with_coordinate(const Program& program, std::int32_t rank, std::int32_t axis,
                              std::int64_t coordinate);
 
-/// The ranks of the operation that `rank` takes part in, ascending. Of an AxisPeer: `rank` and its
-/// peer, ascending. Empty if `rank` is in none (its coordinate is not listed, or no list holds it).
+/// The ranks of the operation that `rank` takes part in, ascending. For an AxisPeer: `rank` and its
+/// peer, ascending. Empty if `rank` takes part in none (its coordinate is not listed, or no list
+/// holds it).
 /// \pre indices are in range (verify).
 std::vector<std::int32_t> members_of(const Program& program, const Group& group, std::int32_t rank);
 
@@ -31,7 +32,7 @@ std::vector<std::int32_t> members_of(const Program& program, const Group& group,
 /// \pre `group` is not an AxisPeer; indices are in range.
 std::vector<std::int32_t> labels_of(const Program& program, const Group& group);
 
-/// How many ranks that is, without listing them.
+/// The number of ranks that members_of() would list.
 /// \pre as for members_of.
 std::int64_t size_of(const Program& program, const Group& group, std::int32_t rank);
 

@@ -23,13 +23,14 @@
 
 namespace foreshard::program {
 
-/// Leaves a reader from any depth; read_json, or who called `parse_strictly`, catches it.
+/// The exception with which a reader stops at any depth. read_json catches it, or the caller of
+/// `parse_strictly`.
 struct JsonFault {
   Error error;
 };
 
-/// A value and where it is in the document. Its accessors throw JsonFault; they belong into the
-/// reader that read_json calls. A node that another one gave must not outlive that one.
+/// A value and its place in the document. Its accessors throw JsonFault, so they belong in the
+/// reader that read_json calls. A node must not outlive the node that it was taken from.
 class JsonNode {
  public:
   explicit JsonNode(const nlohmann::json& value) : value_(value) {}
@@ -38,7 +39,7 @@ class JsonNode {
   [[noreturn]] void fault(const std::string& why) const;
   [[noreturn]] void expected(const std::string& what) const;
 
-  /// An object with all of `required` and nothing but those and `optional`.
+  /// Checks that it is an object with all of the keys `required` and no others but `optional`.
   const JsonNode& fields(std::initializer_list<std::string_view> required,
                          std::initializer_list<std::string_view> optional = {}) const;
   bool has(std::string_view key) const;
@@ -62,10 +63,10 @@ class JsonNode {
   std::string text() const;
   bool flag() const;
   std::int64_t integer(std::int64_t least, std::int64_t most) const;
-  std::int32_t index() const;  ///< 0 or more.
-  std::int64_t count() const;  ///< 0 to 2^53.
+  std::int32_t index() const;  ///< An integer >= 0.
+  std::int64_t count() const;  ///< An integer from 0 to 2^53.
   double finite() const;
-  double non_negative() const;  ///< And finite.
+  double non_negative() const;  ///< A finite number >= 0.
   /// One of the names that `find` knows.
   template <class Find>
   auto named(const std::string& what, Find find) const {
@@ -89,10 +90,10 @@ class JsonNode {
 /// A kind of file.
 struct JsonForm {
   std::string_view what;                         ///< "program": messages begin with it.
-  std::string_view schema;                       ///< Its key "schema" must say so.
+  std::string_view schema;                       ///< Required value of the key "schema".
   std::string_view made_by;                      ///< The command that writes such a file.
-  std::size_t largest = std::size_t{256} << 20;  ///< Characters.
-  int depth = 12;                                ///< A hostile text is not parsed further.
+  std::size_t largest = std::size_t{256} << 20;  ///< Most characters of a file.
+  int depth = 12;  ///< Most levels of nesting: hostile text is parsed no deeper.
 };
 
 /// Parses; refuses repeated keys and deep nesting, which parsers tend to accept in silence. Throws

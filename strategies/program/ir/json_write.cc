@@ -15,7 +15,7 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Whole numbers without ".0": shorter, and what people write.
+// Writes whole numbers without ".0": shorter, and as people write them.
 Json number(double value) {
   constexpr double kExact = 0x1p53;
   if (std::abs(value) < kExact && value == std::floor(value))

@@ -57,7 +57,7 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kDropoutBackward, "dropout_bwd", 1, 1, 1, 0, 2},
     // Reads the product and the residual; the bias is one row.
     PassTraffic{PassKind::kBiasDropoutAddForward, "bias_dropout_add_fwd", 2, 1, 0, 1, 5},
-    // The residual's gradient is the incoming one: no bytes.
+    // The residual's gradient is the incoming gradient itself: no bytes.
     PassTraffic{PassKind::kBiasDropoutAddBackward, "bias_dropout_add_bwd", 1, 1, 1, 0, 2},
     PassTraffic{PassKind::kResidualAdd, "residual_add", 2, 1, 0, 0, 1},
     PassTraffic{PassKind::kBiasAdd, "bias_add", 1, 1, 0, 0, 1},
@@ -68,7 +68,8 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kEmbeddingForward, "embedding_fwd", 1, 1, 0, 0, 0},
     // Reads the incoming gradient, and reads and writes the table's rows that it adds to.
     PassTraffic{PassKind::kEmbeddingBackward, "embedding_bwd", 2, 1, 0, 0, 1},
-    // Two reads (maximum, then sum of exponentials); the softmax is kept in fp32 for the backward.
+    // Two reads (maximum, then sum of exponentials); the softmax is kept in fp32 for the backward
+    // pass.
     PassTraffic{PassKind::kCrossEntropyForward, "cross_entropy_fwd", 2, 0, 0, 4, 6},
     PassTraffic{PassKind::kCrossEntropyBackward, "cross_entropy_bwd", 0, 1, 4, 0, 2},
     PassTraffic{PassKind::kGradientAccumulate, "grad_accumulate", 1, 0, 4, 4, 1},
@@ -135,7 +136,7 @@ Bytes bytes_of_kernel(const Pass& p) {
   const PassTraffic& line = traffic_of(p.kind);
   Bytes each = (line.read_elements + line.written_elements) * size_of(p.dtype) +
                (line.other_bytes_read + line.other_bytes_written) * 1_B;
-  // States are read and written.
+  // States are both read and written.
   if (p.state_bytes > 0) each += 2.0 * (p.state_bytes * 1_B - line.other_bytes_written * 1_B);
   return count(p.rows) * count(p.columns) * each;
 }

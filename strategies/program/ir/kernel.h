@@ -1,6 +1,7 @@
 /// \file
-/// What a device is asked to compute, in the detail that both a time model and a real execution
-/// need: one kernel launch each. A kernel names its mathematical shape, never a duration.
+/// Kernels: what a device is asked to compute, in the detail that both a time model and a real
+/// execution need. A kernel stands for one launch and names its mathematical shape, never a
+/// duration.
 ///
 ///     Gemm{.m = 2048, .n = 12288, .k = 12288, .dtype = DType::kBf16}
 #pragma once
@@ -22,19 +23,19 @@ enum class DType : std::uint8_t { kFp32, kTf32, kFp16, kBf16, kFp8, kFp4, kInt8,
 std::string_view name_of(DType dtype);
 /// \return nothing if no type has that name.
 std::optional<DType> find_dtype(std::string_view name);
-/// Of all types, in the order of the enumerators.
+/// The names of all types, in the order of the enumerators.
 std::vector<std::string> dtype_names();
 /// Bytes that one element takes in memory (tf32 is stored as fp32, two numbers of fp4 in one byte).
 Bytes size_of(DType dtype);
 
 enum class Direction : std::uint8_t { kForward, kBackward };
 
-/// Which numbers of an operand of a product share a scale, where the matrix units do not apply it:
-/// scales that change along k are then applied to partial sums, beside them.
+/// Which elements of a product's operand share a scale, where the matrix units do not apply scales
+/// themselves: scales that change along k are then applied to partial sums outside these units.
 enum class Scales : std::uint8_t {
-  kTensor,   ///< All; or the matrix units apply the scales, or there are none.
-  kBlocks,   ///< 128 of a row of the first operand, 128 x 128 of the second.
-  kVectors,  ///< 128 along k of both: the gradient of a weight.
+  kTensor,   ///< All elements; or the matrix units apply the scales, or there are none.
+  kBlocks,   ///< 128 elements of a row of the first operand, 128 x 128 of the second.
+  kVectors,  ///< 128 elements along k of both operands: the gradient of a weight.
 };
 
 /// "blocks". \pre `scales` is one of the enumerators.
@@ -42,10 +43,11 @@ std::string_view name_of(Scales scales);
 /// \return nothing if no scales have that name.
 std::optional<Scales> find_scales(std::string_view name);
 
-/// D[b] = A[b] B[b] for b < batch; A is m x k, B is k x n, D is m x n. With `accumulate`, D += A B
-/// in fp32 (a fused weight-gradient accumulation). Without `matrix_units`, the library has no
-/// kernel for it that uses them, and it runs on the vector units. `apart`: each of the batch is a
-/// launch of its own, on a few streams in turn, as of experts whose shapes differ.
+/// A product of matrices: D[b] = A[b] B[b] for b < batch; A is m x k, B is k x n, D is m x n. With
+/// `accumulate`, D += A B in fp32 (a fused weight-gradient accumulation). Without `matrix_units`,
+/// it runs on the vector units, because the library has no kernel for it that uses the matrix
+/// units. `apart`: each product of the batch is a launch of its own, on a few streams in turn, as
+/// for experts whose shapes differ.
 struct Gemm {
   std::int64_t batch = 1;
   std::int64_t m = 0;
@@ -58,17 +60,16 @@ struct Gemm {
   bool apart = false;
   auto operator<=>(const Gemm&) const = default;
 };
-/// Whether the rows of all its matrices are multiples of 16 bytes long, which is what the loads of
-/// the matrix units want, or its type has at least 4 bytes. Of a product that adds to a weight's
-/// gradient in fp32, k (tokens) lies across the rows of both operands: any number will do.
-/// Not modelled: that this holds of other gradients of weights, too.
+/// Whether the rows of all its matrices are multiples of 16 bytes long, as the loads of the matrix
+/// units require, or its type has at least 4 bytes. In a product that adds to a weight's gradient
+/// in fp32 (`accumulate`), k (tokens) lies across the rows of both operands: any k will do.
+/// Not modelled: that this holds for other gradients of weights, too.
 bool has_aligned_rows(const Gemm& gemm);
 
-/// Whose kernel computes attention. What each reaches on a device says the device's efficiency
-/// file.
+/// Whose kernel computes attention. A device's efficiency file says what each kernel reaches on it.
 enum class AttentionImplementation : std::uint8_t {
   kFused,         ///< The fused kernel that is usual on the device.
-  kUnfused,       ///< Two batched products with softmax and dropout between them: no one kernel.
+  kUnfused,       ///< Two batched products with softmax and dropout between them, not one kernel.
   kTritonFlash1,  ///< FlashAttention (2022) as its authors wrote it in Triton.
   kFlash2,        ///< FlashAttention-2 (2023).
   kFlash3,        ///< FlashAttention-3 (2024), for Hopper.
@@ -81,37 +82,39 @@ std::string_view name_of(AttentionImplementation implementation);
 std::optional<AttentionImplementation> find_attention(std::string_view name);
 
 /// Fused ("flash") attention: softmax(Q K^T / sqrt(d)) V without the score matrix in memory.
-/// Queries that are fewer than the keys lie anywhere among their positions.
+/// Where there are fewer queries than keys, the queries lie anywhere among the keys' positions.
 struct Attention {
   std::int64_t batch = 1;
   std::int64_t query_heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t query_length = 0;
   std::int64_t key_length = 0;
-  std::int64_t head_dim = 0;   ///< Of queries and keys.
-  std::int64_t value_dim = 0;  ///< Of values and results; 0: head_dim.
+  std::int64_t head_dim = 0;   ///< Width of queries and keys.
+  std::int64_t value_dim = 0;  ///< Width of values and results; 0: head_dim.
   bool causal = true;
-  std::int64_t window = 0;  ///< Keys that a query sees at most, its own last; 0: all. Causal alone.
-  /// Tokens of each of the samples that a sequence of keys is packed of, of which a query sees its
-  /// own alone; 0: the sequence is one. Where queries are fewer, each sample has its share of them.
+  /// Most keys that a query sees, its own as the last; 0: all. Only with `causal`.
+  std::int64_t window = 0;
+  /// Tokens of each sample, where a sequence of keys is packed of several: a query sees only its
+  /// own sample. 0: the sequence is not packed. Where there are fewer queries than keys, each
+  /// sample has its share of the queries.
   std::int64_t sample = 0;
   Direction direction = Direction::kForward;
   DType dtype = DType::kBf16;
-  /// Never kUnfused: that is other kernels.
+  /// Never kUnfused, which is several other kernels.
   AttentionImplementation implementation = AttentionImplementation::kFused;
   std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
   auto operator<=>(const Attention&) const = default;
 };
-/// Scores that a query has on average over the positions of all keys: half of them under a causal
-/// mask; w - w^2 / 2n of n keys in a window of w, as those of the first w positions have fewer. Of
-/// packed samples n is the keys of one.
+/// The average number of keys that a query sees, over the positions of all keys: half of the keys
+/// under a causal mask; w - w^2 / 2n for n keys and a window of w, because queries at the first w
+/// positions see fewer. In packed sequences, n is the number of keys in one sample.
 double scores_per_query(const Attention& attention);
-/// Columns of the operands of all its products: of two forward, queries with keys and weights with
-/// values; of five backward three are as wide as keys, two as wide as values.
+/// The sum of the widths of all its products. Forward there are two (queries with keys, weights
+/// with values); backward there are five, three as wide as keys and two as wide as values.
 /// Source: Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
 std::int64_t widths_of_products(const Attention& attention);
 
-/// The kinds of memory-bound kernels. kernel.cc holds one table line for each: its name and what it
+/// The kinds of memory-bound kernels. kernel.cc has one table line for each: its name, and what it
 /// reads and writes per element.
 enum class PassKind : std::uint8_t {
   kLayerNormForward,
@@ -143,7 +146,7 @@ enum class PassKind : std::uint8_t {
   kGradientAccumulate,  ///< fp32 main gradient += gradient.
   kGradientNorm,        ///< Sum of squares of fp32 gradients.
   kAdam,                ///< Mixed-precision Adam on fp32 master weights, moments and gradients.
-  kCast,                ///< Between the pass's dtype and fp32.
+  kCast,                ///< Conversion between the pass's dtype and fp32.
   kZero,
   kTokenPermute,       ///< Rows gathered into (or scattered from) the experts' order.
   kUnary,              ///< One operand, one operation an element.
@@ -153,15 +156,15 @@ enum class PassKind : std::uint8_t {
   kExpand,             ///< One number written to many places: the gradient of kReduce.
   kStatistics,         ///< Sum and sum of squares.
   kTopK,               ///< The largest few of each row.
-  kQuantize,           ///< To fp8, with a scale that is known.
-  kQuantizeFp4,        ///< Likewise to fp4.
-  kQuantizeFp4Twice,   ///< Likewise, two copies: along rows and along columns.
+  kQuantize,           ///< Conversion to fp8, with a scale that is known.
+  kQuantizeFp4,        ///< The same to fp4.
+  kQuantizeFp4Twice,   ///< The same to fp4 in two copies: along rows and along columns.
   kQuantizeTwice,      ///< Two copies, which differ in their scales: along rows and along columns.
   kQuantizeTranspose,  ///< A copy and its transpose, for matrix units that want the contracted
-                       ///< dimension to be contiguous. Others read one copy either way.
-  kDequantizeNf4,      ///< From nf4, whose scales are quantized too.
+                       ///< dimension to be contiguous. Other units read one copy either way.
+  kDequantizeNf4,      ///< Conversion from nf4, whose scales are quantized too.
   kLambUpdate,         ///< LAMB: both moments and the direction of the step, in fp32.
-  kLambApply,          ///< LAMB: the step along it, as long as the norms of its tensor want.
+  kLambApply,          ///< LAMB: the step in that direction, scaled by the norms of its tensor.
   kOptimizer,          ///< A first-order update with one fp32 state (momentum).
 };
 
@@ -172,8 +175,8 @@ struct Pass {
   std::int64_t rows = 0;
   std::int64_t columns = 1;
   DType dtype = DType::kBf16;
-  /// Of kAdam: bytes of an element that are read and written, of its master weight and moments; 0:
-  /// 12, all in fp32.
+  /// For kAdam: bytes per element of master weight and moments, which are read and written; 0: 12,
+  /// all in fp32.
   std::int32_t state_bytes = 0;
   /// Kernels that share the rows, one after the other: one for each expert. Invariant: >= 1.
   std::int64_t launches = 1;
@@ -183,11 +186,11 @@ struct Pass {
 /// What a pass moves, per element of rows x columns.
 struct PassTraffic {
   PassKind kind;
-  std::string_view name;       ///< As in Program JSON and reports, for example "layer_norm_fwd".
-  double read_elements;        ///< Elements of the pass's dtype read.
-  double written_elements;     ///< Elements of the pass's dtype written.
-  double other_bytes_read;     ///< Bytes per element of fixed type (masks, fp32 state).
-  double other_bytes_written;  ///< Likewise.
+  std::string_view name;    ///< Name in Program JSON and reports, for example "layer_norm_fwd".
+  double read_elements;     ///< Elements of the pass's dtype read.
+  double written_elements;  ///< Elements of the pass's dtype written.
+  double other_bytes_read;  ///< Bytes read per element of data of fixed type (masks, fp32 state).
+  double other_bytes_written;  ///< Bytes written per element of data of fixed type.
   double flops;                ///< Arithmetic per element (fp32).
 };
 
@@ -197,14 +200,15 @@ const PassTraffic& traffic_of(PassKind kind);
 /// \return nullptr if no pass has that name.
 const PassTraffic* find_pass(std::string_view name);
 
-/// The kernel of a softmax that nothing is fused with: a warp holds rows of up to 1,024 elements
-/// and reads them once. Source: PyTorch, aten/src/ATen/native/cuda/SoftMax.cu, host_softmax.
+/// The kernel of a softmax that nothing is fused with: a warp holds a row of up to 1,024 elements
+/// and reads it once. Source: PyTorch, aten/src/ATen/native/cuda/SoftMax.cu, host_softmax.
 PassKind softmax_alone(Direction direction, std::int64_t columns);
 
 using Kernel = std::variant<Gemm, Attention, Pass>;
 
-/// Arithmetic of the kernel: 2 b m n k of a Gemm; 2 b h sq d of attention for each of its scores
-/// and products: 4 b h sq sk d forward where all keys are seen and values are as wide as keys.
+/// Arithmetic of the kernel. A Gemm has 2 b m n k; attention has 2 b h sq d for each key that a
+/// query sees and each product, which is 4 b h sq sk d forward where queries see all keys and
+/// values are as wide as keys.
 Flops flops_of(const Kernel& kernel);
 /// Bytes that must cross the memory interface if every operand is read and written once.
 Bytes bytes_of(const Kernel& kernel);

@@ -1,5 +1,5 @@
 /// \file
-/// The names of the Program's enumerators, as in its JSON and in reports.
+/// The names of the Program's enumerators, as its JSON and reports write them.
 #pragma once
 
 #include <optional>

@@ -5,17 +5,17 @@
 /// A Program is compact: *blocks* are task graphs (a layer's forward pass, the optimizer ...); a
 /// *role* is a set of ranks that do the same, with the ordered list of block *calls* they make.
 ///
-/// Execution (both executors obey it; it is that of CUDA streams):
+/// Execution (as with CUDA streams; both executors obey these rules):
 ///  1. A rank makes the calls of its role in order; a call issues its block's tasks in order, and a
 ///     call with `repeat` n does so n times.
 ///  2. Tasks on one stream run one after another, in the order of issue.
-///  3. A task starts when its stream is free, its `after` tasks (same call) are done, and, if it is
-///     without an `after`, the calls in the call's own `after` are done.
+///  3. A task starts when its stream is free, its `after` tasks (same call) are done and, if it has
+///     no `after`, the calls in its call's own `after` are done.
 ///  4. Every kernel and communication is launched by the rank's host, one after another, in the
 ///     order of issue: it starts no earlier than its launch is done. A `Sync` makes the host wait,
 ///     `HostWork` keeps it busy; both run on the host, on no stream.
 ///  5. The n-th communication with the same `tag` of every member of a group is one operation. It
-///     starts when all its members reached it and ends for all of them together. A transfer
+///     starts when all its members have reached it and ends for all of them together. A transfer
 ///     (send/receive) has two members: the sender's n-th send with that tag and that peer, and the
 ///     receiver's n-th receive.
 ///
@@ -44,7 +44,7 @@ struct MeshAxis {
   auto operator<=>(const MeshAxis&) const = default;
 };
 
-/// What time that is not hidden by computation is booked under.
+/// What communication is for: its time that computation does not hide is booked under this name.
 enum class Purpose : std::uint8_t {
   kTensor,
   kContext,
@@ -63,26 +63,25 @@ enum class CollectiveKind : std::uint8_t {
   kSend,
   kReceive,
   kExchange,  ///< Sends and receives of one group call (ncclGroupStart ... ncclGroupEnd).
-  kShift,     ///< Likewise: each rank to the next of its group, the last one to the first.
-  /// An all_to_all of tokens to their experts, or back, that crosses between nodes once for each
-  /// token and node, and is copied (added up) there: DeepEP.
+  kShift,  ///< Each rank sends to the next of its group, the last to the first, in one group call.
+  /// An all_to_all of tokens to their experts, or back, in which a token crosses once to each node
+  /// and is copied there (on the way back: added up there). Source: DeepEP.
   kTokenExchange,
-  // A rank by itself, with the memory of its host: copies by a copy engine of the device, one in
-  // each direction ...
-  kToHost,
-  kFromHost,
-  kOnHost,  ///< ... and what the CPU reads and writes there in the rank's stead.
+  // Operations of a single rank with the memory of its host.
+  kToHost,    ///< A copy by one of the device's copy engines.
+  kFromHost,  ///< A copy by another copy engine: there is one for each direction.
+  kOnHost,    ///< Reads and writes of the CPU there, in the rank's stead.
 };
-/// Whether a rank does it by itself, with the memory of its host.
+/// Whether it is an operation of a single rank with the memory of its host.
 constexpr bool is_with_host(CollectiveKind kind) {
   return kind == CollectiveKind::kToHost || kind == CollectiveKind::kFromHost ||
          kind == CollectiveKind::kOnHost;
 }
 
 /// The ranks that take part, seen from a rank r: all ranks that agree with r on every mesh axis not
-/// in `axes`. With `coordinates` (one axis only): of those, the ranks whose coordinate on the axis
-/// is listed; a rank that is not listed must not call it. Of operations with the host no axis is
-/// listed: each rank is a group.
+/// in `axes`. With `coordinates` (one axis only), only ranks whose coordinate on that axis is
+/// listed take part; other ranks must not call the operation. Operations with the host list no
+/// axis: each rank is a group.
 struct AxisGroup {
   std::vector<std::int32_t> axes{};  ///< Indices into Program::mesh, ascending.
   std::vector<std::int64_t> coordinates{};
@@ -112,21 +111,26 @@ struct Transfer {
 struct Communication {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Group group{};
-  /// Size of the operation as nccl-tests counts it: the buffer of all_reduce, broadcast, send and
-  /// receive; the large (gathered) side of all_gather and reduce_scatter; one rank's whole send
-  /// buffer of all_to_all, and of token_exchange, where it holds each token once for each rank;
-  /// what one rank sends of a shift; what one rank copies to or from the host, or reads and writes
-  /// there; of an exchange the sum of its transfers, over all groups.
+  /// Size of the operation as nccl-tests counts it:
+  ///  - all_reduce, broadcast, send, receive: the buffer;
+  ///  - all_gather, reduce_scatter: the large (gathered) side;
+  ///  - all_to_all, token_exchange: one rank's whole send buffer, which in a token_exchange holds
+  ///    each token once for each rank;
+  ///  - shift: what one rank sends;
+  ///  - to_host, from_host, on_host: what one rank copies, or reads and writes on the host;
+  ///  - exchange: the sum of its transfers, over all groups.
   Bytes bytes{};
   DType dtype = DType::kBf16;
   Purpose purpose = Purpose::kData;
   std::string tag{};  ///< See rule 5. Defaults to the task's name.
-  /// Of an exchange, in all groups: which rank sends what to which. It ends for all ranks of a
-  /// group together, so ranks that have nothing to do with each other belong in different groups.
+  /// Exchange only: which rank sends how much to which, in all groups. An exchange ends for all
+  /// ranks of a group together, so ranks that have nothing to do with each other belong in
+  /// different groups.
   std::vector<Transfer> transfers{};
-  /// Of a broadcast: the rank of each group that has the data. Empty: the lowest of each.
+  /// Broadcast only: the rank of each group that has the data. Empty: the lowest rank of each
+  /// group.
   std::vector<std::int32_t> roots{};
-  /// Of a token_exchange, and of nothing else.
+  /// Set for a token_exchange, and for nothing else.
   std::optional<TokenRouting> routing{};
   auto operator<=>(const Communication&) const = default;
 };
@@ -139,9 +143,9 @@ enum class MemoryKind : std::uint8_t {
   kBuffers
 };
 
-/// A buffer comes into being when the preceding task of the block starts (the nearest earlier one
-/// that is not itself an Allocate or Free; if there is none, the first one after it). Has no
-/// `after`, and nothing waits for it.
+/// A buffer comes into being when the preceding task of the block starts (the nearest earlier task
+/// that is not itself an Allocate or Free; if there is none, the first one after it). An Allocate
+/// has no `after`, and nothing waits for it.
 struct Allocate {
   std::string buffer{};
   MemoryKind kind = MemoryKind::kActivations;
@@ -149,8 +153,8 @@ struct Allocate {
   auto operator<=>(const Allocate&) const = default;
 };
 /// The buffer of that name, allocated earlier by this rank with the same chunk, micro-batch and
-/// model layer, is given back when the task's `after` tasks (default: the preceding task, as above)
-/// are done. To wait for a Free is to wait for those tasks.
+/// model layer, is freed when the task's `after` tasks (default: the preceding task, as above) are
+/// done. Waiting for a Free means waiting for those tasks.
 struct Free {
   std::string buffer{};
   auto operator<=>(const Free&) const = default;
@@ -174,12 +178,12 @@ using StreamId = Id<struct StreamTag>;
 struct Task {
   std::string name{};
   TaskBody body{};
-  StreamId stream{};  ///< Index into Program::streams; of kernels and communication.
+  StreamId stream{};  ///< Index into Program::streams, for kernels and communication.
   std::vector<std::int32_t> after{};  ///< Earlier tasks of the same block, by index.
   bool optimizer = false;             ///< Kernels only: booked as `optimizer`, not as `compute`.
-  /// Of kernels and communication: what the host does to launch it, as a multiple of `launch_time`.
-  /// 0: a CUDA graph that was launched with an earlier task launches it (whoever runs the Program
-  /// may do so by itself).
+  /// Host time to launch a kernel or communication, as a multiple of `launch_time`. 0: it belongs
+  /// to a CUDA graph that was launched with an earlier task (whoever runs the Program may still
+  /// launch it by itself).
   double launches = 1;
   bool operator==(const Task&) const = default;
 };
@@ -191,8 +195,8 @@ struct Block {
 };
 using BlockId = Id<struct BlockTag>;
 
-/// A completed piece of an earlier call of the same role: its task `task`, or all of it if < 0. Of
-/// a call with `repeat`, its last iteration.
+/// A completed piece of an earlier call of the same role: its task `task`, or the whole call if
+/// `task` < 0. For a call with `repeat`, it is a piece of the last iteration.
 struct CallDependency {
   std::int32_t call = 0;
   std::int32_t task = -1;
@@ -204,8 +208,8 @@ struct Call {
   std::int32_t repeat = 1;  ///< Iterations, each of all the block's tasks.
   std::int32_t chunk = 0;   ///< Virtual pipeline stage.
   std::int32_t micro_batch = 0;
-  std::int32_t first_layer = 0;  ///< Model layer of the first iteration...
-  std::int32_t layer_step = 1;   ///< ... and the step to the next one (-1 in a backward pass).
+  std::int32_t first_layer = 0;  ///< Model layer of the first iteration.
+  std::int32_t layer_step = 1;   ///< Layers to the next iteration's (-1 in a backward pass).
   std::vector<CallDependency> after{};
   bool operator==(const Call&) const = default;
 
@@ -220,7 +224,7 @@ struct StaticMemory {
 };
 
 struct Role {
-  std::string name{};                 ///< For example "stage 3".
+  std::string name{};                 ///< Name, for example "stage 3".
   std::vector<std::int32_t> ranks{};  ///< Ascending. Every rank has exactly one role.
   std::vector<Call> calls{};
   std::vector<StaticMemory> memory{};
@@ -234,8 +238,8 @@ struct Stream {
 
 /// What the step achieves, for throughput figures.
 struct Totals {
-  double samples = 0;   ///< Sequences, images ... per step; of packed samples those in them.
-  double tokens = 0;    ///< Of samples, per step; 0 where these do not consist of tokens.
+  double samples = 0;   ///< Sequences, images ... per step; packed samples count one by one.
+  double tokens = 0;    ///< Tokens per step; 0 where samples do not consist of tokens.
   Flops model_flops{};  ///< Forward and backward once, without recomputation, all ranks.
   std::string peak_dtype = "bf16";  ///< The dtype whose peak MFU refers to.
   bool operator==(const Totals&) const = default;
@@ -247,7 +251,7 @@ struct Program {
   std::vector<std::int32_t> device_of_rank{};  ///< Empty: rank r runs on device r.
   std::vector<Stream> streams{};               ///< Stream 0 is the compute stream.
   Seconds launch_time{};                       ///< Host time to launch one kernel or communication.
-  /// The same of each rank, where their hosts differ: `launch_time` is then the longest of them.
+  /// rank -> its launch time, where hosts differ; `launch_time` is then the longest of these.
   std::vector<Seconds> launch_time_of_rank{};
   std::vector<Block> blocks{};
   std::vector<Role> roles{};

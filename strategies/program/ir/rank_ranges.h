@@ -12,10 +12,11 @@
 
 namespace foreshard::program {
 
-/// The list as ranges, longest first from the left; a run needs three members to be written as one.
+/// The list as text. From the left, each range takes as many members as fit; fewer than three are
+/// written one by one.
 std::string write_ranges(const std::vector<std::int32_t>& list);
 
-/// Its inverse; the order is kept.
+/// The inverse of write_ranges; it keeps the order.
 /// \return kInvalidInput for other text, for a number of 2^31 or more, and for more than `limit`
 ///     members.
 Result<std::vector<std::int32_t>> read_ranges(std::string_view text, std::size_t limit);

@@ -6,7 +6,7 @@
 namespace foreshard::program {
 namespace {
 
-// That none of `draws` distinct ones of `all` is among `special` of them.
+// Probability that none of `draws` distinct elements of `all` is one of `special` elements.
 double none_of(double special, double draws, double all) {
   double probability = 1;
   for (double i = 0; i < draws; ++i) probability *= std::max(all - special - i, 0.0) / (all - i);

@@ -28,7 +28,7 @@ constexpr std::int64_t kMaxRanks = std::int64_t{1} << 24;
 constexpr std::size_t kMaxAxes = 16;
 constexpr std::size_t kMaxStreams = 256;
 constexpr std::int64_t kMaxLayer = std::int64_t{1} << 30;
-// Instances of all classes of ranks together that 17 and 18 are checked on.
+// Most instances, of all rank classes together, on which invariants 17 and 18 are checked.
 constexpr std::int64_t kMaxRehearsed = std::int64_t{1} << 27;
 
 std::string text(std::int64_t n) {
@@ -224,7 +224,7 @@ bool has_sizes(const Pass& pass) {
          (pass.state_bytes == 0 || (pass.state_bytes > 0 && has_states));
 }
 
-// Checks the body of one task: invariants 4, 7, 8, 12, 13, 14, 19 and 20.
+// Checks the body of one task: invariants 3 (names), 4, 7, 8, 12 to 14 and 19 to 22.
 class BodyCheck {
  public:
   BodyCheck(const Program& program, const Task& task, std::string place)
@@ -443,8 +443,7 @@ Status calls_fault(const Program& program) {
   return {};
 }
 
-// Tasks of a block that bring tensors which ranks of one replica exchange, beside the first stream,
-// and that no task of the block waits for; ascending.
+// Conversions of a block (invariant 23) that none of its tasks, except Frees, waits for; ascending.
 std::vector<std::int32_t> open_conversions(const Block& block) {
   std::set<std::int32_t> awaited;
   for (const Task& task : block.tasks)
@@ -472,7 +471,7 @@ bool reads_tensors(const Block& block) {
   });
 }
 
-// Whether `call` waits for the task of an earlier one, or for a later one on the same stream.
+// Whether `call` waits for the task of call `earlier`, or for a later task there on its stream.
 bool waits_for(const Call& call, std::int32_t earlier, const Block& block, std::int32_t task) {
   return std::ranges::any_of(call.after, [&](const CallDependency& one) {
     if (one.call != earlier) return false;

@@ -95,7 +95,7 @@ class Maker {
   const LoweredBlock& lowered(std::int32_t block) const {
     return *blocks_.blocks[static_cast<std::size_t>(block)];
   }
-  // The buffer of kKept.
+  // The name of the buffer plan::kKept.
   std::string kept_buffer(std::int32_t block) const { return block_name(block) + ".activations"; }
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
 
@@ -112,7 +112,7 @@ class Maker {
     return block;
   }
 
-  // Forward or backward tasks with what they keep in memory around them.
+  // The tasks of a pass, between the allocations before them and the frees after them.
   Block pass(const Action& action, const Subject& subject) const {
     const LoweredBlock& from = lowered(subject.of);
     const std::string& kind = block_name(subject.of);
@@ -164,7 +164,7 @@ class Maker {
                                            : block.split->transient_weight;
   }
 
-  // The buffers kKept, kKeptForWeight and kHeld.
+  // Sizes of the buffers plan::kKept, kKeptForWeight and kHeld.
   struct Activations {
     Bytes kept;
     Bytes kept_for_weight{};
@@ -177,18 +177,18 @@ class Maker {
     return {block.saved - for_weight, for_weight, block.split->held};
   }
 
-  // Whether tasks of the block outlast its use of activations.
+  // Whether the block reduces gradients: such tasks can outlast its use of activations.
   static bool reduces_inside(const Block& block) {
     return std::ranges::find(block.tasks, stream(kDataStream), &Task::stream) != block.tasks.end();
   }
 
-  // The buckets of gradients that begin with the pass of a unit of block `of`.
+  // Allocates the gradient buckets that the pass of a unit of block `of` is the first to add to.
   void take_gradients(const Action& action, std::int32_t of, std::vector<Task>& tasks) const {
     std::vector<std::int32_t> opened;
     for (const Action& other : role_.actions)
       if (other.kind == ActionKind::kReduce && action.units.contains(bucket(other).opened_by))
         opened.push_back(other.what);
-    // In the order of the model: of a tied table, the embedding's before the head's.
+    // In the order of the model: with a tied table, the embedding's bucket before the head's.
     std::ranges::sort(opened, {}, [&](std::int32_t i) {
       return std::pair(plan_.buckets[static_cast<std::size_t>(i)].units.front(), i);
     });
@@ -203,14 +203,14 @@ class Maker {
     }
   }
 
-  // ".tensor.data" of axes that are not the usual ones.
+  // ".tensor.data" for axes other than the usual ones, else "".
   std::string other_axes(const std::vector<Axis>& axes, const std::vector<Axis>& usual) const {
     std::string names;
     if (axes == usual) return names;
     for (const Axis axis : axes) names += "." + mesh_[static_cast<std::size_t>(axis)].name;
     return names;
   }
-  // The buffer of the whole gradients of a bucket.
+  // The name of the buffer for the whole gradients of a bucket.
   std::string gradients_of(const plan::Bucket& bucket, std::int32_t of) const {
     return block_name(of) + ".gradients" + other_axes(bucket.over, copies_);
   }
@@ -228,7 +228,7 @@ class Maker {
     return block;
   }
 
-  // Of a bucket, what is left to one rank by its reduction.
+  // Elements of a bucket that one rank has after its reduction.
   std::int64_t reduced_elements(const plan::Bucket& bucket) const {
     if (!states_.cuts_optimizer) return bucket.elements;
     return plan::shard_of(bucket.elements, {.over = cut_axes(mesh_, bucket.over)}, mesh_);
@@ -261,7 +261,7 @@ class Maker {
     std::vector<Task> first{memory_task(
         "keep", Allocate{parameters_of(whole.over, of), MemoryKind::kParameters,
                          whole_parameters(strategy_, whole.elements, whole.quantized)})};
-    // A kernel on the stream of the gather that follows.
+    // The cast runs on the stream of the gather that follows it.
     if (element_bytes(strategy_).parameter != size_of(strategy_.precision))
       first.push_back(Task{.name = "cast",
                            .body = Kernel{Pass{.kind = PassKind::kCast,
@@ -280,12 +280,12 @@ class Maker {
     return gather;
   }
 
-  // The buffer of the whole parameters that are cut over these axes.
+  // The name of the buffer for whole parameters that are cut over these axes.
   std::string parameters_of(const std::vector<Axis>& over, std::int32_t of) const {
     return block_name(of) + ".parameters" + other_axes(over, shards_);
   }
 
-  // Parameters of `count` elements: from shards to whole.
+  // Gathers parameters of `count` elements from shards.
   Block gathering(const std::string& name, std::int64_t count,
                   const std::vector<Axis>& over) const {
     Block block{.name = name};
@@ -296,6 +296,7 @@ class Maker {
     return block;
   }
 
+  // Whether the unit's parameters are gathered one by one.
   // Not modelled: parameters that stay whole, in a unit that has no larger ones.
   bool gathers_each(std::int32_t of) const {
     const auto threshold = framework_.shards.gather_each;
@@ -303,8 +304,8 @@ class Maker {
                                             [&](std::int64_t count) { return count > *threshold; });
   }
 
-  // Each parameter by itself, the host waiting for it. A pass that computes activations again
-  // gathers for that, and again for the gradients.
+  // Gathers each parameter by itself; the host waits for each. A backward pass with full
+  // recomputation gathers twice: for the recomputation and for the gradients.
   Block gathering_each(const Action& action, std::int32_t of) const {
     const bool twice = action.direction == Direction::kBackward &&
                        action.part != plan::Part::kWeight &&
@@ -351,7 +352,7 @@ class Maker {
     return action.direction == Direction::kForward || boundary.has_gradient;
   }
 
-  // "receive_forward.from2"; on the way back of a V, and where crossings differ, it says so.
+  // "receive_forward.from2", with a mark on the way back of a V and where crossings differ.
   std::string transfer_name(std::string_view what, const Action& action) const {
     const bool differ = std::ranges::adjacent_find(blocks_.boundaries, std::not_equal_to{}) !=
                         blocks_.boundaries.end();
@@ -359,7 +360,7 @@ class Maker {
                        differ ? fmt::format(".crossing{}", action.what) : "");
   }
 
-  // All tensors of the crossing in one message.
+  // Sends or receives all tensors of the crossing in one message.
   Communication transfer(CollectiveKind kind, const Action& action) const {
     Communication one{.kind = kind,
                       .group = program::AxisPeer{.axis = pipeline_, .coordinate = peer(action)},
@@ -415,7 +416,7 @@ class Maker {
     return block;
   }
 
-  // Stages that hold a copy each of a parameter add up their gradients.
+  // Stages that each hold a copy of a parameter add up their gradients.
   Block tied(const plan::Copies& copies) const {
     const std::string name = "tied_embedding.reduce";
     Communication sum{
@@ -454,7 +455,7 @@ class Maker {
                            {.count = count, .left = left, .quantized = quantized});
   }
 
-  // Whose gradients were copied to the host behind their reduction.
+  // Elements whose gradients were copied to the host after their reduction.
   std::int64_t copied_elements() const {
     std::set<std::int32_t> copied;
     for (const Action& action : role_.actions)

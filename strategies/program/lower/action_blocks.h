@@ -1,5 +1,5 @@
 /// \file
-/// What one action of a step plan is in the Program: a block.
+/// The block of the Program that an action of a step plan becomes.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace foreshard::lower {
 
-/// What a block of the Program is made for. Actions that agree in it share a block.
+/// Key of a block of the Program: actions with equal subjects share a block.
 struct Subject {
   plan::ActionKind kind = plan::ActionKind::kPass;
   Direction direction = Direction::kForward;
   plan::Part part = plan::Part::kWhole;
-  std::int32_t of = 0;  ///< A block of the plan, a role, or an index as in Action::what.
+  std::int32_t of = 0;  ///< A block of the plan, a role, or an index as Action::what.
   std::uint8_t takes = 0;
   std::uint8_t gives_back = 0;
-  bool syncs = false;                     ///< Of a receive: the host waits for it.
-  std::vector<Axis> over{};               ///< Of a gather or reduction: as in plan::Bucket.
-  const program::Block* tasks = nullptr;  ///< Of a pass: the piece.
+  bool syncs = false;                     ///< The host waits for this receive.
+  std::vector<Axis> over{};               ///< Axes of a gather or reduction: plan::Bucket::over.
+  const program::Block* tasks = nullptr;  ///< Tasks of a pass: the piece of it.
   bool begins = true;                     ///< The pass through a unit begins with it.
   bool ends = true;                       ///< The pass through a unit ends with it.
   auto operator<=>(const Subject&) const = default;
@@ -33,8 +33,8 @@ program::Block block_for(const plan::StepPlan& plan, const Strategy& strategy,
                          const PlannedBlocks& blocks, const plan::Role& role,
                          const plan::Action& action, const Subject& subject);
 
-/// Whether a gather or reduction moves the bucket of one unit beside its passes, rather than all of
-/// a role's at once.
+/// Whether a gather or reduction moves the bucket of one unit beside the unit's passes, rather than
+/// all units of a role at once.
 bool of_one_unit(const StateSharding& states, const plan::Action& action);
 
 }  // namespace foreshard::lower

@@ -42,7 +42,7 @@ std::set<TensorId> quantized_weights(const Graph& graph) {
   return weights;
 }
 
-// A weight of a layer; of experts, one for each of them that the rank holds.
+// The matrices of a layer's weight: one or, for experts, one for each expert that the rank holds.
 Matrices matrices_of(const Tensor& weight, const std::vector<MeshAxis>& mesh) {
   const Shape local = local_shape(weight.shape, *weight.pinned, mesh);
   const std::size_t last = weight.shape.size() - 1;
@@ -53,7 +53,7 @@ Matrices matrices_of(const Tensor& weight, const std::vector<MeshAxis>& mesh) {
   return one;
 }
 
-// The parameters of a block by the axes over which ranks hold copies, and by
+// The parameters of a block, grouped by the axes over which ranks hold copies and by
 // `also_partial(tensor)`.
 template <class AlsoPartial>
 std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoPartial also_partial,
@@ -89,7 +89,7 @@ std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoParti
 std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
                                                    const ShardedGraph& backward,
                                                    const Optimizer& optimizer) {
-  // A gradient is named after its parameter; the axes it is partial over decide.
+  // name of a parameter's gradient -> axes over which it is partial, besides the axes of copies.
   std::map<std::string, std::vector<Axis>> partial;
   for (std::size_t i = 0; i < backward.graph->tensors.size(); ++i) {
     const Tensor& tensor = backward.graph->tensors[i];
@@ -121,7 +121,7 @@ void add_sizes(LoweredBlock& lowered, const Graph& graph, const std::vector<Mesh
   lowered.largest_parameter = sizes.empty() ? 0 : *std::ranges::max_element(sizes);
 }
 
-// Of the gradients that products add up themselves.
+// Placeholders of gradients that products add up themselves: local shape -> bytes.
 std::map<std::vector<std::int64_t>, Bytes> placeholders(const ShardedGraph& backward) {
   const Graph& graph = *backward.graph;
   std::map<std::vector<std::int64_t>, Bytes> found;
@@ -134,7 +134,7 @@ std::map<std::vector<std::int64_t>, Bytes> placeholders(const ShardedGraph& back
   return found;
 }
 
-// Nothing is kept: every activation, the block's inputs among them, goes after its last reader.
+// Nothing is kept: each activation, including the block's inputs, is freed after its last reader.
 LoweredBlock lower_forward_only(const ShardedGraph& forward, const Strategy& strategy) {
   const Graph& graph = *forward.graph;
   LoweredBlock lowered;
@@ -154,7 +154,7 @@ SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& ba
                              Overlap overlap, const Launching& launching) {
   const std::vector<bool> weights = weight_gradient_operators(*backward.graph);
   const std::string& name = forward.graph->name;
-  std::set<std::int32_t> converted;  // by the first part, for both
+  std::set<std::int32_t> converted;  // conversions of the first part, for both
   const auto part = [&](std::string_view suffix, bool of_weights) {
     Block block{.name = name + std::string(suffix)};
     Emitter tasks(block, overlap, launching);
@@ -176,15 +176,15 @@ SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& ba
   return split;
 }
 
-// A graph and its gradients, as its ranks have them.
+// A graph and its backward graph, both sharded.
 struct BothWays {
   ShardedGraph forward;
   Graph gradients;
   ShardedGraph backward;  // of `gradients`
 };
 
-// Tensors that are left as summands and that all their readers want added up alike are added up
-// behind their producers, where that makes them no larger: what is kept of them is the sum.
+// Moves the sum of a partial tensor from its readers to right after its producer, if all readers
+// want the same sum and the sum takes no more memory: what is kept is then the sum.
 void add_up_at_once(ShardedGraph& sharded) {
   const Graph& graph = *sharded.graph;
   for (std::size_t c = 0; c < sharded.conversions.size(); ++c) {
@@ -219,7 +219,7 @@ void add_up_at_once(ShardedGraph& sharded) {
   }
 }
 
-// What does not depend on what is computed again.
+// Shards a graph and its backward graph: the work that does not depend on the recomputation.
 Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
                        const Strategy& strategy, bool trained_before, BothWays& result) {
   FORESHARD_ASSIGN(result.forward, distribute(graph, mesh, Flow::kForward, BackwardPass::kFollows));
@@ -238,7 +238,7 @@ LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
   const Framework& framework = *strategy.framework;
   LoweredBlock lowered;
   Block ahead{.name = graph.name + ".forward"};
-  // A forward pass has nothing to put beside a reshard: each operator needs the one before.
+  // A forward pass has nothing that overlaps a conversion: each operator needs the one before.
   Emitter(ahead, {.products = framework.overlap_tensor_products}, launching_of(strategy))
       .emit(forward);
   lowered.forward = {{.block = std::move(ahead)}};
@@ -288,7 +288,7 @@ std::int64_t gathered_for_pass(const LoweredBlock& block, const Strategy& strate
   return elements;
 }
 
-// Each pass begins with the copy of the parameters that were gathered for it.
+// Makes each pass begin with a copy of the parameters that were gathered for it.
 void copy_out(LoweredBlock& block, std::int64_t elements, DType dtype) {
   for (Pieces* pass : all_passes(block)) {
     Piece* first = first_block(*pass);
@@ -301,7 +301,7 @@ void copy_out(LoweredBlock& block, std::int64_t elements, DType dtype) {
   }
 }
 
-// What the framework and the dispatcher of tokens make of a block's tasks.
+// Changes a block's tasks as the framework and the token dispatcher do.
 void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
             const std::vector<MeshAxis>& mesh) {
   const std::int64_t gathered = gathered_for_pass(block, strategy, mesh);
@@ -353,7 +353,7 @@ std::string tag_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& m
   return names;
 }
 
-// Ranks along the pipeline run other blocks: they cannot carry a part of a conversion.
+// Ranks along the pipeline run other blocks, so they cannot take part in a conversion.
 static std::vector<MeshAxis> mesh_of_stage(std::vector<MeshAxis> mesh) {
   for (MeshAxis& axis : mesh)
     if (axis.name == "pipeline") axis.size = 1;
@@ -436,7 +436,7 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
     finish(into, model, strategy, lowered.mesh);
     return {};
   };
-  // What comes before the embedding (tokens, pixels, frames of sound) has no gradient.
+  // The embedding's inputs (tokens, pixels, frames of sound) have no gradient.
   FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, {.trained_before = false}));
   for (const LayerVariant& variant : layers_of(model, strategy).variants) {
     Graph layer = graphs.layers[variant.kind];

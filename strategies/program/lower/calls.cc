@@ -95,7 +95,8 @@ class Writer {
     return of_one_unit(plan_.states, action) ? unit(bucket(action).units.front().first).block
                                              : action.what;
   }
-  // A sync that waits for the receive before it alone is a task of the receive's block.
+  // Whether the action is a sync that waits only for the receive right before it. Such a sync is a
+  // task of the receive's block.
   bool is_sync_of_receive(std::size_t id) const {
     const Action& action = from_->actions[id];
     return action.kind == ActionKind::kSync && id > 0 &&
@@ -104,14 +105,15 @@ class Writer {
   }
 
   // --- actions -------------------------------------------------------------------------------
-  // [begin, end), one after another.
+  // Writes the actions [begin, end), one after another.
   void write_all(ActionId begin, ActionId end) {
     for (Turns turns{.next = begin, .end = end}; turns.next < turns.end;) take_turn(turns, false);
   }
 
-  // The actions of two slots that run side by side, in turns: each until it waits for tokens. The
-  // second slot's receives are asked for ahead of both, unless they wait for the first one: a host
-  // that waits for the first one's tokens would hold up the stage that sends to the second.
+  // Writes the actions of two slots that run side by side, in turns: each until it waits for
+  // tokens. The second slot's receives are issued ahead of both slots, unless they wait for the
+  // first slot: otherwise a host that waits for the first slot's tokens would hold up the stage
+  // that sends to the second slot.
   void write_both(ActionId begin, ActionId middle, ActionId end) {
     Turns one{.next = begin, .end = middle};
     Turns other{.next = middle, .end = end};
@@ -129,23 +131,23 @@ class Writer {
     }
   }
 
-  // A part of a block that is cut, as it was written.
+  // A part of a cut block that has been written.
   struct WrittenPart {
     std::int32_t call = 0;
-    std::int32_t first_task = 0;  // of the part, in the block of the call
+    std::int32_t first_task = 0;  // index of the part's first task in the block of the call
   };
-  // A pass of which calls are still to be written.
+  // A pass that still has calls to write.
   struct OpenPass {
     std::vector<PassCall> calls{};
     std::size_t next = 0;
     std::int32_t before = -1;          // the call before the next one
-    std::vector<WrittenPart> parts{};  // of the block that is written now
+    std::vector<WrittenPart> parts{};  // written parts of the current block
   };
-  // Actions that are still to be written.
+  // The actions of a slot that are still to be written.
   struct Turns {
     ActionId next = 0;
     ActionId end = 0;
-    std::optional<OpenPass> pass{};  // of the action `next`, once it has begun
+    std::optional<OpenPass> pass{};  // pass of the action `next`, once it has begun
   };
 
   void take_turn(Turns& turns, bool cuts) {
@@ -247,7 +249,8 @@ class Writer {
                        .ends = next.ends},
                std::move(call), std::exchange(awaited_, {}));
     open.before = call_of_[id];
-    // Tasks that were put before it take memory. Behind it there are none, unless it is the last.
+    // Allocations may stand before the part's own tasks. Only the last part has tasks (frees) after
+    // them.
     const Block& written = program_.blocks[to_->calls.back().block.index()];
     open.parts.push_back(
         {.call = open.before,
@@ -256,7 +259,8 @@ class Writer {
 
   void end_pass(std::size_t id, const OpenPass& open) {
     const Action& pass = from_->actions[id];
-    // A pass that took branches without tasks has no call: who waits for it waits for all before.
+    // A pass that took branches without tasks has no call; what waits for it waits for the last
+    // call.
     if (call_of_[id] < 0) call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
     const bool is_forward = pass.direction == Direction::kForward;
     const Run& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
@@ -265,7 +269,7 @@ class Writer {
     if (!is_last) last_call_[{pass.chunk, pass.micro_batch}] = open.before;
   }
 
-  // The conversion with which the call before it ends: no lane orders the two.
+  // Makes the call wait for the conversion that ends the call before it: no lane orders the two.
   void wait_for_conversion(std::int32_t before, Call& call) const {
     if (before < 0) return;
     const Call& earlier = to_->calls[static_cast<std::size_t>(before)];
@@ -273,8 +277,8 @@ class Writer {
     if (conversion >= 0) call.after.push_back({.call = before, .task = conversion});
   }
 
-  // The block of that name, or a new one. Passes of one unit may differ in what they give back (the
-  // last unit stays whole where its backward pass follows): further ones have a number.
+  // An equal block of that name, or a new one. Passes of one unit may differ in what they free (the
+  // last unit stays whole where its backward pass follows); their further blocks get a number.
   BlockId add(Block wanted) {
     const std::string name = wanted.name;
     for (int variant = 2;; ++variant) {
@@ -296,9 +300,9 @@ class Writer {
   std::map<Subject, BlockId> block_of_;
   const plan::Role* from_ = nullptr;
   Role* to_ = nullptr;
-  std::vector<std::int32_t> call_of_;  // by action: its last call
-  std::vector<ActionId> awaited_;      // by the next call of a pass
-  // By chunk and micro-batch: the last call of its passes, until all of them are written.
+  std::vector<std::int32_t> call_of_;  // action -> its last call
+  std::vector<ActionId> awaited_;      // actions that the next call of a pass waits for
+  // (chunk, micro-batch) -> the last call of its passes, until all of them are written.
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> last_call_;
   BlockCuts cuts_;
 };

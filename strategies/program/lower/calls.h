@@ -15,25 +15,26 @@ namespace foreshard::lower {
 struct Boundary {
   std::vector<std::int64_t> shape{};
   DType dtype = DType::kBf16;
-  Attribute lies{};
-  Attribute sent{};          ///< How it lies while it is sent.
-  bool has_gradient = true;  ///< Its gradient is handed back.
+  Attribute lies{};          ///< Layout over the ranks.
+  Attribute sent{};          ///< Layout while it is sent.
+  bool has_gradient = true;  ///< The piece that reads it hands its gradient back.
   bool operator==(const Boundary&) const = default;
 };
 
 /// What the Program runs for the blocks of a plan.
 struct PlannedBlocks {
-  std::vector<const LoweredBlock*> blocks{};  ///< In the order of plan::Parts::blocks.
-  /// By crossing, in the order of plan::StepPlan::crossings. One entry: for all of them.
+  std::vector<const LoweredBlock*> blocks{};  ///< Blocks, in the order of plan::Parts::blocks.
+  /// crossing (index into plan::StepPlan::crossings) -> its tensors. A single entry holds for all
+  /// crossings.
   std::vector<std::vector<Boundary>> boundaries{};
   std::set<Axis> split_over{};  ///< Axes over which parameters are split.
-  std::uint64_t seed = 1;       ///< Of the branches that conditions draw.
+  std::uint64_t seed = 1;       ///< Seed of the branches that conditions draw.
 };
 
 /// The Program of `plan`, without totals and without what a role holds during the whole step.
-/// Consecutive units that a pass takes become one call that repeats their block, where they have
-/// the same one and the passes through it are no more than that (Pieces). A call waits for the
-/// conversion with which the call before it, of the same chunk and micro-batch, ends.
+/// Consecutive units of a pass become one call that repeats their block, where they share a block
+/// and a pass through it is a single block of the Program (Pieces). A call waits for the conversion
+/// that ends the previous call of the same chunk and micro-batch.
 /// \param launch_time  as in LowerOptions.
 program::Program program_of(const plan::StepPlan& plan, const Strategy& strategy,
                             const PlannedBlocks& blocks, Seconds launch_time);

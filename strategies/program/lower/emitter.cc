@@ -34,7 +34,7 @@ std::vector<Kernel> kernels_for(const ShardedGraph& sharded, std::size_t i) {
   return kernels_of(graph, op, local);
 }
 
-// Of one kernel of an operator.
+// Launch work for kernel `k` of an operator.
 double launches_of(const std::vector<Kernel>& kernels, std::size_t k, const Launching& launching) {
   if (kernels.size() > 1) return launching.of_several;
   const auto* gemm = std::get_if<Gemm>(&kernels[k]);
@@ -57,8 +57,8 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
                    std::set<std::int32_t>& done) {
   const Graph& graph = *sharded.graph;
   converted_.clear();
-  // Tensors of a forward graph keep their ids in its backward graph: what was converted as it was
-  // computed again is awaited there, too.
+  // Tensors of a forward graph keep their ids in its backward graph. A tensor that was converted
+  // while it was recomputed is therefore awaited in the backward graph, too.
   std::erase_if(producer_, [&](const auto& one) {
     return !std::holds_alternative<Communication>(
         block_.tasks[static_cast<std::size_t>(one.second)].body);
@@ -84,7 +84,7 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
   for (std::size_t n = 0; n < selected.size(); ++n) {
     const std::size_t i = selected[n];
     for (const std::int32_t c : sharded.operators[i].conversions) convert(sharded, c);
-    // A tensor saved earlier can be converted while the operator before its user computes.
+    // A tensor saved earlier can be converted while the operator before its reader computes.
     if (overlap_.conversions && n + 1 < selected.size()) {
       for (const std::int32_t c : sharded.operators[selected[n + 1]].conversions) {
         if (!produced.contains(conversion(sharded, c).tensor)) convert(sharded, c);
@@ -93,10 +93,10 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
     launch(sharded, i);
     for (const std::int32_t c : sharded.after_operator[i]) {
       convert(sharded, c);
-      // The tensor now lies so: later users wait for the conversion.
+      // The tensor now has the converted layout: later readers wait for the conversion.
       if (const auto last = converted_.at(c)) producer_[conversion(sharded, c).tensor] = *last;
     }
-    // What others need of the result can be converted at once, beside the operators between.
+    // Conversions of the result that other operators need can start now, beside those in between.
     std::set<std::int32_t> ready;
     for (const TensorId output : graph.operators[i].outputs) {
       const auto wishes = needed.find(output);
@@ -142,8 +142,8 @@ void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {
   const Conversion& wish = conversion(sharded, index);
   const Tensor& tensor = (*sharded.graph)[wish.tensor];
   std::vector<std::int32_t> after = behind(wish.tensor);
-  // A tensor that comes from the block before is ready when the compute stream gets here; without
-  // a kernel to wait for, its conversion takes its place on that stream.
+  // A tensor that comes from the block before is ready when the compute stream gets here. If
+  // there is no kernel to wait for, its conversion runs on the compute stream itself.
   const auto where = stream(after.empty() ? kComputeStream : kTensorStream);
   const std::size_t first = block_.tasks.size();
   const auto last = append_reshard(block_, tensor.name, tensor.shape, tensor.dtype, wish.from,
@@ -209,7 +209,7 @@ void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
   }
   if (!overlap_.conversions && pending_ >= 0) wait_for(std::exchange(pending_, -1));
 
-  if (kernels.empty()) {  // a view: whoever reads it waits for what it views
+  if (kernels.empty()) {  // a view: its readers wait for the tensor that it views
     for (const TensorId output : op.outputs) {
       if (!after.empty()) producer_[output] = *after.rbegin();
     }

@@ -20,25 +20,26 @@
 
 namespace foreshard::lower {
 
-/// What runs beside what.
+/// What may run at the same time.
 struct Overlap {
-  /// A conversion delays only the operators that need its result, and tensors that were saved
-  /// earlier are converted while the operator before their user computes; else the next kernel
-  /// waits for every conversion.
+  /// If true, a conversion delays only the operators that need its result, and a tensor that was
+  /// saved earlier is converted while the operator before its reader computes. If false, the next
+  /// kernel waits for every conversion.
   bool conversions = false;
-  /// A product runs beside the gathering of what it reads along the tensor-parallel ranks.
+  /// A product runs beside the gather, along the tensor-parallel ranks, of what it reads.
   /// Source: NVIDIA/TransformerEngine, transformer_engine/common/comm_gemm_overlap (ring exchange).
-  /// Not modelled: that it starts when the first part is there and is cut into as many, which fill
-  /// the device less well; sums of what it writes, which user buffers bring beside it, too.
+  /// Not modelled: that the product starts when the first part has arrived and is cut into as many
+  /// products as parts, which fill the device less well; that sums of what a product writes run
+  /// beside it too, with user buffers.
   bool products = false;
 };
 
-/// What the host does to launch tasks, in launches of plain kernels.
+/// The host's work to launch tasks, as a multiple of the launch of a plain kernel.
 struct Launching {
-  /// What CUDA graphs launch: the first of operators in a row that are captured alike is launched
-  /// by the host as a plain kernel, and the others with it.
+  /// What CUDA graphs launch. Among consecutive operators with the same capture, the host launches
+  /// the first as a plain kernel, and the others are launched with it.
   std::vector<Capture> captured{};
-  double product = 1;     ///< Framework::product_launches, of weights alone.
+  double product = 1;     ///< Framework::product_launches, only for products with weights.
   double quantized = 1;   ///< Framework::quantized_product_launches.
   double of_several = 1;  ///< Framework::eager_launches.
 };
@@ -47,7 +48,7 @@ Launching launching_of(const Strategy& strategy);
 /// Writes operators of sharded graphs as tasks, in the order of the graphs given to it.
 class Emitter {
  public:
-  /// Conversions are carried out as `planner` says.
+  /// `planner` decides which primitives carry out a conversion.
   Emitter(program::Block& block, Overlap overlap, Launching launching = {},
           reshard::MeshPlanner planner = reshard::steps_within)
       : block_(block),
@@ -61,15 +62,15 @@ class Emitter {
   void emit(const ShardedGraph& sharded);
   /// Emits the operators `selected` (indices, ascending).
   void emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected);
-  /// The same. Conversions in `done` (of the same graph)
-  /// were made in an earlier block; those made here are added.
+  /// The same. `done` has the conversions of this graph that earlier blocks made; the conversions
+  /// made here are added to it.
   void emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected,
             std::set<std::int32_t>& done);
-  /// Emits conversions alone, but for those in `done`.
+  /// Emits only `conversions`, except those in `done`.
   void convert(const ShardedGraph& sharded, const std::vector<std::int32_t>& conversions,
                std::set<std::int32_t>& done);
 
-  /// The task after which a tensor made here can be used (of a view: the last kernel); nothing if
+  /// The task after which a tensor made here can be used (for a view: the last kernel); nothing if
   /// there is no kernel yet.
   std::optional<std::int32_t> ready(TensorId tensor) const;
 
@@ -79,7 +80,7 @@ class Emitter {
   void convert(const ShardedGraph& sharded, std::int32_t index);
   void kernel(const ShardedGraph& sharded, std::size_t index);
   void launch(const ShardedGraph& sharded, std::size_t index);
-  // Marks the tasks from `first` on that a graph launches.
+  // Marks the tasks, from `first` on, that a CUDA graph launches.
   void capture(std::size_t first);
   // Whether a task gathers along the tensor-parallel ranks.
   bool gathers(std::int32_t task) const;
@@ -88,9 +89,9 @@ class Emitter {
   Overlap overlap_;
   Launching launching_;
   reshard::MeshPlanner planner_;
-  std::optional<Capture> open_{};  // what the graph that was launched last has
+  std::optional<Capture> open_{};  // what the CUDA graph launched last has captured
   std::map<std::int32_t, std::optional<std::int32_t>> converted_;
-  std::map<std::size_t, Ring> rings_;          // of the selected operators
+  std::map<std::size_t, Ring> rings_;          // selected operator -> its ring
   std::map<TensorId, std::int32_t> producer_;  // the task after which a tensor can be used
   std::int32_t last_kernel_ = -1;
   std::int32_t pending_ = -1;      // communication that the next kernel waits for without overlap

@@ -19,8 +19,8 @@ bool blocks(const Task& task) {
          communication->kind != CollectiveKind::kReceive;
 }
 
-// Puts behind each task what `behind` makes of it and of its place, if anything. Returns where each
-// task is now.
+// Inserts after each task the task that `behind` returns for it and its index, if any. Returns the
+// new index of each task.
 template <class Behind>
 std::vector<std::int32_t> interleaved(program::Block& block, Behind behind) {
   std::vector<Task> tasks;
@@ -63,7 +63,7 @@ void launch_experts(program::Block& block, Seconds product, Seconds pass) {
 }
 
 void block_launches(program::Program& program) {
-  std::vector<std::vector<std::int32_t>> places;  // by block: where each of its tasks has moved to
+  std::vector<std::vector<std::int32_t>> places;  // block -> the new index of each of its tasks
   const auto wait = [](const Task& task, std::int32_t place) -> std::optional<Task> {
     if (!blocks(task)) return std::nullopt;
     return Task{.name = "launch", .body = program::Sync{}, .after = {place}};

@@ -35,8 +35,8 @@ void exchange_once_per_node(program::Block& block, const program::TokenRouting& 
 
 std::vector<BlockPart> cut_at_exchanges(const program::Block& block) {
   std::vector<BlockPart> parts(1);
-  std::vector<EarlierTask> place_of;  // by task of the block
-  std::vector<bool> brings_tokens;    // likewise: an exchange, or communication behind one
+  std::vector<EarlierTask> place_of;  // task of the block -> its part and index
+  std::vector<bool> brings_tokens;    // task -> an exchange, or communication behind one
   for (const Task& task : block.tasks) {
     const auto is_open = [&](std::int32_t index) {
       const auto i = static_cast<std::size_t>(index);

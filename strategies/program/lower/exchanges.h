@@ -1,7 +1,7 @@
 /// \file
-/// The exchange of tokens with experts: by which operation, and a pass cut where it waits for one,
-/// so that it and a pass of another micro-batch can take turns: each computes while the tokens of
-/// the other are under way.
+/// The exchange of tokens with experts: which operation carries it out, and how a pass is cut where
+/// it waits for one. Cut passes of two micro-batches can take turns: each computes while the tokens
+/// of the other are under way.
 ///
 ///     attention, router, [dispatch] | experts, [combine] | sum, residual
 ///
@@ -20,7 +20,7 @@
 
 namespace foreshard::lower {
 
-/// All-to-alls of tokens become token_exchanges.
+/// Turns all-to-alls of tokens into token_exchanges.
 void exchange_once_per_node(program::Block& block, const program::TokenRouting& routing,
                             const std::vector<MeshAxis>& mesh);
 
@@ -34,12 +34,12 @@ struct EarlierTask {
 /// Consecutive tasks of a block, as a block.
 struct BlockPart {
   program::Block block{};
-  std::vector<EarlierTask> after{};  ///< What its first task waits for; ascending.
+  std::vector<EarlierTask> after{};  ///< Earlier tasks that its first task waits for; ascending.
 };
 
 /// The tasks of `block`, in order, cut before each kernel that waits for an exchange with experts,
 /// or for communication that itself waits for one (a gather over the ranks that share an expert).
-/// What a task waits for in an earlier part, the whole part waits for.
+/// If a task waits for a task of an earlier part, its whole part waits for that task.
 std::vector<BlockPart> cut_at_exchanges(const program::Block& block);
 
 /// How the tokens of a model with experts choose them.

@@ -47,7 +47,8 @@ std::vector<std::string> seed_remarks(const Graph& graph, const UnitGradients& u
   return remarks;
 }
 
-// Of remarks that differ in the iteration of a loop ("layers[3].") alone, the first.
+// The remarks without repetitions: where several differ only in the iteration of a loop
+// ("layers[3]."), the first one.
 std::vector<std::string> once_per_loop(const std::vector<std::string>& remarks) {
   static const std::regex iteration(R"(\[\d+\]\.)");
   std::set<std::string> known;
@@ -84,10 +85,11 @@ std::vector<std::string> remarks_on(const ShardedUnits& units,
   return remarks;
 }
 
-// The units of the graph for one micro-batch and, where stages take several in a pass, for as many.
+// The units of the graph for one micro-batch, and for each number of micro-batches that a stage
+// takes in a pass.
 class UnitsByPass {
  public:
-  // \return as lower_graph.
+  // \return the errors of lower_graph.
   Status add(const Graph& graph, const std::vector<MeshAxis>& mesh, const Strategy& strategy,
              const GraphOptions& options, std::int64_t together) {
     if (by_together_.contains(together)) return {};
@@ -110,10 +112,10 @@ class UnitsByPass {
     ShardedUnits units{};
     std::vector<Bytes> activations{};  // by unit
   };
-  std::map<std::int64_t, Cut> by_together_;  // what refers to a graph stays where it is
+  std::map<std::int64_t, Cut> by_together_;  // a map: references to graphs stay valid
 };
 
-// By unit: how many micro-batches its stage takes in a pass.
+// unit -> how many micro-batches its stage takes in a pass.
 std::vector<std::int64_t> taken_by_units(const Strategy& strategy,
                                          const std::vector<plan::Run>& pieces) {
   std::vector<std::int64_t> taken;
@@ -123,7 +125,8 @@ std::vector<std::int64_t> taken_by_units(const Strategy& strategy,
   return taken;
 }
 
-// What a piece hands to the next: of as many micro-batches as the stage that takes fewer.
+// What each piece hands to the next. A message has as many micro-batches as the stage of the two
+// that takes fewer in a pass.
 Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
     const UnitsByPass& units, const Strategy& strategy, const std::vector<plan::Run>& pieces) {
   FORESHARD_ASSIGN(auto boundaries, boundaries_of(units.of(1), pieces));
@@ -135,11 +138,11 @@ Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
   return boundaries;
 }
 
-// Units that do the same, and keep the same, share a block.
+// The model as the planners take it. Units that do the same and keep the same share a block.
 plan::Parts parts_of(const ShardedUnits& units, const std::vector<std::int64_t>& taken,
                      const std::vector<LoweredBlock>& blocks, PlannedBlocks& planned) {
   plan::Parts parts{.mesh = units.whole.mesh};
-  std::vector<std::size_t> first;  // by block: the first unit of it
+  std::vector<std::size_t> first;  // block -> its first unit
   for (std::size_t u = 0; u < units.units.size(); ++u) {
     const std::string& name = units.units[u].graph.name;
     const auto known = std::ranges::find_if(first, [&](std::size_t other) {
@@ -160,7 +163,8 @@ plan::Parts parts_of(const ShardedUnits& units, const std::vector<std::int64_t>&
   return parts;
 }
 
-// What is whole for a pass alone is taken and given back by an operator of the pass.
+// Refuses a pass without operators for which ZeRO makes parameters or gradients whole: operators of
+// the pass would have to allocate and free these.
 Status without_operators(const LoweredBlock& block, const GraphParameters& parameters,
                          const std::string& name, const Strategy& strategy) {
   const StateSharding states = state_sharding(strategy);
@@ -191,7 +195,7 @@ std::vector<program::StaticMemory> memory_of(const plan::Role& role,
                                              const std::vector<GraphParameters>& parameters,
                                              const Strategy& strategy) {
   const ElementBytes each = element_bytes(strategy);
-  double copied = 0;  // of what data-parallel ranks hold copies of
+  double copied = 0;  // elements with copies on data-parallel ranks
   double shard = 0;
   double others = 0;
   for (const plan::ParameterGroup& group : role.parameters) {
@@ -259,9 +263,10 @@ static bool freezes(const Graph& graph) {
          std::ranges::any_of(graph.bodies, freezes);
 }
 
-// `inputs`: those behind something that is trained. A product has a gradient of each of its two
-// factors that leads to something trained; what else computes has two passes backward.
-// Not modelled: the first iteration of a loop, behind which nothing may be trained.
+// `inputs`: the graph's inputs that depend on something trained. A product has one product backward
+// for each of its two factors that depends on something trained; any other kernel costs twice as
+// much backward as forward.
+// Not modelled: that before the first iteration of a loop nothing may be trained.
 static Flops flops_of_step(const Graph& graph, const std::vector<TensorId>& inputs) {
   const std::set<TensorId> reached = trained(graph, inputs);
   const auto is_wanted = [&](TensorId id) { return learns(graph[id]) || reached.contains(id); };
@@ -298,7 +303,7 @@ static Flops model_flops(const Graph& graph, Mode mode) {
   return mode == Mode::kForward ? product_flops(graph) : flops_of_step(graph, {});
 }
 
-// A tensor without elements: no kernel works on it.
+// Refuses tensors without elements: no kernel works on them.
 static Status hollow(const Graph& graph) {
   for (const Tensor& tensor : graph.tensors) {
     if (std::ranges::find(tensor.shape, 0) == tensor.shape.end()) continue;

@@ -24,14 +24,14 @@ using program::Free;
 using program::MemoryKind;
 using program::Task;
 
-// The forward operator that an operator of the backward graph belongs to: "d.name" or
-// "d.name.part".
+// Whether an operator of the backward graph belongs to this forward operator: its name is "d.name"
+// or "d.name.part".
 bool belongs_to(const std::string& backward, const std::string& forward) {
   const std::string begin = "d." + forward;
   return backward == begin || backward.starts_with(begin + ".");
 }
 
-// Of every parameter, the tensor in which its gradient is complete.
+// parameter -> the tensor in which its gradient is complete.
 std::map<TensorId, TensorId> gradients_in(const Graph& backward) {
   std::map<TensorId, TensorId> result;
   for (std::size_t t = 0; t < backward.tensors.size(); ++t) {
@@ -42,8 +42,8 @@ std::map<TensorId, TensorId> gradients_in(const Graph& backward) {
   return result;
 }
 
-// Moves the tasks from `first` on to right behind the last one that each waits for, so that the
-// host launches them there.
+// Moves each task from `first` on to right after the last task that it waits for, so that the host
+// launches it there.
 void issue_early(Block& block, std::size_t first) {
   const std::size_t count = block.tasks.size();
   std::vector<std::int32_t> anchor(count);
@@ -69,7 +69,7 @@ void issue_early(Block& block, std::size_t first) {
   block.tasks = std::move(tasks);
 }
 
-// Elements of gradients, by the axes over which they are partial.
+// Axes over which gradients are partial -> their number of elements.
 using Partial = std::map<std::vector<Axis>, std::int64_t>;
 
 std::vector<Axis> partial_axes(const Attribute& attribute, const std::vector<MeshAxis>& mesh) {
@@ -80,12 +80,12 @@ std::vector<Axis> partial_axes(const Attribute& attribute, const std::vector<Mes
 
 struct PassOptions {
   Direction direction = Direction::kForward;
-  bool overlap = false;        // as for Emitter
-  Partial* reduced = nullptr;  // gradients are reduced in buckets as they come, and counted here
-  std::int64_t times = 1;      // the pass through this graph in one through all
+  bool overlap = false;        // Overlap::conversions of the Emitter
+  Partial* reduced = nullptr;  // if set: gradients are reduced in buckets, and counted here
+  std::int64_t times = 1;      // how often a pass of the unit runs this graph
   const std::set<TensorId>* seeds = nullptr;    // gradients that a backward pass begins with
   const std::vector<bool>* left_out = nullptr;  // operators of the other part of a backward pass
-  std::set<std::int32_t>* converted = nullptr;  // ... and conversions that the first part has made
+  std::set<std::int32_t>* converted = nullptr;  // conversions that the first part has made
   const Strategy* strategy = nullptr;
   const reshard::MeshPlanner* planner = nullptr;
 };
@@ -117,10 +117,10 @@ class Cutter {
   }
 
  private:
-  // The operators since the last cut.
+  // Writes the operators since the last cut as a block.
   void stretch(const std::vector<std::int32_t>& trailing) {
     Block block{.name = count_ == 0 ? name_ : fmt::format("{} ({})", name_, count_ + 1)};
-    Launching launching;  // modules of a framework are for its own models
+    Launching launching;  // a framework's launch counts are for its own models
     if (options_.strategy != nullptr) launching.captured = options_.strategy->cuda_graphs;
     Emitter emitter(block, {.conversions = options_.overlap}, std::move(launching),
                     *options_.planner);
@@ -135,7 +135,7 @@ class Cutter {
     pieces_.push_back({.block = std::move(block)});
   }
 
-  // The gradients that the backward pass starts from, written once.
+  // Writes the gradients that the backward pass starts from.
   void seeds(Block& block) const {
     for (const TensorId id : *options_.seeds) {
       const std::int64_t count =
@@ -163,7 +163,7 @@ class Cutter {
       PassOptions inner = options_;
       inner.seeds = nullptr;
       inner.times *= piece.count;
-      // Parameters that iterations share have their gradient when the last one is done.
+      // The gradient of parameters that iterations share is complete after the last iteration.
       if (op.type == "loop" && !op.settings.flag("own_parameters")) inner.reduced = nullptr;
       if (op.type == "condition") inner.reduced = nullptr;
       const std::string branch = op.bodies.size() > 1 ? fmt::format(".{}", b) : "";
@@ -174,7 +174,8 @@ class Cutter {
     pieces_.push_back(std::move(piece));
   }
 
-  // Buckets fill in the order in which gradients come; each is sent when its last one is there.
+  // Adds reductions in buckets. A bucket fills in the order in which gradients become ready, and is
+  // reduced when its last gradient is ready.
   void reductions(Block& block, const Emitter& emitter) {
     struct Bucket {
       std::int64_t count = 0;
@@ -230,7 +231,7 @@ class Cutter {
   Pieces pieces_;
 };
 
-// A buffer from the first block of `begin` to the end of the last one of `end`.
+// Adds a buffer that lives from the first block of `begin` to the end of the last block of `end`.
 void hold(Pieces& begin, Pieces& end, const std::string& buffer, MemoryKind kind, Bytes bytes) {
   Piece* first = first_block(begin);
   Piece* last = last_block(end);
@@ -262,8 +263,8 @@ std::set<TensorId> kept_by(const ShardedGraph& forward, const ShardedGraph* back
   return kept_tensors(*forward.graph, *backward->graph, {recompute});
 }
 
-// Books what lives in memory within the bodies of loops and conditions: what comes and goes in each
-// pass and, with a backward pass, what is kept between the two.
+// Books the memory within the bodies of loops and conditions: the transient tensors of each pass
+// and, with a backward pass, the activations that are kept between the two passes.
 void add_memory_of_bodies(const std::string& name, const ShardedGraph& forward_graph,
                           Pieces& forward, const ShardedGraph* backward_graph, Pieces* backward) {
   for (const Operator& op : forward_graph.graph->operators) {
@@ -299,11 +300,12 @@ void add_memory(const std::string& name, const ShardedGraph& forward_graph, Piec
 
 struct Collected {
   GraphParameters parameters{};
-  Partial elements{};                 // of parameters that are trained
-  std::vector<std::int64_t> sizes{};  // of those that data-parallel ranks hold copies of
+  Partial elements{};                 // elements of trained parameters
+  std::vector<std::int64_t> sizes{};  // sizes of trained parameters with data-parallel copies
 };
 
-// "data" where its ranks hold copies of what lies so, and there are several.
+// {"data"} if there are several data-parallel ranks and they hold copies of a tensor with this
+// layout, else {}.
 std::vector<Axis> replicas_of(const Attribute& lies, const std::vector<MeshAxis>& mesh) {
   const Axis data = axis_of(mesh, "data");
   const bool one = mesh[static_cast<std::size_t>(data)].size == 1;
@@ -311,8 +313,8 @@ std::vector<Axis> replicas_of(const Attribute& lies, const std::vector<MeshAxis>
   return {data};
 }
 
-// `copies`: how often a rank holds each parameter; `elsewhere`: those of the graph that it does not
-// hold here.
+// Collects the parameters of a graph and its bodies. `copies`: how often a rank holds each of them;
+// `elsewhere`: parameters of the graph that are counted elsewhere.
 void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
              const std::set<TensorId>& elsewhere, Collected& into) {
   const Graph& graph = *forward.graph;
@@ -392,7 +394,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
   lowered.forward = forward_pass(".forward");
   const bool has_blocks = first_block(lowered.forward) != nullptr;
   if (has_blocks) lowered.transient_forward = forward_work(graph, kept);
-  Pieces booked;  // `forward` with what its bodies keep for a backward pass
+  Pieces booked;  // `forward`, with what its bodies keep for a backward pass
   const auto backward_pass = [&](Partial* into) {
     const PassOptions options{.direction = Direction::kBackward,
                               .overlap = strategy.framework->overlap_tensor_gradients,

@@ -41,7 +41,7 @@ Result<ShardedGraph> distributed(const Graph& graph, const std::vector<MeshAxis>
   return sharded;
 }
 
-// Ranks along the pipeline hold different units: no tensor lies over all of them.
+// Refuses tensors that are split over stages: ranks along the pipeline hold different units.
 Status split_over_stages(const Graph& graph, Axis pipeline) {
   for (const Tensor& tensor : graph.tensors) {
     if (!tensor.pinned || state_of(*tensor.pinned, pipeline).kind == AxisState::Kind::kReplicated)
@@ -76,7 +76,7 @@ std::size_t piece_with(const std::vector<plan::Run>& pieces, std::size_t unit) {
       pieces.begin());
 }
 
-// A tensor of the whole graph in a piece.
+// Set of (piece, tensor of the whole graph).
 using InPiece = std::set<std::pair<std::size_t, TensorId>>;
 
 }  // namespace

@@ -19,13 +19,14 @@
 
 namespace foreshard::lower {
 
-/// By unit, in the order of the graph. Refers to the graph, and from member to member.
+/// All units, sharded; each list has one entry per unit, in the order of the graph. Holds
+/// references to the graph, and from member to member.
 struct ShardedUnits {
   ShardedGraph whole{};
   std::vector<GraphUnit> units{};
   std::vector<ShardedGraph> forward{};
-  std::vector<UnitGradients> gradients{};  ///< None where nothing is trained.
-  std::vector<ShardedGraph> backward{};    ///< Of these.
+  std::vector<UnitGradients> gradients{};  ///< Empty where nothing is trained.
+  std::vector<ShardedGraph> backward{};    ///< `gradients`, sharded.
   Recompute recompute = Recompute::kNone;
 
   const Graph& graph() const { return *whole.graph; }
@@ -40,30 +41,31 @@ Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<Mesh
 /// The pieces of a pipeline, by Strategy::layers_per_stage.
 std::vector<plan::Run> pieces_of(const Strategy& strategy, std::size_t units);
 
-/// What each unit keeps from its forward to its backward pass. What several units of a piece keep
-/// is the first one's.
+/// What each unit keeps from its forward to its backward pass. A tensor that several units of a
+/// piece keep is counted for the first of them.
 std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<plan::Run>& pieces);
 
-/// What each unit holds of its parameters; what several units of a piece read is the first one's.
+/// What each unit holds of its parameters. A parameter that several units of a piece read is
+/// counted for the first of them.
 std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
                                            const std::vector<plan::Run>& pieces);
 
 /// The parameters that the first and the last unit both train, if there are any.
-/// \return kUnsupported where other units share one, and where the gradients of what is shared are
-///     reduced over different axes.
+/// \return kUnsupported where other units share a trained parameter, and where the gradients of a
+///     shared parameter are reduced over different axes.
 Result<std::optional<plan::Tie>> tie_of(const ShardedUnits& units);
 
-/// A tensor by name, and how it passes from one piece to the next.
+/// A tensor by name, and the form in which it passes from one piece to the next.
 struct NamedBoundary {
   std::string name{};
   Boundary boundary{};
 };
 /// What each piece hands to the next one.
-/// \return kUnsupported where that is nothing or, in training, nothing with a gradient.
+/// \return kUnsupported where a piece hands on nothing or, in training, nothing with a gradient.
 Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(const ShardedUnits& units,
                                                               const std::vector<plan::Run>& pieces);
 
-/// Whether the passes through two units are the same but for names.
+/// Whether the passes through two units differ in names only.
 bool alike(const ShardedUnits& units, std::size_t a, std::size_t b);
 
 }  // namespace foreshard::lower

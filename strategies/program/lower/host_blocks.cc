@@ -71,7 +71,7 @@ void append_cpu_step(Block& step, const Strategy& strategy, std::int64_t count, 
   const auto elements = static_cast<double>(count);
   const Bytes whole = size_of(DType::kFp32);
   const Bytes own = size_of(strategy.precision);
-  // Where the host has the one copy, in fp32, nothing is cast.
+  // Where the only copy of the parameters is the host's, in fp32, nothing is cast.
   const bool casts = own != whole && element_bytes(strategy).parameter == own;
   std::vector<std::int32_t> after;
   if (left > 0) {

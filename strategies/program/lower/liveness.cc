@@ -19,8 +19,8 @@ struct OperatorStep {
   std::size_t op;
 };
 
-// The loss writes over what it reads where that has room: its exponentials over the logits, their
-// gradients over the exponentials.
+// Whether the operator overwrites what it reads. The loss does so if the types are equal: it writes
+// its exponentials over the logits, and gradients over the exponentials.
 bool works_in_place(const Graph& graph, const Operator& op) {
   return find_operator(op.type)->in_place &&
          graph[op.inputs.front()].dtype == graph[op.outputs.back()].dtype;
@@ -32,8 +32,8 @@ std::vector<OperatorStep> steps_of(const ShardedGraph& sharded) {
   return steps;
 }
 
-// Sweeps over the operators of a pass. Tensors that share bytes are one: a view is what it looks
-// at, the result of an operator that works in place is its first input.
+// Sweeps over the operators of a pass. Tensors that share memory count as one: a view is the tensor
+// that it views, and the result of an operator that works in place is its first input.
 class Sweep {
  public:
   Sweep(const ShardedGraph& forward, std::vector<OperatorStep> steps, const BackwardWork& how)
@@ -42,7 +42,7 @@ class Sweep {
         storage_(storages_of(*forward.graph)),
         change_(steps_.size() + 2) {}
 
-  // In memory before the first operator.
+  // Says that the tensor is in memory before the first operator.
   void present(const ShardedGraph& sharded, TensorId id) {
     if ((*sharded.graph)[id].carried) return;
     open(root(*sharded.graph, id),
@@ -106,8 +106,8 @@ class Sweep {
     for (std::size_t o = 0; o < op.outputs.size(); ++o) make(s, o, ring);
   }
 
-  // Forward the keys of all ranks stay until the end, as do the results of each step; backward two
-  // places take turns for keys, and two for their gradients, the last of which is the result.
+  // Forward, the keys of all ranks and the results of each step stay until the end. Backward, keys
+  // have two buffers that take turns, and so do their gradients, whose last buffer is the result.
   // Source: as ring.h.
   void go_round(const ShardedGraph& sharded, const Ring& ring, std::size_t s) {
     const auto others = static_cast<double>(ways(ring.axes, sharded.mesh) - 1);
@@ -183,18 +183,20 @@ class Sweep {
 
   std::vector<OperatorStep> steps_;
   BackwardWork how_;
-  std::vector<TensorId> storage_;  // of the forward graph's tensors
+  std::vector<TensorId> storage_;  // tensor of the forward graph -> the tensor whose memory it has
   std::map<const Graph*, std::vector<TensorId>> later_storage_;
   std::map<TensorId, TensorId> in_place_;
   std::map<TensorId, Live> live_;
   std::set<std::pair<const ShardedGraph*, std::int32_t>> converted_;
   std::map<const ShardedGraph*, std::set<TensorId>> read_;
-  std::vector<Bytes> change_;  // by operator: what comes, less what went after the one before
+  // operator -> bytes allocated for it, less bytes freed after the one before.
+  std::vector<Bytes> change_;
 };
 
-// By operator of the backward graph, the last one being its end: what is computed again just before
-// it. That is the first one that reads a result, directly or through others that are computed
-// again; of results that are kept, and of those that nobody reads, the first one of the same part.
+// operator of the backward graph (one entry more: its end) -> operators recomputed just before it.
+// An operator is recomputed before the first reader of its results, which may read them through
+// other recomputed operators. Where its results are kept or nobody reads them, it is recomputed
+// before the first backward operator of the same part.
 std::vector<std::vector<std::size_t>> recomputed_before(const Graph& forward, const Graph& backward,
                                                         const std::set<TensorId>& kept,
                                                         const Recomputation& recomputation) {
@@ -227,7 +229,7 @@ std::vector<std::vector<std::size_t>> recomputed_before(const Graph& forward, co
   return before;
 }
 
-// The operators of a backward pass, but for those `left_out`, with those that are computed again.
+// The operators of a backward pass, without those `left_out` but with the recomputed ones.
 std::vector<OperatorStep> with_recomputed(const ShardedGraph& forward, const ShardedGraph& backward,
                                           const std::set<TensorId>& kept,
                                           const Recomputation& recomputation,
@@ -307,11 +309,11 @@ Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
 
 namespace {
 
-// What the second part of a backward pass finds.
+// What the second part of a backward pass reads that exists before it.
 struct Found {
-  std::set<TensorId> kept{};           // of the forward graph
-  std::set<TensorId> again{};          // likewise, computed again
-  std::set<TensorId> made{};           // of the backward graph
+  std::set<TensorId> kept{};           // tensors of the forward graph
+  std::set<TensorId> again{};          // recomputed tensors of the forward graph
+  std::set<TensorId> made{};           // tensors of the backward graph
   std::set<std::int32_t> converted{};  // conversions of the first part
 };
 

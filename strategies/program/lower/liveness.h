@@ -1,16 +1,17 @@
 /// \file
-/// What a rank holds of a block's tensors while a pass runs, tensor by tensor: each from the
-/// operator that makes it to its last reader.
+/// Memory that a rank needs for a block's tensors while a pass runs, counted tensor by tensor: each
+/// lives from the operator that makes it to its last reader.
 ///
-/// Activations that stay from forward to backward are booked apart (`bytes_held`), for the whole of
-/// both passes; what the functions here return comes on top of them, so that both together are the
-/// peak. A backward pass gives kept tensors back as it goes, and its work may take their place.
+/// Activations that stay from forward to backward are booked separately (`bytes_held`), for the
+/// whole of both passes. What the functions here return comes on top of them, so that the two add
+/// up to the peak. A backward pass frees kept tensors as it goes, and its other tensors may take
+/// their place.
 ///
 /// Counted: inputs of the block (the incoming gradients of a backward pass), results and their
-/// conversions, activations that are computed again, and gradients of parameters that something
-/// else has yet to take: a gradient that autograd hands on in the type of its parameter, one
-/// parameter at a time (see Framework::keeps_gradient_placeholders). Accumulated gradients and
-/// parameters are booked elsewhere.
+/// conversions, recomputed activations, and gradients of parameters until they are accumulated:
+/// autograd hands on a gradient in the type of its parameter, one parameter at a time (see
+/// Framework::keeps_gradient_placeholders). Accumulated gradients and parameters are booked
+/// elsewhere.
 /// Not modelled: scratch space inside a kernel (of attention's backward pass, of normalisation),
 /// and the rounding of each tensor to 512 B by PyTorch's allocator.
 #pragma once
@@ -25,40 +26,40 @@
 
 namespace foreshard::lower {
 
-/// Elements and bytes of the slice that one rank holds of a tensor that lies so.
+/// Elements and bytes of the slice that one rank holds of a tensor with this layout.
 std::int64_t local_elements(const Tensor& tensor, const Attribute& attribute,
                             const std::vector<MeshAxis>& mesh);
 Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
                   const std::vector<MeshAxis>& mesh);
 
-/// What a rank holds of `tensors`, each as its producer left it.
+/// Bytes that a rank holds of `tensors`, each in the layout that its producer left.
 Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded);
 
-/// Peak of a forward pass beside all of `kept`.
+/// Peak of a forward pass, on top of all of `kept`.
 Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept);
 
 struct BackwardWork {
   Recomputation recomputation{};
-  /// Products that add up weight gradients need no room for what autograd wants in their place: it
-  /// is there all the time.
+  /// Placeholders of gradients exist all the time, so that products that add up weight gradients
+  /// need no memory for them during the pass.
   bool placeholders_kept = false;
 };
 
-/// Peak of a backward pass beside all of `kept`. What selective recomputation makes is made when
-/// the pass first reads it; full recomputation comes first.
+/// Peak of a backward pass, on top of all of `kept`. Selective recomputation makes a tensor when
+/// the pass first reads it; full recomputation comes before the pass.
 Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
                     const std::set<TensorId>& kept, const BackwardWork& how);
 
-/// What a backward pass in two parts holds: gradients of inputs, then of weights.
+/// What a rank holds in a backward pass in two parts: gradients of inputs, then of weights.
 struct SplitWork {
-  Bytes kept_for_weight{};  ///< Of `kept`, what the second part reads.
-  Bytes held{};             ///< What the second part reads that the first has made or been given.
-  Bytes input{};            ///< Peak of the first part beside `kept` and `held`.
-  Bytes weight{};           ///< Peak of the second one beside `kept_for_weight` and `held`.
+  Bytes kept_for_weight{};  ///< The part of `kept` that the second part reads.
+  Bytes held{};    ///< Tensors that the second part reads and the first part made or was given.
+  Bytes input{};   ///< Peak of the first part, on top of `kept` and `held`.
+  Bytes weight{};  ///< Peak of the second part, on top of `kept_for_weight` and `held`.
 };
 
 /// `weights`: weight_gradient_operators(). A conversion that both parts need is made once and held.
-/// Not modelled: that in the first part `held` takes the place of what it gives back of `kept`.
+/// Not modelled: that in the first part, `held` takes the place of tensors of `kept` that it frees.
 SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
                      const std::set<TensorId>& kept, const std::vector<bool>& weights,
                      const BackwardWork& how);

@@ -1,10 +1,14 @@
 #include "strategies/program/lower/lower.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <fmt/format.h>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 
@@ -12,11 +16,83 @@
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/ir/group.h"
-#include "strategies/program/lower/program_per_rank.h"
+#include "strategies/program/ir/program.h"
 #include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
 namespace {
+
+// A step in which ranks of one stage do different things, joined from one Program for each kind of
+// rank.
+//
+//     programs 0, 1 with roles "stage 0", "stage 1"; ranks 0 to 3 of 4 follow 0, 0, 1, 1
+//     -> roles "stage 0, 6 micro-batches" (rank 0), "stage 0, 2 micro-batches" (rank 2), ...
+
+struct ProgramPerRank {
+  /// At least one Program. All have the same mesh, streams and stages (roles), and the same number
+  /// of operations between ranks for each tag.
+  std::vector<program::Program> programs{};
+  std::vector<std::string> names{};  ///< Per program: a suffix that tells its roles apart.
+  std::vector<std::size_t> program_of_rank{};  ///< rank -> the program that it follows.
+};
+
+/// One Program in which each rank makes the calls of its own program. Everything else is taken from
+/// the first program; the caller has to set `totals`.
+program::Program joined(ProgramPerRank step);
+
+using program::Block;
+using program::BlockId;
+using program::Program;
+using program::Role;
+
+// The blocks of several Programs; equal blocks are held once.
+class Blocks {
+ public:
+  // \param name  tells it apart from a different block of the same name.
+  BlockId id_of(Block block, const std::string& name) {
+    auto found = known_.find(block.name);
+    if (found != known_.end() && all_[found->second.index()] != block) {
+      block.name += ", " + name;
+      found = known_.find(block.name);
+    }
+    if (found != known_.end()) return found->second;
+    const BlockId id{static_cast<std::int64_t>(all_.size())};
+    known_.emplace(block.name, id);
+    all_.push_back(std::move(block));
+    return id;
+  }
+  std::vector<Block> take() { return std::move(all_); }
+
+ private:
+  std::vector<Block> all_;
+  std::map<std::string, BlockId> known_;
+};
+
+Program joined(ProgramPerRank step) {
+  Blocks blocks;
+  std::vector<std::vector<BlockId>> ids;
+  for (std::size_t p = 0; p < step.programs.size(); ++p) {
+    ids.emplace_back();
+    for (Block& block : step.programs[p].blocks)
+      ids[p].push_back(blocks.id_of(std::move(block), step.names[p]));
+  }
+  std::vector<Role> roles;
+  for (std::size_t stage = 0; stage < step.programs.front().roles.size(); ++stage) {
+    for (std::size_t p = 0; p < step.programs.size(); ++p) {
+      Role role = std::move(step.programs[p].roles[stage]);
+      role.name += ", " + step.names[p];
+      std::erase_if(role.ranks, [&](std::int32_t rank) {
+        return step.program_of_rank[static_cast<std::size_t>(rank)] != p;
+      });
+      for (program::Call& call : role.calls) call.block = ids[p][call.block.index()];
+      if (!role.ranks.empty()) roles.push_back(std::move(role));
+    }
+  }
+  Program all = std::move(step.programs.front());
+  all.blocks = blocks.take();
+  all.roles = std::move(roles);
+  return all;
+}
 
 plan::Block planned(std::string name, const LoweredBlock& block) {
   return {.name = std::move(name),
@@ -39,7 +115,8 @@ program::Totals totals_of(const Model& model, const Strategy& strategy) {
                                                 : dtype_of(strategy.quantization)))};
 }
 
-// Of ranks that take unequal numbers of micro-batches: of each number the Program of all ranks.
+// For ranks that take unequal numbers of micro-batches: lowers the Program of all ranks for each of
+// these numbers, and joins them.
 Result<program::Program> lower_shares(const Model& model, const Strategy& strategy,
                                       const LoweredModel& blocks, const LowerOptions& options) {
   std::vector<std::int64_t> shares;
@@ -100,8 +177,8 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
                            .block = 1 + layers.of_layer[static_cast<std::size_t>(layer)],
                            .layer = layer,
                            .is_layer = true});
-  // No layers, as the first unit is none: the gradients of the table that they share are one
-  // buffer.
+  // The prediction modules do not count as layers, as the first unit (the embedding) does not
+  // either: the gradients of the table that they share are one buffer.
   for (std::int32_t i = first_prediction; i < last_block; ++i)
     parts.units.push_back({.name = parts.blocks[static_cast<std::size_t>(i)].name, .block = i});
   parts.units.push_back({.name = "head", .block = last_block});

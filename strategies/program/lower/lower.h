@@ -1,6 +1,6 @@
 /// \file
-/// model + strategy -> Program: the blocks of block.h called as the step plan says, which has
-/// transfers between stages, gradients and parameters over the data-parallel ranks, and the
+/// model + strategy -> Program. The step plan says how the blocks of block.h are called; it also
+/// has the transfers between stages, the gathers and reductions over data-parallel ranks, and the
 /// optimizer step.
 #pragma once
 
@@ -11,12 +11,12 @@
 namespace foreshard::lower {
 
 struct LowerOptions {
-  Seconds launch_time{};  ///< Of the host, to launch a kernel; the framework adds to it.
+  Seconds launch_time{};  ///< Host time to launch a kernel; the framework adds to it.
 };
 
-/// The Program of one step: of training, or (`mode: forward`) the forward pass of its micro-batches
-/// with the loss, parameters as the strategy lays them, and nothing else in memory but what a block
-/// needs while it runs. Rank r of the mesh runs on device r.
+/// The Program of one step of training. With `mode: forward` it is the forward pass of the step's
+/// micro-batches with the loss; memory then holds the parameters, as the strategy lays them out,
+/// and what a block needs while it runs. Rank r of the mesh runs on device r.
 ///
 /// Not modelled: the forward pass of the loss scaler, learning-rate and logging work of the host,
 /// reading of training data; in forward mode, the generation of text token by token (no cache of
@@ -27,8 +27,8 @@ struct LowerOptions {
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LowerOptions& options);
 
-/// The step plan that `lower` follows. Preconditions and errors are those of `lower`; also
-/// kInvalidInput for unequal batch_shares, whose ranks follow one for each number of micro-batches.
+/// The step plan that `lower` follows, with the preconditions and errors of `lower`. Also
+/// kInvalidInput for unequal batch_shares: there is then one plan for each number of micro-batches.
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
 
 /// The model as the planners take it, and what the Program runs for its blocks: the embedding, a
@@ -36,18 +36,18 @@ Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
 plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks);
 PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy);
 
-/// Both from blocks that are there already (the search lowers blocks once for many strategies).
+/// `lower` and `plan_of` with given blocks (the search lowers blocks once for many strategies).
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks, const LowerOptions& options);
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks);
 
-/// What an element of the parameters, and one of the optimizer's state, takes under `strategy`:
-/// shards in fp32 are the master copy themselves.
+/// Bytes that a rank stores under `strategy` for each element of the parameters. Shards in fp32 are
+/// the master copy at the same time, which the optimizer's state then does without.
 struct ElementBytes {
   Bytes parameter;
-  Bytes optimizer;
-  Bytes matrix;  ///< The same of a weight of a layer, where optimizers tell them apart.
+  Bytes optimizer;  ///< Optimizer state.
+  Bytes matrix;  ///< Optimizer state for a weight of a layer, where the optimizer treats it apart.
 };
 ElementBytes element_bytes(const Strategy& strategy);
 

@@ -19,7 +19,7 @@ using program::Task;
 
 constexpr std::string_view kSquares = "gradient_norm";
 
-// The sum of the ranks' squares, for the host.
+// Adds up the ranks' sums of squares, and lets the host read the result.
 void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh,
                  std::vector<Axis> spread) {
   const auto squares = static_cast<std::int32_t>(step.tasks.size()) - 1;
@@ -39,7 +39,7 @@ void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh,
   step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {last}});
 }
 
-// The exchange, with room for what it gathers. \return as append_exchange.
+// append_exchange, with a buffer for what the exchange gathers.
 std::optional<std::int32_t> append_with_room(program::Block& step, const UpdateExchange& exchange,
                                              const std::vector<MeshAxis>& mesh,
                                              const std::vector<std::int32_t>& after) {
@@ -55,11 +55,11 @@ std::optional<std::int32_t> append_with_room(program::Block& step, const UpdateE
   return last;
 }
 
-// One task after another, across streams too.
+// The tasks run one after another, across streams too.
 void append_update(program::Block& step, const std::vector<UpdateStep>& update,
                    const std::vector<MeshAxis>& mesh) {
-  std::vector<std::int32_t> exchanged;  // the last exchange, for the kernel behind it
-  std::vector<std::int32_t> computed;   // the last kernel, for the exchange behind it
+  std::vector<std::int32_t> exchanged;  // the last exchange, which the next kernel waits for
+  std::vector<std::int32_t> computed;   // the last kernel, which the next exchange waits for
   for (const UpdateStep& one : update) {
     if (const auto* exchange = std::get_if<UpdateExchange>(&one)) {
       for (std::int64_t i = 0; i < exchange->times; ++i)
@@ -158,7 +158,7 @@ program::Block optimizer_block(std::string name, const Strategy& strategy,
   }
   const auto casts = static_cast<std::int32_t>(step.tasks.size());
   append_weight_casts(step, strategy, updated.quantized, kComputeStream, true);
-  // Of parameters that come from the host: behind the copy.
+  // Parameters that come from the host are cast after the copy.
   if (strategy.offload_optimizer == OptimizerOffload::kCpu &&
       casts < static_cast<std::int32_t>(step.tasks.size()))
     step.tasks[static_cast<std::size_t>(casts)].after.push_back(casts - 1);

@@ -59,8 +59,8 @@ class Lister {
     return pass_.reduces ? block.reducing : block.backward;
   }
 
-  // `path`: the loops and conditions around the pieces, by their names in the forward pass;
-  // `layer`: the iteration of these loops.
+  // Adds the calls of `pieces`. `path`: the loops and conditions around them, by their names in the
+  // forward pass; `layer`: the iteration of these loops.
   void add(const Pieces& pieces, std::int64_t layer, const std::string& path) {
     const Piece* first = first_block(pieces);
     const Piece* last = last_block(pieces);
@@ -111,7 +111,7 @@ class Lister {
   const PlannedBlocks& blocks_;
   bool trains_;
   Branches& branches_;
-  std::int32_t unit_ = 0;  // whose pieces are listed
+  std::int32_t unit_ = 0;  // the unit whose pieces are listed
   std::vector<PassCall> calls_;
 };
 

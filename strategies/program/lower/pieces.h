@@ -1,6 +1,6 @@
 /// \file
-/// What a pass through a unit of the model is in the Program: blocks and, in a general graph, loops
-/// and conditions around them.
+/// The pieces of a pass through a unit of the model, in the Program: blocks and, in a general
+/// graph, loops and conditions around them.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Piece {
     kChoice,  ///< bodies[0] with `probability`, else bodies[1].
   } kind = Kind::kBlock;
   program::Block block{};
-  std::string key{};  ///< Of loops and conditions: the forward operator's name.
+  std::string key{};  ///< Name of the forward operator of a loop or condition.
   std::int64_t count = 1;
   double probability = 1;
   std::vector<std::vector<Piece>> bodies{};
@@ -49,7 +49,7 @@ auto* last_block(List& pieces) {
 /// \pre is_one_block(pieces)
 const program::Block& only_block(const Pieces& pieces);
 
-/// Calls `visit` with every block, those of bodies too.
+/// Calls `visit` with every block, including blocks in bodies.
 template <class Visit>
 void visit_blocks(Pieces& pieces, Visit visit) {
   for (Piece& piece : pieces) {
@@ -61,7 +61,8 @@ void visit_blocks(Pieces& pieces, Visit visit) {
 /// Puts tasks, none of which waits for another, before all others of the block.
 void put_before(program::Block& block, std::vector<program::Task> tasks);
 
-/// The last task of each stream that reads or writes activations. Gradients are sent on another.
+/// The last task on each stream whose tasks read or write activations: the compute and the tensor
+/// stream. (Gradients are reduced on another stream.)
 std::vector<std::int32_t> last_uses(const program::Block& block);
 
 /// The last conversion of the block that no task in it waits for; -1: none.

@@ -1,5 +1,6 @@
 /// \file
-/// What communication is booked under: by what it is for, whichever axes its ranks differ along.
+/// The purpose under which communication is booked: what it is for, whichever axes its ranks differ
+/// along.
 #pragma once
 
 #include <vector>
@@ -9,16 +10,17 @@
 
 namespace foreshard::lower {
 
-/// Of activations among ranks that differ along `axes`: what the outermost one is for.
+/// The purpose of communicating activations among ranks that differ along `axes`: what the
+/// outermost axis is for.
 program::Purpose purpose_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh);
 
-/// Of parameters, gradients and what the optimizer makes of them: along any axis whose ranks hold
-/// copies it is data-parallel, whatever else these ranks do.
+/// The purpose of communicating parameters, gradients and the optimizer's results: data-parallel if
+/// one of the axes has ranks that hold copies, whatever else these ranks do; else purpose_of().
 program::Purpose purpose_of_states(const std::vector<Axis>& axes,
                                    const std::vector<MeshAxis>& mesh);
 
 /// Whether the step is an exchange of tokens with experts: an all-to-all among ranks that hold
-/// other ones, to or from the first dimension, which is that of the experts.
+/// different experts, to or from the first dimension, which counts the experts.
 bool exchanges_tokens(const reshard::MeshStep& step, const std::vector<MeshAxis>& mesh);
 
 }  // namespace foreshard::lower

@@ -9,7 +9,7 @@
 namespace foreshard::lower {
 namespace {
 
-// Without a recipe, those that are held in 4 bits are called quantized.
+// Without a recipe, "quantized" weights are weights that are held in 4 bits.
 bool are_in_4_bits(const Strategy& strategy) {
   return strategy.quantization == Quantization::kNone;
 }

@@ -10,10 +10,10 @@ namespace foreshard::lower {
 
 namespace {
 
-// Operators of the parts that are named (of kFull all), and views of what they make.
+// Operators of the named parts (for kFull: all operators), and views of what they make.
 std::vector<std::size_t> named_operators(const Graph& forward, const Recomputation& recomputation) {
   std::vector<std::size_t> named;
-  std::set<TensorId> made;  // and given up
+  std::set<TensorId> made;  // results of these operators that are not kept
   for (std::size_t i = 0; i < forward.operators.size(); ++i) {
     const Operator& op = forward.operators[i];
     const bool is_named =
@@ -27,7 +27,7 @@ std::vector<std::size_t> named_operators(const Graph& forward, const Recomputati
   return named;
 }
 
-// By tensor that those operators make: their part.
+// tensor -> the part of the recomputed operator that makes it.
 using MadeAgain = std::map<TensorId, Part>;
 
 MadeAgain made_by(const Graph& forward, const std::vector<std::size_t>& operators) {
@@ -37,7 +37,7 @@ MadeAgain made_by(const Graph& forward, const std::vector<std::size_t>& operator
   return made;
 }
 
-// Whether an operator of the backward pass reads the tensor as it is made again.
+// Whether an operator of the backward pass reads the recomputed tensor rather than a kept one.
 bool reads_again(const Operator& op, TensorId id, const MadeAgain& made) {
   const auto by = made.find(id);
   return by != made.end() && (by->second == op.part || !keeps_results(by->second));

@@ -1,20 +1,19 @@
 /// \file
-/// What stays in memory between the passes of a block, and what its backward pass computes again.
+/// What stays in memory between the passes of a block, and what its backward pass recomputes.
 ///
-///     none        nothing again; all that gradients read stays
-///     selective   the operators of some parts (part.h); what they read stays, and of what
-///     gradients
-///                 read all that they do not make
-///     full        all of them; the inputs of the block stay
+///     none        Nothing is recomputed; all that gradients read stays.
+///     selective   The operators of some parts (part.h) are recomputed. What they read stays, and
+///                 so does what gradients read and these operators do not make.
+///     full        All operators are recomputed; the inputs of the block stay.
 ///
-/// Parts without the sums of the stream (residual) are modules that are made again as a whole, as
-/// in Megatron-LM. With them a layer is checkpointed by operator, and what is made again stops at
-/// the last value that a gradient reads. What stays of a partial sum is what its readers have of
-/// it: reduced and scattered. Source: pytorch/pytorch, torch/utils/checkpoint.py (early_stop, on by
-/// default); pytorch/torchtitan, torchtitan/models/llama3/infra/parallelize.py
-/// (_op_sac_save_list has reduce_scatter_tensor).
+/// If the parts do not include the sums of the residual stream (`residual`), they are modules that
+/// are recomputed as a whole, as in Megatron-LM. If they do, a layer is checkpointed operator by
+/// operator, and recomputation stops at the last value that a gradient reads. A partial sum is then
+/// kept in the form that its readers use: reduced and scattered. Source: pytorch/pytorch,
+/// torch/utils/checkpoint.py (early_stop, on by default); pytorch/torchtitan,
+/// torchtitan/models/llama3/infra/parallelize.py (_op_sac_save_list has reduce_scatter_tensor).
 ///
-/// Not modelled: with full, kernels that a framework leaves out, since no gradient reads what they
+/// Not modelled: with full, kernels that a framework leaves out because no gradient reads what they
 /// make; results that PyTorch's selective checkpointing stores although nobody reads them.
 #pragma once
 
@@ -27,12 +26,13 @@
 
 namespace foreshard::lower {
 
-/// Operators of the forward graph (indices, ascending) that are computed again; views of what they
-/// make are among them.
+/// Operators of the forward graph (indices, ascending) that are recomputed, including views of what
+/// they make.
 std::vector<std::size_t> recomputed_operators(const Graph& forward, const Graph& backward,
                                               const Recomputation& recomputation);
 
-/// Activations of `forward` (views as what they view) that stay in memory until `backward` runs.
+/// Activations of `forward` that stay in memory until `backward` runs; a view stands as the tensor
+/// that it views.
 std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward,
                                 const Recomputation& recomputation);
 

@@ -15,7 +15,7 @@ namespace {
 
 using program::MemoryKind;
 
-// The blocks of a stage, with how often it has them.
+// Calls `visit` with each distinct block of a stage and how often the stage has it.
 template <class Visit>
 void visit_blocks(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
                   std::int64_t stage, Visit visit) {
@@ -47,7 +47,7 @@ Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const Lowe
   return sum;
 }
 
-// The residual stream of a micro-batch on one rank, as it lies between two blocks.
+// The residual stream of a micro-batch on one rank, in its layout between two blocks.
 Bytes boundary_bytes(const Strategy& strategy, const LoweredModel& blocks) {
   double count = 1;
   for (const auto extent : local_shape(blocks.boundary_shape, blocks.boundary, blocks.mesh))
@@ -99,27 +99,27 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
   const StateSharding sharding = state_sharding(strategy);
   const Framework& framework = *strategy.framework;
   const ElementBytes bytes = element_bytes(strategy);
-  // Of shards there are no copies; in fp32 they are those of the optimizer.
+  // False: parameters are fp32 shards, which serve as the optimizer's master copy at the same time.
   const bool plain = bytes.parameter == size_of(strategy.precision);
-  // Shards of gradients go to the CPU as they are made.
+  // Shards of gradients go to the CPU as soon as they are made.
   const bool on_cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
   Bytes parameters;
   double gradients = 0;
   double states = 0;
-  double matrices = 0;  // of these, in weights of layers
+  double matrices = 0;  // the part of `states` in weights of layers
   for (const auto& group :
        plan::by_shards(groups_of_stage(strategy, model, blocks, stage), blocks.mesh)) {
     const double share = 1 / static_cast<double>(ways(group.over, blocks.mesh));
     const auto count = static_cast<double>(group.trained());
     const auto shards = static_cast<double>(
         plain ? gathered_elements(strategy, group.elements, group.quantized) : group.elements);
-    // What one rank alone holds is kept like a shard, where those are in another type.
+    // Parameters that only one rank holds are kept like shards where shards have another type.
     const bool is_cut = sharding.cuts_parameters && (!group.over.empty() || !plain);
     if (!is_cut)
       parameters += whole_parameters(strategy, group.elements, group.quantized);
     else if (!strategy.offload_parameters)
       parameters += bytes.parameter * (shards * share);
-    // Of what is cut, gradients leave behind their reduction; all else stays until the step.
+    // Gradients that are cut leave for the CPU after their reduction; others stay until the step.
     if (!on_cpu || !sharding.cuts_gradients || group.over.empty())
       gradients += count * (sharding.cuts_gradients ? share : 1.0);
     if (strategy.offload_optimizer != OptimizerOffload::kNone) continue;

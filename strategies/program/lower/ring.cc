@@ -15,8 +15,7 @@ namespace {
 using program::Communication;
 using program::Task;
 
-// Of a conversion that is one primitive of this kind: its axes, and what one rank has of the
-// tensor.
+// The axes of a conversion that is a single primitive, and the bytes of the tensor on one rank.
 struct Share {
   std::vector<Axis> axes;
   Bytes bytes;
@@ -40,7 +39,7 @@ std::ptrdiff_t readers_of(const ShardedGraph& sharded, std::int32_t conversion) 
   });
 }
 
-// Whether keys are cut evenly over these axes alone, as queries are, and needed whole.
+// Whether keys are cut evenly, over these axes only, as queries are, and are needed whole.
 bool go_round(const ShardedGraph& sharded, std::size_t op, std::int32_t keys,
               const std::vector<Axis>& axes) {
   const Conversion& wish = sharded.conversions[static_cast<std::size_t>(keys)];
@@ -51,7 +50,7 @@ bool go_round(const ShardedGraph& sharded, std::size_t op, std::int32_t keys,
          (*sharded.graph)[wish.tensor].shape[1] % ways(axes, sharded.mesh) == 0;
 }
 
-// The only conversion of the tensor.
+// The conversion of the tensor; nothing if there is none or more than one.
 std::optional<std::int32_t> conversion_of(const ShardedGraph& sharded, TensorId tensor) {
   std::optional<std::int32_t> found;
   for (std::size_t c = 0; c < sharded.conversions.size(); ++c) {
@@ -96,8 +95,8 @@ std::int32_t append_ring(program::Block& block, const ShardedGraph& sharded, std
     return static_cast<std::int32_t>(block.tasks.size()) - 1;
   };
   std::int32_t kernel = -1;
-  std::int32_t arrived = -1;  // the transfer of what this step attends to
-  std::int32_t sent = -1;     // that of this step
+  std::int32_t arrived = -1;  // transfer that brought the keys of this step
+  std::int32_t sent = -1;     // transfer of this step
   std::int64_t step = 0;
   const auto send = [&] {
     const Bytes bytes =

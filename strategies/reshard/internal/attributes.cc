@@ -12,12 +12,12 @@ bool even(const Sizes& sizes) {
   return std::ranges::adjacent_find(sizes, std::not_equal_to<>{}) == sizes.end();
 }
 
-// Whether the canonical `attribute` cuts `dim` evenly: then no list of sizes need be made.
+// Whether the canonical `attribute` cuts `dim` evenly, so that no list of sizes is needed.
 bool even_in(const Attribute& attribute, std::size_t dim) {
   return attribute.sizes.empty() || attribute.sizes[dim].empty();
 }
 
-// Sets the sizes of one dimension in the canonical spelling.
+// Sets the sizes of one dimension in canonical form.
 void set_sizes(Attribute& attribute, std::size_t dim, Sizes sizes) {
   if (even(sizes)) sizes.clear();
   if (attribute.sizes.empty()) {

@@ -48,7 +48,7 @@ const Result<Seconds>& Pricer::price(const DraftStep& step) {
   return collectives_.emplace(std::move(key), price_(step_of(step))).first->second;
 }
 
-// As volume_of, but by division where slices are even.
+// As volume_of(step).logical, but by division where slices are even.
 Bytes Pricer::logical(const DraftStep& step) const {
   const Grid grid = grid_at(step.to.mesh);
   if (!step.from.attribute.sizes.empty() || !step.to.attribute.sizes.empty()) {

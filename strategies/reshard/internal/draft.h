@@ -1,6 +1,6 @@
 /// \file
-/// Plans while they are compared: attributes on a few shared meshes instead of whole layouts, and
-/// the price of each distinct step.
+/// Plans in a compact form for comparison: attributes on a few shared meshes instead of whole
+/// layouts, and the price of each distinct step.
 #pragma once
 
 #include <compare>
@@ -39,7 +39,7 @@ struct DraftStep {
   Place from{};
   Place to{};
   std::vector<Axis> axes{};
-  bool rename = false;  ///< The same slices told on another mesh: counts for nothing.
+  bool rename = false;  ///< The same slices written on another mesh: costs nothing.
 };
 
 struct Draft {
@@ -47,7 +47,7 @@ struct Draft {
   Seconds estimate{};
 };
 
-/// Appends `step`, joined with a slice before it on the same mesh.
+/// Appends `step`; a slice after a slice on the same mesh is joined with it.
 void append(Draft& draft, DraftStep step);
 
 class Pricer {
@@ -55,16 +55,16 @@ class Pricer {
   Pricer(const TensorSpec& tensor, const Meshes& meshes, const StepPrice& price)
       : tensor_(tensor), meshes_(meshes), price_(price) {}
 
-  /// Asks once for each primitive, axes, bytes and extents of the slices (of a step that has no
-  /// axes and of a broadcast: once for each step). A mere change of names is free.
+  /// The step's price, asked for once per primitive, axes, bytes and extents of the slices (for
+  /// steps without axes and broadcasts: once per pair of places). A rename is free.
   const Result<Seconds>& price(const DraftStep& step);
-  /// The sum over the steps.
+  /// The sum of the steps' prices.
   Result<Seconds> price(const Draft& draft);
 
   /// Prices a gather over each single axis of the mesh, so that `bound` knows the fastest rate.
   void calibrate(MeshId mesh);
-  /// What `price` will hardly go below: the bytes that a rank sends or receives on average at twice
-  /// the fastest rate seen so far.
+  /// An approximate lower bound of `price`: the bytes that a rank sends or receives on average, at
+  /// twice the fastest rate seen so far.
   Seconds bound(const DraftStep& step) const;
   Seconds bound(const Draft& draft) const;
 
@@ -87,7 +87,7 @@ class Pricer {
   std::map<std::pair<Place, Place>, Result<Seconds>> others_{};
 };
 
-/// "all_gather(tp) + slice(dp)"; "nothing" if no step does anything but rename.
+/// "all_gather(tp) + slice(dp)"; "nothing" if all steps are renames.
 std::string name_of(const Draft& draft, const Meshes& meshes);
 
 }  // namespace foreshard::reshard::internal

@@ -18,11 +18,11 @@ struct Edge {
   Primitive primitive = Primitive::kSlice;
   std::vector<Axis> axes{};
   int to = 0;
-  double seconds = 0;  // A lower bound until it is priced; then kNever if it has no price.
+  double seconds = 0;  // A lower bound until it is priced; kNever if it then has no price.
   bool priced = false;
 };
 
-// The explored part of the attribute graph, states numbered as they were met.
+// The explored part of the attribute graph, with states numbered in order of discovery.
 class Graph {
  public:
   Graph(const Place& from, const Place& to, Seconds limit, Pricer& pricer)
@@ -48,11 +48,11 @@ class Graph {
     return at->second;
   }
 
-  // By lower bounds.
+  // Finds states and edges, nearest first by lower bounds.
   void explore();
   void price(int from, Edge& edge, std::vector<Failure>& failures);
-  // A lower bound of the seconds from every state to the nearest one that is the target but for a
-  // pad.
+  // Computes for every state a lower bound of the seconds to the nearest goal: the target, or a
+  // state from which only a pad is missing.
   void measure();
   Draft draft_of(const std::vector<const Edge*>& edges, const std::vector<Axis>& pad,
                  double seconds) const;
@@ -66,7 +66,7 @@ class Graph {
   std::map<Attribute, int> number_;
   std::vector<const Attribute*> states_;
   std::vector<std::vector<Edge>> edges_;
-  std::map<int, std::vector<Axis>> goals_;  // With the axes that are left to pad.
+  std::map<int, std::vector<Axis>> goals_;  // goal state -> axes that are left to pad.
   std::vector<double> remaining_;
 };
 
@@ -160,16 +160,16 @@ Draft Graph::draft_of(const std::vector<const Edge*>& edges, const std::vector<A
   return draft;
 }
 
-// A* with a lower bound of the remaining time: only prefixes of paths that may be wanted are
-// extended, and an edge is priced when a path that ends with it is the best one open. A visit is a
-// path; its predecessor is another.
+// A* with a lower bound of the remaining time: only prefixes of possible results are extended, and
+// an edge is priced when a path that ends with it is the best open one. A visit is a path, and
+// `before` is its prefix.
 std::vector<Draft> Graph::paths(std::size_t most, std::vector<Failure>& failures) {
   struct Visit {
     int state;
     int before;
     int steps;
     Edge* by;
-    double until;  // Seconds up to the edge.
+    double until;  // Seconds before the edge.
   };
   using Entry = std::tuple<double, int, int>;  // Total seconds, steps, visit.
   std::vector<Visit> visits;
@@ -211,13 +211,13 @@ std::vector<Draft> Graph::paths(std::size_t most, std::vector<Failure>& failures
       continue;
     }
     for (Edge& edge : edges_[static_cast<std::size_t>(visit.state)]) {
-      // Slices in a row are one step: only in ascending order, unless the later needs the earlier.
+      // Successive slices are one step: tried only in ascending order, unless one needs the other.
       if (visit.by != nullptr && visit.by->primitive == Primitive::kSlice &&
           edge.primitive == Primitive::kSlice && edge.axes < visit.by->axes &&
           dim_of(*states_[static_cast<std::size_t>(edge.to)], edge.axes[0]) !=
               dim_of(*states_[static_cast<std::size_t>(edge.to)], visit.by->axes[0]))
         continue;
-      // Nothing is gained by cutting what is gathered again at once.
+      // Cutting an axis that is gathered again at once gains nothing.
       if (visit.by != nullptr && visit.by->primitive == Primitive::kSlice &&
           edge.primitive == Primitive::kAllGather &&
           std::ranges::find(edge.axes, visit.by->axes[0]) != edge.axes.end())

@@ -1,12 +1,13 @@
 /// \file
-/// The cheapest paths through the attributes of one mesh (R2.6): an attribute is a state, a
-/// primitive on one axis, or on several as one collective over the joined group, an edge.
+/// The cheapest paths through the attributes of one mesh (R2.6). Attributes are the states of a
+/// graph; its edges are primitives on one axis, or on several axes as one collective over the
+/// joined group.
 ///
-/// What is not tried, since it cannot help or helps too rarely: moving an axis that already lies as
-/// the target has it; gathering an axis to cut it elsewhere than where the target wants it.
-/// Replicated axes that the target does not split may be *parked* on some dimension for the way:
-/// what comes then is smaller, and an all-gather at the end restores them (an all-reduce becomes
-/// reduce-scatter, something among fewer bytes, all-gather).
+/// Not tried, since it cannot help or helps too rarely: moving an axis that is already where the
+/// target has it; gathering an axis to cut it where the target does not want it. Replicated axes
+/// that the target does not split may be *parked* on some dimension meanwhile: the following steps
+/// then move fewer bytes, and an all-gather at the end restores them (an all-reduce becomes
+/// reduce-scatter, a step on fewer bytes, all-gather).
 #pragma once
 
 #include <limits>
@@ -24,24 +25,25 @@ struct Route {
   Attribute to{};
 };
 
-/// The edges from `at` on the way from `from` to `to`. All three are canonical.
+/// The edges that leave `at` on the way from `from` to `to`. All three are canonical.
 std::vector<Route> routes_from(const Attribute& at, const Attribute& from, const Attribute& to,
                                const Grid& grid);
 
-/// The axes that a local pad would still have to make partial to get from `at` to `to`, if nothing
-/// else is missing.
-/// \return nothing if more is missing; an empty list at `to` itself.
+/// The axes that a local pad must still make partial to get from `at` to `to`, if nothing else is
+/// missing.
+/// \return no value if more is missing; an empty list at `to` itself
 std::optional<std::vector<Axis>> pad_to(const Attribute& at, const Attribute& to, const Grid& grid);
 
-/// Up to `most` paths that take no longer than `limit`, cheapest first, none through a state twice.
-/// Considers up to 1,500 states, nearest first; where a tensor has more (beyond about four axes) a
-/// path may be missed. A step is priced only if a path with it may be among those wanted.
-/// `failures` receives steps that have no price, each with the reason.
+/// A step without a price, and the reason.
 struct Failure {
   DraftStep step{};
   std::string reason{};
 };
 inline constexpr Seconds kNoLimit = Seconds::from_base(std::numeric_limits<double>::infinity());
+/// Up to `most` paths that take at most `limit`, cheapest first, none through a state twice.
+/// Considers up to 1,500 states, nearest first; where a tensor has more (beyond about four axes) a
+/// path may be missed. A step is priced only if a path with it may be among the results. `failures`
+/// receives the steps without a price, each with the reason.
 std::vector<Draft> cheapest_paths(const Place& from, const Place& to, std::size_t most,
                                   Seconds limit, Pricer& pricer, std::vector<Failure>& failures);
 

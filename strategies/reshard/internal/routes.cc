@@ -5,10 +5,10 @@
 namespace foreshard::reshard::internal {
 namespace {
 
-// Beyond this many combinations only single axes and all together are tried.
+// Beyond this many combinations, only single axes and all axes together are tried.
 constexpr std::size_t kMostCombinations = 64;
 
-// What may be done to `at`, one function per primitive.
+// The edges that leave `at`, one function per primitive.
 class Routes {
  public:
   Routes(const Attribute& at, const Attribute& from, const Attribute& to, const Grid& grid)
@@ -50,7 +50,7 @@ class Routes {
   }
 
   // All runs of neighbours in `axes`, which ascend: one level of the cluster's hierarchy, or
-  // several, without leaving out one between.
+  // several adjacent levels.
   static std::vector<std::vector<Axis>> runs(const std::vector<Axis>& axes) {
     std::vector<std::vector<Axis>> result;
     for (auto first = axes.begin(); first != axes.end(); ++first)
@@ -67,7 +67,7 @@ class Routes {
       std::erase_if(reduced.partial, [&](const Partial& partial) {
         return std::ranges::find(axes, partial.axis) != axes.end();
       });
-      // To scatter all over axes that must be gathered again is an all-reduce.
+      // A scatter over all axes that must be gathered again would be an all-reduce.
       const bool all_again = axes.size() > 1 && axes.size() == partial_.size() &&
                              std::ranges::none_of(axes, [&](Axis axis) { return wanted(axis); });
       if (auto next = split_all(reduced, axes); next && !all_again)
@@ -76,7 +76,8 @@ class Routes {
     }
   }
 
-  // `attribute` split by all of `axes`: where the target wants them, the rest parked.
+  // `attribute` split by all of `axes`: axes that the target splits are placed there, and the rest
+  // are parked.
   std::optional<Attribute> split_all(const Attribute& attribute,
                                      const std::vector<Axis>& axes) const {
     std::vector<Axis> here;
@@ -88,8 +89,8 @@ class Routes {
     return next;
   }
 
-  // Gathers and all-to-alls take axes from the minor ends of the dimensions, as many of each as
-  // `counts` says.
+  // Gathers and all-to-alls take axes from the minor ends of the dimensions; every combination of
+  // numbers of axes per dimension is tried.
   void regroupings() {
     std::vector<std::size_t> most;
     std::size_t combinations = 1;
@@ -116,7 +117,8 @@ class Routes {
     }
   }
 
-  // Joint ones only of neighbouring axes, or of all that lie wrong.
+  // Moves `counts[d]` minor axes of each dimension d. Several axes move together only if they are
+  // neighbours, or if they are all that are misplaced.
   void regroup(const std::vector<std::size_t>& counts, bool all) {
     std::vector<Axis> axes;
     bool all_move = true;
@@ -141,7 +143,7 @@ class Routes {
     add(Primitive::kAllGather, std::move(axes), std::move(gathered));
   }
 
-  // An axis that a more major one of its dimension waits for may be parked elsewhere.
+  // Parks an axis elsewhere if a more major axis of its dimension has to change first.
   void move_out_of_the_way(Axis axis, const Attribute& gathered) {
     const auto dim = static_cast<std::size_t>(dim_of(at_, axis));
     if (gathered.dims[dim].size() == settled(gathered, to_, grid_, dim)) return;

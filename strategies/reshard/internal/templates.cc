@@ -15,7 +15,7 @@ Place Templates::canonical_at(const Place& place) const {
   return {place.mesh, canonical(place.attribute, grid_at(place.mesh))};
 }
 
-// Axes on which `place` has the same values and which `wanted` does not split either.
+// Axes on which `place` is replicated and which `wanted` does not split either.
 std::vector<Axis> Templates::replicated_axes(const Place& place, const Attribute& wanted) const {
   std::vector<Axis> axes;
   const Grid grid = grid_at(place.mesh);
@@ -50,7 +50,7 @@ void Templates::append_transfer(Draft& draft, const Place& from, const Place& to
 std::vector<Templates::End> Templates::beginnings(const Place& given) const {
   const Place from = canonical_at(given);
   const Grid grid = grid_at(from.mesh);
-  // Parks each of `axes`; nothing if the tensor has no dimension.
+  // Parks each of `axes`; empty if the tensor has no dimensions.
   const auto cut = [&](Attribute at, const std::vector<Axis>& axes) -> std::optional<Place> {
     std::optional<Attribute> next = std::move(at);
     for (const Axis axis : axes)
@@ -125,7 +125,7 @@ std::optional<Templates::End> Templates::ending(const Place& padless, const Plac
 std::vector<Templates::End> Templates::endings(const Place& given, Effort effort) const {
   const Place to = canonical_at(given);
   const Grid grid = grid_at(to.mesh);
-  // A pad needs each value once: the ranks of its group may hold a part each.
+  // A pad needs each value only once, so the ranks of its group may hold a part each.
   Place padless{to.mesh, without_partial(to.attribute)};
   for (const Partial& partial : to.attribute.partial)
     if (auto cut = parked(padless.attribute, grid, partial.axis, padless.attribute))
@@ -157,7 +157,7 @@ std::vector<Templates::End> Templates::endings(const Place& given, Effort effort
 std::optional<Draft> Templates::joined(const End& begin, const End& end) const {
   Draft draft = begin.draft;
   append_transfer(draft, begin.place, end.place);
-  // What every rank has already need not be cut to be gathered.
+  // Data that every rank already has need not be cut to be gathered.
   if (!draft.steps.empty() && !end.draft.steps.empty() &&
       draft.steps.back().primitive == Primitive::kSlice &&
       end.draft.steps.front().primitive == Primitive::kAllGather)
@@ -170,7 +170,7 @@ std::optional<Draft> Templates::by_root(const End& begin, const Place& given) co
   const Place to = canonical_at(given);
   const ProcessMesh& mesh = meshes_.at(to.mesh);
   const auto& sources = meshes_.at(begin.place.mesh).ranks;
-  // A designated rank of the target group (R0.3); one that holds a part already, if there is one.
+  // A designated rank of the target group (R0.3), preferably one that holds a part already.
   std::vector<std::int32_t> sorted = sources;
   std::ranges::sort(sorted);
   auto root = std::ranges::find_if(mesh.ranks, [&](std::int32_t rank) {

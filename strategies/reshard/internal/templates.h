@@ -1,6 +1,6 @@
 /// \file
-/// Compositions that are always tried: those of the source documents (R0.2 to R0.4) and those that
-/// hold a transfer, which the search along axes (paths.h) does not.
+/// Compositions that are always tried: those in the source documents (R0.2 to R0.4), and those with
+/// a transfer, which the search along axes (paths.h) does not find.
 #pragma once
 
 #include <optional>
@@ -16,20 +16,21 @@ class Templates {
   Templates(Meshes& meshes, Pricer& pricer, std::vector<Failure>& failures)
       : meshes_(meshes), pricer_(pricer), failures_(failures) {}
 
-  /// \pre from.mesh == to.mesh. All-gather + slice; point to point, from the slices as they are and
-  ///     with replicas cut first; slice + permute + all-gather (the normal form of Rink et al.);
-  ///     gather to a root + broadcast.
+  /// All-gather + slice; point to point, from the given slices and from replicas that are cut
+  /// first; slice + permute + all-gather (the normal form of Rink et al.); gather to a root +
+  /// broadcast.
+  /// \pre from.mesh == to.mesh
   std::vector<Draft> on_one_mesh(const Place& from, const Place& to) const;
 
-  /// Collectives on the source, a transfer, collectives on the target: partial sums are resolved
-  /// first; replicas share the sending by cutting their slices; replicas at the target receive
-  /// parts and gather them, or one receives and broadcasts, axis by axis. And gather to a root +
+  /// Collectives on the source, a transfer, collectives on the target. Partial sums are resolved
+  /// first. Replicas share the sending by cutting their slices. Replicas at the target receive
+  /// parts and gather them, or one receives and broadcasts, axis by axis. Also gather to a root +
   /// broadcast.
   std::vector<Draft> between(const Place& from, const Place& to) const;
 
  private:
-  // A way to begin: its last step's end is the place without partial sums that is transferred. Or
-  // to end: `place` is where the transfer goes, `draft` what follows.
+  // A beginning: `draft` leads to `place`, which has no partial sums and is transferred. Or an
+  // ending: the transfer leads to `place`, and `draft` follows.
   struct End {
     Draft draft{};
     Place place{};
@@ -50,7 +51,7 @@ class Templates {
   std::optional<Draft> permuted(const Place& from, const Place& to) const;
   std::optional<Draft> by_root(const End& begin, const Place& to) const;
   std::optional<Draft> joined(const End& begin, const End& end) const;
-  // Nothing, a local slice or a transfer, whichever it takes.
+  // Appends nothing, a local slice or a transfer, whichever is needed.
   void append_transfer(Draft& draft, const Place& from, const Place& to) const;
   void append_pad(Draft& draft, const Place& at, const Place& to) const;
 

@@ -30,22 +30,23 @@ class Filler {
  private:
   struct Stage {
     std::vector<Slot> slots;
-    std::size_t next = 0;      // in its table
+    std::size_t next = 0;      // index into its table
     std::deque<Slot> pending;  // weight gradients to come
     std::int32_t in_flight = 0;
-    double free = 0;    // the end of its last slot
-    double waited = 0;  // since its first
+    double free = 0;    // end of its last slot
+    double waited = 0;  // wait since its first slot
   };
   struct Choice {
     double begin = 0;
     bool is_weight = false;
     std::size_t stage = 0;
     Slot slot{};
-    // At one instant, weight gradients last: what others wait for goes before them.
+    // Earliest first; at one instant weight gradients come last, since no other stage waits for
+    // them.
     auto order() const { return std::tuple(begin, is_weight, stage); }
   };
 
-  // `longest`: what the stage that has waited longest has waited.
+  // `longest`: the longest total wait of any stage so far.
   std::optional<Choice> choice(std::size_t index, double longest) const {
     const Stage& stage = stages_[index];
     std::optional<Choice> own;

@@ -1,24 +1,24 @@
 /// \file
-/// Weight gradients put where stages would wait.
+/// Places weight gradients where stages would wait.
 #pragma once
 
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::schedule {
 
-/// `table` has forward passes and input gradients; each stage keeps their order. Beside it, a stage
-/// runs the oldest weight gradients that are still to come
+/// Adds weight gradients to `table`, which has forward passes and input gradients; each stage keeps
+/// their order. A stage runs its oldest pending weight gradients
 ///
-///  - when as many micro-batches (in chunks) are in flight as `most`, and a forward pass is next;
-///  - when what comes next cannot begin before they would be done; or, if it can, when waiting
+///  - when `most` micro-batches (times chunks) are in flight and a forward pass is next;
+///  - when its next pass cannot begin before they would be done; or, if it can, when waiting for it
 ///    would make this stage the one that has waited longest;
-///  - when nothing else is left.
+///  - when no other pass is left.
 ///
-/// A micro-batch is in flight from its forward pass to its weight gradients. The order follows from
-/// `shape.times`, pass by pass on all stages.
+/// A micro-batch is in flight from its forward pass to its weight gradients. The order results from
+/// a simulation of all stages, pass by pass, with `shape.times`.
 ///
 /// Source: Qi et al., ICLR 2024 (arXiv 2401.10241), section 3.1.
-/// \pre `table` does not deadlock, and `most` suffices for its forward passes.
+/// \pre `table` does not deadlock, and `most` suffices for its forward passes
 Table with_weight_gradients(const Table& table, const Shape& shape, Placement placement,
                             std::int32_t most);
 

@@ -1,6 +1,6 @@
 /// \file
-/// How far a pipeline has come: which pass may run next, from when on, and what has run. The walk
-/// of a table (walk.h) and the planner of weight gradients (fill.h) both stand on it.
+/// The progress of a pipeline: the passes that have run, and the time from which another may run.
+/// The walk of a table (walk.h) and the placement of weight gradients (fill.h) both use it.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@ class Progress {
  public:
   Progress(const Shape& shape, Placement placement);
 
-  /// When what the slot of `stage` reads is there; nothing if some of it has yet to run.
+  /// The time at which the inputs of the stage's slot are there; empty if some of them have yet to
+  /// be computed.
   std::optional<double> ready(std::int32_t stage, const Slot& slot) const;
-  /// How long it takes.
+  /// Time that the slot takes.
   double duration(const Slot& slot) const;
-  /// The slot has run until `end`.
+  /// Records that the slot has run and ended at `end`.
   void finish(std::int32_t stage, const Slot& slot, double end);
 
  private:
@@ -26,7 +27,8 @@ class Progress {
 
   Shape shape_;
   Placement placement_;
-  // When the forward pass, and the input gradients, of a piece and micro-batch are done; < 0: not.
+  // End of the forward pass (below: of the input gradients) per piece and micro-batch; < 0: not
+  // done.
   std::vector<double> forward_;
   std::vector<double> backward_;
 };

@@ -1,6 +1,6 @@
 /// \file
-/// What the functions that make schedules share: the slots of one stage in the making, and faults
-/// of shapes.
+/// Helpers of the functions that build schedules: the slots of one stage under construction, and
+/// faults of shapes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline Error fault_of(std::string_view schedule, const std::string& why) {
   return {Error::Code::kInvalidInput, std::string(schedule) + ": " + why};
 }
 
-/// The slots of one stage. Each kind of pass takes the micro-batches of a chunk in their order.
+/// The slots of one stage. Each kind of pass takes the micro-batches of a chunk in ascending order.
 struct Passes {
   std::vector<Slot> slots{};
 
@@ -28,11 +28,11 @@ struct Passes {
     add(Direction::kBackward, chunk, part == Part::kWeight ? weight_ : backward_, part);
   }
   void input(std::int32_t chunk) { backward(chunk, Part::kInput); }
-  /// The last slot, a backward pass, runs beside the one before it.
+  /// Lets the last slot, a backward pass, overlap the slot before it.
   void pair() { slots.back().beside = true; }
   void weight(std::int32_t chunk) { backward(chunk, Part::kWeight); }
 
-  /// How many micro-batches have gone forward, backward, and have had their weight gradients.
+  /// Numbers of micro-batches that have run forward, backward, and weight gradients.
   std::int32_t forwards(std::int32_t chunk) const { return count(forward_, chunk); }
   std::int32_t backwards(std::int32_t chunk) const { return count(backward_, chunk); }
   std::int32_t weights(std::int32_t chunk) const { return count(weight_, chunk); }
@@ -54,7 +54,7 @@ struct Passes {
   Counts weight_;
 };
 
-/// A table: `make(stage, passes)` for each stage.
+/// Builds a table by calling `make(stage, passes)` for each stage.
 template <class Make>
 Table each_stage(const Shape& shape, Make make) {
   Table table;

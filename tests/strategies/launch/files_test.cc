@@ -363,6 +363,26 @@ TEST(DeepSpeedFile, MayLeaveSizesToTheProgram) {
             "after-backward, gradient_clipping: false}}");
 }
 
+// What the file leaves to the program and does not follow from the rest is open; what is given
+// with --set is not.
+TEST(LaunchFile, LeavesMicroBatchesOpen) {
+  for (const char* text : {"--tensor-model-parallel-size 2 --global-batch-size 64",
+                           R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto"})"}) {
+    const auto run = import_text(text, 8);
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_THAT(run->open, ElementsAre("micro_batch")) << text;
+    EXPECT_EQ(loaded<Strategy>(run->strategy).micro_batch, 1);
+    EXPECT_EQ(loaded<Strategy>(run->strategy).global_batch, 64);
+    const auto settled = import_launch({.text = text,
+                                        .name = "run",
+                                        .devices = 8,
+                                        .settled = {{"strategy.micro_batch", "4"}}});
+    ASSERT_TRUE(settled) << settled.error().message;
+    EXPECT_THAT(settled->open, IsEmpty());
+    EXPECT_EQ(loaded<Strategy>(settled->strategy).micro_batch, 4);
+  }
+}
+
 // bf16 where both types are left to the program, fp16 where it alone is.
 TEST(DeepSpeedFile, MayLeaveThePrecisionToTheProgram) {
   const auto precision = [](const std::string& types) {

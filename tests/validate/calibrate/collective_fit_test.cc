@@ -14,8 +14,8 @@
 
 #include "base/yaml/loader.h"
 
-#include "validate/accuracy/exclusions.h"
 #include "validate/calibrate/write.h"
+#include "validate/tables/exclusions.h"
 
 namespace foreshard::calibrate {
 namespace {

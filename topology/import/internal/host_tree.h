@@ -24,10 +24,10 @@ struct HostTree {
 
   struct Part {
     Kind kind = Kind::kSwitch;
-    std::int64_t index = 0;      ///< Of a GPU or NIC: distinct, from 0 on.
-    std::size_t parent = kNone;  ///< In `parts`, earlier than this one.
+    std::int64_t index = 0;      ///< Number of a GPU or NIC: distinct, from 0 on.
+    std::size_t parent = kNone;  ///< Index in `parts`, lower than this part's.
     BytesPerSecond up{};         ///< PCIe to the parent, nominal.
-    BytesPerSecond port{};       ///< Of a NIC, nominal.
+    BytesPerSecond port{};       ///< NIC: rate of its port, nominal.
   };
   struct Link {  ///< Anything but the PCIe link to the parent; nominal.
     std::size_t a = 0;
@@ -38,28 +38,28 @@ struct HostTree {
 
   std::vector<Part> parts;
   std::vector<Link> links;
-  /// Where the rates of a kind come from if the file does not say all of them: the usual machine,
-  /// the command line. Empty: they are the file's.
+  /// Where the rates of a kind of link come from if the file does not give all of them: the usual
+  /// machine, the command line. Empty: the file.
   std::string ports_from{};
   std::string nvlinks_from{};
-  std::string bridges_from{};  ///< Of the links between sockets.
+  std::string bridges_from{};  ///< Links between sockets.
 
   std::size_t add(const Part& part);
   std::int64_t count(Kind kind) const;
 };
 
-/// Where what the file does not say comes from.
+/// Defaults for what the file does not say.
 struct Defaults {
   yaml::Ref<DeviceType> device;
   HardwareDevice hardware;  ///< Empty if the device has no entry there.
   NodeConfig machine;       ///< configs/nodes/by-device/, or one of defaults.
   bool has_machine = false;
 
-  /// "the usual machine of H100-SXM", whose rates they are.
+  /// For messages: "the usual machine of H100-SXM".
   std::string usual() const { return "the usual machine of " + device.name; }
 };
 
-/// What `ports_from` says of a rate that the command line gives.
+/// Value of `ports_from` for a rate that the command line gives.
 inline constexpr const char* kLinkRate = "--link-rate";
 
 /// \return kInvalidInput if there is no such device.
@@ -70,16 +70,19 @@ Result<Defaults> defaults_of(const std::string& device, const Hardware& hardware
 /// are numbered by the first GPU (else NIC) below them.
 WiringConfig wiring_of(const HostTree& tree);
 
-/// As few keys as say exactly the same links (nvlink, pcie, nics), else its wiring.
+/// The host as a few regular keys (nvlink, pcie, nics) if they give exactly the same links, else as
+/// its wiring.
 /// \param source  the `source:` of each rate that the file says.
 NodeConfig node_of(const HostTree& tree, const Defaults& defaults, const std::string& source);
 
-/// The NVLinks of the usual machine, GPU by GPU; a mesh is for as many GPUs as it has (usual.cc).
+/// Adds the NVLinks of the usual machine, GPU by GPU (usual.cc); a mesh fits only a host with as
+/// many GPUs as the usual machine.
 /// \return whether they could be added.
 bool add_usual_nvlinks(HostTree& tree, const Defaults& defaults);
 
-/// Remarks on PCIe links far below, and NVLink missing beside, that of the usual machine
-/// (usual.cc). What the links alone show, plausibility.h finds.
+/// Adds remarks on a host that falls short of the usual machine: far slower PCIe links, slower or
+/// missing NVLink, a part of an NVLink domain (usual.cc). Doubts that need no usual machine are
+/// found by plausibility.h.
 void add_doubts(const HostTree& tree, const Defaults& defaults, const HardwareLimits& limits,
                 std::vector<std::string>& remarks);
 

@@ -40,9 +40,9 @@ struct NcclGpu {
   std::size_t socket = 0;
   std::int64_t line = 0;
   std::string bus;
-  std::string element;  ///< For messages: "<gpu>: ".
+  std::string element;  ///< Prefix of messages: "<gpu>: ".
   std::string pci_id;
-  std::string gcn;  ///< AMD's instruction set, of RCCL's files.
+  std::string gcn;  ///< AMD's instruction set, in RCCL's files.
   std::optional<std::int64_t> dev;
   std::optional<std::int64_t> sm;
   bool by_class = false;                 // there is no <gpu>

@@ -19,11 +19,12 @@
 namespace foreshard::internal {
 
 struct SlurmLine {
-  std::int64_t number = 0;  ///< Of its first part.
+  std::int64_t number = 0;  ///< Line number of its first part.
   std::string text;
 };
 
-/// Without comments; a backslash at the end joins the next line. Empty lines are left out.
+/// The lines of `text` without comments; a backslash at the end joins the next line. Empty lines
+/// are left out.
 std::vector<SlurmLine> slurm_lines(std::string_view text);
 
 /// Whether the text is a topology.yaml: its first entry is "- topology: NAME".
@@ -38,8 +39,8 @@ struct SlurmFault {
   std::int64_t line = 0;
   std::string why;
 };
-/// The first topology that is marked cluster_default, else the first one. Read are the block form
-/// of YAML (indented lines) and lists in brackets.
+/// The first topology that is marked cluster_default, else the first one. Only block YAML (indented
+/// lines) and lists in brackets are read.
 std::variant<SlurmTopology, SlurmFault> slurm_yaml(std::string_view text);
 
 }  // namespace foreshard::internal

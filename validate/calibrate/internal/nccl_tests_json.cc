@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kDeepest = 16;
 constexpr std::int64_t kMostRanks = 1 << 20;
 
-// Nesting that would overflow the parser's or the reader's stack, whatever is inside.
+// Whether the nesting would overflow the parser's or the reader's stack.
 bool too_deep(std::string_view text) {
   std::size_t depth = 0;
   bool quoted = false;
@@ -96,7 +96,7 @@ class Reader {
     return {};
   }
 
-  // One device is listed for each process; it has nthreads x ngpus of them (util.cu).
+  // One device is listed per process, which has nthreads x ngpus of them (util.cu).
   Status read_ranks() {
     const Json* config = member(root_, "config");
     if (config == nullptr) return fault("config", "missing");
@@ -189,8 +189,8 @@ class Reader {
 }  // namespace
 
 std::string operation_in(std::string_view name) {
-  // Words as in names of programs and files without "_" and "-"; "alltoallv" is another operation,
-  // which is not known here.
+  // Words in names of programs and files, without "_" and "-". "alltoallv" is another operation
+  // than "alltoall" and is not supported.
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kPrograms{
       {{"allreduce", "all_reduce"},
        {"allgather", "all_gather"},
@@ -232,7 +232,7 @@ Result<NcclTestsRun> read_nccl_tests_json(std::string_view text, std::string_vie
   const Json root = Json::parse(text, nullptr, false);
   if (root.is_discarded()) {
     std::string why = "not JSON, or cut off";
-    try {  // the library tells the place by an exception alone
+    try {  // the library reports the place only by an exception
       const Json again = Json::parse(text);
     } catch (const Json::exception& exception) {
       why = "no JSON, or cut off: " + parser_words(exception.what());

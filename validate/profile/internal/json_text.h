@@ -1,5 +1,5 @@
 /// \file
-/// Texts in JSON that others write.
+/// Access to strings in JSON written by other programs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace foreshard::profile::internal {
 
-/// The text of a key; empty where there is none.
+/// The string at `key`; empty if there is none.
 inline std::string text_in(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();

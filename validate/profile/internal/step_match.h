@@ -1,5 +1,6 @@
 /// \file
-/// The kernels of one step of a trace and the tasks of the Program, matched rule by rule (match.h).
+/// Matches the kernels of one step of a trace with the tasks of the Program, rule by rule
+/// (match.h).
 #pragma once
 
 #include <cstddef>
@@ -11,18 +12,18 @@
 
 namespace foreshard::profile::internal {
 
-/// Of a task or a kernel: its phase, where it is known.
+/// Phase of a task or a kernel; empty: unknown.
 using MaybePhase = std::optional<Phase>;
 
-/// What the rules share. Indices are into Trace::kernels and Match::tasks.
+/// State that the rules share. Indices are into Trace::kernels and Match::tasks.
 struct StepMatch {
   const program::Program& program;
   const Trace& trace;
-  std::vector<std::size_t> kernels;         ///< Of this step, by start.
-  std::vector<std::size_t> tasks;           ///< Likewise, in the order of issue.
-  std::vector<MaybePhase> phase_of;         ///< By kernel of the trace.
-  std::vector<MaybePhase> phase_of_task;    ///< By task of the match.
-  std::vector<std::int64_t> ranks_of_task;  ///< Likewise: of a communication's group.
+  std::vector<std::size_t> kernels;         ///< Kernels of this step, ordered by start.
+  std::vector<std::size_t> tasks;           ///< Tasks of this step, in the order of issue.
+  std::vector<MaybePhase> phase_of;         ///< One per kernel of the trace.
+  std::vector<MaybePhase> phase_of_task;    ///< One per task of the match.
+  std::vector<std::int64_t> ranks_of_task;  ///< One per task: size of its group; 0: no group.
   Match& match;
 
   bool free(std::size_t kernel) const { return match.kernels[kernel] == MatchedBy::kNothing; }

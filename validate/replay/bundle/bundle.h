@@ -1,6 +1,6 @@
 /// \file
-/// The replay bundle: the sources of foreshard-replay with all that they need, for machines that
-/// have a compiler and cmake only. They lie in this program.
+/// The replay bundle: the sources of foreshard-replay and all that they need, for machines that
+/// have only a compiler and cmake. The files are embedded in this program.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 namespace foreshard::replay {
 
 struct BundleFile {
-  const char* path;           ///< Within the bundle.
-  const char* const* pieces;  ///< Its text, cut; the last one is null.
+  const char* path;           ///< Path within the bundle.
+  const char* const* pieces;  ///< The text, cut into pieces; ends with null.
 };
 std::span<const BundleFile> bundle_files();
 
-/// Writes all files into `folder`, which is made; files of the same names are replaced.
-/// \return kIo if one cannot be written; else how many there are.
+/// Writes all files into `folder`, which is created; files of the same names are replaced.
+/// \return the number of files; kIo if one cannot be written.
 Result<std::size_t> write_bundle(const std::filesystem::path& folder);
 
 }  // namespace foreshard::replay

@@ -1,6 +1,6 @@
-# cmake -DSOURCE=... -DNLOHMANN=... -DOUTPUT=FILE.cc -P embed.cmake: the bundle's files as a table in
-# a C++ source, so that an installed foreshard has them. Texts are cut, since compilers need not take
-# literals of more than 65536 characters.
+# cmake -DSOURCE=... -DNLOHMANN=... -DOUTPUT=FILE.cc -P embed.cmake: writes the bundle's files as a
+# table in a C++ source, so that an installed foreshard has them. Texts are cut into pieces, because
+# compilers need not accept literals of more than 65536 characters.
 include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
 set(text "// Made by embed.cmake.\n#ifdef __clang__  // a cut may divide a character\n#pragma clang diagnostic ignored \"-Winvalid-source-encoding\"\n#endif\n#include \"validate/replay/bundle/bundle.h\"\n\n#include <array>\n\n")
 string(APPEND text "namespace foreshard::replay {\nnamespace {\n\n")

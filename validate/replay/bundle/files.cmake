@@ -1,6 +1,6 @@
-# What the replay bundle consists of. Sets, for foreshard's source tree SOURCE and the folder
-# NLOHMANN that holds nlohmann/json.hpp:
-#   bundle_version   foreshard's
+# Lists the contents of the replay bundle. For foreshard's source tree SOURCE and the folder NLOHMANN
+# that contains nlohmann/json.hpp, it sets:
+#   bundle_version   foreshard's version
 #   bundle_files     entries "path in the bundle|file to copy"
 file(READ ${SOURCE}/CMakeLists.txt bundle_root)
 string(REGEX MATCH "project\\(foreshard VERSION ([0-9.]+)" bundle_match "${bundle_root}")

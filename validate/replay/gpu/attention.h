@@ -1,11 +1,11 @@
 /// \file
-/// Fused attention on tensor cores: softmax(Q K^T / sqrt(d)) V a tile at a time, without the matrix
-/// of scores in memory. Arrays lie as [batch, position, head, dimension]; heads of keys and values
-/// are shared by query_heads / kv_heads of the queries'. With `causal`, query i sees keys up to
-/// i + key_length - query_length.
+/// Fused attention on tensor cores: softmax(Q K^T / sqrt(d)) V, computed tile by tile without
+/// storing the matrix of scores. Arrays have the layout [batch, position, head, dimension]. Each
+/// key and value head is shared by query_heads / kv_heads query heads. With `causal`, query i sees
+/// keys up to i + key_length - query_length.
 ///
-/// Source: Dao, "FlashAttention-2" (2023), algorithms 1 and 2 (five products backward, dQ gathered
-/// by atomic additions).
+/// Source: Dao, "FlashAttention-2" (2023), algorithms 1 and 2 (five products in the backward pass,
+/// dQ summed by atomic additions).
 /// Not modelled: the faster instructions of Hopper and Blackwell (wgmma, bulk copies), dropout,
 /// variable lengths.
 #pragma once
@@ -19,11 +19,13 @@
 
 namespace foreshard::replay::gpu {
 
-/// \return kUnsupported where there is no kernel: dtypes other than bf16 and fp16, heads larger
-///     than 128 or not a multiple of 8, query heads that are not a multiple of those of keys.
+/// \return kUnsupported if there is no kernel: for dtypes other than bf16 and fp16, for a head
+///     dimension above 128 or no multiple of 8, or if the number of query heads is no multiple of
+///     the number of key heads.
 Status attention_fault(const Attention& attention);
 
-/// `operands` as operands_of says.
+/// Launches the kernels of `attention`.
+/// \param operands  arrays in the order of operands_of.
 /// \pre attention_fault finds nothing.
 cudaError_t launch_attention(const Attention& attention, std::span<void* const> operands,
                              cudaStream_t stream);

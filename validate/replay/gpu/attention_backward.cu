@@ -1,6 +1,6 @@
-// The backward pass: a block takes 64 keys of a head and runs over the queries that see them, 64 at
-// a time, for all query heads that share them; dK and dV stay in registers, dQ is added up in
-// memory.
+// The backward pass. A block takes 64 keys of a head and loops over the queries that see them, 64
+// at a time, for all query heads that share the key head. dK and dV stay in registers; dQ is summed
+// in memory.
 #include "validate/replay/gpu/attention_launch.h"
 #include "validate/replay/gpu/attention_tiles.h"
 #include "validate/replay/gpu/map.h"
@@ -8,10 +8,10 @@
 namespace foreshard::replay::gpu {
 namespace {
 
-// Places within a tile are small numbers, counted in 32 bits.
+// Offsets within a tile are small enough for 32 bits.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
-constexpr int kSide = 64;  // Queries and keys of a tile.
+constexpr int kSide = 64;  // Queries, and keys, per tile.
 constexpr float kLog2E = 1.4426950408889634F;
 
 template <class T, int kDimension>
@@ -26,7 +26,7 @@ struct BackwardTiles {
   T d_score[kSide * kScoreStride];
 };
 
-// Sums of dO O over each row: a warp for each query and head.
+// Sums of dO O over each row. Each warp takes one query of one head.
 template <class T>
 __global__ void __launch_bounds__(kAttentionThreads)
     output_sums(const T* o, const T* d_out, float* sums, AttentionShape shape,
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
            static_cast<float>(d_out[row * shape.dimension + d]);
   sum = reduced<32>(sum, Add());
   if (lane != 0 || number >= rows) return;
-  const std::int64_t position = row / shape.query_heads;  // of all sequences
+  const std::int64_t position = row / shape.query_heads;  // index over all sequences
   sums[(position / shape.query_length * shape.query_heads + row % shape.query_heads) *
            shape.query_length +
        position % shape.query_length] = sum;
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
       sum[r] = valid ? sums[at] : 0.0F;
     }
 
-    // Scores and dP: 16 queries by 32 keys for each warp.
+    // Scores and dP: each warp takes 16 queries by 32 keys.
     float score[4][4] = {};
     float dp[4][4] = {};
 #pragma unroll
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
       }
     __syncthreads();
 
-    // dV += P^T dO and dK += dS^T Q: 16 keys by half the width for each warp.
+    // dV += P^T dO and dK += dS^T Q: each warp takes 16 keys by half the width.
 #pragma unroll
     for (int s = 0; s < kSide / 16; ++s) {
       std::uint32_t a[4];
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
         multiply<T>(dk[2 * c + 1], a, b[2], b[3]);
       }
     }
-    // dQ += dS K: 16 queries by half the width.
+    // dQ += dS K: each warp takes 16 queries by half the width.
     float dq[kColumns][4] = {};
 #pragma unroll
     for (int s = 0; s < kSide / 16; ++s) {
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
                         column,
                     dq[c][i] * shape.scale);
       }
-    __syncthreads();  // all have read this stage and the scores
+    __syncthreads();  // all warps have read this stage and the scores
   }
   copies_done<0>();
 

@@ -1,12 +1,12 @@
-// The forward pass: a block takes 128 queries of a head, 16 for each warp, and runs over the keys
-// 64 at a time; the next keys and values arrive while it computes.
+// The forward pass. A block takes 128 queries of a head, 16 per warp, and loops over the keys, 64
+// at a time; the next keys and values are loaded while it computes.
 #include "validate/replay/gpu/attention_launch.h"
 #include "validate/replay/gpu/attention_tiles.h"
 
 namespace foreshard::replay::gpu {
 namespace {
 
-// Places within a tile are small numbers, counted in 32 bits.
+// Offsets within a tile are small enough for 32 bits.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 constexpr int kQueries = 128;
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
   const int head = static_cast<int>(blockIdx.y);
   const int kv_head = head / (shape.query_heads / shape.kv_heads);
   const std::int64_t batch = blockIdx.z;
-  // Of a causal mask the last queries have the most keys: they begin first.
+  // With a causal mask, the last queries see the most keys, so they begin first.
   const std::int64_t first = std::int64_t{gridDim.x - 1 - blockIdx.x} * kQueries;
 
   std::int64_t blocks = (shape.key_length + kKeys - 1) / kKeys;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
   const std::int64_t row = first + warp * 16 + lane / 4;  // and row + 8
   const float scale = shape.scale * kLog2E;
   float out[kColumns][4] = {};
-  float largest[2] = {-INFINITY, -INFINITY};  // of scores in units of log2
+  float largest[2] = {-INFINITY, -INFINITY};  // largest scores so far, times log2(e)
   float sum[2] = {};
   for (std::int64_t block = 0; block < blocks; ++block) {
     if (block + 1 < blocks) fetch(block + 1);
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 #pragma unroll
       for (int i = 0; i < 4; ++i) out[c][i] *= shrink[i / 2];
 
-        // The scores' fragments are laid out as the left factor wants them.
+        // The scores' fragments already have the layout of a left factor.
 #pragma unroll
     for (int n = 0; n < kKeys / 16; ++n) {
       const std::uint32_t a[4] = {packed<T>(score[2 * n][0], score[2 * n][1]),
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
         multiply<T>(out[2 * c + 1], a, b[2], b[3]);
       }
     }
-    __syncthreads();  // all have read this stage before it is filled again
+    __syncthreads();  // all warps have read this stage before it is filled again
   }
   copies_done<0>();
 
@@ -151,7 +151,8 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
           nothing ? INFINITY : largest[r] * kLn2 + logf(sum[r]);
     sum[r] = nothing ? 0.0F : 1.0F / sum[r];
   }
-  // Through the queries' tile, whose fragments all warps have taken, to whole rows.
+  // Results are written through the queries' tile, whose fragments all warps have loaded, so that
+  // whole rows are stored.
 #pragma unroll
   for (int c = 0; c < kColumns; ++c)
 #pragma unroll

@@ -1,5 +1,5 @@
 /// \file
-/// The two directions of attention, behind attention.h.
+/// The two directions of attention, used by launch_attention (attention.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@ namespace foreshard::replay::gpu {
 struct AttentionLaunch {
   AttentionShape shape{};
   std::int64_t batch = 1;
-  bool half = false;  ///< fp16, else bf16.
+  bool half = false;  ///< True: fp16; false: bf16.
   std::span<void* const> operands{};
 };
 cudaError_t launch_attention_forward(const AttentionLaunch& attention, cudaStream_t stream);

@@ -1,6 +1,7 @@
 /// \file
-/// Tiles of attention in shared memory, and products of a warp over them. A tile's rows are padded
-/// by 16 bytes, so that the eight rows that ldmatrix reads lie in different banks.
+/// Tiles of attention in shared memory, and their loads as fragments for a warp's products. A
+/// tile's rows are padded by 16 bytes, so that the eight rows that ldmatrix reads are in different
+/// banks.
 #pragma once
 
 #include "validate/replay/gpu/device.h"
@@ -10,7 +11,7 @@ namespace foreshard::replay::gpu {
 constexpr int kAttentionThreads = 256;
 constexpr int kPadding = 8;
 
-/// The arrays' shape, as the kernels take it.
+/// Shape of the arrays, as passed to the kernels.
 struct AttentionShape {
   std::int64_t query_length = 0;
   std::int64_t key_length = 0;
@@ -26,7 +27,8 @@ struct AttentionShape {
   }
 };
 
-/// Begins to copy rows first ... first + kRows - 1 of one head; zeros beyond its length and size.
+/// Begins to copy rows first ... first + kRows - 1 of one head into a tile, with zeros beyond the
+/// sequence's length and the head's dimension.
 template <class T, int kDimension, int kRows>
 FORESHARD_DEVICE void load_rows(T* tile, const T* array, std::int64_t batch, std::int64_t length,
                                 int heads, int head, int dimension, std::int64_t first) {
@@ -42,34 +44,34 @@ FORESHARD_DEVICE void load_rows(T* tile, const T* array, std::int64_t batch, std
   }
 }
 
-/// A 16x16 fragment of the left factor, from a tile that holds it by rows.
+/// Loads a 16x16 fragment of the left factor from a tile that holds it row by row.
 template <int kStride, class T>
 FORESHARD_DEVICE void left(std::uint32_t (&a)[4], const T* tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   load_tiles(a, tile + (row + lane % 16) * kStride + column + lane / 16 * 8);
 }
-/// Of the left factor's transpose: rows of the factor are columns of the tile.
+/// Loads a 16x16 fragment of the left factor from a tile that holds its transpose.
 template <int kStride, class T>
 FORESHARD_DEVICE void left_transposed(std::uint32_t (&a)[4], const T* tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   load_tiles_transposed(
       a, tile + (column + lane / 16 * 8 + lane % 8) * kStride + row + lane / 8 % 2 * 8);
 }
-/// Two 16x8 fragments of the right factor (16 x 16 from `row`, `column` on), b[0..1] and b[2..3],
-/// from a tile that holds it by rows.
+/// Loads two 16x8 fragments of the right factor (16 x 16 from `row`, `column` on), b[0..1] and
+/// b[2..3], from a tile that holds it row by row.
 template <int kStride, class T>
 FORESHARD_DEVICE void right(std::uint32_t (&b)[4], const T* tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   load_tiles_transposed(b, tile + (row + lane % 16) * kStride + column + lane / 16 * 8);
 }
-/// Of the right factor's transpose: columns of the factor are rows of the tile.
+/// Loads two 16x8 fragments of the right factor from a tile that holds its transpose.
 template <int kStride, class T>
 FORESHARD_DEVICE void right_transposed(std::uint32_t (&b)[4], const T* tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   load_tiles(b, tile + (column + lane / 16 * 8 + lane % 8) * kStride + row + lane / 8 % 2 * 8);
 }
 
-/// Two numbers as one word, the first in the lower half.
+/// Packs two numbers into one word, the first in the lower half.
 template <class T>
 FORESHARD_DEVICE std::uint32_t packed(float first, float second) {
   const T pair[2] = {T(first), T(second)};

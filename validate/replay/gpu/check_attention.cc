@@ -1,4 +1,4 @@
-// What attention computes, in plain loops.
+// Attention computed by plain loops.
 #include <cmath>
 
 #include "validate/replay/gpu/checks.h"

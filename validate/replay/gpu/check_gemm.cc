@@ -1,4 +1,4 @@
-// Products of cuBLASLt against plain loops.
+// Compares products of cuBLASLt with plain loops.
 #include <memory>
 
 #include "validate/replay/gpu/check_harness.h"
@@ -34,7 +34,7 @@ std::optional<std::string> check(const Gemm& gemm) {
   Arrays got = want;
   DeviceBytes workspace(kGemmWorkspace);
   if (workspace.data() == nullptr) return "no memory for a workspace";
-  // Choosing runs the product as well: an accumulation must begin again afterwards.
+  // `prepare` runs the product too, so an accumulation must start over afterwards.
   std::vector<void*> pointers;
   auto run = [&](std::span<void* const> operands) -> std::optional<std::string> {
     if (const Status error = (*gemms)->run(gemm, operands, workspace.data(), nullptr); !error.ok())
@@ -51,7 +51,7 @@ std::optional<std::string> check(const Gemm& gemm) {
   if (auto fault = on_device(stores, trial, choose)) return fault;
   if (auto fault = on_device(stores, got, run)) return fault;
   compute(gemm, want);
-  // tf32 keeps 10 bits of each factor; the sum of k such errors grows with its root.
+  // tf32 keeps 10 bits of each factor; the sum of k such errors grows with sqrt(k).
   const double factor = gemm.dtype == DType::kTf32 || gemm.dtype == DType::kFp8 ? 0x1p-9 : 1e-6;
   return difference(stores, got, want, 1.5, factor * static_cast<double>(gemm.k));
 }

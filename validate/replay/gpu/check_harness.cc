@@ -18,7 +18,7 @@ namespace {
 
 struct Format {
   std::size_t bytes;
-  double step;  // of the largest relative rounding
+  double step;  // largest relative rounding error
 };
 Format format_of(Stored stored) {
   switch (stored) {
@@ -84,7 +84,7 @@ double decode(Stored stored, const unsigned char* from) {
   FORESHARD_CHECK(false);
 }
 
-// Numbers between -2 and 2, the same in each run.
+// A number between -2 and 2, the same in each run.
 double some_number(std::uint64_t seed, std::size_t array, std::size_t element) {
   std::uint64_t h =
       element * 0x9e3779b97f4a7c15U + array * 0xd1342543de82ef95U + 1 + seed * 0x94d049bb133111ebU;

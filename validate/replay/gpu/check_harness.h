@@ -1,5 +1,6 @@
 /// \file
-/// What checks share: how arrays are stored, running something on copies of them, comparing.
+/// Helpers that checks share: storage formats of arrays, running something on copies of them, and
+/// comparing the results.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,15 @@
 namespace foreshard::replay::gpu {
 
 using Arrays = std::vector<std::vector<double>>;
-using Bytes = std::vector<std::vector<unsigned char>>;  ///< Likewise, as stored.
+using Bytes = std::vector<std::vector<unsigned char>>;  ///< Arrays as they are stored.
 
 /// How an array's elements are stored.
 enum class Stored : std::uint8_t { kFp32, kFp16, kBf16, kFp8, kByte, kInt32 };
 Stored stored_as(DType dtype);
 std::size_t bytes_of(Stored stored);
-/// The largest relative error of rounding to it.
+/// The largest relative error of rounding to this format.
 double step_of(Stored stored);
-/// The number nearest to `value` that can be stored so.
+/// The number nearest to `value` that can be stored in this format.
 double as_stored(Stored stored, double value);
 
 /// Device memory of a check.
@@ -42,7 +43,7 @@ class DeviceBytes {
   ~DeviceBytes() { cudaFree(data_); }
   void* data() const { return data_; }
   cudaError_t status() const { return status_; }
-  // An empty vector has no address.
+  // An empty vector may have a null address.
   cudaError_t put(const std::vector<unsigned char>& from) const {
     return bytes_ == 0 ? cudaSuccess
                        : cudaMemcpy(data_, from.data(), bytes_, cudaMemcpyHostToDevice);
@@ -57,20 +58,21 @@ class DeviceBytes {
   cudaError_t status_ = cudaSuccess;
 };
 
-/// Numbers between -2 and 2 (of masks 0 and 1), the same for each seed.
+/// Numbers between -2 and 2 (masks: 0 and 1), which depend only on the seed.
 Arrays inputs_for(const std::vector<Operand>& operands, const std::vector<Stored>& stores,
                   std::uint64_t seed = 0);
 
 Bytes encoded(const std::vector<Stored>& stores, const Arrays& arrays);
 Arrays decoded(const std::vector<Stored>& stores, const Bytes& bytes);
 
-/// Runs `launch` on copies of `arrays` on the device, and brings back what it made of them.
+/// Runs `launch` on copies of `arrays` on the device, and copies the results back into `arrays`.
 std::optional<std::string> on_device(
     const std::vector<Stored>& stores, Arrays& arrays,
     const std::function<std::optional<std::string>(std::span<void* const>)>& launch);
 
-/// The first element that is off by more than `slack` steps of its format (and 1e-4, for sums and
-/// fast special functions in fp32) relatively, and by `absolute`.
+/// Describes the first element whose error exceeds `absolute` plus a relative error of `slack`
+/// steps of its format and 1e-4 (for sums and fast special functions in fp32); nothing if none
+/// does.
 std::optional<std::string> difference(const std::vector<Stored>& stores, const Arrays& got,
                                       const Arrays& want, double slack, double absolute);
 

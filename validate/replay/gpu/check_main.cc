@@ -1,5 +1,5 @@
-// foreshard-gpu-check: runs the checks of checks.h where no test framework is. Exit 0: all passed;
-// 1: some failed (each is named); 2: there is no GPU.
+// foreshard-gpu-check: runs the checks of checks.h without a test framework. Exit codes: 0: all
+// passed; 1: some failed (each is named); 2: there is no GPU.
 #include <cstdio>
 #include <cuda_runtime_api.h>
 #include <string_view>
@@ -38,7 +38,7 @@ int main(int count, char** arguments) {
       }
       ++failed;
       std::printf("FAILED %s: %s\n", check.name.c_str(), fault->c_str());
-      // After a fault of the device nothing else can run on it.
+      // After a device fault nothing else can run.
       if (cudaDeviceSynchronize() != cudaSuccess) {
         std::printf("the device does not answer any more: stopped\n");
         std::printf("%d passed, %d failed, the rest did not run\n", passed, failed);

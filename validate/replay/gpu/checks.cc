@@ -44,8 +44,8 @@ std::optional<std::string> check(const Attention& a) {
       }))
     return wrong;
   compute(a, want);
-  // Probabilities and their gradients are rounded to the dtype before they meet the next product;
-  // errors of single terms add up against the size of the inputs, not of the result.
+  // Probabilities and their gradients are rounded to the dtype before the next product. The errors
+  // of single terms are relative to the size of the inputs, not of the result.
   const double absolute = step_of(stored) * 4;
   return difference(stores, got, want, 8, absolute);
 }
@@ -66,8 +66,8 @@ std::optional<std::string> disagreement(const Pass& pass, std::uint64_t seed) {
   std::vector<void*> pointers;
   for (auto& bytes : host) pointers.push_back(bytes.data());
   run_on_host(pass, pointers);
-  // Where the exact number is half-way, the two may round to neighbours, which are two steps apart;
-  // fp8's smallest differ by 2^-9.
+  // If the exact number is half-way between two neighbours, the results may be different
+  // neighbours, which are two steps apart; the smallest numbers of fp8 differ by 2^-9.
   const bool coarse = std::ranges::find(arrays, DType::kFp8, &PassArray::dtype) != arrays.end();
   return difference(stores, got, decoded(stores, host), 2.2, coarse ? 0x1p-9 : 1e-4);
 }
@@ -77,7 +77,8 @@ std::vector<Check> pass_checks() {
     std::int64_t rows;
     std::int64_t columns;
   };
-  // Rows for four lanes, a warp and a block; lengths that are no multiple of a pack; odd ones.
+  // Rows for groups of four lanes, a warp and a block; lengths that are no multiple of a pack; odd
+  // lengths.
   constexpr std::array kShapes{Shape{37, 24},  Shape{5, 256}, Shape{9, 130}, Shape{3, 2056},
                                Shape{2, 1101}, Shape{1, 1},   Shape{70, 33}};
   std::vector<Check> checks;

@@ -1,8 +1,8 @@
 /// \file
-/// Checks that the GPU's kernels compute what they are named after, on small arrays: passes against
-/// the host's loops, which share their mathematics, products and attention against plain loops in
-/// double precision. They run under ctest's label `gpu`, under emulation.h where
-/// there is no GPU, and by `foreshard-gpu-check` on machines that have no test framework.
+/// Checks of the results of the GPU's kernels, on small arrays: passes against the host's loops,
+/// which share their mathematics; products and attention against plain loops in double precision.
+/// They run under ctest's label `gpu`, with emulation.h where there is no GPU, and by
+/// `foreshard-gpu-check` on machines without a test framework.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,25 @@ namespace foreshard::replay::gpu {
 
 struct Check {
   std::string name{};
-  /// What is wrong, or nothing.
+  /// \return the fault, or nothing.
   std::function<std::optional<std::string>()> run{};
 };
 
-/// Where the kernel of `pass` and the host differ by more than rounding, on random inputs; or
-/// nothing.
+/// Describes where the kernel of `pass` and the host differ by more than rounding, on random
+/// inputs; nothing if they agree.
 std::optional<std::string> disagreement(const Pass& pass, std::uint64_t seed);
 
-/// All passes: every kind, in dtypes that the tensor cores know and fp32, even and odd shapes.
+/// Checks of every kind of pass, in fp32 and the tensor cores' floating-point dtypes, with even and
+/// odd shapes.
 std::vector<Check> pass_checks();
-/// Attention in both directions: masks, shared heads, incomplete tiles, both sizes of heads.
+/// Checks of attention in both directions: masks, shared heads, incomplete tiles, both sizes of
+/// heads.
 std::vector<Check> attention_checks();
-/// Products of cuBLASLt, every dtype, batched, accumulating. Only where that library is.
+/// Checks of cuBLASLt's products: every dtype, batched, accumulating. They need that library.
 std::vector<Check> gemm_checks();
 
-/// What attention computes, in place: `operands` as operands_of orders them, element by element.
-/// Unused scratch operands stay as they are.
+/// Computes attention in place, by plain loops. `operands` are in the order of operands_of; unused
+/// scratch operands keep their values.
 void compute(const Attention& attention, std::vector<std::vector<double>>& operands);
 
 }  // namespace foreshard::replay::gpu

@@ -16,10 +16,11 @@ namespace {
 
 using program::CollectiveKind;
 
-// For a peer that makes the id: the watchdog ends the wait, and knows who is late.
+// How long to wait for the peer that makes the id; the watchdog ends the wait earlier and knows
+// which rank is late.
 constexpr Seconds kPatience = 240_h;
 
-// Ids as hexadecimal text: a store's values are text.
+// The id as hexadecimal text.
 std::string text_of(const ncclUniqueId& id) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -46,8 +47,9 @@ std::optional<ncclUniqueId> id_of(std::string_view text) {
   return id;
 }
 
-// Source: NVIDIA, "NCCL User Guide", environment variables. One channel keeps the kernels of
-// several processes small enough to run beside each other.
+// Makes this rank look like a separate host to NCCL. A single channel keeps the kernels of several
+// processes small enough to run concurrently.
+// Source: NVIDIA, "NCCL User Guide", environment variables.
 void pretend_hosts(std::int32_t rank) {
   const std::string host = "foreshard-" + std::to_string(rank);
   const std::array<std::array<const char*, 2>, 9> settings{{{"NCCL_HOSTID", host.c_str()},
@@ -99,9 +101,9 @@ bool reduces(CollectiveKind kind) {
 struct Communicators::State {
   const RankPlan* plan = nullptr;
   NcclApi api{};
-  std::vector<ncclComm_t> comms{};  // as the plan's
+  std::vector<ncclComm_t> comms{};  // one per communicator of the plan
   ncclComm_t world = nullptr;
-  // Of each exchange; looked up once, since finding them means reading all ranks' transfers.
+  // Task of a group call -> its messages; cached, because messages_of reads all ranks' transfers.
   std::unordered_map<const program::Task*, std::vector<Message>> messages{};
   void* token = nullptr;  // one float that `meet` adds up
   bool aborted = false;
@@ -157,7 +159,7 @@ Result<std::unique_ptr<Communicators>> Communicators::make(const RankPlan& plan,
   State& s = *state;
   s.plan = &plan;
   s.api = std::move(api);
-  // From here on the destructor gives back what is made.
+  // From here on, the destructor releases what has been created.
   std::unique_ptr<Communicators> result(new Communicators(std::move(state)));
   const auto ranks = static_cast<int>(plan.program->ranks());
   FORESHARD_TRY(s.connect(store, "nccl/all", "all ranks", ranks, plan.rank, s.world));
@@ -182,8 +184,8 @@ Result<std::unique_ptr<Communicators>> Communicators::make(const RankPlan& plan,
 }
 
 Communicators::~Communicators() {
-  // Without finalisation: that waits for peers, which may be gone. Operations have ended, or were
-  // aborted; destroying a communicator that works is local then.
+  // Communicators are not finalised, because that waits for peers, which may be gone. Operations
+  // have ended or were aborted, so destroying a working communicator needs no peer.
   for (ncclComm_t comm : state_->all())
     if (comm != nullptr && !state_->aborted) state_->api.comm_destroy(comm);
   if (state_->token != nullptr) cudaFree(state_->token);
@@ -201,7 +203,7 @@ Status Communicators::issue(std::size_t instance, const Elements& elements, cons
   ncclComm_t comm = s.comms[place];
 
   auto type = nccl_type(body.dtype);
-  if (!reduces(body.kind) && body.dtype == DType::kFp8) type = ncclInt8;  // only moved
+  if (!reduces(body.kind) && body.dtype == DType::kFp8) type = ncclInt8;  // it is only moved
   if (!type)
     return Error{Error::Code::kUnsupported, describe(plan, instance) +
                                                 ": this NCCL does not reduce " +

@@ -1,10 +1,11 @@
 /// \file
 /// A rank's NCCL communicators, and the operations on them.
 ///
-/// Communicators are made in the plan's order; their ids go through the store as "nccl/<number>",
-/// set by the first member. One more, of all ranks, lets all begin a step together. They block:
-/// NCCL starts a thread for each call on those that do not, which would be measured. A peer that
-/// never comes is the watchdog's matter; an operation that never ends is aborted.
+/// Communicators are created in the plan's order. Their ids are exchanged through the store under
+/// "nccl/<number>", set by the first member. One more communicator, of all ranks, lets all ranks
+/// begin a step together. Communicators are blocking, because on non-blocking ones NCCL starts a
+/// thread for each call, which would distort the measurement. The watchdog deals with a peer that
+/// never comes; an operation that never ends is aborted.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,9 +24,9 @@ namespace foreshard::replay::gpu {
 
 class Communicators {
  public:
-  /// \param shared  several ranks share the device: each tells NCCL that it is a host of its own,
-  ///     so that all goes through sockets of this machine. (NCCL reads that from the environment,
-  ///     once for each process; what is already set there stays.)
+  /// \param shared  several ranks share the device: each tells NCCL that it is a separate host, so
+  ///     that all traffic goes through this machine's sockets. (NCCL reads this from the
+  ///     environment, once per process; variables that are already set are kept.)
   /// \return kUnsupported if NCCL is missing or too old; kIo if a peer or NCCL fails.
   static Result<std::unique_ptr<Communicators>> make(const RankPlan& plan, Store& store,
                                                      bool shared, Watch& watch);
@@ -33,14 +34,13 @@ class Communicators {
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
 
-  /// Issues the instance's communication. `receive` may be null where elements_of says 0, likewise
-  /// `send`.
+  /// Issues the instance's communication. `send` or `receive` may be null if it has no elements.
   /// \param elements  elements_of the instance.
   Status issue(std::size_t instance, const Elements& elements, const void* send, void* receive,
                cudaStream_t stream);
-  /// The stream goes on when all ranks have come here.
+  /// Makes the stream wait until all ranks have called this.
   Status meet(cudaStream_t stream);
-  /// What NCCL noticed meanwhile: a peer that is gone, a network that failed.
+  /// A fault that NCCL has noticed in the meantime: a lost peer, a failed network.
   Status fault() const;
   /// Ends all operations that are under way; nothing can be issued afterwards.
   void abort();

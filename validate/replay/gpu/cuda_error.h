@@ -1,5 +1,5 @@
 /// \file
-/// CUDA's status codes as our errors.
+/// Converts CUDA's status codes to errors of foreshard.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +13,7 @@ inline std::string said(cudaError_t status) {
   return std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")";
 }
 
-/// Nothing for cudaSuccess; else kIo, "`what`: cudaError... (...)".
+/// Success for cudaSuccess; else kIo, "`what`: cudaError... (...)".
 inline Status fault_of(cudaError_t status, const std::string& what) {
   if (status == cudaSuccess) return {};
   return Error{Error::Code::kIo, what + ": " + said(status)};

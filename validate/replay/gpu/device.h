@@ -1,7 +1,7 @@
 /// \file
-/// What the kernels are written in: CUDA, with names for the few PTX instructions that they use.
+/// The device language of the kernels: CUDA, with names for the few PTX instructions that they use.
 /// Compiled by a host compiler, the same sources run under emulation.h, so that the kernels'
-/// results are tested where there is no GPU.
+/// results can be tested without a GPU.
 ///
 /// Source of the fragment layouts: "PTX ISA 8.5", 9.7.14.5 (mma.m16n8k16, ldmatrix), 9.7.9.25
 /// (cp.async).
@@ -25,10 +25,11 @@
 
 namespace foreshard::replay::gpu {
 
-constexpr std::size_t kSharedWithoutAsking = 49152;  ///< Bytes: 48 KiB.
+/// Most bytes of dynamic shared memory without an attribute of the kernel: 48 KiB.
+constexpr std::size_t kSharedWithoutAsking = 49152;
 
 /// Launches `kernel` on one-dimensional blocks.
-/// \return what CUDA says of the launch.
+/// \return CUDA's status of the launch.
 template <class... P, class... A>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, unsigned threads, std::size_t shared,
                    cudaStream_t stream, A... arguments) {
@@ -59,7 +60,7 @@ FORESHARD_DEVICE unsigned char* shared_memory() {
 #endif
 }
 
-/// Nanoseconds of the device's own clock; it may tick as rarely as once in a microsecond.
+/// The device's own clock in nanoseconds; it may tick as rarely as once per microsecond.
 FORESHARD_DEVICE std::uint64_t device_time() {
 #ifdef __CUDACC__
   std::uint64_t now;
@@ -81,8 +82,8 @@ struct alignas(16) Chunk {
   std::uint32_t word[4];
 };
 
-/// Writes to global memory in one access, which an assignment need not be: nvcc splits those of
-/// some unrolled loops.
+/// Writes to global memory in a single access. A plain assignment may not: nvcc splits it in some
+/// unrolled loops.
 FORESHARD_DEVICE void write_chunk(void* to, const Chunk& chunk) {
 #ifdef __CUDACC__
   asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(__cvta_generic_to_global(to)),
@@ -93,8 +94,9 @@ FORESHARD_DEVICE void write_chunk(void* to, const Chunk& chunk) {
 #endif
 }
 
-/// Four 8x8 tiles of 2-byte numbers; `row` is the address of this lane's row (of tile lane / 8).
-/// Lane l gets of each tile the numbers (l / 4, 2 (l % 4)) and the next of the row.
+/// Loads four 8x8 tiles of 2-byte numbers (ldmatrix). `row` is the address of row lane % 8 of tile
+/// lane / 8. From each tile, lane l gets the numbers at (l / 4, 2 (l % 4)) and next to it in the
+/// row.
 FORESHARD_DEVICE void load_tiles(std::uint32_t (&out)[4], const void* row) {
 #ifdef __CUDACC__
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
@@ -107,7 +109,7 @@ FORESHARD_DEVICE void load_tiles(std::uint32_t (&out)[4], const void* row) {
 #endif
 }
 
-/// Likewise, each tile transposed.
+/// Same as load_tiles, with each tile transposed.
 FORESHARD_DEVICE void load_tiles_transposed(std::uint32_t (&out)[4], const void* row) {
 #ifdef __CUDACC__
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
@@ -120,7 +122,7 @@ FORESHARD_DEVICE void load_tiles_transposed(std::uint32_t (&out)[4], const void*
 #endif
 }
 
-/// c += a b of a 16x16 and a 16x8 fragment, in fp32. T is __nv_bfloat16 or __half.
+/// c += a b in fp32, with a 16x16 fragment a and a 16x8 fragment b. T is __nv_bfloat16 or __half.
 template <class T>
 FORESHARD_DEVICE void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                std::uint32_t b1) {
@@ -142,7 +144,7 @@ FORESHARD_DEVICE void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::
 #endif
 }
 
-/// Copies 16 bytes to shared memory in the background; zeros where `valid` is false.
+/// Copies 16 bytes to shared memory asynchronously; writes zeros if `valid` is false.
 FORESHARD_DEVICE void copy_async(void* to, const void* from, bool valid) {
 #ifdef __CUDACC__
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
@@ -153,14 +155,14 @@ FORESHARD_DEVICE void copy_async(void* to, const void* from, bool valid) {
   emulation::copy(to, from, valid);
 #endif
 }
-/// Closes the group of copies issued so far.
+/// Closes a group with the copies issued since the last one.
 FORESHARD_DEVICE void copies_issued() {
 #ifdef __CUDACC__
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/// Waits until all but the last `kPending` groups are there (for this thread: a barrier must
-/// follow).
+/// Waits until all but the last `kPending` groups of this thread have arrived. A barrier must
+/// follow before other threads read them.
 template <int kPending>
 FORESHARD_DEVICE void copies_done() {
 #ifdef __CUDACC__

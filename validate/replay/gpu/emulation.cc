@@ -18,7 +18,7 @@ namespace context = boost::context;
 
 constexpr std::size_t kStack = std::size_t{64} * 1024;
 
-// Threads that wait for each other: a block's, or a warp's.
+// A barrier of the threads of a block or a warp.
 struct Meeting {
   unsigned expected = 0;
   unsigned arrived = 0;
@@ -112,19 +112,19 @@ void run_block() {
       moved = true;
       fiber.context = std::move(fiber.context).resume();
     }
-    FORESHARD_CHECK(moved || !running);  // else the kernel's barriers do not match
+    FORESHARD_CHECK(moved || !running);  // fails if the kernel's barriers do not match
   }
 }
 
 }  // namespace
 
 void run(dim3 grid, unsigned threads, std::size_t shared, const std::function<void()>& kernel) {
-  static std::mutex one_at_a_time;  // for tests whose ranks are threads
+  static std::mutex one_at_a_time;  // tests may run ranks as threads
   const std::lock_guard guard(one_at_a_time);
   State& s = state();
   s.grid = grid;
   s.threads = threads;
-  s.shared.assign(shared + 16, 0xff);  // NaN in every format: what a kernel forgets to set shows
+  s.shared.assign(shared + 16, 0xff);  // NaN in every format, so that missing initialisation shows
   s.kernel = &kernel;
   s.fibers.resize(threads);
   for (unsigned z = 0; z < grid.z; ++z)

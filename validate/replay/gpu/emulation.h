@@ -1,8 +1,8 @@
 /// \file
-/// CUDA's execution model on the host, for tests: the blocks of a launch run one after another, the
-/// threads of a block take turns at barriers and at the instructions that a warp runs together.
-/// Only what device.h and the kernels use. Not modelled: memory that is not yet visible, and copies
-/// that are still under way.
+/// Emulates CUDA's execution model on the host, for tests. The blocks of a launch run one after
+/// another; the threads of a block take turns at barriers and at instructions that a warp executes
+/// together. It covers only what device.h and the kernels use. Not modelled: writes that are not
+/// yet visible to other threads, and copies that are still under way.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector_types.h>
 
-// The names are CUDA's.
+// These are CUDA's names.
 // NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
 
 #undef __global__
@@ -42,7 +42,7 @@ namespace foreshard::replay::gpu::emulation {
 
 void run(dim3 grid, unsigned threads, std::size_t shared, const std::function<void()>& kernel);
 
-/// The kernels that the calling thread has launched so far.
+/// Kernels that the calling thread has launched so far.
 std::set<const void*>& launched();
 
 uint3 thread_index();
@@ -54,8 +54,9 @@ std::uint64_t time();
 
 /// __syncthreads.
 void barrier();
-/// What each lane of the calling thread's warp gave, by lane; valid until the warp's next call but
-/// one. All lanes that have not returned must call it.
+/// Exchanges values within the calling thread's warp. All lanes that have not returned must call
+/// it.
+/// \return lane -> its value, kSlot bytes each; valid until the warp's second next call.
 constexpr std::size_t kSlot = 32;
 const unsigned char* gather(const void* value, std::size_t bytes);
 

@@ -21,7 +21,7 @@ std::string processor() {
   return "unknown";
 }
 
-// What a command of the driver's prints; empty if it is not there.
+// Output of one of the driver's commands; empty if the command is missing.
 std::string output_of(const char* command) {
   const auto close = [](std::FILE* pipe) { pclose(pipe); };
   const std::unique_ptr<std::FILE, decltype(close)> pipe(popen(command, "r"), close);

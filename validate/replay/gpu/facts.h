@@ -8,12 +8,13 @@
 
 namespace foreshard::replay::gpu {
 
-/// \pre `device` is one of CUDA's. The callers add library versions and the driver.
+/// Facts about the host and the device. The callers add library versions and the driver.
+/// \pre `device` is the number of a CUDA device.
 measure::Machine machine_facts(int device);
 
-/// "NVIDIA H200, GPU-3f2a...".
+/// Name and UUID: "NVIDIA H200, GPU-3f2a...".
 std::string device_name(int device);
-/// "GPU-3f2a...": its UUID, the same in every process that sees it.
+/// The UUID, the same in every process that sees the device: "GPU-3f2a...".
 /// Source: CUDA Runtime API, cudaDeviceProp::uuid.
 std::string device_uuid(int device);
 /// PCI address: "0000:17:00.0".

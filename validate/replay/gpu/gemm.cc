@@ -95,7 +95,7 @@ std::optional<Types> types_of(const Gemm& g) {
   return std::nullopt;
 }
 
-// Zero and one, as the scale type has them.
+// A factor (0 or 1) in each scale type.
 struct Scale {
   float real;
   std::int32_t whole;
@@ -176,7 +176,7 @@ class CublasLt final : public Gemms {
     return {Error::Code::kUnsupported, describe(Kernel(gemm)) + ": " + why};
   }
 
-  // cuBLAS counts by columns: our D by rows is its D transposed = W X^T, with our B as W.
+  // cuBLAS stores matrices by columns: our D, stored by rows, is its D^T = W X^T, where W is our B.
   Status describe_operands(const Gemm& g, const Types& types, Plan& plan) {
     const auto u = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
     std::vector<cublasStatus_t> all;
@@ -190,7 +190,7 @@ class CublasLt final : public Gemms {
     all.push_back(api_.set_operation(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
                                      sizeof(transposed)));
     if (g.dtype == DType::kFp8) {
-      const std::int8_t fast = 1;  // as frameworks do in the forward pass
+      const std::int8_t fast = 1;  // frameworks use it in the forward pass
       all.push_back(
           api_.set_operation(plan.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof(fast)));
     }

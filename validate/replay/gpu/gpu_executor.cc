@@ -17,7 +17,7 @@
 namespace foreshard::replay::gpu {
 namespace {
 
-constexpr std::size_t kLookEvery = 64;  // instances issued between two looks at what has finished
+constexpr std::size_t kLookEvery = 64;  // instances issued between two checks for finished ones
 
 template <class... F>
 struct Overloaded : F... {
@@ -119,8 +119,8 @@ Status GpuExecutor::make_streams() {
   return fault_of(status, "making events");
 }
 
-// What others than the timing need of events: the finish of what another stream or the host waits
-// for, and of each stream's last instance.
+// Finds the events that are needed without timing: the finishes for which another stream or the
+// host waits, and the finish of each stream's last instance.
 void GpuExecutor::find_marks() {
   const auto& instances = plan_->expansion.instances;
   std::vector<bool> awaited(instances.size());
@@ -140,7 +140,7 @@ void GpuExecutor::find_marks() {
 }
 
 Status GpuExecutor::make_memory() {
-  // What one task reads and writes at most.
+  // Most bytes that one task reads and writes.
   std::size_t reads = Ring::kAlignment;
   std::size_t writes = Ring::kAlignment;
   std::set<std::int32_t> with_gemms;
@@ -161,7 +161,7 @@ Status GpuExecutor::make_memory() {
   FORESHARD_TRY(fault_of(cudaGetDeviceProperties(&properties, device_), "the device"));
   const std::size_t cache = rounded(static_cast<std::size_t>(properties.l2CacheSize));
 
-  // The Program's own memory first: a shortage is its matter, and is told by task.
+  // The Program's memory is allocated first, so that a shortage is reported for one of its tasks.
   const ArenaPlan arena = plan_arena(*plan_);
   std::size_t free = 0;
   std::size_t total = 0;
@@ -195,12 +195,12 @@ Status GpuExecutor::make_memory() {
   return fault_of(status, "filling scratch memory");
 }
 
-// NCCL connects peers when they first use a communicator, and the call waits for the peer. In a
-// step that would be a deadlock where ranks issue operations in different orders, as they may on
-// streams of their own: two ranks that each send before they receive. So all first uses are here,
-// one communicator after another, ascending, as they are made. Which connections an operation needs
-// may depend on its size: members see the same sizes in the same order. Source: sjeaugey in
-// NVIDIA/nccl issue 783; NCCL User Guide, NCCL_RUNTIME_CONNECT.
+// NCCL connects peers when they first use a communicator, and that call waits for the peer. In a
+// step this could deadlock, because ranks may issue operations on different streams in different
+// orders: two ranks that each send before they receive. So all first uses are here, communicator by
+// communicator in ascending order. Which connections an operation needs may depend on its size;
+// members see the same sizes in the same order. Source: sjeaugey in NVIDIA/nccl issue 783; NCCL
+// User Guide, NCCL_RUNTIME_CONNECT.
 Status GpuExecutor::connect(Watch& watch) {
   std::vector<std::vector<std::size_t>> firsts(plan_->communicators.size());
   const auto body = [&](std::size_t i) -> const program::Communication& {
@@ -256,10 +256,10 @@ Status GpuExecutor::choose_gemms(Watch& watch) {
   return {};
 }
 
-// CUDA loads a kernel when it is first launched, for which it may wait until the device is idle:
-// for ever, if a kernel of NCCL's runs that waits for a peer. So each kernel of the plan runs once
-// here, where nothing else does. Source: NVIDIA, "CUDA Programming Guide", Lazy Loading, potential
-// hazards (lazy loading is Linux's default since CUDA 12.2).
+// CUDA loads a kernel at its first launch and may wait for an idle device to do so. It would wait
+// for ever while an NCCL kernel waits for a peer. So each kernel of the plan runs once here, while
+// nothing else runs. Source: NVIDIA, "CUDA Programming Guide", Lazy Loading, potential hazards
+// (lazy loading is Linux's default since CUDA 12.2).
 Status GpuExecutor::load_kernels(Watch& watch) {
   std::vector<bool> loaded(works_.size());
   for (std::size_t i = 0; i < work_of_.size(); ++i) {
@@ -335,7 +335,7 @@ Status GpuExecutor::carry_out(Watch& watch, Inspector* inspector) {
     watch.beat();
     if (i % kLookEvery == 0) look_around(watch);
   }
-  // The last instance of each stream; earlier ones are done by then.
+  // Waiting for all unfinished instances, of which the last one of each stream ends last.
   for (std::size_t i = 0; i < issued_; ++i)
     if (finish_[i] != nullptr && i >= unfinished_) FORESHARD_TRY(wait_for(finish_[i], watch, true));
   if (watch.stopped()) return Error{Error::Code::kIo, "the step was stopped"};
@@ -351,7 +351,7 @@ Status GpuExecutor::issue(std::size_t instance, Inspector* inspector) {
   auto status = cudaSuccess;
   for (const std::int32_t before : plan_->expansion.predecessors(instance)) {
     const auto b = static_cast<std::size_t>(before);
-    // On the same stream order is given; what the host did, it did before it came here.
+    // A stream keeps its order, and the host has finished its earlier instances.
     if (plan_->expansion.instances[b].stream == at.stream || finish_[b] == nullptr) continue;
     if (status == cudaSuccess) status = cudaStreamWaitEvent(stream, finish_[b], 0);
   }
@@ -371,7 +371,7 @@ Status GpuExecutor::issue(std::size_t instance, Inspector* inspector) {
                                 static_cast<std::uint64_t>(nanoseconds), stream),
                      "waiting for an arrival");
   } else if (!communicators_) {
-    // The only rank of the job: what it sends to itself is a copy.
+    // This is the only rank of the job: it copies what it sends to itself.
     const std::size_t bytes =
         static_cast<std::size_t>(std::min(work.elements.send, work.elements.receive)) *
         work.element_bytes;
@@ -428,7 +428,7 @@ Status GpuExecutor::on_host(std::size_t instance, Watch& watch) {
 }
 
 Status GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool idle) {
-  constexpr std::uint64_t kAskNccl = 4096;  // polls between two questions
+  constexpr std::uint64_t kAskNccl = 4096;  // polls between two calls of fault()
   for (;;) {
     const cudaError_t status = cudaEventQuery(event);
     if (status == cudaSuccess) return {};
@@ -440,7 +440,7 @@ Status GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool idle) {
     look_around(watch);
     if (watch.stopped()) return Error{Error::Code::kIo, "the step was stopped"};
     if (++polls_ % kAskNccl == 0 && communicators_) FORESHARD_TRY(communicators_->fault());
-    // At the end of a step nobody waits for the host; within it, every microsecond would count.
+    // At the end of a step nothing waits for the host; within a step every microsecond counts.
     if (idle)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     else
@@ -456,7 +456,7 @@ void GpuExecutor::look_around(Watch& watch) {
     return mark < issued_ && cudaEventQuery(finish_[mark]) == cudaSuccess;
   };
   while (unfinished_ < issued_ && finished(unfinished_)) ++unfinished_;
-  // Before the first issue the rank may wait for others, which is no instance's matter.
+  // Before the first issue the rank may wait for other ranks, in no instance.
   if (unfinished_ != before || (issued_ > 0 && watch.instance() < 0))
     watch.at(static_cast<std::int64_t>(std::min(unfinished_, work_of_.size() - 1)));
 }
@@ -512,8 +512,8 @@ Result<StepTimes> GpuExecutor::times() const {
   return result;
 }
 
-// The rank needs a result when all else that one of the tasks that use it waits for is there. A
-// communication that merely comes next on the same stream does not use it.
+// The rank needs a result when a task that uses it has nothing else left to wait for. The next
+// communication on the same stream depends on the result only by order and does not use it.
 std::vector<Seconds> GpuExecutor::slack_of(const StepTimes& times) const {
   const std::size_t count = work_of_.size();
   std::vector<std::optional<Seconds>> needed(count);

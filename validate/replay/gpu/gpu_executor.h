@@ -1,12 +1,12 @@
 /// \file
-/// A rank's plan on one GPU. The Program's streams are CUDA's; the calling thread issues all
-/// instances in order, with dependencies between streams as events; each instance stands between
-/// two events. A bare step has only those that other streams, the host and the step's end wait for;
-/// its watch shows the earliest instance that may be unfinished. All ranks' steps begin when a
-/// small operation of all of them ends.
+/// Carries out a rank's plan on one GPU. Each stream of the Program is a CUDA stream. The calling
+/// thread issues all instances in order, with dependencies between streams as events, and encloses
+/// each instance in two events. A bare step has only the events for which other streams, the host
+/// or the step's end wait; its watch shows the earliest instance that may be unfinished. The steps
+/// of all ranks begin together, at the end of a small collective of all ranks.
 ///
-/// kOneRank: each communication is one thread on the device that waits for its arrival; nothing is
-/// sent.
+/// kOneRank: each communication is a kernel with one thread, which waits for the arrival of the
+/// result; nothing is sent.
 #pragma once
 
 #include <chrono>
@@ -52,14 +52,14 @@ class GpuExecutor final : public Executor {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What instances of one task have in common.
+  // Data shared by all instances of a task.
   struct Work {
     const program::Task* task = nullptr;
-    std::vector<Operand> operands{};  // of a kernel
-    Elements elements{};              // of a communication
+    std::vector<Operand> operands{};  // kernels only
+    Elements elements{};              // communications only
     std::size_t element_bytes = 0;
   };
-  // What an issue does with a communication beside its operation; see gpu_verify.cc.
+  // Fills and checks the buffers of each communication during `verify` (gpu_verify.h).
   class Inspector;
 
   Status make_work();
@@ -68,10 +68,10 @@ class GpuExecutor final : public Executor {
   void find_marks();
   Status choose_gemms(Watch& watch);
   Status load_kernels(Watch& watch);
-  /// Every communicator's first operations, in the order in which they are made.
+  /// Runs the first operations of each communicator, so that NCCL connects its peers.
   Status connect(Watch& watch);
 
-  /// All streams go on together with those of the other ranks; sets `began_`.
+  /// Lets all streams begin together with the streams of the other ranks; sets `began_`.
   Status begin(Watch& watch);
   /// Issues everything and waits for it.
   Status carry_out(Watch& watch, Inspector* inspector);
@@ -81,13 +81,13 @@ class GpuExecutor final : public Executor {
   Status on_host(std::size_t instance, Watch& watch);
   /// Waits for an event; gives up with an error when asked to stop or when NCCL failed.
   Status wait_for(cudaEvent_t event, Watch& watch, bool idle);
-  /// Tells `watch` the earliest unfinished instance.
+  /// Reports the earliest unfinished instance to `watch`.
   void look_around(Watch& watch);
   Result<StepTimes> times() const;
-  /// Since the step's beginning.
+  /// Time of an event since the step's beginning.
   cudaError_t time_of(cudaEvent_t event, Seconds& time) const;
   std::vector<Seconds> slack_of(const StepTimes& times) const;
-  /// Aborts what is under way: after an error nothing can be relied on.
+  /// Aborts everything under way, because the state after an error is unknown. \return `error`.
   Error given_up(Error error);
   std::vector<void*> pieces(const std::vector<Operand>& operands);
   cudaStream_t stream_of(std::size_t instance) const;
@@ -100,28 +100,28 @@ class GpuExecutor final : public Executor {
   const RankPlan* plan_ = nullptr;
 
   std::vector<Work> works_;
-  std::vector<std::size_t> work_of_;  // by instance
+  std::vector<std::size_t> work_of_;  // instance -> index into works_
   std::unique_ptr<Gemms> gemms_;
-  std::map<Gemm, std::size_t> choice_of_;  // index into choices_
+  std::map<Gemm, std::size_t> choice_of_;  // product -> index into choices_
   std::vector<measure::GemmChoice> choices_;
   std::unique_ptr<Communicators> communicators_;
 
   DeviceMemory arena_;
   DeviceMemory read_memory_;
   DeviceMemory written_memory_;
-  std::vector<std::unique_ptr<DeviceMemory>> workspaces_;  // by stream
-  DeviceMemory origin_;  // nanoseconds of the device's clock when the step began (kOneRank)
+  std::vector<std::unique_ptr<DeviceMemory>> workspaces_;  // one per stream
+  DeviceMemory origin_;  // device clock, in ns, when the step began (kOneRank)
   Ring read_;
   Ring written_;
 
   std::vector<cudaStream_t> streams_;
   cudaEvent_t origin_event_ = nullptr;
-  std::vector<cudaEvent_t> start_;  // by instance; null for the host's
-  std::vector<cudaEvent_t> finish_;
-  // By instance: the next one of its stream (or itself) whose finish a bare step records.
+  std::vector<cudaEvent_t> start_;   // one per instance; null for instances on the host
+  std::vector<cudaEvent_t> finish_;  // one per instance; null for instances on the host
+  // Instance -> itself or the next one on its stream whose finish a bare step records.
   std::vector<std::size_t> mark_of_;
-  bool bare_ = false;                // the step under way
-  std::vector<Seconds> host_start_;  // of the host's instances; of others when they were issued
+  bool bare_ = false;                // whether the step under way is a bare one
+  std::vector<Seconds> host_start_;  // one per instance: start on the host, or issue to a stream
   std::vector<Seconds> host_finish_;
   Clock::time_point began_;
   std::size_t issued_ = 0;

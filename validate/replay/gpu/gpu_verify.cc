@@ -30,7 +30,7 @@ std::string number(float value) {
 }  // namespace
 
 Status GpuExecutor::Inspector::prepare() {
-  // One element of any type at least.
+  // Room for at least one element of any type.
   std::vector<std::size_t> most_send(streams_.size(), sizeof(std::int64_t));
   std::vector<std::size_t> most_receive(streams_.size(), sizeof(std::int64_t));
   std::set<DType> dtypes;
@@ -85,13 +85,13 @@ Status GpuExecutor::Inspector::prepare() {
   return fault_of(status, "preparing the checks");
 }
 
-// As pattern.h's `given` and `expected`.
+// Pieces with the numbers of pattern.h's `given` (outgoing) or `expected`.
 std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::exchange_pieces(
     std::size_t instance, bool outgoing) const {
   const auto communicator = static_cast<std::size_t>(plan_.operations[instance].communicator);
   const auto& members = plan_.communicators[communicator].members;
   std::vector<Piece> pieces;
-  std::map<std::int32_t, std::int64_t> so_far;  // elements of earlier messages, by peer
+  std::map<std::int32_t, std::int64_t> so_far;  // peer -> elements of earlier messages
   for (const Message& message : messages_of(plan_, instance)) {
     if (message.outgoing != outgoing) continue;
     const auto place = static_cast<std::size_t>(message.peer);
@@ -181,7 +181,7 @@ Status GpuExecutor::Inspector::communicate(std::size_t instance, const Elements&
     if (status == cudaSuccess)
       status = fill_pattern(send + static_cast<std::size_t>(piece.first) * element, piece.count,
                             body.dtype, piece.rank, ordinal, piece.expected.base, stream);
-  // What is not delivered must not be there from an earlier operation.
+  // The receive buffer is overwritten, so that numbers of an earlier operation are not accepted.
   if (status == cudaSuccess && elements.receive > 0)
     status = cudaMemsetAsync(receive, 0x5a, static_cast<std::size_t>(elements.receive) * element,
                              stream);

@@ -1,7 +1,7 @@
 /// \file
-/// What `verify` does with each communication: fills what is sent with pattern.h's numbers, runs
-/// the operation, checks what came out, all on the operation's stream, so that the order of a step
-/// is that of a real one.
+/// What `verify` does with each communication: it fills the send buffer with pattern.h's numbers,
+/// runs the operation and checks the receive buffer, all on the operation's stream, so that
+/// operations keep the order of a real step.
 #pragma once
 
 #include <memory>
@@ -21,22 +21,22 @@ class GpuExecutor::Inspector {
   /// \return kInfeasible if there is no memory for the messages.
   Status prepare();
   Status communicate(std::size_t instance, const Elements& elements, cudaStream_t stream);
-  /// \pre all that was issued is done.
+  /// \pre everything that was issued has finished.
   Result<Verification> result();
 
  private:
-  // One check: which instance's, of how many elements, from which on.
+  // One check of `count` elements of an instance's receive buffer, from `first` on.
   struct Item {
     std::size_t instance = 0;
     std::int64_t first = 0;
     std::int64_t count = 0;
   };
-  // Which numbers belong into a piece of a buffer.
+  // The numbers that belong into a piece of a buffer.
   struct Piece {
     std::int64_t first = 0;
     std::int64_t count = 0;
-    std::int32_t rank = 0;  // of `given`
-    Expected expected{};    // of `expected`
+    std::int32_t rank = 0;  // send side: the rank of pattern.h's `sent`
+    Expected expected{};    // receive side; `base` also on the send side
   };
   std::vector<Piece> given_pieces(std::size_t instance, const Elements& elements) const;
   std::vector<Piece> expected_pieces(std::size_t instance, const Elements& elements) const;
@@ -45,10 +45,10 @@ class GpuExecutor::Inspector {
   const RankPlan& plan_;
   Communicators& communicators_;
   const std::vector<cudaStream_t>& streams_;
-  std::vector<std::unique_ptr<DeviceMemory>> send_;     // by stream
-  std::vector<std::unique_ptr<DeviceMemory>> receive_;  // by stream
-  DeviceMemory members_;                                // of all communicators, one after another
-  std::vector<std::size_t> first_member_;               // by communicator
+  std::vector<std::unique_ptr<DeviceMemory>> send_;     // one per stream
+  std::vector<std::unique_ptr<DeviceMemory>> receive_;  // one per stream
+  DeviceMemory members_;                   // members of all communicators, concatenated
+  std::vector<std::size_t> first_member_;  // communicator -> index into members_
   DeviceMemory results_;
   std::vector<Item> items_;
   std::size_t most_items_ = 0;

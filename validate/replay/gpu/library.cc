@@ -29,7 +29,7 @@ Result<Library> Library::open(std::string_view what, std::span<const char* const
     folders.push_back(std::string(value) + "/lib");
     folders.push_back(std::string(value) + "/lib64");
   }
-  folders.emplace_back();  // as the system finds it
+  folders.emplace_back();  // the system's loader
   folders.emplace_back("/usr/local/cuda/lib64");
   std::string first_reason;
   for (const std::string& folder : folders)
@@ -37,7 +37,7 @@ Result<Library> Library::open(std::string_view what, std::span<const char* const
       const std::string path = folder.empty() ? name : folder + "/" + name;
       if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return Library(handle, path);
       const char* reason = dlerror();
-      // A file that exists but does not load says more than those that do not exist.
+      // The error of a file that exists but does not load says more than that of a missing file.
       const std::string text = reason == nullptr ? path : reason;
       const bool absent = text.find("No such file") != std::string::npos;
       if (first_reason.empty() ||

@@ -1,6 +1,6 @@
 /// \file
-/// Libraries that are loaded when they are needed, so that the program also starts where they are
-/// missing, and names it.
+/// Libraries that are loaded when they are needed, so that the program also starts without them and
+/// can say which one is missing.
 #pragma once
 
 #include <span>
@@ -11,18 +11,18 @@
 
 namespace foreshard::replay::gpu {
 
-/// Stays loaded until the process ends (CUDA's libraries do not like to be unloaded).
+/// A library. It stays loaded until the process ends (unloading CUDA's libraries is unsafe).
 class Library {
  public:
-  /// Tries, for each of `names` ("libnccl.so.2"): the folders of the environment variable
-  /// FORESHARD_LIBRARY_PATH (separated by ":"), of `home` (an environment variable such as
-  /// NCCL_HOME; its lib and lib64), what the system's loader knows (LD_LIBRARY_PATH, ldconfig), and
-  /// CUDA's usual folders.
+  /// Looks for a file with one of `names` ("libnccl.so.2") in these places, in order: the folders
+  /// in the environment variable FORESHARD_LIBRARY_PATH (separated by ":"), lib and lib64 of the
+  /// folders in the environment variables `home` (such as NCCL_HOME) and CUDA_HOME, where the
+  /// system's loader looks (LD_LIBRARY_PATH, ldconfig), and /usr/local/cuda/lib64.
   /// \return kUnsupported: "NCCL is not here: ..., tried ...; `help`".
   static Result<Library> open(std::string_view what, std::span<const char* const> names,
                               const char* home, std::string_view help);
 
-  /// The file, as it was asked for.
+  /// The path with which the library was loaded.
   const std::string& path() const { return path_; }
 
   /// \return whether the library has the function; `function` is null if not.

@@ -1,4 +1,4 @@
-// Which GPU a rank takes, and what is said where there is none.
+// Selects the GPU of a rank, or says that there is none.
 #include <cstdlib>
 #include <string>
 
@@ -12,15 +12,15 @@ Result<std::unique_ptr<Executor>> make_gpu_executor(const ExecutorOptions& optio
     return Error{Error::Code::kUnsupported,
                  "no GPU: " + why + "; replay on processors with --host, or where there is a GPU"};
   };
-  // CUDA C++ Programming Guide, environment variables: streams share so many queues of work, 8
-  // where nothing is said and 32 at most; a kernel that waits would hold up others of its queue.
+  // The number of work queues that streams share: 8 by default, at most 32 (CUDA C++ Programming
+  // Guide, environment variables). A kernel that waits would hold up other kernels in its queue.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // NOLINT(concurrency-mt-unsafe): no thread yet
   int count = 0;
   if (const auto status = cudaGetDeviceCount(&count); status != cudaSuccess)
     return none("cudaGetDeviceCount says " + gpu::said(status));
   if (count == 0) return none("cudaGetDeviceCount says 0");
-  // A launcher may show each rank its own device, which is then the first and only one it sees.
-  // Whether two ranks see the same is checked among all of them (Executor::sole_device).
+  // A launcher may show each rank only its own device. Whether two ranks see the same device is
+  // checked among all ranks (Executor::sole_device).
   const int device = options.shared || count == 1 ? 0 : options.local_rank;
   if (device < 0 || device >= count)
     return Error{Error::Code::kInvalidInput,

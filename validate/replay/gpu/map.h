@@ -1,6 +1,6 @@
 /// \file
-/// The kernel behind all elementwise passes: a thread takes kPack neighbours and does as a body
-/// says, which has `template <int kCount> void run(int64 index) const`.
+/// The kernel behind all elementwise passes: each thread takes kPack neighbours and runs a body on
+/// them, which has `template <int kCount> void run(int64 index) const`.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ __global__ void __launch_bounds__(kThreads) map_kernel(Body body, std::int64_t n
   for (std::int64_t i = full * kPack + thread; i < n; i += stride) body.template run<1>(i);
 }
 
-/// \param packs  whether kPack neighbours of every multiple of kPack belong together.
+/// Runs `body` on the indices from 0 to n - 1.
+/// \param packs  whether the body can take kPack neighbours at once, from any multiple of kPack on.
 template <class Body>
 cudaError_t map(const Body& body, std::int64_t n, bool packs, cudaStream_t stream) {
   constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30;

@@ -42,7 +42,7 @@ std::size_t Arena::allocate(std::size_t bytes) {
   const std::size_t size = std::max<std::size_t>(1, (bytes + kGranule - 1) / kGranule) * kGranule;
   std::optional<std::size_t> best;
   std::size_t best_gap = 0;
-  std::size_t end = 0;  // of the allocation before the gap
+  std::size_t end = 0;  // end of the allocation before the gap
   for (const auto& [address, used] : used_) {
     const std::size_t gap = address - end;
     if (gap >= size && (!best || gap < best_gap)) {
@@ -123,7 +123,7 @@ Status DeviceMemory::allocate(std::size_t bytes, const std::string& what) {
     return {};
   }
   data_ = nullptr;
-  cudaGetLastError();  // an allocation that failed is no reason for later calls to fail
+  cudaGetLastError();  // clears the error, so that later calls do not report it
   if (status != cudaErrorMemoryAllocation) return fault_of(status, what);
   return Error{Error::Code::kInfeasible, "out of memory for " + what + ": " + amount(bytes) +
                                              " asked for, " + amount(free) + " of " +

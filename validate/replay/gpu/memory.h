@@ -1,17 +1,17 @@
 /// \file
-/// Device memory of a replay: an arena for the Program's buffers, and scratch for what its kernels
-/// and communications read and write.
+/// Device memory of a replay: an arena for the Program's buffers, and scratch memory for the data
+/// that kernels and communications read and write.
 ///
 /// **The Program's buffers** are placed in one arena, in the order of issue, as a caching allocator
-/// on one stream does: a buffer takes the smallest gap that holds it (sizes rounded up to 512
-/// bytes), its gap is free again when its Free is issued. The arena is as large as the highest
-/// address that this needs, is really allocated, and that is the peak that is reported: gaps that
-/// nothing fits into count. A stream-ordered pool (cudaMallocAsync) would report what it keeps in
+/// on one stream does it: a buffer takes the smallest gap that holds it (sizes are rounded up to
+/// 512 bytes), and its space is free again when its Free is issued. The arena reaches to the
+/// highest address that this needs. It is really allocated, and its size is the reported peak,
+/// which thus includes fragmentation. A stream-ordered pool (cudaMallocAsync) would report its
 /// reserve and put driver calls between the tasks that are timed.
 ///
-/// **Scratch** is two rings: one that is only read, filled once with plausible numbers (random data
-/// cost tensor cores more power than zeros), and one that is written. Each task takes the next
-/// piece, so that what it reads has left the L2 cache.
+/// **Scratch memory** consists of two rings: one that is only read, filled once with plausible
+/// numbers (random data cost tensor cores more power than zeros), and one that is written. Each
+/// task takes the next piece, so that its operands have left the L2 cache.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@
 
 namespace foreshard::replay::gpu {
 
-/// Where buffers lie within an address range without end.
+/// Places buffers in an unbounded address range.
 class Arena {
  public:
   static constexpr std::size_t kGranule = 512;
@@ -43,20 +43,20 @@ class Arena {
   std::size_t peak_ = 0;
 };
 
-/// How large the arena must be, and why.
+/// The size that the arena must have, and why.
 struct ArenaPlan {
   std::size_t bytes = 0;
-  /// Each time that the arena grew: to what size, for which buffer of how many bytes.
+  /// One growth of the arena, caused by one buffer.
   struct Growth {
-    std::size_t to = 0;
-    std::size_t asked = 0;
-    std::string what{};  ///< "activations before layer3.qkv (layer 3, micro-batch 0)".
+    std::size_t to = 0;     ///< New size, bytes.
+    std::size_t asked = 0;  ///< Size of the buffer, bytes.
+    std::string what{};     ///< "activations before layer3.qkv (layer 3, micro-batch 0)".
   };
   std::vector<Growth> growths{};
 };
 ArenaPlan plan_arena(const RankPlan& plan);
 
-/// Device memory, given back at the end.
+/// Device memory, freed by the destructor.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -74,7 +74,7 @@ class DeviceMemory {
   std::size_t bytes_ = 0;
 };
 
-/// Pieces of one allocation, one after another, over and over.
+/// Hands out consecutive pieces of one allocation, from the beginning again at its end.
 class Ring {
  public:
   static constexpr std::size_t kAlignment = 256;

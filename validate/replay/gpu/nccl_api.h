@@ -11,13 +11,13 @@
 
 namespace foreshard::replay::gpu {
 
-/// The oldest NCCL that this program runs on: 2.18, of 2023 (communicators with a configuration
-/// that do not block, and their finalisation, as they are used here).
+/// The oldest NCCL with which this program runs: 2.18, of 2023 (communicators are created with a
+/// configuration).
 constexpr int kOldestNccl = 21800;
 
 struct NcclApi {
-  std::string path{};  ///< Of the library.
-  int version = 0;     ///< As ncclGetVersion says: 22809 is 2.28.9.
+  std::string path{};  ///< Path of the library.
+  int version = 0;     ///< Code from ncclGetVersion: 22809 is 2.28.9.
 
   decltype(&ncclGetErrorString) get_error_string = nullptr;
   decltype(&ncclGetLastError) get_last_error = nullptr;
@@ -40,7 +40,7 @@ struct NcclApi {
 /// \return kUnsupported: "NCCL is not here ...", "NCCL 2.17 is too old: 2.18 is needed".
 Result<NcclApi> load_nccl();
 
-/// "2.28.9" of 22809.
+/// The version of a code: "2.28.9" for 22809.
 std::string nccl_version_text(int version);
 
 }  // namespace foreshard::replay::gpu

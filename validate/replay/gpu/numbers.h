@@ -1,5 +1,6 @@
 /// \file
-/// What kernels share: types of numbers, sums of threads, a row shared out to threads.
+/// Helpers that kernels share: number types, reductions over threads, and the division of a row
+/// among threads.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace foreshard::replay::gpu {
 
 using Float8 = __nv_fp8_e4m3;
 
-/// f(std::type_identity<T>()), where T holds numbers of `dtype` (in_floating_point's).
+/// Calls f(std::type_identity<T>()), where T stores numbers of `dtype`, which is a floating-point
+/// type (in_floating_point).
 template <class F>
 cudaError_t with_floating_type(DType dtype, F f) {
   switch (dtype) {
@@ -31,9 +33,9 @@ cudaError_t with_floating_type(DType dtype, F f) {
   }
 }
 
-constexpr int kThreads = 256;  ///< Of a block.
+constexpr int kThreads = 256;  ///< Threads per block.
 
-/// store() to global memory, surely 16 bytes at a time where a pack has as many.
+/// Same as store(), but to global memory and with 16-byte accesses if the pack's size allows.
 template <int kCount, class T>
 FORESHARD_DEVICE void store_chunks(T* to, const float (&values)[kCount]) {
   const auto pack = packed<T>(values);
@@ -49,8 +51,8 @@ FORESHARD_DEVICE void store_chunks(T* to, const float (&values)[kCount]) {
   }
 }
 
-/// Sum over the `kGroup` neighbouring threads (a power of two) that work on one row; all of them
-/// call it and get it. kThreads: the block.
+/// Reduces `value` over the `kGroup` neighbouring threads that work on one row; all of them call it
+/// and get the result. kGroup is a power of two; kThreads: the whole block.
 template <int kGroup, class T, class Combine>
 FORESHARD_DEVICE T reduced(T value, Combine combine) {
   constexpr int kLanes = std::min(kGroup, 32);
@@ -71,7 +73,7 @@ FORESHARD_DEVICE T reduced(T value, Combine combine) {
   return value;
 }
 
-/// Calls f(column) for those of a row's packs of `kCount` columns that are this thread's.
+/// Calls f(column) for each pack of `kCount` columns of a row that belongs to this thread.
 /// \pre kCount divides the columns.
 template <int kGroup, int kCount, class F>
 FORESHARD_DEVICE void over_packs(std::int64_t columns, F f) {
@@ -80,7 +82,8 @@ FORESHARD_DEVICE void over_packs(std::int64_t columns, F f) {
   for (std::int64_t c = std::int64_t{lane} * kCount; c < columns; c += kStep) f(c);
 }
 
-/// Calls f(std::integral_constant<int, n>, column) for the packs of a row that are this thread's.
+/// Calls f(std::integral_constant<int, n>, column) for each pack of a row that belongs to this
+/// thread; a pack has n columns.
 template <int kGroup, class F>
 FORESHARD_DEVICE void over_row(std::int64_t columns, F f) {
   const auto each = [&]<int kCount>(std::integral_constant<int, kCount> count) {
@@ -92,15 +95,16 @@ FORESHARD_DEVICE void over_row(std::int64_t columns, F f) {
     each(std::integral_constant<int, 1>{});
 }
 
-constexpr int kQuad = 4;  ///< fp32 numbers of one access to shared memory: 16 bytes.
+constexpr int kQuad = 4;  ///< fp32 numbers per access to shared memory: 16 bytes.
 
-/// Where quad q of a row (columns 4 q to 4 q + 3) begins in shared memory: all even quads, then all
-/// odd ones. A thread has both quads of its pack. The memory has 32 banks of 4 bytes and serves
-/// 16-byte accesses of 8 threads at a time, which take 32 banks between them: in the row's own
-/// order the threads' quads would be 8 banks apart, and two of them would share each bank; like
-/// this neighbours are 4 banks apart and none share.
-/// Source: NVIDIA, "CUDA C++ Programming Guide", Shared Memory (32 banks of 32 bits, so that 32
-/// threads' 16 bytes take four passes). That neighbours make a pass is no documented fact.
+/// Index in shared memory at which quad q of a row (columns 4 q to 4 q + 3) begins: all even quads
+/// come first, then all odd ones. A thread has both quads of its pack. Shared memory has 32 banks
+/// of 4 bytes and serves the 16-byte accesses of 8 threads at a time, which need 32 banks together.
+/// In the row's own order the threads' quads would be 8 banks apart, so that two quads would share
+/// each bank; in this order neighbours are 4 banks apart and there is no conflict.
+/// Source: NVIDIA, "CUDA C++ Programming Guide", Shared Memory (32 banks of 32 bits, so 16 bytes
+/// for each of 32 threads take four passes). That neighbouring threads share a pass is not
+/// documented.
 /// \pre kPack divides the columns.
 FORESHARD_DEVICE std::int64_t place_of_quad(std::int64_t q, std::int64_t columns) {
   return q % 2 * (columns / 2) + q / 2 * kQuad;

@@ -18,7 +18,7 @@ struct Nvml::Functions {
   int (*clock)(Device, int, unsigned*) = nullptr;
   int (*temperature)(Device, int, unsigned*) = nullptr;
   int (*power)(Device, unsigned*) = nullptr;
-  int (*reasons)(Device, unsigned long long*) = nullptr;  // Null where the driver has none.
+  int (*reasons)(Device, unsigned long long*) = nullptr;  // null if the driver lacks it
   int (*driver)(char*, unsigned) = nullptr;
   Device device = nullptr;
 };

@@ -1,6 +1,6 @@
 /// \file
-/// Readings of the device while it runs: clocks, temperature, power, why clocks are held down. By
-/// NVML, which comes with the driver; where it is missing, readings are empty.
+/// Readings of the device while it runs: clocks, temperature, power, reasons for throttling. They
+/// come from NVML, a library of the driver; if it is missing, readings are empty.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// Of any thread (NVML API Reference Guide, "NVML is thread-safe").
+  /// May be called from any thread (NVML API Reference Guide, "NVML is thread-safe").
   measure::Reading reading() const;
   std::string driver() const;  ///< "580.65.06"; empty if unknown.
 

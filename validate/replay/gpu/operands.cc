@@ -8,7 +8,7 @@ std::size_t sized(std::int64_t count, DType dtype) {
 }
 
 std::vector<Operand> operands_of_kernel(const Gemm& g) {
-  // fp8 products leave as bf16, those of int8 as int32.
+  // Products of fp8 give bf16, products of int8 give int32.
   DType out = g.dtype;
   if (out == DType::kFp8) out = DType::kBf16;
   if (out == DType::kInt8) out = DType::kInt32;

@@ -1,5 +1,5 @@
 /// \file
-/// The arrays that a kernel works on, in the order in which its launcher takes them.
+/// The arrays that a kernel reads and writes, in the order in which its launcher takes them.
 ///
 /// Passes: pass/operands.h.
 /// Attention forward: q, k, v, o out, logarithms of the row sums out; backward: q, k, v, o, do,

@@ -8,8 +8,8 @@
 namespace foreshard::replay::gpu {
 namespace {
 
-// own[column] += values, in shared memory: packs as quads (place_of_quad), single columns as they
-// come. Only the thread that owns the columns calls it.
+// own[column] += values, in shared memory. Packs are stored as quads (place_of_quad), single
+// columns in their own order. Only the thread that owns the columns calls it.
 template <int kCount>
 FORESHARD_DEVICE void gather(float* own, std::int64_t columns, std::int64_t c,
                              const float (&values)[kCount]) {
@@ -28,9 +28,9 @@ FORESHARD_DEVICE void gather(float* own, std::int64_t columns, std::int64_t c,
   }
 }
 
-// sums[column] += own[column], the 32 lanes of a warp on 32 neighbouring columns. Of packs, a warp
-// reads 32 quads, and lane l adds columns l, 32 + l, 64 + l and 96 + l of them: column 32 j + l is
-// number l % 4 of lane 8 j + l / 4's quad.
+// sums[column] += own[column], with the 32 lanes of a warp on 32 neighbouring columns. With packs,
+// a warp reads 32 quads, and lane l adds columns l, 32 + l, 64 + l and 96 + l of them: column 32 j
+// + l is number l % 4 of the quad of lane 8 j + l / 4.
 // \pre all threads of the block have gathered.
 template <int kCount>
 FORESHARD_DEVICE void hand_over(const float* own, float* sums, std::int64_t columns) {
@@ -58,8 +58,8 @@ FORESHARD_DEVICE void hand_over(const float* own, float* sums, std::int64_t colu
   }
 }
 
-// NormBackward. The parameters' gradients are gathered in shared memory by the threads that own the
-// columns, then added to the result once for each block.
+// NormBackward. The threads that own the columns sum the parameters' gradients in shared memory;
+// each block then adds its sums to the result once.
 template <class T, bool kCentred, int kCount>
 __global__ void __launch_bounds__(kThreads)
     norm_backward(const T* dy, const T* x, T* dx, const float* statistics, const T* parameters,
@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(kThreads)
   if constexpr (kCentred) hand_over<kCount>(own + columns, gradients + columns, columns);
 }
 
-// A block sums 32 columns of every gridDim.y-th row: lanes take neighbouring columns, warps rows.
+// Sums of columns. A block takes 32 kPack columns: its lanes take neighbouring columns, its warps
+// take rows. The rows are divided among gridDim.y blocks.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     column_sums(const T* x, float* sums, std::int64_t rows, std::int64_t columns) {
@@ -188,7 +189,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) atomicAdd(sum, own);
 }
 
-// Blocks that a device of 132 to 160 multiprocessors runs at once, and some to spare.
+// A few more blocks than a device with 132 to 160 multiprocessors runs at once.
 constexpr std::int64_t kResident = 1024;
 
 template <class T>
@@ -214,7 +215,7 @@ cudaError_t launch_as(const Pass& p, std::span<void* const> o, cudaStream_t stre
       return centred ? run(norm_backward<T, true, 1>) : run(norm_backward<T, false, 1>);
     }
     case PassKind::kBiasGradient: {
-      constexpr std::int64_t kColumns = std::int64_t{32} * kPack;  // of a block
+      constexpr std::int64_t kColumns = std::int64_t{32} * kPack;  // columns per block
       const std::int64_t across = (p.columns + kColumns - 1) / kColumns;
       const std::int64_t down = std::clamp<std::int64_t>(
           kResident / across, 1, std::min<std::int64_t>((p.rows + 63) / 64, 65535));

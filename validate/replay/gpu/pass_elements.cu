@@ -1,4 +1,4 @@
-// Passes over elements: a thread takes kPack neighbours.
+// Passes over elements. A thread takes kPack neighbours.
 #include "validate/replay/gpu/map.h"
 #include "validate/replay/gpu/passes.h"
 #include "validate/replay/pass/elements.h"

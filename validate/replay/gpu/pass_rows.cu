@@ -1,4 +1,4 @@
-// Passes that reduce rows: a team is a few threads, a warp or a block.
+// Passes that reduce rows. A team (rows.h) is a few threads, a warp or a block.
 #include "validate/replay/gpu/numbers.h"
 #include "validate/replay/gpu/passes.h"
 #include "validate/replay/pass/rows.h"
@@ -19,7 +19,7 @@ struct Group {
   FORESHARD_DEVICE static bool first() { return static_cast<int>(threadIdx.x) % kGroup == 0; }
 };
 
-// Threads of a last, incomplete block reduce the last row once more, and write nothing.
+// Surplus threads of the last block reduce the last row once more and write nothing.
 template <class Body, int kGroup>
 __global__ void __launch_bounds__(kThreads) row_kernel(Body body, std::int64_t rows) {
   const std::int64_t row =

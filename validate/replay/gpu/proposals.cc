@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds kSpinUp{30};
 constexpr std::size_t kRounds = 5;
 
-// The events around one run, given back at the end.
+// The events around one run, destroyed at the end.
 struct Events {
   cudaEvent_t begin = nullptr;
   cudaEvent_t end = nullptr;

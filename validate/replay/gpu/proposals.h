@@ -1,7 +1,7 @@
 /// \file
-/// What each of several ways to compute the same takes, fairly: in turns, so that drifts fall on
-/// all alike; after some tens of milliseconds of the same work, since an idle GPU lowers its
-/// clocks; and one behind another without a pause, as in a step.
+/// Compares the times of several ways to compute the same result. The ways run in turns, so that
+/// drifts affect all of them equally; after some tens of milliseconds of the same work, because an
+/// idle GPU lowers its clocks; and back to back, as in a step.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace foreshard::replay::gpu {
 
-/// \param run  puts way i on the stream, on operands that it has not used lately; false where that
-///     way does not run.
-/// \return medians, by way; nothing for one that does not run. kIo if CUDA fails.
+/// \param run  issues way i to the stream, with operands that were not used recently; returns false
+///     if that way does not run.
+/// \return way -> median time; nothing for a way that does not run. kIo if CUDA fails.
 Result<std::vector<std::optional<Seconds>>> time_proposals(
     std::size_t count, const std::function<bool(std::size_t)>& run, cudaStream_t stream);
 

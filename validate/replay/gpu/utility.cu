@@ -25,9 +25,9 @@ __global__ void __launch_bounds__(kThreads) plausible(std::uint32_t* data, std::
     h = (h ^ (h >> 16)) * 0x7feb352dU;
     h = (h ^ (h >> 15)) * 0x846ca68bU;
     h ^= h >> 16;
-    // Of each half-word: any sign, upper byte 0x3f or 0x40 (of fp16 that is 1.75 to 2.25), lower
-    // byte any but fp8's NaN (0x7f, 0xff). In bf16, 0x3f00 to 0x407f is 0.5 to 3.98.
-    const std::uint32_t high = h & 0x00010001U;              // which of the two
+    // Each half-word has any sign, the upper byte 0x3f or 0x40 (1.75 to 2.25 as fp16), and any
+    // lower byte but fp8's NaN (0x7f, 0xff). As bf16, 0x3f00 to 0x407f is 0.5 to 3.98.
+    const std::uint32_t high = h & 0x00010001U;              // selects 0x3f or 0x40
     const std::uint32_t upper = 0x3f003f00U + (high << 8U);  // 0x3f or 0x40
     std::uint32_t lower = (h >> 1) & 0x007f007fU;
     lower |= (h >> 2) & 0x00800080U & ~(high << 7U);  // 0x40: only up to 0x7f
@@ -65,7 +65,8 @@ FORESHARD_DEVICE int value_of(const Expected& e, std::int64_t i) {
   return sum;
 }
 
-// `exact`: integers up to this are exact in T; beyond, one rounding for each addition is allowed.
+// `exact`: the integer up to which integers are exact in T; larger sums may have one rounding error
+// per addition.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     check(const T* data, std::int64_t count, Expected e, float exact, CheckResult* result) {
@@ -86,7 +87,7 @@ __global__ void explain(const T* data, std::int64_t count, Expected e, CheckResu
   result->want = static_cast<float>(value_of(e, first));
 }
 
-// Calls f(T(), the largest integer up to which T has all).
+// Calls f(T(), the integer up to which T represents all integers).
 template <class F>
 cudaError_t with_type(DType dtype, F f) {
   switch (dtype) {

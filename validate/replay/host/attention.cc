@@ -13,7 +13,7 @@ namespace {
 using internal::kKeyTile;
 using internal::kQueryTile;
 
-// One head's tensors, and the sizes that its tiles need.
+// Attention of one head, with the scratch for its tiles.
 class Head {
  public:
   Head(const Attention& attention, std::span<std::byte> work)
@@ -104,17 +104,17 @@ class Head {
             a_.head_dim, 0.0F, out, kKeyTile);
   }
 
-  // Keys 0 to this one, exclusive, are what query `q` sees.
+  // Number of keys that query `q` sees; they are the first ones.
   std::int64_t keys_seen(std::int64_t q) const {
     if (!a_.causal) return a_.key_length;
     return std::clamp<std::int64_t>(q + 1 + a_.key_length - a_.query_length, 0, a_.key_length);
   }
-  // How many of the tile's keys query `q` sees.
+  // Number of the tile's keys that query `q` sees.
   std::int64_t visible(std::int64_t q, std::int64_t key, std::int64_t columns) const {
     return std::clamp<std::int64_t>(keys_seen(q) - key, 0, columns);
   }
 
-  // Row r of the tile's scores becomes exponentials; what was gathered so far is scaled to the new
+  // Replaces row r of the tile's scores by exponentials, and rescales the sums so far to the new
   // largest score.
   void soften(std::int64_t r, std::int64_t seen, std::int64_t columns, float* largest, float* sum,
               float* o) {
@@ -137,7 +137,7 @@ class Head {
   const Attention& a_;
   float scale_;
   float* score_;     // kQueryTile x kKeyTile
-  float* gradient_;  // likewise
+  float* gradient_;  // kQueryTile x kKeyTile
   float* row_;       // 2 x kQueryTile
 };
 

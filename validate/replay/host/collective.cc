@@ -18,19 +18,19 @@ std::size_t size_in_bytes(DType dtype) {
   return static_cast<std::size_t>(size_of(dtype).in_base());
 }
 
-// Part `index` of `parts` nearly equal ones of [0, whole).
+// Part `index` of [0, whole) divided into `parts` nearly equal parts.
 struct Part {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 Part part_of(std::size_t whole, std::size_t index, std::size_t parts) {
   const std::size_t each = whole / parts;
-  const std::size_t larger = whole % parts;  // these have one more
+  const std::size_t larger = whole % parts;  // the first `larger` parts have one more
   const auto begin = index * each + std::min(index, larger);
   return {.begin = begin, .end = begin + each + (index < larger ? 1 : 0)};
 }
 
-// Whether something happened, or the fault of the wire.
+// Whether something happened, or the error of the wire.
 using Step = Result<bool>;
 
 class Ring final : public Collective {
@@ -67,19 +67,19 @@ class Ring final : public Collective {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   enum class Into : std::uint8_t {
-    kSum,     // Of the scratch: received + own, to be passed on.
-    kResult,  // received + own, the segment's sum.
-    kPlace,   // Where it belongs.
+    kSum,     // a scratch slot: received + own, to be forwarded
+    kResult,  // the result: received + own, the segment's final sum
+    kPlace,   // its place in the output buffer
   };
   struct Incoming {
-    Part bytes;  // In the buffer.
+    Part bytes;  // byte range in the buffer
     Into into = Into::kPlace;
-    std::size_t forward = kNone;  // The send that passes it on.
+    std::size_t forward = kNone;  // index of the send that forwards it
     Wire::Ticket ticket = 0;
   };
   struct Outgoing {
     Part bytes;
-    std::size_t after = kNone;  // The receive that it passes on.
+    std::size_t after = kNone;  // index of the receive that it forwards
     Wire::Ticket ticket = 0;
   };
 
@@ -148,7 +148,7 @@ class Ring final : public Collective {
     if (of.into != Into::kPlace) return slot(receive);
     return output_.subspan(of.bytes.begin, of.bytes.end - of.bytes.begin);
   }
-  // Where the own segment's sum lies: reduce_scatter has nothing else to write.
+  // Where the own segment's sum is stored. The output of reduce_scatter consists of that segment.
   std::span<std::byte> result(const Part& bytes) const {
     const std::size_t base = spec_.kind == CollectiveKind::kReduceScatter
                                  ? chunk(static_cast<std::size_t>(spec_.me), 0).begin
@@ -160,7 +160,7 @@ class Ring final : public Collective {
     const auto from = of.after == kNone ? input_ : std::span<const std::byte>(output_);
     return from.subspan(of.bytes.begin, of.bytes.end - of.bytes.begin);
   }
-  // Its slot may be used again.
+  // Whether the slot of a receive may be reused.
   bool released(std::size_t receive) const {
     const std::size_t forward = receives_[receive].forward;
     return receive < received_ && (forward == kNone || forward < sends_done_);
@@ -227,8 +227,8 @@ class Ring final : public Collective {
   std::int32_t previous_ = 0;
   std::vector<Incoming> receives_;
   std::vector<Outgoing> sends_;
-  // Each counts from the front of its list: posted receives, those done and added, posted sends,
-  // those done.
+  // Numbers of posted receives, of receives that are done and added, of posted sends, and of sends
+  // that are done, each counted from the front of its list.
   std::size_t posted_ = 0;
   std::size_t received_ = 0;
   std::size_t sent_ = 0;

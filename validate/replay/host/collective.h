@@ -1,35 +1,37 @@
 /// \file
-/// Collectives on a Wire, driven by the rank itself: each is a small state machine that never
-/// blocks, so that one thread can advance several between its kernels.
+/// Collectives on a Wire, driven by the rank itself. Each collective is a small state machine that
+/// never blocks, so that one thread can advance several of them between its kernels.
 ///
 /// **Ring.** all_reduce, all_gather, reduce_scatter and broadcast run on the ring of the group's
-/// members in ascending order, each rank sending to the next:
+/// members in ascending order, where each rank sends to the next:
 ///
 ///     reduce_scatter   n-1 steps; step t: send segment i-t-1, receive i-t-2 and add the own one
 ///     all_gather       n-1 steps; step t: send segment i-t, receive i-t-1
-///     all_reduce       the one after the other
-///     broadcast        a chain from the root on
+///     all_reduce       reduce_scatter, then all_gather
+///     broadcast        a chain that begins at the root
 ///
-/// n = members, i = this member, segments count modulo n. Segments are cut into chunks of at most
-/// kChunk bytes; kLanes chunks go through all steps, then the next kLanes, so that time is
-/// proportional to bytes and partial sums pass through a few chunks of scratch that stay in the
-/// core's cache. Of this scratch there are 2 kLanes chunks: a rank can receive step t+1 while what
-/// it forwards of step t is not yet taken, without which all could wait for each other.
+/// n = members, i = this member; segment numbers are modulo n. Segments are cut into chunks of at
+/// most kChunk bytes. kLanes chunks go through all steps, then the next kLanes, so that time is
+/// proportional to bytes and partial sums pass through a few chunks of scratch memory that stay in
+/// the core's cache. The scratch has 2 kLanes chunks, so that a rank can receive step t+1 before
+/// the next rank has taken what it forwards of step t; otherwise all ranks could wait for each
+/// other.
 /// Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 /// workstations", JPDC 69(2), 2009.
 ///
 /// **Why not MPI's own collectives.** Measured on 2 processes of one host (Open MPI 4.1.4, fp32,
-/// pinned cores): MPI_Iallreduce takes 242 us for 1 MiB, 6.4 ms for 16 MiB, 37 ms for 64 MiB
-/// (4.3 to 1.8 GB/s), MPI_Ireduce_scatter_block of 16 MiB longer than MPI_Iallreduce (8.8 ms):
-/// the algorithm changes with size and nothing says which. Ours are one algorithm at all sizes: an
-/// all-reduce takes 0.23, 3.7 and 15 ms for these (4.5 GB/s), repeats within 5 %.
+/// pinned cores), MPI_Iallreduce takes 242 us for 1 MiB, 6.4 ms for 16 MiB and 37 ms for 64 MiB
+/// (4.3 to 1.8 GB/s), and MPI_Ireduce_scatter_block of 16 MiB takes longer (8.8 ms) than
+/// MPI_Iallreduce: the algorithm changes with the size, and nothing says which one runs. Here one
+/// algorithm serves all sizes: an all-reduce of these sizes takes 0.23, 3.7 and 15 ms (4.5 GB/s)
+/// and repeats within 5 %.
 ///
-/// **Messages.** send, receive, exchange and all_to_all are single messages (cut at 1 GiB), so
-/// that where MPI may copy from the peer's memory the receiver needs no help of a sender that
+/// **Messages.** send, receive, exchange and all_to_all are single messages (cut at 1 GiB). Where
+/// MPI may copy from the peer's memory, the receiver then needs no help from a sender that
 /// computes.
 ///
-/// Adding is done in the dtype: fp32 and integers as they are (integers wrap around), bf16, fp16
-/// and fp8 converted to fp32, added, and rounded at every step of the ring.
+/// Additions are done in the dtype: fp32 and integers directly (integers wrap around); bf16, fp16
+/// and fp8 are converted to fp32, added, and rounded at every step of the ring.
 #pragma once
 
 #include <cstddef>
@@ -46,13 +48,13 @@
 
 namespace foreshard::replay::host {
 
-/// Bytes of a ring's message, at most.
+/// Most bytes of a ring's message.
 inline constexpr std::size_t kChunk = std::size_t{256} << 10;
-/// Chunks of a segment that go through a ring's steps together.
+/// Number of chunks of a segment that go through a ring's steps together.
 inline constexpr std::size_t kLanes = 2;
 
 enum class Progress : std::uint8_t {
-  kStalled,  ///< Nothing happened since the last look.
+  kStalled,  ///< Nothing happened since the last call.
   kMoved,
   kDone,
 };
@@ -60,7 +62,7 @@ enum class Progress : std::uint8_t {
 class Collective {
  public:
   virtual ~Collective() = default;
-  /// \return kIo where the wire fails.
+  /// \return kIo if the wire fails.
   virtual Result<Progress> advance() = 0;
 };
 
@@ -70,16 +72,16 @@ struct CollectiveSpec {
   DType dtype = DType::kFp32;
   std::int64_t channel = 0;  ///< The communicator's number.
   std::vector<std::int32_t> members{};
-  std::int32_t me = 0;              ///< Place among them; likewise the next two.
-  std::int32_t peer = 0;            ///< Of a transfer.
-  std::int32_t root = 0;            ///< Of a broadcast.
-  std::vector<Message> messages{};  ///< Of a group call.
+  std::int32_t me = 0;              ///< This member's index in `members`.
+  std::int32_t peer = 0;            ///< Index of a transfer's peer in `members`.
+  std::int32_t root = 0;            ///< Index of a broadcast's root in `members`.
+  std::vector<Message> messages{};  ///< Messages of a group call.
 };
 
-/// Starts it. Buffers hold whole elements of the dtype, as many as Elements (plan.h) says. In
-/// place, all in `receive`: all_reduce, broadcast, and all_gather with the own data in segment
-/// `me`; `send` is not looked at. Buffers and `stage` must outlive the collective.
-/// \param stage  scratch of stage_bytes(spec).
+/// Starts a collective. Buffers hold as many elements of the dtype as Elements (plan.h) says.
+/// all_reduce, broadcast and all_gather (with the own data in segment `me`) work in place in
+/// `receive` and ignore `send`. Buffers and `stage` must outlive the collective.
+/// \param stage  scratch memory of stage_bytes(spec).
 std::unique_ptr<Collective> start_collective(const CollectiveSpec& spec, Wire& wire,
                                              std::span<const std::byte> send,
                                              std::span<std::byte> receive,

@@ -8,12 +8,14 @@
 #include <limits>
 #include <sched.h>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/check.h"
 #include "base/quantity.h"
 
+#include "validate/replay/executor.h"
 #include "validate/replay/host/collective.h"
-#include "validate/replay/host/internal/slack.h"
 #include "validate/replay/host/kernels.h"
 #include "validate/replay/host/machine.h"
 #include "validate/replay/host/memory.h"
@@ -21,6 +23,56 @@
 #include "validate/replay/host/program_memory.h"
 #include "validate/replay/host/streams.h"
 #include "validate/replay/host/verification.h"
+#include "validate/replay/plan.h"
+
+namespace foreshard::replay::host::internal {
+namespace {
+
+// How long the results of communications had been there when a rank needed them.
+
+// One per instance: time of need - arrival; 0 for other instances than communications. The result
+// of a communication is needed when an instance that waits for it, directly or through other
+// communications, has nothing else left to wait for; at the end of the step if no instance does.
+std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
+                              const std::vector<Seconds>& arrivals);
+
+std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
+                              const std::vector<Seconds>& arrivals) {
+  const auto& instances = plan.expansion.instances;
+  const auto is_communication = [&](std::size_t i) {
+    return std::holds_alternative<program::Communication>(plan.task(i).body);
+  };
+  std::vector<Seconds> need(instances.size(), times.total);
+  // Goes backwards, because instances that wait for i come after i.
+  for (std::size_t i = instances.size(); i-- > 0;) {
+    const auto before = plan.expansion.predecessors(i);
+    if (is_communication(i)) {
+      for (const std::int32_t p : before) {
+        auto& earlier = need[static_cast<std::size_t>(p)];
+        earlier = std::min(earlier, need[i]);
+      }
+      continue;
+    }
+    for (const std::int32_t p : before) {
+      if (!is_communication(static_cast<std::size_t>(p))) continue;
+      // When everything else for which i waits had finished.
+      Seconds others = 0_s;
+      if (instances[i].host_sync >= 0)
+        others = times.finish[static_cast<std::size_t>(instances[i].host_sync)];
+      for (const std::int32_t other : before)
+        if (other != p) others = std::max(others, times.finish[static_cast<std::size_t>(other)]);
+      auto& earlier = need[static_cast<std::size_t>(p)];
+      earlier = std::min(earlier, others);
+    }
+  }
+  std::vector<Seconds> slack(instances.size());
+  for (std::size_t i = 0; i < instances.size(); ++i)
+    if (is_communication(i)) slack[i] = need[i] - arrivals[i];
+  return slack;
+}
+
+}  // namespace
+}  // namespace foreshard::replay::host::internal
 
 namespace foreshard::replay {
 namespace host {
@@ -39,7 +91,7 @@ std::size_t in_place_or_none(CollectiveKind kind, std::size_t bytes) {
   return in_place ? 0 : bytes;
 }
 
-// Buffers of one communication, in bytes.
+// Sizes of the buffers of one communication, in bytes.
 struct Buffers {
   std::size_t send = 0;
   std::size_t receive = 0;
@@ -58,7 +110,7 @@ struct Open {
   std::size_t instance = 0;
   std::unique_ptr<Collective> collective;
   std::vector<std::byte> stage;
-  // verify's own; else empty.
+  // Buffers during `verify`; otherwise empty.
   std::vector<std::byte> send;
   std::vector<std::byte> receive;
 };
@@ -76,7 +128,7 @@ class HostExecutor final : public Executor, private Work {
     if (wire_) {
       FORESHARD_TRY(wire_->join(plan.rank, plan.program->ranks()));
       bind_to_core(wire_->local_rank(), wire_->local_ranks());
-      // Bound to one core, it does not see what the others have.
+      // A process that is bound to one core does not see which cores other processes have.
       yields_ = wire_->local_ranks() > (core_count() == 1 ? cores_of_host() : core_count());
     } else {
       bind_to_core(options_.local_rank, options_.local_rank + 1);
@@ -118,7 +170,7 @@ class HostExecutor final : public Executor, private Work {
   measure::Reading reading() const override { return {}; }
 
  private:
-  // Largest footprints, and whether all can be run.
+  // Finds the largest footprints, and checks that every kernel can be run.
   Status look_at_tasks() {
     for (std::size_t i = 0; i < plan_->expansion.instances.size(); ++i) {
       const auto& body = plan_->task(i).body;
@@ -151,8 +203,9 @@ class HostExecutor final : public Executor, private Work {
            1_B;
   }
 
-  // The ranks of a host take from one memory, in their order. All see the same numbers, so all give
-  // up together: the first that does not fit names what is too much, the others name it.
+  // Checks that the ranks of a host, which share its memory, fit in the order of their local ranks.
+  // All ranks see the same numbers, so all fail together: the first rank that does not fit names
+  // what is too large, and the other ranks refer to it.
   Status check_memory(Watch& watch) {
     const Bytes need = scratch_need() + memory_->need();
     const Bytes own = address_space_left();
@@ -234,7 +287,7 @@ class HostExecutor final : public Executor, private Work {
     return times;
   }
 
-  // Of Work.
+  // Implementation of Work.
   Seconds now() override { return (seconds_now() - zero_time_) * 1_s; }
   Status starts(std::size_t instance) override { return memory_->starts(instance); }
   void finished(std::size_t instance) override { memory_->finished(instance); }
@@ -267,7 +320,7 @@ class HostExecutor final : public Executor, private Work {
     std::span<std::byte> send;
     std::span<std::byte> receive;
     if (verification_) {
-      // Neither zero nor a number that may be expected.
+      // The byte pattern is neither zero nor an expected number.
       open.send.assign(sizes.send, std::byte{0xa5});
       open.receive.assign(sizes.receive, std::byte{0xa5});
       send = open.send;
@@ -321,8 +374,8 @@ class HostExecutor final : public Executor, private Work {
   double zero_time_ = 0;
   std::optional<Verification> verification_;
   std::vector<Open> open_;
-  std::vector<std::vector<std::byte>> stages_;  // To be used again.
-  // Last: before it is gone no message may use the memory above.
+  std::vector<std::vector<std::byte>> stages_;  // free stages, for reuse
+  // Declared last, so destroyed first: messages under way may use the memory above.
   std::unique_ptr<MpiWire> wire_;
 };
 

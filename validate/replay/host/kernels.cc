@@ -12,7 +12,7 @@
 namespace foreshard::replay::host {
 namespace {
 
-constexpr std::size_t kLine = 64;  // Region hands out whole cache lines
+constexpr std::size_t kLine = 64;  // bytes; Region hands out whole cache lines
 
 std::size_t floats(std::int64_t elements) {
   return (static_cast<std::size_t>(elements) * sizeof(float) + kLine - 1) / kLine * kLine;

@@ -37,7 +37,7 @@ std::string processor() {
   return uname(&name) == 0 ? std::string(name.machine) : "unknown";
 }
 
-// Functions of OpenBLAS, absent from other libraries.
+// A function of OpenBLAS; null with other libraries.
 template <class Function>
 Function* from_blas(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
@@ -79,7 +79,7 @@ void bind_to_core(int local_rank, int local_ranks) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<std::size_t>(cores[static_cast<std::size_t>(local_rank)]), &set);
-  sched_setaffinity(0, sizeof set, &set);  // Not permitted somewhere: then unbound.
+  sched_setaffinity(0, sizeof set, &set);  // where it is not permitted, it stays unbound
 }
 
 std::string cores_bound_to() {
@@ -104,8 +104,8 @@ void use_one_thread() {
 
 void flush_subnormal_numbers() {
 #if defined(__SSE__)
-  // Results (bit 15) and operands (bit 6) of the control register: Intel, "Architectures software
-  // developer's manual", volume 1, section 10.2.3.
+  // Bits of the control register for results (15) and operands (6). Source: Intel, "Architectures
+  // software developer's manual", volume 1, section 10.2.3.
   constexpr unsigned kFlushToZero = 1U << 15;
   constexpr unsigned kSubnormalsAreZero = 1U << 6;
   _mm_setcsr(_mm_getcsr() | kFlushToZero | kSubnormalsAreZero);

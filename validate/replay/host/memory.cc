@@ -20,7 +20,8 @@ std::optional<double> number_in(const std::string& path) {
   return value;
 }
 
-// "MemAvailable:   123 kB" of /proc/meminfo, "inactive_file 123" of memory.stat.
+// A number in a file of named numbers: "MemAvailable:   123 kB" in /proc/meminfo, "inactive_file
+// 123" in memory.stat.
 std::optional<double> entry_in(const std::string& path, const std::string& name) {
   std::ifstream file(path);
   std::string word;
@@ -37,7 +38,7 @@ void lower(double& least, std::optional<double> other) {
   if (other) least = std::min(least, std::max(0.0, *other));
 }
 
-// What a control group's folder leaves.
+// Bytes that the control group in `folder` leaves; nothing without a limit.
 std::optional<double> left_in(const std::string& folder, const char* limit, const char* usage,
                               const char* cache) {
   const auto most = number_in(folder + "/" + limit);  // "max" is no number
@@ -46,7 +47,8 @@ std::optional<double> left_in(const std::string& folder, const char* limit, cons
   return *most - *used + entry_in(folder + "/memory.stat", cache).value_or(0);
 }
 
-// The groups that this process is in, from its own up to the root.
+// The least that is left in the control groups of this process, from its own up to the root, and
+// `least`.
 double left_in_groups(double least) {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -147,8 +149,9 @@ Result<Region> Region::make(std::size_t bytes, Content content) {
     if (!all.empty()) std::memset(all.data(), 0, all.size());
     return region;
   }
-  // A bf16 of 0.25 to 0.5, twice: the lower half is the fraction's rest of the fp32. As fp16 it is
-  // 1.5 to 2, as fp8 two ordinary numbers or NaN (E4M3 has them at 0x7f and 0xff alone).
+  // Each word is a bf16 with a magnitude of 0.25 to 0.5, twice; as fp32 the lower half is the rest
+  // of the fraction. As fp16 it is 1.5 to 2, as fp8 two ordinary numbers or NaN (which E4M3 has
+  // only at 0x7f and 0xff).
   std::uint32_t state = 0x9e3779b9U;
   for (std::size_t at = 0; at < all.size(); at += sizeof(std::uint32_t)) {
     state = state * 1664525U + 1013904223U;
@@ -182,7 +185,7 @@ std::size_t Heap::allocate(std::size_t bytes) {
     if (rest > 0) gaps_.emplace(offset + size, rest);
     return offset;
   }
-  // A gap at the end grows.
+  // No gap is large enough: a gap at the end grows, or the block is appended.
   std::size_t offset = extent_;
   if (!gaps_.empty()) {
     const auto last = std::prev(gaps_.end());

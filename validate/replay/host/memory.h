@@ -1,6 +1,6 @@
 /// \file
-/// Memory of a rank on the host: what is left of the machine, regions from which kernels and
-/// communications take their operands, and the heap of the Program's buffers.
+/// Memory of a rank on the host: the memory that is available, the regions from which kernels and
+/// communications take their operands, and the heap for the Program's buffers.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@
 
 namespace foreshard::replay::host {
 
-/// What the processes of this machine, or of this one's control groups, may still take together:
-/// the lesser of /proc/meminfo's MemAvailable and what the groups leave (v2 memory.max, v1
-/// memory.limit_in_bytes; their reclaimable file cache counts as free).
+/// Memory that is still available to all processes on this machine and in this process's control
+/// groups: the lesser of /proc/meminfo's MemAvailable and what the groups' limits leave (v2
+/// memory.max, v1 memory.limit_in_bytes; their reclaimable file cache counts as free).
 Bytes available_memory();
 
-/// What this process may still map (RLIMIT_AS); very much without a limit.
+/// Address space that this process may still map (RLIMIT_AS); a very large number without a limit.
 Bytes address_space_left();
 
-/// Size of the last-level cache that one core can count on: its size over the cores that share
-/// it, as the kernel tells; nothing if it does not.
+/// One core's share of the last-level cache: the cache's size divided by the number of cores that
+/// share it, according to the kernel; nothing if it does not tell.
 std::optional<Bytes> cache_share();
 
-/// Pages of memory of this process, given back with it. Large pages where the kernel grants them.
+/// Pages of memory, freed by the destructor. Large pages are used if the kernel grants them.
 class Pages {
  public:
   Pages() = default;
@@ -46,20 +46,20 @@ class Pages {
   std::size_t size_ = 0;
 };
 
-/// A stretch of memory handed out piece after piece, from the beginning again at its end: each
-/// piece has long left the cache when it comes round again.
+/// Memory that is handed out in consecutive pieces, from the beginning again at its end: a piece
+/// has left the cache long before it is handed out again.
 class Region {
  public:
   enum class Content : std::uint8_t {
     kZero,
-    /// Numbers of both signs, ordinary ones however read: 0.25 to 0.5 as fp32 and bf16.
+    /// Numbers of both signs with ordinary magnitudes in any dtype: 0.25 to 0.5 as fp32 and bf16.
     kOrdinary,
   };
-  /// Touches all of it, so that no page faults come later.
+  /// Allocates and touches all pages, so that there are no page faults later.
   static Result<Region> make(std::size_t bytes, Content content);
 
-  /// The pieces that follow, `bytes` together, each rounded up to a cache line, lie apart from one
-  /// another.
+  /// Makes sure that the next pieces do not overlap.
+  /// \param bytes  sum of the next pieces' sizes, each rounded up to a cache line.
   /// \pre bytes <= size()
   void begin(std::size_t bytes) {
     if (next_ + bytes > size()) next_ = 0;
@@ -70,7 +70,7 @@ class Region {
   T* take_array(std::int64_t elements) {
     return reinterpret_cast<T*>(take(static_cast<std::size_t>(elements) * sizeof(T)).data());
   }
-  /// From the beginning again.
+  /// Starts again from the beginning.
   void rewind() { next_ = 0; }
   std::size_t size() const { return pages_.bytes().size(); }
 
@@ -79,23 +79,24 @@ class Region {
   std::size_t next_ = 0;
 };
 
-/// First-fit offsets in a space that grows at its end. A block is a multiple of kGrain.
+/// Assigns offsets, first-fit, in a space that grows at its end. Block sizes are multiples of
+/// kGrain.
 class Heap {
  public:
   static constexpr std::size_t kGrain = 256;
 
   std::size_t allocate(std::size_t bytes);
-  /// \pre allocated with these bytes, not yet given back.
+  /// \pre the block was allocated with this size and is not yet free.
   void free(std::size_t offset, std::size_t bytes);
 
   std::size_t live() const { return live_; }
   std::size_t peak() const { return peak_; }      ///< Most bytes live at once.
-  std::size_t extent() const { return extent_; }  ///< Highest end ever: with its gaps.
+  std::size_t extent() const { return extent_; }  ///< Highest end of a block so far, gaps included.
 
  private:
   static std::size_t rounded(std::size_t bytes) { return (bytes + kGrain - 1) / kGrain * kGrain; }
 
-  std::map<std::size_t, std::size_t> gaps_;  // Offset -> bytes; never adjacent.
+  std::map<std::size_t, std::size_t> gaps_;  // offset -> bytes; never adjacent
   std::size_t live_ = 0;
   std::size_t peak_ = 0;
   std::size_t extent_ = 0;

@@ -10,7 +10,7 @@
 namespace foreshard::replay::host {
 namespace {
 
-constexpr double kMargin = 300e-6;  // Seconds; what it takes to tell all processes of a host.
+constexpr double kMargin = 300e-6;  // seconds; time to tell all processes of a host
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -31,7 +31,7 @@ class Mpi final : public MpiWire {
   Mpi(const Mpi&) = delete;
   Mpi& operator=(const Mpi&) = delete;
   ~Mpi() override {
-    // With messages under way, or a peer gone, MPI_Finalize would wait for ever: the launcher ends
+    // With messages under way or a lost peer, MPI_Finalize would wait for ever. The launcher ends
     // such a job.
     if (!started_here_ || failed_ || free_.size() != requests_.size()) return;
     if (node_ != MPI_COMM_NULL) MPI_Comm_free(&node_);
@@ -167,7 +167,7 @@ class Mpi final : public MpiWire {
   MPI_Comm node_ = MPI_COMM_NULL;
   int local_rank_ = 0;
   int local_ranks_ = 1;
-  int largest_tag_ = 32767;  // What the standard promises.
+  int largest_tag_ = 32767;  // the least that the standard guarantees
   std::vector<MPI_Request> requests_;
   std::vector<Ticket> free_;
 };

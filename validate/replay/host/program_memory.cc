@@ -30,7 +30,7 @@ ProgramMemory::ProgramMemory(const RankPlan& plan)
   const program::Role& role = plan.program->roles[plan.role];
   for (const program::StaticMemory& memory : role.memory) static_bytes_ += whole(memory.bytes);
 
-  // Buffers are told apart as program.h says: name, chunk, micro-batch, model layer.
+  // A buffer is identified by name, chunk, micro-batch and model layer (program.h).
   using Key = std::tuple<std::string_view, std::int32_t, std::int32_t, std::int32_t>;
   std::map<Key, std::uint32_t> live;
   Heap heap;
@@ -100,7 +100,7 @@ std::optional<std::string> ProgramMemory::shortage(Bytes available) const {
     live += bytes;
     if (events[e].bytes > events[largest].bytes || !events[largest].allocate) largest = e;
   }
-  // It would fit without the gaps between buffers.
+  // All buffers would fit without the gaps between them.
   return name_of(largest) + " and the others ask for " + format(need());
 }
 
@@ -129,7 +129,7 @@ Status ProgramMemory::starts(std::size_t instance) {
                    name_of(buffer.allocate) + " asks for " + format(quantity(buffer.bytes)) +
                        ", but buffers that came and went left no gap of this size in " +
                        format(quantity(pages_.bytes().size() - static_bytes_))};
-    // All that it waits for was done before it began.
+    // All instances for which its Free waits have already finished.
     if (buffer.anchors > 0 && buffer.waiting == 0) {
       heap_.free(buffer.offset, buffer.bytes);
       buffer.live = false;

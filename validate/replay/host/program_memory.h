@@ -1,6 +1,6 @@
 /// \file
-/// The Program's buffers on the host: its Allocates and Frees on a heap of real, touched pages, so
-/// that peak memory is measured and no step meets a page for the first time.
+/// The Program's buffers on the host: its Allocates and Frees are carried out on a heap of touched
+/// pages, so that peak memory is measured and no step has page faults.
 #pragma once
 
 #include <cstddef>
@@ -22,35 +22,36 @@ class ProgramMemory {
   /// \param plan  must outlive it.
   explicit ProgramMemory(const RankPlan& plan);
 
-  /// What reserve() takes: static memory, and what the heap needs if buffers come and go in the
-  /// order of issue, with an eighth for the gaps that another order leaves.
+  /// Memory that reserve() takes: static memory, and the heap's extent if buffers are allocated and
+  /// freed in the order of issue, plus an eighth for the gaps that another order may leave.
   Bytes need() const;
 
-  /// Where more than `available` is live for the first time, in the order of issue: "buffer act of
-  /// kernel fc1 (...) asks for 1.2 GB" and how much was left; nothing if all fits.
+  /// Names the first allocation, in the order of issue, with which more than `available` is live:
+  /// "buffer act of kernel fc1 (...) asks for 1.2 GB" and how much was left; nothing if all fits.
   std::optional<std::string> shortage(Bytes available) const;
 
-  /// \return kInfeasible.
+  /// Allocates and touches the memory.
+  /// \return kInfeasible if the system refuses.
   Status reserve();
 
   void begin_step();
-  /// The Allocates of an instance that starts.
-  /// \return kInfeasible if gaps leave no room.
+  /// Carries out the Allocates of an instance that starts.
+  /// \return kInfeasible if fragmentation leaves no room.
   Status starts(std::size_t instance);
-  /// The Frees of which it was the last.
+  /// Carries out the Frees that waited for this instance last.
   void finished(std::size_t instance);
 
-  /// Most bytes live at once so far, static ones included.
+  /// Most bytes live at once so far, static memory included.
   Bytes peak() const;
-  /// What is held beside the peak.
+  /// Memory that is held in excess of the peak.
   Bytes gaps() const;
 
  private:
   struct Buffer {
     std::size_t bytes = 0;
-    std::size_t allocate = 0;  // Index of its Allocate in the events.
-    std::size_t anchors = 0;   // Instances that its Free waits for.
-    // In this step:
+    std::size_t allocate = 0;  // index of its Allocate in the events
+    std::size_t anchors = 0;   // number of instances for which its Free waits
+    // State in the present step:
     std::size_t waiting = 0;
     bool live = false;
     std::size_t offset = 0;
@@ -59,11 +60,11 @@ class ProgramMemory {
 
   const RankPlan& plan_;
   std::size_t static_bytes_ = 0;
-  std::size_t peak_ = 0;    // Of the heap, over all steps.
-  std::size_t extent_ = 0;  // In the order of issue.
+  std::size_t peak_ = 0;    // peak of the heap over all steps, bytes
+  std::size_t extent_ = 0;  // bytes to reserve for the heap
   std::vector<Buffer> buffers_;
-  std::vector<std::vector<std::uint32_t>> allocated_by_;  // By instance: buffers.
-  std::vector<std::vector<std::uint32_t>> freed_by_;
+  std::vector<std::vector<std::uint32_t>> allocated_by_;  // instance -> buffers
+  std::vector<std::vector<std::uint32_t>> freed_by_;  // instance -> buffers whose Free waits for it
   Heap heap_;
   Pages pages_;
 };

@@ -150,7 +150,7 @@ Status Streams::run_on_core(std::size_t instance, Work& work, Watch& watch) {
   return {};
 }
 
-// The earliest unfinished instance: of those issued, or the one that holds issuing up.
+// Reports the earliest unfinished instance: an issued one, or the one that delays issuing.
 void Streams::report(Watch& watch) const {
   std::size_t earliest = issued_;
   for (const Stream& stream : streams_)

@@ -14,7 +14,7 @@ namespace {
 
 using program::CollectiveKind;
 
-constexpr std::size_t kBlock = 4096;  // Elements looked at together.
+constexpr std::size_t kBlock = 4096;  // elements checked at a time
 
 const program::Communication& communication_of(const RankPlan& plan, std::size_t instance) {
   return std::get<program::Communication>(plan.task(instance).body);
@@ -109,7 +109,7 @@ void check_expected(const RankPlan& plan, std::size_t instance, std::span<const 
                                       " on rank " + std::to_string(plan.rank) + ": element " +
                                       std::to_string(first + i) + " is " + shown + ", not " +
                                       std::to_string(values[i]));
-        break;  // One a block tells enough.
+        break;  // one fault per block is enough
       }
     }
   });

@@ -1,5 +1,5 @@
 /// \file
-/// Known numbers into a communication's buffers, and a look at what came out (pattern.h).
+/// Writes known numbers into a communication's buffers and checks the results (pattern.h).
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,16 @@
 
 namespace foreshard::replay::host {
 
-/// Faults that a rank names.
+/// Most faults that a rank names.
 inline constexpr std::size_t kMostFaults = 20;
 
-/// Writes what this rank gives. Buffers as start_collective takes them (collective.h).
+/// Writes the numbers that this rank sends. Buffers are as in start_collective (collective.h).
 void write_given(const RankPlan& plan, std::size_t instance, std::span<std::byte> send,
                  std::span<std::byte> receive);
 
-/// Compares what was received and counts it. Sums must be exact in fp32 and integers (modulo their
-/// width), and in the others within one rounding per addition; fp8 sums stop at 448.
+/// Checks the received numbers and counts them in `verification`. Sums must be exact in fp32 and in
+/// integers (modulo their width), and exact within one rounding per addition in other dtypes; fp8
+/// sums are limited to 448.
 void check_expected(const RankPlan& plan, std::size_t instance, std::span<const std::byte> receive,
                     Verification& verification);
 

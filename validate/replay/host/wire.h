@@ -1,6 +1,6 @@
 /// \file
-/// Messages between ranks, without blocking: what collectives.h stands on. MPI in a replay
-/// (mpi_wire.h), memory in tests.
+/// Non-blocking messages between ranks, on which collectives are built (collective.h). A replay
+/// uses MPI (mpi_wire.h), tests use memory.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace foreshard::replay::host {
 
 class Wire {
  public:
-  /// A message under way; void once `done` returned true.
+  /// Identifies a message under way; invalid once `done` returned true.
   using Ticket = std::int32_t;
-  /// Longest message.
+  /// Size of the longest message.
   static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
   virtual ~Wire() = default;
 
   /// Between two ranks, messages of one `channel` arrive in the order in which they were sent. The
-  /// memory must stay until the message is done.
-  /// \return kIo.
+  /// memory must stay valid until the message is done.
+  /// \return kIo if the message cannot be sent or received.
   virtual Result<Ticket> send(std::int32_t to, std::int64_t channel,
                               std::span<const std::byte> data) = 0;
   virtual Result<Ticket> receive(std::int32_t from, std::int64_t channel,

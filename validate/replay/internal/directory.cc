@@ -53,8 +53,8 @@ std::string axes_of(const Program& program, const Communication& communication) 
   return join(names, "+");
 }
 
-// What a rank does on one set of ranks, in the order in which a library sees it: per stream, which
-// operation (tag, how many of that tag before).
+// An operation of a rank on one set of ranks: its stream, its tag and its number among the
+// operations with that tag. A library sees the operations of a stream in this order.
 struct Step {
   std::int32_t stream = 0;
   std::string_view tag{};
@@ -74,7 +74,7 @@ std::string text_of(const Program& program, const Step& step) {
 std::vector<Step> steps_on(const Program& program, const Role& role, const Expansion& expansion,
                            const std::vector<const Group*>& groups) {
   std::vector<Step> steps;
-  std::map<const Task*, bool> wanted;  // Looked up, never walked.
+  std::map<const Task*, bool> wanted;  // order never used
   std::map<std::string_view, std::int64_t> count;
   for (const program::Instance& instance : expansion.instances) {
     const Task& task = task_of(program, role, instance);
@@ -211,8 +211,9 @@ Status Directory::enter_transfer(const Program& program, const Role& role, const
   return {};
 }
 
-// Whoever shares a set of ranks must do the same on it. Ranks of a role do, unless their groups
-// coincide differently, so sequences are made per role and list of coinciding groups.
+// Checks that all members of a set of ranks issue the same operations on it. Ranks of one role do,
+// unless different groups of theirs have the same members; so sequences are computed per role and
+// per list of groups that coincide.
 Status Directory::compare_orders(const Program& program, const Expander& expander) const {
   struct First {
     std::int32_t rank;

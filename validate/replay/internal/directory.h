@@ -1,6 +1,6 @@
 /// \file
-/// All communicators of a job, numbered alike by every rank, because each derives them from the
-/// same Program: by role, then first use, then rank.
+/// All communicators of a job. Every rank derives the same numbers from the Program: communicators
+/// are ordered by role, then first use, then rank.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ class Directory {
 
   /// \param program, expander  must outlive it.
   /// \pre verify(program) finds nothing.
-  /// \return as plan_rank.
+  /// \return errors of plan_rank.
   static Result<Directory> of(const program::Program& program, const program::Expander& expander);
 
   const std::vector<Entry>& entries() const { return entries_; }
 
-  /// The set of ranks that a collective of `rank` with this group runs on: what operations are
-  /// counted by.
+  /// Number of the set of ranks on which a collective of `rank` with this group runs. Operations
+  /// are counted per set.
   /// \pre the Program uses the group in a collective, and `rank` takes part.
   std::int32_t set_of(const program::Group& group, std::int32_t rank) const;
-  /// Numbers.
+  /// Number of a communicator: an index into entries().
   /// \pre the Program runs such an operation.
   std::int64_t collective(std::int32_t set, std::int32_t stream) const;
   std::int64_t transfer(std::int32_t from, std::int32_t to, std::string_view tag) const;
@@ -52,7 +52,7 @@ class Directory {
   Status compare_orders(const program::Program& program, const program::Expander& expander) const;
 
   std::vector<Entry> entries_;
-  Groups sets_of_group_;  // Per rank; -1 where it takes no part.
+  Groups sets_of_group_;  // group -> rank -> set; -1: the rank takes no part
   std::map<std::vector<std::int32_t>, std::int32_t> sets_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> collectives_;
   std::map<std::tuple<std::int32_t, std::int32_t, std::string>, std::int64_t> transfers_;

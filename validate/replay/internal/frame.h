@@ -37,7 +37,7 @@ enum class FrameKind : std::uint8_t {
 
 inline constexpr std::string_view kMagic = "foreshard-replay/2";
 inline constexpr std::size_t kFrameHead = 4;
-/// Kind and number.
+/// Bytes of kind and number.
 inline constexpr std::size_t kFrameFixed = 9;
 
 struct Frame {
@@ -47,9 +47,9 @@ struct Frame {
 };
 
 std::string encode(const Frame& frame);
-/// Of the first kFrameHead bytes: how many follow.
+/// How many bytes follow a head, which is the first kFrameHead bytes.
 std::size_t size_after_head(std::string_view head);
-/// What follows the head. Nothing if it is not a frame: sizes that do not add up, an unknown kind.
+/// The frame in the bytes after the head; nothing if sizes do not add up or the kind is unknown.
 std::optional<Frame> decode(std::string_view rest);
 
 }  // namespace foreshard::replay::internal

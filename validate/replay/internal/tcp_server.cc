@@ -21,8 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a stranger may send before it has said who it is, how long it may take, and how many there
-// may be.
+// Limits for connections that have not yet identified themselves: bytes sent, time, number.
 constexpr std::size_t kLargestHello = 4096;
 constexpr auto kPatienceWithStrangers = std::chrono::seconds(10);
 constexpr std::size_t kMostStrangers = 256;
@@ -35,12 +34,12 @@ std::size_t largest_frame() {
 struct Connection {
   net::Descriptor socket{};
   Clock::time_point since{};
-  std::int32_t rank = -1;  // Not said yet.
+  std::int32_t rank = -1;  // -1: not identified yet.
   std::string who{};
   std::string in{};
   std::string out{};
-  std::size_t sent = 0;  // Of `out`.
-  bool leaving = false;  // It said farewell, or is refused: to be closed once `out` is sent.
+  std::size_t sent = 0;  // Bytes of `out` that were sent.
+  bool leaving = false;  // It said farewell or was refused: close once `out` is sent.
   bool closed = false;
 
   bool is_rank() const { return rank >= 0; }
@@ -87,7 +86,7 @@ class Service {
       if ((event->revents & (POLLIN | POLLHUP | POLLERR)) != 0) read(connection);
       ++event;
     }
-    // What was read may have made answers for any of them.
+    // Messages that were read may have produced answers for any connection.
     for (Connection& connection : connections_) {
       write(connection);
       if (!connection.is_rank() && Clock::now() - connection.since > kPatienceWithStrangers)
@@ -106,13 +105,13 @@ class Service {
 
   void read(Connection& connection) {
     char block[1 << 16];
-    // Some blocks at a time, so that one talkative rank does not keep out the others.
+    // A limited number of blocks at a time, so that one busy rank does not starve the others.
     for (int i = 0; i < 64 && !connection.closed; ++i) {
       const ssize_t n = ::recv(connection.socket.get(), block, sizeof block, 0);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
       if (n <= 0) return lose(connection);
-      if (connection.leaving) continue;  // Refused: what else it says is not heard.
+      if (connection.leaving) continue;  // It was refused: the rest is ignored.
       connection.in.append(block, static_cast<std::size_t>(n));
       understand(connection);
     }
@@ -229,7 +228,7 @@ class Service {
     if (connection.leaving) close(connection);
   }
 
-  // The connection broke, or carried what no rank says.
+  // Handles a connection that broke or carried an invalid message.
   void lose(Connection& connection) {
     if (connection.closed) return;
     const bool farewell = connection.leaving;

@@ -1,6 +1,6 @@
 /// \file
-/// The server of the TCP store: one thread of rank 0's process, one connection per rank. Whatever
-/// is sent to it by others than ranks of the job is refused and changes nothing.
+/// The server of the TCP store: one thread in rank 0's process, one connection per rank. Messages
+/// from processes that are not ranks of the job are refused and change nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 namespace foreshard::replay::internal {
 
 struct ServerOptions {
-  std::string address{};   ///< Where it listens (socket.h).
-  std::uint16_t port = 0;  ///< 0: any.
+  std::string address{};   ///< Address on which it listens (socket.h).
+  std::uint16_t port = 0;  ///< Port on which it listens; 0: any free one.
   std::int32_t ranks = 1;
   JobKey job{};
 };
@@ -25,7 +25,7 @@ struct ServerOptions {
 class TcpServer {
  public:
   static Result<std::unique_ptr<TcpServer>> start(const ServerOptions& options);
-  /// Waits (some seconds at most) until every rank that came has left, then stops.
+  /// Waits (some seconds at most) until every rank that joined has left, then stops.
   ~TcpServer();
   TcpServer(const TcpServer&) = delete;
   TcpServer& operator=(const TcpServer&) = delete;
@@ -36,7 +36,7 @@ class TcpServer {
   TcpServer() = default;
 
   std::uint16_t port_ = 0;
-  net::Descriptor stop_{};  // An eventfd: written to when the server shall end.
+  net::Descriptor stop_{};  // An eventfd, written to when the server has to end.
   std::thread thread_{};
 };
 

@@ -1,6 +1,6 @@
 /// \file
-/// Elementary functions for passes and attention, as a GPU has them in hardware and as a host's
-/// compiler can put them into vector loops: no branch, no table, no call.
+/// Elementary functions for passes and attention. A GPU has them in hardware; on the host they have
+/// no branch, table or call, so that the compiler can vectorise loops.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-/// Of a function that runs where the pass runs: on the GPU under nvcc, else on the host.
+/// Marks a function that runs where the pass runs: on the GPU under nvcc, else on the host.
 #define FORESHARD_DEVICE __device__ __forceinline__
 #else
 #define FORESHARD_DEVICE inline
@@ -17,9 +17,9 @@
 
 namespace foreshard::replay {
 
-/// e^x within 3e-7 relative, for |x| <= 87; beyond, on the host, the value at the end.
-/// x = n ln 2 + r with |r| <= ln 2 / 2, e^r by its Taylor polynomial of degree 6. On a GPU: its own
-/// approximation, within 2 ulp and some for large |x|.
+/// e^x with a relative error below 3e-7, for |x| <= 87; beyond, the host returns the value at the
+/// bound. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r is its Taylor polynomial of degree 6. A GPU
+/// uses its own approximation, with an error of 2 ulp, and somewhat more for large |x|.
 FORESHARD_DEVICE float exponential(float x) {
 #ifdef __CUDACC__
   return __expf(x);

@@ -1,7 +1,7 @@
 /// \file
-/// Passes that take each element, or each pair, by itself: their mathematics, once for both
-/// executors. A body has `template <int kCount> void run(int64 index) const`, which does kCount
-/// neighbours from `index` on; how the work is shared out is the executor's business.
+/// The mathematics of passes that work on each element, or each pair of elements, separately; both
+/// executors use it. A body has `template <int kCount> void run(int64 index) const`, which handles
+/// kCount neighbours from `index` on. The executor divides the work.
 #pragma once
 
 #include <cmath>
@@ -16,16 +16,17 @@
 
 namespace foreshard::replay {
 
-/// A permutation of rows that jumps through memory: 2654435761 is a prime, so every row is hit
+/// A permutation of rows that jumps through memory. 2654435761 is a prime, so it reaches every row
 /// once.
 FORESHARD_DEVICE std::int64_t permuted(std::int64_t row, std::int64_t rows) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(row) * 2654435761U %
                                    static_cast<std::uint64_t>(rows));
 }
 
-constexpr float kKeep = 0.9F;  ///< Of dropout; any probability moves the same bytes.
+constexpr float kKeep = 0.9F;  ///< Dropout's keep probability; any value moves the same bytes.
 
-/// A hash for each element: counter-based, as the frameworks' dropout is, so no state is read.
+/// Whether dropout keeps the element: a hash of its index. It is counter-based, like the dropout of
+/// frameworks, so no state is read.
 FORESHARD_DEVICE bool kept(std::int64_t element) {
   auto h = static_cast<std::uint32_t>(element) ^ static_cast<std::uint32_t>(element >> 32);
   h = (h ^ (h >> 16)) * 0x7feb352dU;
@@ -34,7 +35,7 @@ FORESHARD_DEVICE bool kept(std::int64_t element) {
   return static_cast<float>(h >> 8) * 0x1p-24F < kKeep;
 }
 
-/// GELU by tanh, which is x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+/// The tanh approximation of GELU, which is x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 /// Source: Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016), section 2.
 struct Gelu {
   static constexpr float kRoot = 1.5957691216F;  // 2 sqrt(2 / pi)
@@ -48,7 +49,7 @@ struct GeluBackward {
     return dy * (s + x * s * (1.0F - s) * Gelu::kRoot * (1.0F + 3.0F * Gelu::kCubic * x * x));
   }
 };
-/// An operation of one operand stands for all: ReLU.
+/// ReLU, which represents all unary operations.
 struct Relu {
   FORESHARD_DEVICE float operator()(float x) const { return x > 0.0F ? x : 0.0F; }
 };
@@ -95,16 +96,17 @@ struct CopyTwice {
     store(y2 + i, a);
   }
 };
-/// The code of a number in fp4 (1 bit of sign, 2 of exponent, 1 of mantissa), by rounding to the
-/// nearest and, between two, to the even one.
-/// Source: Open Compute Project, "OCP Microscaling Formats (MX) Specification", section 5.3.3.
+/// The code of a number in fp4 (1 bit of sign, 2 of exponent, 1 of mantissa), rounded to the
+/// nearest number, ties to even. Source: Open Compute Project, "OCP Microscaling Formats (MX)
+/// Specification", section 5.3.3.
 FORESHARD_DEVICE int fp4_code(float x) {
   const float size = fabsf(x);
   const int code = (size > 0.25F) + (size >= 0.75F) + (size > 1.25F) + (size >= 1.75F) +
                    (size > 2.5F) + (size >= 3.5F) + (size > 5.0F);
   return x < 0.0F ? code + 8 : code;
 }
-/// Byte i holds elements 2 i (its lower half) and 2 i + 1; the last of an odd number is left out.
+/// Quantises to fp4. Byte i holds elements 2 i (in its lower half) and 2 i + 1; with an odd number
+/// of elements the last one is left out.
 template <class X>
 struct QuantizeFp4 {
   const X* x;
@@ -126,7 +128,7 @@ struct QuantizeFp4 {
     store(y + i, codes);
   }
 };
-/// Two copies.
+/// Same as QuantizeFp4, with two copies of the result.
 template <class X>
 struct QuantizeFp4Twice {
   const X* x;
@@ -140,8 +142,8 @@ struct QuantizeFp4Twice {
     store(y2 + i, codes);
   }
 };
-/// Two numbers of a byte. The numbers of nf4 are not evenly spaced; finding one in a table of 16
-/// costs no more than this does.
+/// Unpacks two numbers per byte. It uses evenly spaced numbers, which nf4's are not; looking them
+/// up in a table of 16 would take no longer.
 template <class Y>
 struct DequantizeNf4 {
   const std::uint8_t* x;
@@ -283,8 +285,9 @@ struct BiasDropoutAdd {
   }
 };
 
-/// Runs over the pairs of a head: (j, j + head / 2). `table` holds per row head / 2 cosines, then
-/// as many sines. Source: Su et al., "RoFormer" (2021), equation 34, halves as in GPT-NeoX.
+/// Rotates the pairs (j, j + head / 2) of each head. `table` has, for each row, head / 2 cosines
+/// and then head / 2 sines. Source: Su et al., "RoFormer" (2021), equation 34, with halves as in
+/// GPT-NeoX.
 template <class T>
 struct Rope {
   const T* x;
@@ -296,7 +299,7 @@ struct Rope {
   template <int kCount>
   FORESHARD_DEVICE void run(std::int64_t pair) const {
     const std::int64_t half = head / 2;
-    const std::int64_t pairs = columns / head * half;  // of a row
+    const std::int64_t pairs = columns / head * half;  // per row
     const std::int64_t row = pair / pairs;
     const std::int64_t in_row = pair % pairs;
     const std::int64_t j = in_row % half;
@@ -319,7 +322,7 @@ struct Rope {
   }
 };
 
-/// The last column of an odd row turns with nobody.
+/// Copies the last column if the number of columns is odd: it has no partner to rotate with.
 template <class T>
 struct RopeRest {
   const T* x;
@@ -368,7 +371,7 @@ struct ScatterAdd {
   }
 };
 
-/// softmax - one-hot; the target of a row is its number modulo the vocabulary.
+/// softmax - one-hot(target). The target of a row is its number modulo the vocabulary.
 template <class T>
 struct CrossEntropyBackward {
   const float* softmax;
@@ -385,9 +388,7 @@ struct CrossEntropyBackward {
   }
 };
 
-/// AdamW with usual constants and without bias correction, which is a factor of the rate. |v|,
-/// because the second moment may lie where another kernel left its numbers. Source: Loshchilov and
-/// Hutter, "Decoupled Weight Decay Regularization" (2019), algorithm 2.
+/// Writes one number per row to all columns of the row.
 template <class T>
 struct Expand {
   const float* numbers;
@@ -412,12 +413,12 @@ struct Zero {
   }
 };
 
-/// Calls use(body, n, together) for the body, or bodies, of a pass over elements of type T (of fp8:
-/// `Narrow`): indices
-/// run from 0 to n - 1, and neighbours that a call takes at once lie within one of the stretches of
-/// `together` that follow each other (0: anywhere).
+/// Calls use(body, n, together) for the body, or bodies, of a pass over elements of type T. Indices
+/// run from 0 to n - 1. The neighbours that one call of `run` takes must lie within one of the
+/// consecutive stretches of `together` elements (0: anywhere). `Narrow` is the fp8 type.
+/// \param o  arrays in the order of arrays_of.
 /// \return false if the pass is none of these.
-/// \pre rows and columns are positive, `o` is as arrays_of says.
+/// \pre rows and columns are positive.
 template <class T, class Narrow, class Use>
 bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
   const std::int64_t n = p.rows * p.columns;

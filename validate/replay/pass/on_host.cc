@@ -29,10 +29,10 @@ struct Conversion<Fp8> : HostConversion<Fp8> {};
 
 namespace {
 
-// Neighbours that a body takes at once: loops of this length become vector instructions.
+// Number of neighbours that a body takes at once; loops of this length are vectorised.
 constexpr int kStretch = 64;
 
-// f(integral_constant<int, count>, index) for all of [first, last).
+// Calls f(integral_constant<int, count>, index) for stretches that cover [first, last).
 template <class F>
 void over_stretches(std::int64_t first, std::int64_t last, F f) {
   for (; first + kStretch <= last; first += kStretch)
@@ -40,7 +40,7 @@ void over_stretches(std::int64_t first, std::int64_t last, F f) {
   for (; first < last; ++first) f(std::integral_constant<int, 1>{}, first);
 }
 
-// A core is a team of one.
+// A team (rows.h) with one member, the core.
 struct Alone {
   template <class F>
   static void over_row(std::int64_t columns, F f) {
@@ -124,7 +124,7 @@ void transpose(const Pass& p, std::span<void* const> o) {
           y[j * p.rows + i] = x[i * p.columns + j];
 }
 
-// fp32 sums of stretches, and their sum in double: 1e9 squares do not drown.
+// Stretches are summed in fp32 and their sums in double, so that 1e9 squares lose no precision.
 void gradient_norm(const Pass& p, std::span<void* const> o) {
   constexpr std::int64_t kPart = 4096;
   const auto* g = static_cast<const float*>(o[0]);

@@ -1,5 +1,5 @@
 /// \file
-/// A pass on one core: what the host executor runs, and what the GPU's kernels are checked against.
+/// A pass on one core. The host executor runs it, and the GPU's kernels are checked against it.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace foreshard::replay {
 
-/// `arrays` as arrays_of says. A pass without rows does nothing.
+/// Runs a pass; a pass without rows does nothing.
+/// \param arrays  in the order of arrays_of.
 void run_on_host(const Pass& pass, std::span<void* const> arrays);
 
 }  // namespace foreshard::replay

@@ -39,7 +39,8 @@ Pass in_floating_point(Pass pass) {
   return pass;
 }
 
-// States of so many bytes: as many of four as there are, and single ones.
+// Arrays of Adam with p.state_bytes of state per element: as many 4-byte arrays as possible, then
+// 1-byte arrays.
 static std::vector<PassArray> adam_arrays(const Pass& p, const PassArray& gradient,
                                           const PassArray& copy) {
   std::vector<PassArray> arrays{gradient};
@@ -61,7 +62,7 @@ std::vector<PassArray> arrays_of(const Pass& given) {
   };
   const auto fp8 = [](std::int64_t count) { return PassArray{count, DType::kFp8, Access::kWrite}; };
   const auto bytes = [&](Access access) { return PassArray{n, DType::kInt8, access}; };
-  // An RMS norm has a gamma only.
+  // An RMS norm has gamma but no beta.
   const bool rms = p.kind == PassKind::kRmsNormForward || p.kind == PassKind::kRmsNormBackward;
   const std::int64_t parameters = (rms ? 1 : 2) * p.columns;
   constexpr auto kRead = Access::kRead;

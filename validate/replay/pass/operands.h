@@ -1,8 +1,8 @@
 /// \file
-/// The arrays that a pass works on, in the order in which both executors take them.
+/// The arrays that a pass reads and writes, in the order in which both executors take them.
 ///
-/// n = rows x columns; T the pass's dtype; statistics, sums and numbers are fp32; += is an array
-/// that is read and written:
+/// n = rows x columns; T is the pass's dtype; statistics, sums and numbers are fp32; += marks an
+/// array that is read and written:
 ///   norm_fwd       x, y out, statistics (2 a row) out, parameters (2 a column; of rms_norm 1)
 ///   norm_bwd       dy, x, dx out, statistics, parameters, their gradients (as many) +=
 ///   gelu, unary    x [, dy], y out          swiglu_fwd  gate and up (2 n), y out
@@ -23,8 +23,8 @@
 ///   reduce, statistics, top_k  x, 1, 2 or kTopK times (number, index) a row out
 ///   expand         numbers (one a row), y out
 ///
-/// Not modelled: scales are 1, and the second copy of quantize_transpose lies as the first does:
-/// its traffic is that of the transpose.
+/// Not modelled: scales (they are 1), and the transposition in quantize_transpose: its second copy
+/// has the layout of the first, which causes the same traffic.
 #pragma once
 
 #include <cstdint>
@@ -38,21 +38,22 @@ enum class Access : std::uint8_t { kRead, kWrite, kUpdate };
 
 struct PassArray {
   std::int64_t count = 0;
-  DType dtype = DType::kFp32;  ///< kInt8 of a mask, and of two numbers of fp4.
+  DType dtype = DType::kFp32;  ///< kInt8 for a mask, and for bytes with two fp4 numbers.
   Access access = Access::kRead;
   std::size_t bytes() const;
 };
 
-/// How many of each row top_k takes.
+/// Number of elements that top_k takes from each row.
 constexpr int kTopK = 8;
 
 std::vector<PassArray> arrays_of(const Pass& pass);
 
-/// Columns of one attention head, whose halves rope rotates: 128, else 64, else all (an even
-/// number).
+/// Columns of one attention head, whose halves rope rotates: 128 or 64 if the columns allow it,
+/// else all of them (an even number).
 std::int64_t rope_head(std::int64_t columns);
 
-/// A pass of integers is one of floating-point numbers of the same size: its time is memory's.
+/// Replaces an integer dtype by a floating-point dtype of the same size. Memory traffic, and so the
+/// time, is the same.
 Pass in_floating_point(Pass pass);
 
 }  // namespace foreshard::replay

@@ -1,6 +1,6 @@
 /// \file
-/// The elements of passes that update parameters: Adam, with states of any size, LAMB and momentum.
-/// Part of elements.h, which says how their bodies are called.
+/// Bodies of the passes that update parameters: Adam, with states of any size, LAMB and momentum.
+/// Part of elements.h, which says how bodies are called.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,8 @@
 
 namespace foreshard::replay {
 
-/// First and second moment of kCount gradients `d`, updated.
+/// Updates the first and second moments of kCount gradients `d`. It takes |v|, because the second
+/// moment may be in memory where another kernel left its numbers.
 template <int kCount>
 FORESHARD_DEVICE void update_moments(const float (&d)[kCount], float (&m)[kCount],
                                      float (&v)[kCount]) {
@@ -22,6 +23,8 @@ FORESHARD_DEVICE void update_moments(const float (&d)[kCount], float (&m)[kCount
   }
 }
 
+/// AdamW with usual constants and without bias correction, which is a factor of the rate. Source:
+/// Loshchilov and Hutter, "Decoupled Weight Decay Regularization" (2019), algorithm 2.
 template <class T>
 struct Adam {
   const float* g;
@@ -52,8 +55,8 @@ struct Adam {
   }
 };
 
-/// Adam's traffic with states of other sizes: arrays of four bytes an element, the first of them
-/// the parameter, and of one byte.
+/// Adam's memory traffic with states of other sizes: arrays of four bytes per element, the first of
+/// which is the parameter, and arrays of one byte per element.
 template <class T>
 struct PackedAdam {
   static constexpr int kMostWide = 16;

@@ -1,5 +1,5 @@
 /// \file
-/// Neighbours in an array as a pass reads and writes them: several at once, arithmetic in fp32.
+/// Packs of neighbouring elements, which a pass reads and writes at once; arithmetic is in fp32.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace foreshard::replay {
 
-/// Elements that a GPU's thread takes at once: at most two accesses of 16 bytes each of fp32.
+/// Elements that a GPU thread takes at once; in fp32 these are two accesses of 16 bytes.
 constexpr int kPack = 8;
 
 struct Add {
@@ -25,20 +25,21 @@ struct Larger {
   }
 };
 
-/// `kCount` neighbours; 16 bytes are one access.
+/// `kCount` neighbouring elements; 16 bytes are one access.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount > 16 ? 16 : sizeof(T) * kCount) Pack {
   T value[kCount];
 };
 
-/// How T becomes fp32, and fp32 T. Another for types that have no conversions.
+/// Conversion of T to and from fp32. Specialised for types without C++ conversions.
 template <class T>
 struct Conversion {
   FORESHARD_DEVICE static float read(T number) { return static_cast<float>(number); }
   FORESHARD_DEVICE static T write(float number) { return T(number); }
 };
 
-/// \pre `from` is aligned to the pack, if it is one: longer stretches are read one by one.
+/// Reads kCount neighbouring elements. More than kPack elements are read one by one.
+/// \pre `from` is aligned to the pack, if kCount <= kPack.
 template <int kCount, class T>
 FORESHARD_DEVICE void load(float (&out)[kCount], const T* __restrict__ from) {
   if constexpr (kCount > kPack) {
@@ -56,7 +57,7 @@ FORESHARD_DEVICE Pack<T, kCount> packed(const float (&values)[kCount]) {
   return pack;
 }
 
-/// As load().
+/// Writes kCount neighbouring elements, with the rules of load().
 template <int kCount, class T>
 FORESHARD_DEVICE void store(T* __restrict__ to, const float (&values)[kCount]) {
   if constexpr (kCount > kPack)

@@ -1,11 +1,12 @@
 /// \file
-/// Passes that reduce rows: norms, softmax, cross entropy, sums, the largest few. Their
-/// mathematics, once for both executors. A body has `template <class Team> void run(row, mine)
-/// const`. A team is whoever works on the row together - threads of a GPU, or one processor - with
-///   over_row(columns, f)      f(integral_constant<int, n>, column) for the member's stretches
-///   reduced(value, combine)   of all members' values; each of them gets it
-///   first()                   whether this member writes what there is one of
-/// Without `mine` the row is somebody else's: a body takes part in sums, and writes nothing.
+/// The mathematics of passes that reduce rows (norms, softmax, cross entropy, sums, top-k); both
+/// executors use it. A body has `template <class Team> void run(row, mine) const`. A team comprises
+/// the threads that work on a row together (threads of a GPU, or one core) and has
+///   over_row(columns, f)      calls f(integral_constant<int, n>, column) for a member's stretches
+///   reduced(value, combine)   the reduction of all members' values, for every member
+///   first()                   whether this member writes results that exist once per row
+/// If `mine` is false, the row belongs to another team: the body takes part in reductions but
+/// writes nothing.
 #pragma once
 
 #include <cmath>
@@ -18,11 +19,11 @@
 
 namespace foreshard::replay {
 
-constexpr float kEpsilon = 1e-5F;    ///< Of norms.
+constexpr float kEpsilon = 1e-5F;    ///< Epsilon of norms.
 constexpr float kLowest = -3.0e38F;  ///< Below all ordinary numbers.
 
-/// y = (x - mean) / deviation * gamma + beta; statistics: mean, 1 / deviation. The sums are of
-/// x - x0, which keeps rows of a large mean exact.
+/// y = (x - mean) / deviation * gamma + beta; statistics: mean, 1 / deviation. Sums are taken over
+/// x - x0, which keeps rows with a large mean exact.
 template <class T>
 struct LayerNorm {
   const T* x;
@@ -106,8 +107,9 @@ struct RmsNorm {
   }
 };
 
-/// Scale 1/8 (heads of 64), causal mask: row r of a square block sees columns up to r modulo the
-/// columns. Source: Megatron-LM's scaled_upper_triang_masked_softmax does the same to scores.
+/// Scale of attention scores: 1/8, for heads of 64. The mask is causal: row r of a square block
+/// sees columns up to r modulo the number of columns. Source: Megatron-LM's
+/// scaled_upper_triang_masked_softmax does the same to scores.
 constexpr float kScoreScale = 0.125F;
 
 template <class T>
@@ -178,7 +180,8 @@ struct SoftmaxBackward {
   }
 };
 
-/// The softmax in fp32, and -log of the target's (row modulo vocabulary).
+/// The softmax in fp32, and -log of the target's probability. The target of a row is its number
+/// modulo the vocabulary.
 template <class T>
 struct CrossEntropy {
   const T* logits;
@@ -188,7 +191,7 @@ struct CrossEntropy {
   template <class Team>
   FORESHARD_DEVICE void run(std::int64_t row, bool mine) const {
     const T* from = logits + row * columns;
-    // Maximum and sum of exponentials in one reading: the sum is rescaled when the maximum grows.
+    // One pass computes the maximum and the sum, which is rescaled when the maximum grows.
     float largest = kLowest;
     float sum = 0.0F;
     Team::over_row(columns, [&](auto count, std::int64_t c) {
@@ -245,7 +248,8 @@ struct RowSums {
   }
 };
 
-/// An order of floats as one of integers, the lower column first among equals.
+/// Maps a float and its column to an integer with the same order; among equal floats the lower
+/// column has the larger key.
 FORESHARD_DEVICE std::uint64_t key_of(float value, std::int64_t column) {
   std::uint32_t bits = 0;
   memcpy(&bits, &value, sizeof(bits));
@@ -260,7 +264,8 @@ FORESHARD_DEVICE float value_of(std::uint64_t key) {
   return value;
 }
 
-/// Each round takes the largest below the last one; rows are read again from the cache.
+/// Each round takes the largest number below the previous round's; rows are read again from the
+/// cache.
 template <class T>
 struct TopK {
   const T* x;
@@ -292,12 +297,12 @@ struct TopK {
 };
 
 /// Backward of y = (x - mean) s gamma + beta, s = 1 / deviation, h = (x - mean) s:
-///   dx = s (gamma dy - mean(gamma dy) - h mean(gamma dy h)); of an RMS norm without mean(gamma dy)
-/// and without beta. The parameters' gradients are sums of dy h, then of dy, over rows. These sums
-/// are what executors do in their own ways (columns).
+///   dx = s (gamma dy - mean(gamma dy) - h mean(gamma dy h)).
+/// An RMS norm has neither mean(gamma dy) nor beta. The parameters' gradients are the sums of dy h,
+/// then of dy, over rows; each executor computes these sums of columns in its own way.
 struct NormBackward {
-  float mean;   ///< 0 of an RMS norm.
-  float scale;  ///< s.
+  float mean;   ///< The mean; 0 for an RMS norm.
+  float scale;  ///< s = 1 / deviation.
   FORESHARD_DEVICE float normal(float x) const { return (x - mean) * scale; }
   FORESHARD_DEVICE float input(float weighted, float x, float sum, float along) const {
     return scale * (weighted - sum - normal(x) * along);
@@ -305,8 +310,9 @@ struct NormBackward {
 };
 
 /// Calls use(body) for a pass over rows of type T.
+/// \param o  arrays in the order of arrays_of.
 /// \return false if the pass is none of these.
-/// \pre rows and columns are positive, `o` is as arrays_of says.
+/// \pre rows and columns are positive.
 template <class T, class Use>
 bool with_rows(const Pass& p, std::span<void* const> o, Use use) {
   const auto at = [&](std::size_t i) { return static_cast<T*>(o[i]); };

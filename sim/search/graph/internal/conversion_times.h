@@ -1,6 +1,7 @@
 /// \file
-/// What conversions of tensors within a mesh take, by closed form (strategies/reshard/price.h): the
-/// series of primitives that the reshard planner finds fastest on the cluster, on idle links.
+/// Times of conversions of tensors within a mesh, in closed form (strategies/reshard/price.h): each
+/// is the time of the fastest series of primitives that the reshard planner finds on the cluster,
+/// on idle links.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace foreshard::search::internal {
 
-/// Remembers what it was asked: one object for each thread.
+/// Caches its answers; use one object per thread.
 class ConversionTimes {
  public:
   /// Position i of the mesh is rank i of `placement`. The cost model must outlive it.

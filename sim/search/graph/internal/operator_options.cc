@@ -16,10 +16,10 @@
 namespace foreshard::search::internal {
 namespace {
 
-// An operator with its operands alone.
+// A graph of one operator and its operands.
 struct Alone {
   Graph graph{};
-  std::map<TensorId, TensorId> of{};  ///< By tensor of the whole graph.
+  std::map<TensorId, TensorId> of{};  ///< Tensor of the whole graph -> tensor of this graph.
 };
 
 Attribute without_summands(Attribute attribute) {
@@ -56,7 +56,8 @@ Alone alone(const Graph& graph, const Operator& op, const OperatorOption& option
   return made;
 }
 
-// How the operator that makes `tensor` leaves it; of what none makes, how it lies.
+// The layout in which the last operator that makes `tensor` leaves it; its own layout where no
+// operator makes it.
 Attribute as_made(const ShardedGraph& sharded, TensorId tensor) {
   const Graph& graph = *sharded.graph;
   for (std::size_t i = graph.operators.size(); i-- > 0;) {
@@ -95,7 +96,7 @@ const std::vector<OperatorOption>& OperatorOptions::of(std::size_t op) {
   return place->second;
 }
 
-// All that made() looks at.
+// A key of everything that made() reads.
 std::string OperatorOptions::key_of(const Operator& op) const {
   std::string key = op.type;
   for (const auto& [name, value] : op.settings.all()) key += " " + name + ":" + describe(value);
@@ -149,7 +150,7 @@ void OperatorOptions::add_backward(const Operator& op, OperatorOption& option) {
   Graph backward = backward_graph(*forward, backward_options(ground_.strategy), &ends);
   for (const auto& [output, gradient] : ends.outputs)
     if (!backward[gradient].pinned) backward[gradient].pinned = forward->attributes[output.index()];
-  std::map<TensorId, TensorId> wanted;  // of the whole graph's inputs
+  std::map<TensorId, TensorId> wanted;  // input of the whole graph -> gradient
   backward.outputs.clear();
   for (const TensorId id : op.inputs) {
     const auto gradient = ends.inputs.find(own.of.at(id));
@@ -168,14 +169,14 @@ void OperatorOptions::add_backward(const Operator& op, OperatorOption& option) {
     ends_of_inputs.insert(gradient->second);
     option.gradients[i] = as_made(*sharded, gradient->second);
   }
-  // What its own backward operators convert between them. How a gradient of an input lies at last
-  // is for the operators before.
+  // Adds conversions between the operator's own backward operators. The last layout of an input's
+  // gradient concerns the operators before it.
   for (const Conversion& conversion : sharded->conversions) {
     if (ends_of_inputs.contains(conversion.tensor)) continue;
     const Tensor& tensor = backward[conversion.tensor];
     option.backward += conversions_({tensor.dtype, tensor.shape}, conversion.from, conversion.to);
   }
-  // Every gradient of a parameter is reduced in the type in which it is added up.
+  // Every parameter's gradient is reduced in the data type in which it is added up.
   std::map<TensorId, TensorId> last;
   for (std::size_t t = 0; t < backward.tensors.size(); ++t)
     if (const TensorId of = backward.tensors[t].gradient_of; of.valid())

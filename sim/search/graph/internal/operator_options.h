@@ -1,10 +1,11 @@
 /// \file
-/// The ways to split one operator of a graph (R3.5), and what each costs: its kernels forward and
-/// backward, the communication of its own backward operators, the reduction of the gradients of its
-/// parameters, and memory. What lies between operators is priced elsewhere (tables.h).
+/// The ways to split one operator of a graph (R3.5), and the costs of each: its kernels forward and
+/// backward, the communication between its own backward operators, the reduction of its parameters'
+/// gradients, and memory. Conversions between operators are priced elsewhere (tables.h).
 ///
-/// The backward pass of a way is that of the operator alone, its operands lying as the way wants
-/// them, made and distributed as for a whole graph (strategies/graph/backward.h, distribute.h).
+/// The backward pass of an option is made for the operator alone, with its operands in the layouts
+/// that the option needs, and distributed as for a whole graph (strategies/graph/backward.h,
+/// distribute.h).
 #pragma once
 
 #include <cstddef>
@@ -27,16 +28,18 @@ namespace foreshard::search::internal {
 
 struct OperatorOption {
   Splits splits{};
-  Signature signature{};  ///< Inputs as it needs them, outputs as it leaves them.
-  /// By input: as its backward pass leaves the gradient; nothing where none is wanted.
+  /// Layouts of the inputs that it needs, and of the outputs that it leaves.
+  Signature signature{};
+  /// input -> layout in which its backward pass leaves the gradient; nothing: no gradient is
+  /// wanted.
   std::vector<std::optional<Attribute>> gradients{};
-  Seconds forward{};    ///< Of a micro-batch.
-  Seconds backward{};   ///< Likewise.
-  Seconds reduction{};  ///< Of the gradients of its parameters, once a step.
-  Bytes kept{};         ///< Of its outputs, from the forward to the backward pass.
+  Seconds forward{};    ///< Forward kernels of a micro-batch.
+  Seconds backward{};   ///< Backward kernels and communication of a micro-batch.
+  Seconds reduction{};  ///< Reduction of its parameters' gradients, once per step.
+  Bytes kept{};         ///< Outputs that are kept from the forward to the backward pass.
 };
 
-/// What decides the cost of splits on one mesh.
+/// All that the costs of splits on one mesh depend on.
 struct Ground {
   const Graph& graph;
   const Strategy& strategy;
@@ -49,8 +52,8 @@ class OperatorOptions {
  public:
   OperatorOptions(const Ground& ground, ConversionTimes& conversions);
 
-  /// All ways, in the order of legal_splits(), but for those that leave summands which cannot be
-  /// brought back. Operators that do the same share one list.
+  /// All ways to split an operator, in the order of legal_splits(). Equivalent operators share one
+  /// list.
   const std::vector<OperatorOption>& of(std::size_t op);
 
   bool is_trained(TensorId tensor) const { return trained_.contains(tensor); }
@@ -66,7 +69,7 @@ class OperatorOptions {
   ConversionTimes& conversions_;
   std::set<TensorId> trained_;  ///< Activations with a gradient.
   std::set<TensorId> read_;     ///< Tensors with a reader, and outputs of the graph.
-  std::set<TensorId> saved_;    ///< For the backward pass.
+  std::set<TensorId> saved_;    ///< Tensors that are kept for the backward pass.
   std::map<std::string, std::vector<OperatorOption>> known_;
 };
 

@@ -1,5 +1,5 @@
 /// \file
-/// The rules of the library: each in its file of rules/.
+/// The rules of the library; each has its own file in rules/.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace foreshard::search::internal {
 
-/// \return the annotations; nothing where the graph has not the pattern.
+/// \return the annotations; nothing where the graph does not have the pattern.
 using MakeRule = std::optional<std::vector<Annotation>>(const Graph& graph,
                                                         const std::vector<MeshAxis>& mesh,
                                                         std::int64_t batch);
@@ -21,9 +21,9 @@ using MakeRule = std::optional<std::vector<Annotation>>(const Graph& graph,
 MakeRule megatron;
 /// The batch over every axis, parameters whole on every rank.
 MakeRule data_parallel;
-/// Tables that are looked up by rows over all axes, the batch over all axes elsewhere: an
-/// all-to-all lies between (Naumov et al., arXiv 1906.00091, section 3.1, cuts tables so among
-/// devices).
+/// Embedding tables are split by rows over all axes, and the batch over all axes elsewhere, with an
+/// all-to-all between them (Naumov et al., arXiv 1906.00091, section 3.1, divides tables among
+/// devices like that).
 MakeRule table_rows;
 
 }  // namespace foreshard::search::internal

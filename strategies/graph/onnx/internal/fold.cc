@@ -39,7 +39,7 @@ std::vector<T> as(const Numbers& numbers) {
   if constexpr (!std::is_same_v<T, double>) return integers(numbers);
 }
 
-// Where element `index` of a row-major `shape` lies in a `from` that is broadcast to it.
+// Index in `from`, which is broadcast to `shape`, of element `index` of a row-major `shape`.
 std::size_t broadcast_index(std::int64_t index, const Shape& shape, const Shape& from) {
   std::int64_t position = 0;
   std::int64_t stride = 1;
@@ -68,7 +68,8 @@ std::int64_t wrap(std::int64_t index, std::int64_t extent) {
   return index < 0 ? index + extent : index;
 }
 
-// Two's complement, as ONNX's integers wrap round; a corrupt file must not overflow here.
+// Integer arithmetic in two's complement, as ONNX's integers wrap around; a corrupt file must not
+// cause undefined overflow.
 template <class Operation>
 std::int64_t wrapping(Operation operation, std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(
@@ -211,7 +212,7 @@ std::optional<Numbers> concat(const Node& node, const Inputs& inputs, const Shap
   return values;
 }
 
-// Where a slice of each dimension begins and how it steps.
+// Begin and step of a slice in each dimension.
 struct Steps {
   std::vector<std::int64_t> start;
   std::vector<std::int64_t> step;

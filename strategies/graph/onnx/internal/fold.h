@@ -13,13 +13,13 @@ namespace foreshard::onnx_file {
 /// Constants with more elements stay without values.
 inline constexpr std::int64_t kMostFolded = 65536;
 
-/// What `node` computes from constants. `inputs` are its operands (nullptr where left out), `shape`
-/// and `real` describe the result.
-/// \return nothing if an operand has no known value or the operator is none of those folded.
+/// The result of `node`, if it is computed from constants. `inputs` are its operands (nullptr: left
+/// out); `shape` and `real` describe the result.
+/// \return nothing if an operand has no known value or the operator is not one that is folded.
 std::optional<Numbers> folded(const Node& node, const std::vector<const Value*>& inputs,
                               const Shape& shape, bool real);
 
-/// Element count.
+/// Number of elements of a shape.
 /// \pre no overflow (read_onnx bounds shapes).
 std::int64_t count_of(const Shape& shape);
 std::size_t size_of(const Numbers& numbers);

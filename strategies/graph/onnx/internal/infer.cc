@@ -10,7 +10,7 @@
 namespace foreshard::onnx_file {
 namespace {
 
-// ONNX divides by these without a look at them.
+// Refuses zero strides and dilations: libonnx divides by them without a check.
 Status fault_in_window(const ::onnx::NodeProto& node) {
   for (const ::onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.name() != "strides" && attribute.name() != "dilations") continue;
@@ -36,7 +36,7 @@ Result<std::vector<::onnx::TypeProto>> inferred_types(::onnx::NodeProto node,
     return Error{Error::Code::kUnsupported, "it has no rule for the shape of its results"};
 
   FORESHARD_TRY(fault_in_window(node));
-  // Inputs by position: two of one name are the same value.
+  // Inputs are named by position: two inputs of one name would be the same value.
   std::unordered_map<std::string, ::onnx::TypeProto*> types;
   std::unordered_map<std::string, const ::onnx::TensorProto*> data;
   std::vector<::onnx::TypeProto> own(inputs.size());

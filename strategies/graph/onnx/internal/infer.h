@@ -1,5 +1,5 @@
 /// \file
-/// Shapes of one node's results, by libonnx. The only place that asks it.
+/// Shapes of one node's results, inferred by libonnx. Nothing else uses libonnx's inference.
 #pragma once
 
 // libonnx is compiled with these; cmake/ForeshardDependencies.cmake defines them.
@@ -11,13 +11,13 @@
 
 namespace foreshard::onnx_file {
 
-/// A value as libonnx wants it: `data` (may be null) is its known elements.
+/// A value in libonnx's form: `data` (may be null) has its known elements.
 struct Operand {
   const ::onnx::TypeProto* type = nullptr;
   const ::onnx::TensorProto* data = nullptr;
 };
 
-/// Types and shapes of the outputs of `node`, in order; a dimension that cannot be told is left
+/// Types and shapes of the outputs of `node`, in order; a dimension that cannot be inferred is left
 /// open.
 /// \return kUnsupported if libonnx has no shape rule for the operator at that version;
 ///     kInvalidInput, with libonnx's reason, if the node contradicts its inputs.

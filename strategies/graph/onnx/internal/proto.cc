@@ -34,7 +34,7 @@ std::size_t bytes_of_element(std::int32_t type) {
   }
 }
 
-// IEEE 754 binary16.
+// The value of an IEEE 754 binary16 number.
 double half(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16U;
   const std::uint32_t exponent = (bits >> 10U) & 0x1FU;
@@ -54,7 +54,7 @@ double brain(std::uint16_t bits) {
 template <class T>
 T read(const char* bytes) {
   T value;
-  std::memcpy(&value, bytes, sizeof value);  // ONNX stores little-endian, as all our machines do
+  std::memcpy(&value, bytes, sizeof value);  // ONNX is little-endian, as the supported machines
   return value;
 }
 

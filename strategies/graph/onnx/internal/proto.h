@@ -1,5 +1,5 @@
 /// \file
-/// Between protobuf's messages and plain values.
+/// Conversion between protobuf's messages and plain values.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -11,9 +11,9 @@
 namespace foreshard::onnx_file {
 
 /// The element type of a tensor as foreshard counts it.
-/// \return nothing for strings and the like.
+/// \return nothing for strings and other types without numbers.
 std::optional<DType> dtype_of(std::int32_t type);
-/// "INT16" or, of a type that is unknown, its number.
+/// "INT16"; for an unknown type, its number.
 std::string type_name(std::int32_t type);
 
 ::onnx::TypeProto type_of(std::int32_t type, const Shape& shape);

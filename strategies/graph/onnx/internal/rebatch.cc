@@ -25,7 +25,7 @@ class Rebatch {
     }
   }
 
-  // The file with the other batch where numbers say it.
+  // The file with the new batch in inputs and in the shapes of Reshapes.
   ::onnx::ModelProto rewritten(const ::onnx::ModelProto& file) {
     ::onnx::ModelProto result = file;
     ::onnx::GraphProto& graph = *result.mutable_graph();
@@ -37,7 +37,7 @@ class Rebatch {
         input.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(
             to_);
     const std::set<std::string> written = written_constants(file.graph());
-    std::map<std::string, Shape> targets;  // of Reshapes, by what they make
+    std::map<std::string, Shape> targets;  // result of a Reshape -> its new shape
     for (const Node& node : model_.main.nodes) {
       if (node.op != "Reshape" || !grows_.contains(node.inputs.at(0))) continue;
       const bool constant = node.inputs.size() < 2 || written.contains(value(node.inputs[1]).name);
@@ -54,7 +54,7 @@ class Rebatch {
     return result;
   }
 
-  // Why what was read again is not the same model with another batch.
+  // Why `again`, the rewritten file as read, is not the same model with another batch.
   Status fault(const Model& again) const {
     std::map<std::string, Shape> shapes;
     for (const Value& value : again.values) shapes[value.name] = value.shape;
@@ -83,14 +83,14 @@ class Rebatch {
   }
 
  private:
-  static constexpr int kLost = -2;  // neither as it was nor with the batch in one dimension
+  static constexpr int kLost = -2;  // neither unchanged nor with the new batch in one dimension
 
   const Value& value(ValueIndex index) const {
     return model_.values[static_cast<std::size_t>(index)];
   }
   bool begins_with_batch(const Shape& shape) const { return !shape.empty() && shape[0] == from_; }
 
-  // The dimension that grew from one shape to the other.
+  // The dimension that changed with the batch from one shape to the other, or kLost.
   int place(const Shape& before, const Shape& after) const {
     if (before.size() != after.size()) return kLost;
     int place = kLost;

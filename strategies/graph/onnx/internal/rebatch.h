@@ -1,5 +1,5 @@
 /// \file
-/// A file that was exported with a number for its batch, with another number.
+/// Changes the batch of a file that was exported with a fixed batch.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,14 @@
 
 namespace foreshard::onnx_file {
 
-/// `model` is what `read` makes of `file`; its batch is the first dimension of its first input.
-/// Inputs that begin with it get `batch` there, and so do constants that say the shape of a
-/// Reshape; whether the rest follows is seen by reading again: each value either stays as it was or
-/// has `batch` in place of the old one in a single dimension, and all results change.
-/// \return kUnsupported with the reason where they do not: the batch is merged with dimensions
-///     that are then transposed, a Reshape follows a Transpose of the batch, a result has none.
+/// Returns the model of `file` with another batch. `model` is the result of `read` for `file`; its
+/// batch is the first dimension of its first input. Inputs whose first dimension is the batch get
+/// `batch` there, and so do constants that are the shape of a Reshape. The file is then read again
+/// and compared: each value must either stay as it was or have `batch` in place of the old batch in
+/// a single dimension, and all results must change.
+/// \return kUnsupported with the reason if they do not: the batch is merged with dimensions that
+///     are then transposed, a Reshape follows a Transpose of the batch, or a result has no batch
+///     dimension.
 Result<Model> with_batch(const ::onnx::ModelProto& file, Model model, std::int64_t batch,
                          const std::function<Result<Model>(const ::onnx::ModelProto&)>& read);
 

@@ -50,7 +50,7 @@ std::int64_t positive_axis(std::int64_t axis, const Shape& shape) {
   return axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
 }
 
-// The integers of an attribute or, in newer versions, of an input.
+// A list of integers from an attribute or, in newer versions, from an input.
 std::optional<std::vector<std::int64_t>> listed(Scope& scope, const Node& node,
                                                 const std::string& name, std::size_t index) {
   if (auto attribute = integers_of(node, name)) return attribute;
@@ -140,7 +140,7 @@ Status cast(Scope& scope, const Node& node) {
   return emit(scope, node, "cast", {from}, {{"to", std::string(name_of(wanted))}});
 }
 
-// With its mask, if something takes it. Where nothing is dropped, all is kept.
+// Dropout, with its mask if something reads it. Outside of training, everything is kept.
 Status dropout(Scope& scope, const Node& node) {
   const bool masked = node.outputs.size() > 1 && node.outputs[1] != kNone;
   if (!scope.options().training) {
@@ -191,8 +191,8 @@ Status einsum(Scope& scope, const Node& node) {
 }
 
 // --- norms -----------------------------------------------------------------------------------
-// In training by the statistics of each replica, as frameworks do by default; else by those that
-// the file has.
+// Normalises, in training, by the statistics of each replica, as frameworks do by default; else by
+// the statistics in the file.
 Status batch_norm(Scope& scope, const Node& node) {
   const TensorId x = scope.tensor(node.inputs[0]);
   const std::int64_t channels = shape_of(scope, node.inputs[0]).at(1);
@@ -365,7 +365,7 @@ Status pad(Scope& scope, const Node& node) {
   return {};
 }
 
-// Rows of a table by index are an embedding; one index is a slice; the rest is a gather.
+// Looking up rows of a table is an embedding; one index is a slice; everything else is a gather.
 Status gather(Scope& scope, const Node& node) {
   const Value& data = scope.value(node.inputs[0]);
   const Value& indices = scope.value(node.inputs[1]);

@@ -1,5 +1,5 @@
 /// \file
-/// One ONNX node -> operators of foreshard's table.
+/// Translates one ONNX node into operators of foreshard's table.
 #pragma once
 
 #include <string>
@@ -12,37 +12,38 @@
 
 namespace foreshard::onnx_file {
 
-/// What a translation sees: the graph under construction and the node's operands.
+/// The context of a translation: the graph under construction and the node's operands.
 class Scope {
  public:
   virtual ~Scope() = default;
   virtual Graph& graph() = 0;
   virtual const ImportOptions& options() const = 0;
   virtual const Value& value(ValueIndex index) const = 0;
-  /// The tensor of a value: parameters and constants come into being when they are first asked for.
+  /// The tensor of a value. Parameters and constants are created when first requested.
   virtual TensorId tensor(ValueIndex index) = 0;
-  /// Says which tensor a value is.
+  /// Records that `tensor` is the tensor of a value.
   virtual void set(ValueIndex index, TensorId tensor) = 0;
-  /// A tensor that is the same in every step.
+  /// Adds a tensor that is the same in every step.
   virtual TensorId constant(const std::string& name, TensorType type) = 0;
 };
 
-/// \return an error where shapes do not fit; kUnsupported if the node has attributes that no
-///     operator has.
+/// Translates one node.
+/// \return an error if shapes do not fit; kUnsupported if the node has attributes that no operator
+///     has.
 using Translate = Status (*)(Scope& scope, const Node& node);
-/// \return nullptr if there is no counterpart. If and Loop are not among them.
+/// \return nullptr if the operator has no counterpart. If and Loop have no translation here.
 Translate find_translation(const std::string& op);
 std::vector<std::string> translated_operators();
 
-// --- what translations are made of ------------------------------------------------------------
+// --- helpers of translations ------------------------------------------------------------------
 Error unsupported(const Node& node, const std::string& why);
 const Shape& shape_of(Scope& scope, ValueIndex index);
-/// kNone beyond the last.
+/// Input `index` of a node; kNone beyond the last.
 ValueIndex input(const Node& node, std::size_t index);
 /// Adds an operator whose first output is the node's.
 Status emit(Scope& scope, const Node& node, std::string type, std::vector<TensorId> inputs,
             Settings settings = {});
-/// An operator between, named after the node and `part`.
+/// Adds an intermediate operator, named after the node and `part`; returns its result.
 Result<TensorId> step(Scope& scope, const Node& node, const std::string& part, std::string type,
                       std::vector<TensorId> inputs, Settings settings = {});
 Result<TensorId> reshaped(Scope& scope, const Node& node, const std::string& part, TensorId tensor,

@@ -1,4 +1,4 @@
-// Operators of images: convolutions, pooling, and what is made of them.
+// Operators on images: convolutions, pooling, and operators composed of them.
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ Result<Settings> window(Scope& scope, const Node& node, const Shape& kernel) {
   return Settings{{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
 }
 
-// A bias of each channel, added to `product`, the node's result without it.
+// Adds the bias, one number per channel, to `product`, the node's result without bias.
 Status biased(Scope& scope, const Node& node, TensorId product, std::size_t rank,
               std::int64_t channels) {
   Shape shape(rank - 1, 1);
@@ -48,8 +48,9 @@ Status biased(Scope& scope, const Node& node, TensorId product, std::size_t rank
   return emit(scope, node, "binary", {product, bias}, {{"operation", "add"s}});
 }
 
-// A convolution's gradient with regard to its input: the file's output is what that was. Pads that
-// the file leaves to the runtime follow from the shapes.
+// The window of a transposed convolution, which is the gradient of a convolution with respect to
+// its input: the node's output is that input. Pads that the file leaves to the runtime follow from
+// the shapes.
 Result<Settings> transposed_window(Scope& scope, const Node& node, const Shape& weight) {
   const Shape kernel(weight.begin() + 2, weight.end());
   FORESHARD_ASSIGN(Settings settings, window(scope, node, kernel));
@@ -110,7 +111,7 @@ Status transposed_convolution(Scope& scope, const Node& node) {
   return biased(scope, node, product, weight.size(), shape_of(scope, node.outputs[0])[1]);
 }
 
-// x / (bias + alpha * mean of x^2 over `size` neighbouring channels)^beta, in the pieces that
+// x / (bias + alpha * mean of x^2 over `size` neighbouring channels)^beta, as the operators that
 // PyTorch runs (torch/nn/functional.py, local_response_norm).
 Status local_response_norm(Scope& scope, const Node& node) {
   const TensorId x = scope.tensor(node.inputs[0]);
@@ -118,7 +119,7 @@ Status local_response_norm(Scope& scope, const Node& node) {
   const std::int64_t size = integer_of(node, "size", 1);
   const std::int64_t pixels = shape.size() < 3 ? 0 : count_of(shape) / (shape[0] * shape[1]);
   if (pixels == 0 || size < 1) return unsupported(node, "only norms over channels of images are");
-  const auto number = [&](const char* name) {  // its value changes no cost
+  const auto number = [&](const char* name) {  // its value does not affect costs
     return scope.constant(node.name + "." + name, {scope.graph()[x].dtype, {1}});
   };
   auto y = step(scope, node, "square", "unary", {x}, {{"operation", "square"s}});
@@ -140,7 +141,7 @@ Status local_response_norm(Scope& scope, const Node& node) {
   return emit(scope, node, "binary", {x, *y}, {{"operation", "div"s}});
 }
 
-// The nearest element, whole times as many in each dimension: each is repeated.
+// Resizes to the nearest element, by a whole factor in each dimension: every element is repeated.
 Status resize(Scope& scope, const Node& node) {
   const Shape in = shape_of(scope, node.inputs[0]);
   const Shape out = shape_of(scope, node.outputs[0]);

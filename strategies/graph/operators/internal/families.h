@@ -22,10 +22,11 @@ OperatorDefinition context_attention();
 OperatorDefinition context_attention_gradient();
 OperatorDefinition join_queries();
 OperatorDefinition split_queries();
-// control.cc
+// latents.cc
 OperatorDefinition latent_heads();
 OperatorDefinition latent_heads_gradient();
 
+// control.cc
 OperatorDefinition condition();
 OperatorDefinition loop();
 // convolution.cc

@@ -1,6 +1,6 @@
 /// \file
-/// The packed projection [batch, sequence, columns] of queries, keys and values (transformer.h):
-/// heads lie by key-value group, the query heads of a group, then its key head, then its value
+/// The packed projection [batch, sequence, columns] of queries, keys and values (transformer.h).
+/// Heads lie by key-value group: the query heads of a group, then its key head, then its value
 /// head. A rank has whole groups.
 #pragma once
 
@@ -14,10 +14,10 @@ namespace foreshard::operators {
 struct Packing {
   std::int64_t queries;
   std::int64_t keys;
-  std::int64_t width;  ///< Of a head.
+  std::int64_t width;  ///< Width of a head.
 
-  std::int64_t group() const { return queries / keys + 2; }  ///< Heads.
-  /// Of so many columns, those of queries and keys.
+  std::int64_t group() const { return queries / keys + 2; }  ///< Heads of a group.
+  /// Number of columns of queries and keys, out of `columns` of the packed projection.
   std::int64_t without_values(std::int64_t columns) const {
     return columns / group() * (group() - 1);
   }
@@ -25,10 +25,10 @@ struct Packing {
 /// \pre packing_fault() is empty.
 Packing packing_of(const Settings& settings, const Shape& x);
 
-/// Why `x` is no packed projection of the heads that the settings name; empty if it is one.
+/// Why `x` is not a packed projection of the heads in the settings; empty if it is one.
 std::string packing_fault(const Settings& settings, const Shape& x);
 
-/// The packed projection has a factor of whole groups.
+/// Dimensions of the packed projection in a rule: the columns are a factor of whole groups.
 struct Grouped {
   RuleMaker make;
   RuleMaker::Dimensions packed;
@@ -37,14 +37,14 @@ Grouped grouped(const Packing& packing, const Shape& x, bool whole_sequence, boo
 
 /// Settings `query_heads` and `kv_heads`, then `others`.
 std::vector<SettingDefinition> with_heads(std::vector<SettingDefinition> others);
-/// Those, and what a fused attention kernel has besides.
+/// The settings of with_heads(), then the settings of a fused attention kernel.
 std::vector<SettingDefinition> attention_kernel_settings();
-/// What is wrong about them for a sequence of so many tokens; empty if nothing is.
+/// What is wrong with these settings for a sequence of `sequence` tokens; empty if nothing is.
 std::string attention_kernel_fault(const Settings& settings, std::int64_t sequence);
-/// `all` within the window and the packed samples that the settings name. Chunks are sequences of
-/// their own.
+/// `all` restricted to the window and the packed samples in the settings. Chunks become separate
+/// sequences.
 Attention in_window(Attention all, const Settings& settings);
-/// How the learned logits of heads, one each, lie beside the heads of `packed`.
+/// Dimensions of the sinks (a learned logit for each head), split as the heads of `packed`.
 RuleMaker::Dimensions sinks_of(const RuleMaker::Dimensions& packed);
 
 }  // namespace foreshard::operators

@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::int32_t kNone = -1;
 
-// One Group of the program, worked out for all ranks.
+// One Group of the program, resolved for all ranks.
 struct Partition {
   const Group* group = nullptr;
   // Per rank: its peer (AxisPeer), else a label shared by the members of its group, or kNone.
   std::vector<std::int32_t> cell;
-  std::vector<std::uint64_t> fingerprint;  // Per cell: of its set of ranks.
+  std::vector<std::uint64_t> fingerprint;  // Per cell: a hash of its set of ranks.
 };
 
 Partition partition(const Program& program, const Group& group) {
@@ -102,7 +102,7 @@ class Refiner {
       first_group_.push_back(first_group_.back() + groups_of_role_[at(role_of_[r])].size());
   }
 
-  // What tells a rank's groups apart: the set of ranks, or the peer.
+  // A key that tells a rank's groups apart: the set of ranks, or the peer.
   std::pair<bool, std::uint64_t> identity(std::size_t rank, std::int32_t group) const {
     const Partition& p = partitions_[at(group)];
     if (p.fingerprint.empty()) return {true, static_cast<std::uint64_t>(p.cell[rank])};
@@ -214,7 +214,8 @@ class Refiner {
     return ids.size();
   }
 
-  // The last `split` changed nothing but the numbers of the classes, so attendees are found again.
+  // Finds the attendees once more, because the last `split` changed the numbers of the classes (but
+  // nothing else).
   Result<RankClasses> collect(std::size_t classes) {
     FORESHARD_TRY(find_attendees());
     RankClasses out;
@@ -244,7 +245,7 @@ class Refiner {
   std::vector<std::int32_t> role_of_;
   std::vector<Partition> partitions_;
   std::vector<std::vector<std::int32_t>> groups_of_role_;  // Indices of partitions.
-  std::vector<std::size_t> first_group_;                   // Per rank, into the next two.
+  std::vector<std::size_t> first_group_;                   // Per rank: offset in the next two.
   std::vector<std::int32_t> same_as_;
   std::vector<std::int32_t> attendance_;  // Indices of lists_.
   std::vector<std::int32_t> class_of_;

@@ -1,7 +1,7 @@
 /// \file
-/// Ranks that behave alike: roles, split until all ranks of a class meet the same classes in each
-/// of their groups (colour refinement). What holds for one rank of a class holds for all, so that
-/// matching and deadlocks are checked on one representative each.
+/// Classes of ranks that behave alike: roles, split until all ranks of a class meet the same
+/// classes in each of their groups (colour refinement). What holds for one rank of a class holds
+/// for all, so matching and deadlocks are checked on one representative of each class.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace foreshard::program::internal {
 
-/// A class that meets in a group, and which of its role's groups it knows it as.
+/// A class that takes part in a group, and the index of that group among the groups of its role.
 struct Attendee {
   std::int32_t rank_class = 0;
   std::int32_t group = 0;
@@ -23,18 +23,18 @@ struct Attendee {
 struct RankClass {
   std::int32_t role = 0;
   std::int32_t representative = 0;  ///< The lowest rank.
-  /// Per group of the role: the first of its groups with the same ranks (itself, mostly). Groups
-  /// written differently that hold the same ranks are one.
+  /// Per group of the role: the first of the role's groups with the same ranks (mostly itself).
+  /// Groups that are written differently but hold the same ranks count as one.
   std::vector<std::int32_t> same_as;
-  /// Per group of the role: who meets there, ascending, itself included; of an AxisPeer the other
-  /// side only.
+  /// Per group of the role: the classes that take part, ascending, this class included; for an
+  /// AxisPeer only the class on the other side.
   std::vector<std::vector<Attendee>> attendees;
 };
 
 struct RankClasses {
   /// Per role: its distinct groups, in the order of first use by block and task.
   std::vector<std::vector<const Group*>> groups_of_role;
-  std::vector<RankClass> classes;  ///< By role, then lowest rank.
+  std::vector<RankClass> classes;  ///< Sorted by role, then lowest rank.
 };
 
 /// \pre invariants 1 to 14.

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::int32_t kNothing = -1;
 
-// Which operations count together (rule 5): those of one group and tag, and of a transfer one end.
+// Operations that are counted together (rule 5): same group, same tag and, for transfers, same end.
 enum class End : std::uint8_t { kCollective, kSend, kReceive };
 struct ChannelKey {
-  std::int32_t group;  // Of the role.
+  std::int32_t group;  // Index among the role's groups.
   End end;
   std::string_view tag;
   auto operator<=>(const ChannelKey&) const = default;
@@ -33,7 +33,7 @@ End other_end(End end) {
   return end == End::kSend ? End::kReceive : End::kSend;
 }
 
-// What ranks of a role do, before groups tell classes apart.
+// What the ranks of a role do, whatever their class.
 struct RolePlan {
   const Expansion& expansion;
   std::vector<std::vector<std::int32_t>> of_stream;  // Instances per stream; the host is last.
@@ -53,9 +53,9 @@ struct ClassState {
   std::map<ChannelKey, std::int32_t> channel_of;
   std::vector<Channel> channels;
   std::vector<std::int32_t> channel;  // Per instance, or kNothing.
-  std::vector<std::int32_t> turn;     // Per instance: its place in its channel.
+  std::vector<std::int32_t> turn;     // Per instance: its position in its channel.
   std::vector<Progress> progress;
-  std::vector<std::size_t> head;  // Per stream.
+  std::vector<std::size_t> head;  // Per stream: position of the first instance not done.
 };
 
 struct Member {
@@ -65,7 +65,7 @@ struct Member {
 };
 struct Meeting {
   std::vector<Member> members;
-  std::vector<std::int32_t> arrived;  // Per operation.
+  std::vector<std::int32_t> arrived;  // Per operation: how many members have reached it.
 };
 
 class Rehearsal {
@@ -164,7 +164,7 @@ class Rehearsal {
            (call.repeat > 1 ? " of iteration " + std::to_string(of.iteration) : "");
   }
 
-  // The channels that meet `channel` of class `c`, itself included.
+  // Matches `channel` of class `c` with the channels that it meets, itself included.
   Status match(std::size_t c, std::size_t channel) {
     ClassState& own = states_[c];
     const ChannelKey key = own.channels[channel].key;
@@ -230,7 +230,7 @@ class Rehearsal {
     return text;
   }
 
-  // The instance of the same stream or another that `instance` still waits for, or kNothing.
+  // An instance, on any stream, that `instance` still waits for, or kNothing.
   static std::int32_t blocker(const ClassState& state, std::int32_t instance) {
     const Expansion& expansion = state.plan->expansion;
     const std::int32_t sync = expansion.instances[at(instance)].host_sync;
@@ -240,7 +240,7 @@ class Rehearsal {
     return kNothing;
   }
 
-  // Runs what can run of class `c`; classes that may go on because of it are put on `work`.
+  // Runs what can run in class `c`, and puts classes that can go on as a result on `work`.
   bool advance(std::size_t c, std::vector<std::size_t>& work) {
     ClassState& state = states_[c];
     bool moved = false;
@@ -290,7 +290,7 @@ class Rehearsal {
     return {c, state.plan->of_stream[s][state.head[s]]};
   }
 
-  // What the head of a stream waits for: another head.
+  // The head of another stream that the head `from` waits for.
   Waiting next(const Waiting& from) const {
     const ClassState& state = states_[from.rank_class];
     if (const std::int32_t before = blocker(state, from.instance); before != kNothing)
@@ -308,7 +308,7 @@ class Rehearsal {
     return from;
   }
 
-  // Every head waits for a head, so following them comes to a cycle.
+  // Every head waits for another head, so following them leads into a cycle.
   Error deadlock(std::size_t c, std::size_t stream) const {
     std::vector<Waiting> path{{c, states_[c].plan->of_stream[stream][states_[c].head[stream]]}};
     auto first = path.end();

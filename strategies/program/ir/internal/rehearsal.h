@@ -1,7 +1,7 @@
 /// \file
-/// The step without times: operations of the classes are matched and run in any order that the
-/// rules of program.h allow. Whether it ends does not depend on the order, because nothing is ever
-/// withdrawn: a task that may start may start for good.
+/// The step without times: operations of the rank classes are matched and run in any order that the
+/// rules of program.h allow. Whether the step ends does not depend on the order: once a task may
+/// start, nothing that happens later prevents it.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@
 
 namespace foreshard::program::internal {
 
-/// `number` is that of verify.h.
+/// `number`: the invariant's number in verify.h.
 inline Error violation(int number, const std::string& place, const std::string& why) {
   return {Error::Code::kInvalidInput, "program: " + (place.empty() ? "" : place + ": ") + why +
                                           " (invariant " + std::to_string(number) + ")"};

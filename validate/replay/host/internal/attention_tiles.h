@@ -1,5 +1,5 @@
-// Sizes of attention's tiles: two score tiles of fp32 (256 KiB) stay in a core's second-level cache
-// beside the rows of Q, K and V that make them.
+// Sizes of attention's tiles. Two score tiles in fp32 (256 KiB) stay in a core's second-level
+// cache, together with the rows of Q, K and V from which they are computed.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,232 @@
+#include "evidence/accuracy.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <fmt/format.h>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/text.h"
+#include "base/yaml/loader.h"
+#include "evidence/row_format.h"
+#include "evidence/training.h"
+
+#include "sim/study/study.h"
+#include "validate/tables/collective_rows.h"
+#include "validate/tables/device_names.h"
+#include "validate/tables/table.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+constexpr Bytes kLargestTable = 1_GiB;
+
+const std::vector<TableKind>& table_kinds() {
+  static const auto kinds = [] {
+    std::vector<TableKind> list{
+        {"collectives", {"op", "bytes", "time_us", "nodes"}, collective_jobs}};
+    for (const KernelFormat& format : kernel_formats())
+      list.push_back(
+          {format.name, format.columns, [&format](const Table& table, const Context& context) {
+             return Result<Jobs>(kernel_jobs(table, context, format));
+           }});
+    return list;
+  }();
+  return kinds;
+}
+
+Result<Table> read_table(const std::filesystem::path& path, std::string_view operation = {}) {
+  FORESHARD_ASSIGN(auto cells, read_measured_table(path, kLargestTable, operation));
+  return Table{path, std::move(cells)};
+}
+
+// Leaves the rows with this id; all of them, if it is empty.
+void keep_row(CsvTable& table, const std::string& id) {
+  const auto column = table.column("id");
+  if (id.empty()) return;
+  std::erase_if(table.rows,
+                [&](const CsvTable::Row& row) { return !column || row.fields[*column] != id; });
+}
+
+Error no_such_row(const std::string& id) {
+  return {Error::Code::kInvalidInput,
+          fmt::format("--row {}: no table given here has a row with this id", id)};
+}
+
+Result<Jobs> jobs_of(const Table& table, const Context& context) {
+  FORESHARD_ASSIGN(const auto format, format_of(table.cells, context.catalogue));
+  if (format) return training_jobs(table, format, context);
+  std::vector<std::string> known{"training steps (configs/tables)"};
+  for (const TableKind& kind : table_kinds()) {
+    if (has_columns(table.cells, kind.columns)) return kind.jobs(table, context);
+    known.push_back(fmt::format("{} ({})", kind.name, fmt::join(kind.columns, ", ")));
+  }
+  return Error{
+      Error::Code::kInvalidInput,
+      fmt::format(
+          "{}:1: no kind of table has this header; the kinds, by some of their columns, are {}",
+          table.path.string(), join(known))};
+}
+
+Result<std::map<std::string, std::string>> tiers_beside(const std::filesystem::path& table) {
+  std::map<std::string, std::string> tiers;
+  const auto path = table.parent_path() / "TIERS.csv";
+  if (!std::filesystem::exists(path)) return tiers;
+  FORESHARD_ASSIGN(const auto read, read_table(path));
+  const auto id = read.cells.column("id");
+  const auto tier = read.cells.column("tier");
+  if (!id || !tier)
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}:1: the header lacks 'id' or 'tier'", path.string())};
+  for (const auto& row : read.cells.rows) tiers[row.fields[*id]] = row.fields[*tier];
+  return tiers;
+}
+
+// Files that stand beside tables and say more about their rows: `DIRECTORY/*.csv` names them too.
+bool describes_others(const std::filesystem::path& path) {
+  return path.filename() == "TIERS.csv" || path.filename() == "machines.csv";
+}
+
+struct Task {
+  Job job;
+  std::size_t offset = 0;  ///< Of its table's first outcome in the report.
+};
+
+void run_all(const std::vector<Task>& tasks, std::vector<Outcome>& outcomes,
+             const Options& options) {
+  std::atomic<std::size_t> next{0};
+  std::optional<Progress> progress;
+  if (options.progress)
+    progress.emplace("predicting rows", static_cast<std::int64_t>(outcomes.size()));
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+      const Task& task = tasks[i];
+      auto results = task.job.run();
+      for (std::size_t k = 0; k < results.size(); ++k)
+        outcomes[task.offset + task.job.places[k]] = std::move(results[k]);
+      if (progress) progress->tick(static_cast<std::int64_t>(results.size()));
+    }
+  };
+  std::vector<std::jthread> helpers;
+  for (int i = 1; i < options.threads; ++i) helpers.emplace_back(work);
+  work();
+}
+
+}  // namespace
+
+Summary summary_of(const std::vector<const Outcome*>& rows) {
+  Summary result;
+  std::vector<Pair> time;
+  std::vector<Pair> memory;
+  for (const Outcome* one : rows) {
+    const Outcome& row = *one;
+    ++result.rows;
+    result.unsupported += row.status == RowStatus::kUnsupported;
+    result.infeasible += row.status == RowStatus::kInfeasible;
+    result.excluded += row.status == RowStatus::kExcluded;
+    if (row.status != RowStatus::kOk) continue;
+    ++result.ok;
+    result.assumed += !row.assumed.empty();
+    if (const auto pair = row.pair())
+      (row.quantity == Quantity::kMemory ? memory : time).push_back(*pair);
+  }
+  result.time = statistics_of(time);
+  result.memory = statistics_of(memory);
+  return result;
+}
+
+Report report_of(std::vector<Outcome> rows) {
+  using Groups = std::map<std::string, std::vector<const Outcome*>>;
+  Report report;
+  report.rows = std::move(rows);
+  std::vector<const Outcome*> all;
+  Groups files;
+  Groups families;
+  Groups tiers;
+  Groups kernels;
+  for (const Outcome& row : report.rows) {
+    all.push_back(&row);
+    if (!row.kernel.empty()) kernels[row.kernel].push_back(&row);
+    files[row.file].push_back(&row);
+    families[row.family].push_back(&row);
+    if (!row.tier.empty()) tiers[row.tier].push_back(&row);
+  }
+  for (const auto& [name, members] : files) report.files[name] = summary_of(members);
+  for (const auto& [name, members] : families) report.families[name] = summary_of(members);
+  for (const auto& [name, members] : tiers) report.tiers[name] = summary_of(members);
+  for (const auto& [name, members] : kernels) report.kernels[name] = summary_of(members);
+  report.overall = summary_of(all);
+  return report;
+}
+
+const Summary& Report::score() const {
+  const auto core = tiers.find("core");
+  return core != tiers.end() && core->second.ok > 0 ? core->second : overall;
+}
+
+Result<Report> score(const std::vector<std::filesystem::path>& tables, const Options& options) {
+  yaml::Loader loader({.catalogue = options.catalogue});
+  FORESHARD_ASSIGN(auto communication, options.communication
+                                           ? Result<comm::Parameters>(*options.communication)
+                                           : loader.read_ref<comm::Parameters>(
+                                                 study::kDefaultCommunication, "communication"));
+  FORESHARD_TRY(fault_of_devices(loader));
+  FORESHARD_ASSIGN(auto exclusions,
+                   loader.read_ref<Exclusions>("excluded-collectives", "exclusions"));
+  FORESHARD_ASSIGN(auto errors, study::read_parameter_errors(loader));
+  const Context context{.catalogue = options.catalogue,
+                        .communication = std::move(communication),
+                        .errors = std::move(errors),
+                        .exclusions = std::move(exclusions),
+                        .machine = options.machine ? &*options.machine : nullptr};
+
+  std::vector<Task> tasks;
+  std::vector<Outcome> outcomes;
+  std::vector<std::string> files;
+  std::vector<std::map<std::string, std::string>> tiers;
+  std::vector<std::size_t> ends;
+  for (const auto& path : tables) {
+    if (describes_others(path)) continue;
+    FORESHARD_ASSIGN(auto table, read_table(path, options.operation));
+    keep_row(table.cells, options.row);
+    FORESHARD_ASSIGN(const auto jobs, jobs_of(table, context));
+    FORESHARD_ASSIGN(auto beside, tiers_beside(path));
+    for (const Job& job : jobs.jobs) tasks.push_back({job, outcomes.size()});
+    outcomes.resize(outcomes.size() + jobs.outcomes);
+    files.push_back(path.filename().string());
+    tiers.push_back(std::move(beside));
+    ends.push_back(outcomes.size());
+  }
+  if (!options.row.empty() && outcomes.empty()) return no_such_row(options.row);
+  run_all(tasks, outcomes, options);
+  for (std::size_t i = 0, file = 0; i < outcomes.size(); ++i) {
+    while (i >= ends[file]) ++file;
+    outcomes[i].file = files[file];
+    const auto tier = tiers[file].find(outcomes[i].id);
+    if (tier != tiers[file].end()) outcomes[i].tier = tier->second;
+  }
+  Report report = report_of(std::move(outcomes));
+  if (options.regret) {
+    FORESHARD_ASSIGN(report.regret, regret_of(report.rows, context, options.threads));
+  }
+  return report;
+}
+
+Result<std::string> study_of_row(const std::vector<std::filesystem::path>& tables,
+                                 const Options& options) {
+  for (const auto& path : tables) {
+    if (describes_others(path)) continue;
+    FORESHARD_ASSIGN(auto table, read_table(path));
+    keep_row(table.cells, options.row);
+    FORESHARD_ASSIGN(const auto format, format_of(table.cells, options.catalogue));
+    if (table.cells.rows.empty() || !format) continue;
+    FORESHARD_ASSIGN(const auto rows, read_training(table.cells, *format, path.string()));
+    return study_text(rows.front(), *format, options.catalogue);
+  }
+  return no_such_row(options.row);
+}
+
+}  // namespace foreshard::accuracy

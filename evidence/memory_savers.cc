@@ -1,0 +1,163 @@
+#include "evidence/memory_savers.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "evidence/words.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+struct Module {
+  std::string_view name;
+  std::vector<Part> of_dense{};    ///< Layers of the model.
+  std::vector<Part> of_experts{};  ///< Likewise.
+};
+
+// Source: Megatron-LM, megatron/training/arguments.py (--recompute-modules); "norm" and "act" are
+// short for two of them.
+const std::vector<Module>& modules() {
+  static const std::vector<Module> list{
+      {"core_attn", {Part::kCoreAttention}, {Part::kCoreAttention}},
+      {"attention core", {Part::kCoreAttention}, {Part::kCoreAttention}},
+      {"layernorm", {Part::kNorm}, {Part::kNorm}},
+      {"norm", {Part::kNorm}, {Part::kNorm}},
+      {"act", {Part::kActivation}, {Part::kExpertActivation}},
+      {"moe_act", {}, {Part::kExpertActivation}},
+      {"mlp", {Part::kMlpUp, Part::kActivation, Part::kMlpDown}, {}},
+      {"moe", {}, {Part::kRouting, Part::kExpertsUp, Part::kExpertActivation, Part::kExpertsDown}},
+      {"shared_experts", {}, {Part::kSharedExperts}},
+  };
+  return list;
+}
+
+// The words between '+', ',' and brackets.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (c == '+' || c == ',' || c == '(' || c == ')' || c == ':') {
+      words.emplace_back();
+    } else if (c != ' ' || !words.back().empty()) {
+      words.back() += c;
+    }
+  }
+  for (std::string& word : words)
+    while (word.ends_with(' ')) word.pop_back();
+  std::erase(words, std::string{});
+  return words;
+}
+
+// Of the named modules; nothing if one is not known.
+std::optional<std::vector<Part>> parts_of(const std::vector<std::string>& names,
+                                          const Model& model) {
+  std::vector<Part> parts;
+  const auto kinds = model.layer_kinds();
+  for (const std::string& name : names) {
+    const auto known = std::ranges::find(modules(), name, &Module::name);
+    if (known == modules().end()) return std::nullopt;
+    for (const LayerKind kind : kinds)
+      for (const Part part : kind.experts ? known->of_experts : known->of_dense)
+        if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
+  }
+  return parts;
+}
+
+// Who fine-tunes, and what of a layer its recipe adapts.
+struct AdapterRecipe {
+  std::string_view framework;  ///< Lower case.
+  std::int64_t rank;
+  std::vector<AdapterTarget> targets;
+  bool dropout;
+};
+
+// Source: mlcommons/training_results (NVIDIA, llama2_70b_lora: target_modules attention,
+// adapter_dropout 0.1); NVIDIA-NeMo/Megatron-Bridge, scripts/performance and recipes/llama
+// (linear_qkv, dim 16); NVIDIA-NeMo/Automodel, examples (all linear layers, dim 8); NVIDIA/NeMo
+// 24.07, megatron_gpt_finetuning_config.yaml (attention_qkv, adapter_dim 32).
+const std::vector<AdapterRecipe>& adapter_recipes() {
+  static const std::vector<AdapterRecipe> list{
+      {"mlperf", 16, {AdapterTarget::kQkv, AdapterTarget::kAttentionOut}, true},
+      {"megatron-bridge", 16, {AdapterTarget::kQkv}, false},
+      {"automodel", 8, Adapters{}.targets, false},
+      {"nemo", 32, {AdapterTarget::kQkv}, false},
+      {"", 16, Adapters{}.targets, false},
+  };
+  return list;
+}
+
+}  // namespace
+
+const std::vector<Part>& parts_of_experts() {
+  return std::ranges::find(modules(), "moe", &Module::name)->of_experts;
+}
+
+Status read_recomputation(const std::string& column, const Model& model, Strategy& strategy) {
+  const std::string text = lower_case(column);
+  if (text == "none") return {};
+  const bool is_uniform_by_layer = contains(text, "uniform, every layer");
+  if (text == "full" || is_uniform_by_layer) {
+    strategy.recompute = Recompute::kFull;
+    return {};
+  }
+  if (text.starts_with("full")) {
+    const auto layers = number_after(text, "block, ");
+    if (layers && *layers > 0) {
+      strategy.recompute = Recompute::kFull;
+      strategy.recompute_layers = *layers;
+      return {};
+    }
+  } else if (text == "selective") {
+    strategy.recompute = Recompute::kSelective;
+    return {};
+  } else if (contains(text, "op-level sac")) {
+    strategy.recompute = Recompute::kSelective;
+    strategy.recompute_parts = {Part::kNorm, Part::kRope, Part::kMlpUp, Part::kActivation,
+                                Part::kResidual};
+    if (strategy.tensor_parallel == 1) strategy.recompute_parts.push_back(Part::kAttentionOut);
+    return {};
+  } else if (text == "save_dot_only") {
+    strategy.recompute = Recompute::kSelective;
+    strategy.recompute_parts = {Part::kNorm, Part::kCoreAttention, Part::kActivation,
+                                Part::kResidual};
+    return {};
+  } else {
+    std::vector<std::string> names = words_of(text);
+    if (!names.empty() && names.front() == "selective") names.erase(names.begin());
+    const auto parts = parts_of(names, model);
+    if (parts && !parts->empty()) {
+      strategy.recompute = Recompute::kSelective;
+      strategy.recompute_parts = *parts;
+      return {};
+    }
+  }
+  return Error{Error::Code::kUnsupported,
+               fmt::format("recomputation '{}' is not modelled", column)};
+}
+
+void read_offloading(const std::string& notes, Strategy& strategy) {
+  if (contains(lower_case(notes), "adamw offload"))
+    strategy.offload_optimizer = OptimizerOffload::kCpu;
+  strategy.offload_activation_layers =
+      number_after(notes, "cpu_offloading_num_layers=").value_or(0);
+}
+
+std::optional<Adapters> adapters_of(const TrainingRow& row, std::vector<std::string>& assumed) {
+  const std::string notes = lower_case(row.notes);
+  constexpr std::array<std::string_view, 4> kWords{"finetuning lora", "lora finetuning",
+                                                   "task=lora", "lora rank"};
+  if (std::ranges::none_of(kWords, [&](std::string_view word) { return contains(notes, word); }))
+    return std::nullopt;
+  const std::string who = lower_case(row.source + " " + row.framework);
+  const auto recipe = std::ranges::find_if(
+      adapter_recipes(), [&](const AdapterRecipe& one) { return contains(who, one.framework); });
+  assumed.emplace_back("adapters");
+  return Adapters{.rank = number_after(notes, "lora rank ").value_or(recipe->rank),
+                  .targets = recipe->targets,
+                  .dropout = recipe->dropout};
+}
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,284 @@
+#include "evidence/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/csv.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "evidence/step_parts.h"
+
+#include "validate/tables/collective_summary.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json optional(const std::optional<double>& number) {
+  return number && std::isfinite(*number) ? Json(*number) : Json(nullptr);
+}
+
+std::optional<double> error_of(const Outcome& row) {
+  const auto pair = row.pair();
+  return pair ? std::optional(pair->error_pct()) : std::nullopt;
+}
+
+Json json_of(const Outcome& row) {
+  Json json = {{"id", row.id},
+               {"file", row.file},
+               {"family", row.family},
+               {"tier", row.tier.empty() ? Json(nullptr) : Json(row.tier)},
+               {"quantity", row.quantity == Quantity::kMemory ? "memory" : "time"},
+               {"unit", row.quantity == Quantity::kMemory ? "B" : "s"},
+               {"measured", optional(row.measured)},
+               {"predicted", optional(row.predicted)},
+               {"low", optional(row.low)},
+               {"high", optional(row.high)},
+               {"error_pct", optional(error_of(row))},
+               {"status", std::string(name_of(row.status))},
+               {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)},
+               {"assumed", row.assumed}};
+  if (row.widened_low) {
+    json["framework"] = row.framework;
+    json["widened_low"] = *row.widened_low;
+    json["widened_high"] = *row.widened_high;
+  }
+  if (!row.kernel.empty()) json["kernel"] = row.kernel;
+  if (row.nccl) json["nccl_s"] = *row.nccl;
+  if (row.breakdown) {
+    Json parts = Json::object();
+    for (const StepPart& part : kStepParts)
+      parts[part.key] = ((*row.breakdown).*part.time).in_base();
+    json["breakdown_s"] = std::move(parts);
+  }
+  return json;
+}
+
+Json json_of(const Summary& summary) {
+  return {{"rows", summary.rows},
+          {"ok", summary.ok},
+          {"assumed", summary.assumed},
+          {"unsupported", summary.unsupported},
+          {"infeasible", summary.infeasible},
+          {"excluded", summary.excluded},
+          {"mape_pct", optional(summary.time.mape_pct)},
+          {"median_ape_pct", optional(summary.time.median_ape_pct)},
+          {"p90_ape_pct", optional(summary.time.p90_ape_pct)},
+          {"bias_pct", optional(summary.time.bias_pct)},
+          {"kendall_tau", optional(summary.time.kendall_tau)},
+          {"interval_coverage_pct", optional(summary.time.interval_coverage_pct)},
+          {"memory_rows", summary.memory.pairs},
+          {"memory_mape_pct", optional(summary.memory.mape_pct)},
+          {"memory_bias_pct", optional(summary.memory.bias_pct)}};
+}
+
+Json json_of(const std::map<std::string, Summary>& summaries) {
+  Json json = Json::object();
+  for (const auto& [name, summary] : summaries) json[name] = json_of(summary);
+  return json;
+}
+
+Json json_of(const CollectiveSummary& summary) {
+  Json operations = Json::object();
+  for (const auto& [name, one] : summary.operations)
+    operations[name] = {{"rows_below_1MiB", one.rows_below},
+                        {"median_ape_below_1MiB_pct", optional(one.below_pct)},
+                        {"rows_from_1MiB", one.rows_from},
+                        {"median_ape_from_1MiB_pct", optional(one.from_pct)}};
+  Json cells = Json::array();
+  for (const NcclCell& one : summary.cells)
+    cells.push_back({{"machine", one.machine},
+                     {"operation", one.operation},
+                     {"size_class", one.size_class},
+                     {"rows", one.rows},
+                     {"median_ape_pct", one.ours_pct},
+                     {"nccl_median_ape_pct", one.nccl_pct}});
+  return {{"operations", std::move(operations)},
+          {"nccl_cells", std::move(cells)},
+          {"nccl_cells_won", summary.cells_won()}};
+}
+
+std::string cell(const std::optional<double>& number, const char* sign = "") {
+  if (!number) return "-";
+  return *sign == '+' ? fmt::format("{:+.1f}", *number) : fmt::format("{:.1f}", *number);
+}
+
+constexpr std::size_t kNameWidth = 46;
+
+std::string shortened(const std::string& name) {
+  return name.size() <= kNameWidth ? name : name.substr(0, kNameWidth - 3) + "...";
+}
+
+std::string line_of(const std::string& name, const Summary& summary) {
+  std::string line = fmt::format(
+      "{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6}", shortened(name),
+      kNameWidth, summary.rows, summary.ok, summary.assumed, summary.unsupported,
+      summary.infeasible, cell(summary.time.mape_pct), cell(summary.time.median_ape_pct),
+      cell(summary.time.p90_ape_pct), cell(summary.time.bias_pct, "+"),
+      summary.time.kendall_tau ? fmt::format("{:.2f}", *summary.time.kendall_tau) : "-",
+      summary.time.interval_coverage_pct
+          ? fmt::format("{:.0f}", *summary.time.interval_coverage_pct)
+          : "-");
+  if (summary.memory.pairs > 0) line += fmt::format("  memory {} %", cell(summary.memory.mape_pct));
+  return line + "\n";
+}
+
+std::string section(const std::string& title, const std::map<std::string, Summary>& summaries) {
+  if (summaries.empty()) return "";
+  std::string text = "\n" + title + "\n";
+  for (const auto& [name, summary] : summaries) text += line_of(name, summary);
+  return text;
+}
+
+// A value of the row's quantity as people read it.
+std::string shown(const Outcome& row, double value) {
+  return row.quantity == Quantity::kMemory ? format(value * 1_B) : format(value * 1_s);
+}
+
+std::string worst_rows(const Report& report) {
+  constexpr std::size_t kWorst = 5;
+  std::vector<const Outcome*> rows;
+  for (const Outcome& row : report.rows)
+    if (row.pair()) rows.push_back(&row);
+  std::ranges::stable_sort(rows, [](const Outcome* a, const Outcome* b) {
+    return std::abs(a->pair()->error_pct()) > std::abs(b->pair()->error_pct());
+  });
+  if (rows.size() > kWorst) rows.resize(kWorst);
+  if (rows.empty()) return "";
+  std::string text = "\nfarthest off\n";
+  for (const Outcome* row : rows) {
+    text += fmt::format("  {:<14} {:+7.1f} %  measured {}, predicted {}  ({})", row->id,
+                        row->pair()->error_pct(), shown(*row, *row->measured),
+                        shown(*row, *row->predicted), row->file);
+    if (!row->assumed.empty()) text += "; assumed: " + join(row->assumed);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string reasons(const Report& report) {
+  const auto counts = reasons_of(report.rows);
+  if (counts.empty()) return "";
+  std::string text = "\nrows without a prediction\n";
+  for (const auto& [reason, count] : counts) text += fmt::format("  {:>6}  {}\n", count, reason);
+  return text;
+}
+
+Json json_of(const MeanRegret& mean) {
+  return {{"groups", mean.groups},
+          {"mean_pct", mean.mean_pct},
+          {"worst_pct", mean.worst_pct},
+          {"kendall_tau", optional(mean.tau)}};
+}
+
+Json json_of(const Regret& regret) {
+  Json groups = Json::array();
+  for (const RegretGroup& one : regret.groups)
+    groups.push_back({{"file", one.file},
+                      {"model", one.model},
+                      {"device", one.device},
+                      {"devices", one.devices},
+                      {"global_batch", one.batch},
+                      {"sequence", one.sequence},
+                      {"precision", one.precision},
+                      {"strategies", one.strategies},
+                      {"simulated", one.simulated},
+                      {"certified", one.certified},
+                      {"chosen", one.chosen},
+                      {"fastest_measured", one.fastest},
+                      {"fastest_simulated", one.simulates},
+                      {"regret_pct", one.regret_pct},
+                      {"kendall_tau", optional(one.tau)},
+                      {"slower_than_fastest_simulated_pct", one.slower_pct}});
+  Json files = Json::object();
+  for (const auto& [name, mean] : regret.files) files[name] = json_of(mean);
+  return {{"overall", json_of(regret.overall)},
+          {"files", std::move(files)},
+          {"groups", std::move(groups)}};
+}
+
+std::string line_of(const std::string& name, const MeanRegret& mean) {
+  return fmt::format("{:<{}} {:>6} {:>7.1f} {:>7.1f} {:>6}\n", shortened(name), kNameWidth,
+                     mean.groups, mean.mean_pct, mean.worst_pct,
+                     mean.tau ? fmt::format("{:.2f}", *mean.tau) : "-");
+}
+
+std::string text_of(const Regret& regret) {
+  if (regret.groups.empty())
+    return fmt::format("\nno {} strategies of one model were measured on the same devices\n",
+                       kFewestStrategies);
+  std::string text =
+      fmt::format("\n{:<{}} {:>6} {:>7} {:>7} {:>6}\n", "regret of a search, in percent",
+                  kNameWidth, "groups", "mean", "worst", "tau");
+  text += line_of("all", regret.overall);
+  for (const auto& [name, mean] : regret.files) text += line_of(name, mean);
+  const auto worst = std::ranges::max_element(regret.groups, {}, &RegretGroup::regret_pct);
+  if (worst->regret_pct > 0)
+    text += fmt::format("worst: of {} strategies of {} on {} {}, {} is taken, {} was the fastest\n",
+                        worst->strategies, worst->model, worst->devices, worst->device,
+                        worst->chosen, worst->fastest);
+  return text;
+}
+
+std::string field(const std::optional<double>& number) {
+  return number ? fmt::format("{}", *number) : "";
+}
+
+}  // namespace
+
+std::string to_text(const Report& report) {
+  std::string text =
+      fmt::format("{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6}\n",
+                  "error in percent", kNameWidth, "rows", "ok", "assumed", "unsupp.", "infeas",
+                  "mean", "median", "p90", "bias", "tau", "within");
+  text += line_of("all", report.overall);
+  text += section("by tier", report.tiers);
+  text += section("by file", report.files);
+  text += section("by source", report.families);
+  text += section("by kernel", report.kernels);
+  text += to_text(collective_summary(report.rows));
+  if (report.regret) text += text_of(*report.regret);
+  return text + worst_rows(report) + reasons(report);
+}
+
+std::string to_json(const Report& report, bool with_rows) {
+  Json rows = Json::array();
+  if (with_rows)
+    for (const Outcome& row : report.rows) rows.push_back(json_of(row));
+  Json json = {{"schema", "foreshard.accuracy/1"},
+               {"rows", std::move(rows)},
+               {"summaries",
+                {{"overall", json_of(report.overall)},
+                 {"files", json_of(report.files)},
+                 {"families", json_of(report.families)},
+                 {"tiers", json_of(report.tiers)},
+                 {"kernels", json_of(report.kernels)}}}};
+  const CollectiveSummary collectives = collective_summary(report.rows);
+  if (!collectives.operations.empty()) json["collectives"] = json_of(collectives);
+  if (report.regret) json["regret"] = json_of(*report.regret);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string to_csv(const Report& report) {
+  std::string text =
+      "id,file,family,tier,quantity,measured,predicted,low,high,error_pct,status,reason,assumed";
+  for (const StepPart& part : kStepParts) text += fmt::format(",{}_s", part.key);
+  text += ",nccl_s,kernel\n";
+  for (const Outcome& row : report.rows) {
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(row.id),
+                    csv_field(row.file), csv_field(row.family), csv_field(row.tier),
+                    row.quantity == Quantity::kMemory ? "memory" : "time", field(row.measured),
+                    field(row.predicted), field(row.low), field(row.high), field(error_of(row)),
+                    name_of(row.status), csv_field(row.reason), csv_field(join(row.assumed, " ")));
+    for (const StepPart& part : kStepParts)
+      text += "," + (row.breakdown ? field(((*row.breakdown).*part.time).in_base()) : "");
+    text += "," + field(row.nccl) + "," + csv_field(row.kernel) + "\n";
+  }
+  return text;
+}
+
+}  // namespace foreshard::accuracy

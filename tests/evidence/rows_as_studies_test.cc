@@ -1,0 +1,91 @@
+// A measured row is predicted as `simulate` predicts its study: the same time, memory and interval,
+// to the last digit. The measurements are not part of the project: without them the test says so
+// and is skipped.
+#include <algorithm>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "evidence/accuracy.h"
+#include "evidence/parts.h"
+#include "evidence/training.h"
+#include "seeds.h"
+#include "tests/evidence/tables.h"
+
+#include "sim/study/run.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+const std::filesystem::path kData = FORESHARD_SOURCE_DIR "/../shared/data";
+
+std::vector<TrainingRow> all_rows(const RowFormat& format) {
+  std::vector<TrainingRow> rows;
+  for (const char* folder : {"training", "training-2"}) {
+    for (const auto& file : std::filesystem::directory_iterator(kData / folder)) {
+      const auto text = read_file(file.path(), 64_MiB);
+      const auto table = read_csv(*text, file.path().string());
+      if (!table || !table->column("model_name")) continue;
+      auto read = read_training(*table, format, file.path().string());
+      EXPECT_TRUE(read) << read.error().message;
+      for (TrainingRow& row : *read)
+        if (row.fault.empty() && !part_named(row.metric)) rows.push_back(std::move(row));
+    }
+  }
+  std::ranges::sort(rows, {}, [](const TrainingRow& row) {
+    return std::pair(std::hash<std::string>{}(row.id), row.metric);
+  });
+  return rows;
+}
+
+// What `simulate` says of the study in a file.
+Result<sim::Prediction> simulated(const std::filesystem::path& file,
+                                  const std::vector<std::filesystem::path>& catalogue) {
+  FORESHARD_ASSIGN(const auto study, study::load_study({.study = file}, {.catalogue = catalogue}));
+  FORESHARD_ASSIGN(auto run, study::run_study(study, {}));
+  return std::move(run.prediction);
+}
+
+TEST(RowsAsStudies, AreWhatSimulateSays) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
+  const Tables tables;
+  const std::vector<std::filesystem::path> catalogue{FORESHARD_SOURCE_DIR "/configs"};
+  yaml::Loader loader({.catalogue = catalogue});
+  auto communication = loader.read_ref<comm::Parameters>("nccl", "communication");
+  auto errors = study::read_parameter_errors(loader);
+  ASSERT_TRUE(communication && errors);
+  const Context context{.catalogue = catalogue,
+                        .communication = *std::move(communication),
+                        .errors = *std::move(errors)};
+  const auto format = loader.read_ref<RowFormat>("training-steps");
+  ASSERT_TRUE(format) << format.error().message;
+  std::vector<TrainingRow> rows = all_rows(*format);
+  rows.resize(std::min(rows.size(), seeds<std::size_t>(200, 100'000)));
+  std::size_t compared = 0;
+  for (const TrainingRow& row : rows) {
+    const Outcome outcome = evaluate(row, *format, context);
+    if (outcome.status != RowStatus::kOk) continue;
+    const auto text = study_text(row, *format, catalogue);
+    ASSERT_TRUE(text) << row.id << ": " << text.error().message;
+    const auto prediction = simulated(tables.write("row.yaml", *text), catalogue);
+    ASSERT_TRUE(prediction) << row.id << ": " << prediction.error().message << *text;
+    if (outcome.quantity == Quantity::kTime) {
+      EXPECT_EQ(*outcome.predicted, prediction->step.in_base()) << row.id;
+      EXPECT_EQ(*outcome.low, prediction->low.in_base()) << row.id;
+      EXPECT_EQ(*outcome.high, prediction->high.in_base()) << row.id;
+    } else if (row.notes.find("of the logging rank") == std::string::npos) {
+      const auto& fullest = prediction->classes[static_cast<std::size_t>(prediction->worst_memory)];
+      EXPECT_EQ(*outcome.predicted, fullest.memory.peak.in_base()) << row.id;
+    }
+    ++compared;
+  }
+  RecordProperty("compared", std::to_string(compared));
+  EXPECT_GE(compared, rows.size() * 8 / 10);
+}
+
+}  // namespace
+}  // namespace foreshard::accuracy

@@ -1,0 +1,628 @@
+// From the columns of a row to cluster, model and strategy; what is assumed; what is unsupported.
+#include "evidence/setting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace foreshard::accuracy {
+namespace {
+
+using study::choices_of;
+using study::OpenSetting;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A row that states everything.
+TrainingRow full_row() {
+  TrainingRow row;
+  row.id = "A-1";
+  row.source = "SC21";
+  row.framework = "Megatron-LM";
+  row.gpu = "A100";
+  row.gpu_mem_gb = 80;
+  row.num_gpus = 64;
+  row.gpus_per_node = 8;
+  row.internode_gbps_per_gpu = 200;
+  row.model_name = "GPT-3.6B";
+  row.layers = 30;
+  row.hidden = 3072;
+  row.heads = 32;
+  row.kv_heads = 32;
+  row.ffn = 12288;
+  row.vocab = 51200;
+  row.seq = 2048;
+  row.tp = 2;
+  row.pp = 2;
+  row.vpp = 1;
+  row.dp = 16;
+  row.zero_stage = "1";
+  row.mbs = 4;
+  row.gbs = 512;
+  row.recompute = "full";
+  row.seq_parallel = "False";
+  row.precision = "fp16";
+  row.metric = "step_time";
+  row.unit = "s";
+  row.value = 3;
+  return row;
+}
+
+class SettingOf : public testing::Test {
+ protected:
+  Setting of(const TrainingRow& row) {
+    auto setting = setting_of(row, format_, loader_);
+    EXPECT_TRUE(setting) << (setting ? "" : setting.error().message);
+    return setting ? *setting : Setting{};
+  }
+  std::string refusal(const TrainingRow& row) {
+    const auto setting = setting_of(row, format_, loader_);
+    if (setting) return "supported";
+    EXPECT_EQ(setting.error().code, Error::Code::kUnsupported);
+    return setting.error().message;
+  }
+  yaml::Loader loader_{{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}};
+  RowFormat format_ = *loader_.read_ref<RowFormat>("training-steps");
+};
+
+TEST_F(SettingOf, ARowThatStatesEverything) {
+  const Setting setting = of(full_row());
+  EXPECT_THAT(setting.assumed, IsEmpty());
+  EXPECT_EQ(setting.cluster.device, "A100-SXM-80GB");
+  EXPECT_EQ(setting.cluster.gpus, 64);
+  EXPECT_EQ(setting.cluster.internode_per_gpu, 200_Gbit_s);
+  EXPECT_EQ(setting.model.hidden, 3072);
+  EXPECT_TRUE(setting.model.bias);
+  const Strategy& strategy = setting.strategy;
+  EXPECT_EQ(strategy.tensor_parallel, 2);
+  EXPECT_EQ(strategy.pipeline_parallel, 2);
+  EXPECT_EQ(strategy.data_parallel, 16);
+  EXPECT_EQ(strategy.micro_batch, 4);
+  EXPECT_EQ(strategy.zero_stage, 1);
+  EXPECT_EQ(strategy.recompute, Recompute::kFull);
+  EXPECT_EQ(strategy.precision, DType::kFp16);
+  EXPECT_FALSE(strategy.sequence_parallel);
+  EXPECT_EQ(strategy.schedule, "1f1b");
+  EXPECT_EQ(strategy.framework->name, "megatron-lm-sc21");
+  EXPECT_THAT(setting.open, IsEmpty());
+}
+
+TEST_F(SettingOf, WhatIsUnstatedIsAssumed) {
+  TrainingRow row = full_row();
+  row.internode_gbps_per_gpu = {};
+  row.gpu_mem_gb = {};
+  row.dp = {};
+  row.vocab = {};
+  row.zero_stage = "";
+  row.seq_parallel = "";
+  row.precision = "fp16/bf16 (not stated)";
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.assumed, ElementsAre("gpu_memory", "network", "precision", "seq_parallel",
+                                           "vocabulary", "zero_stage"));
+  EXPECT_EQ(setting.strategy.data_parallel, 16);
+  EXPECT_EQ(setting.model.vocabulary, 50257);
+  EXPECT_EQ(setting.strategy.zero_stage, 0);
+}
+
+TEST_F(SettingOf, OneNodeNeedsNoNetwork) {
+  TrainingRow row = full_row();
+  row.num_gpus = 8;
+  row.dp = 2;
+  row.internode_gbps_per_gpu = {};
+  EXPECT_THAT(of(row).assumed, IsEmpty());
+}
+
+TEST_F(SettingOf, TheFrameworkIsThatOfRowAndSource) {
+  TrainingRow row = full_row();
+  row.framework = "Megatron-DeepSpeed (BigScience fork)";
+  EXPECT_EQ(of(row).strategy.framework->name, "megatron-deepspeed-bloom");
+  row.framework = "Megatron-DeepSpeed";
+  EXPECT_EQ(of(row).strategy.framework->name, "megatron-deepspeed");
+}
+
+// 32 sequences per replica: micro-batches of 1, 2, 4, 8, 16. Stages of 15 layers are also
+// interleaved in chunks of one layer (two do not divide 15), since all five leave an even number of
+// micro-batches for 2 stages. Each with three ways to recompute.
+TEST_F(SettingOf, OpenKnobsAreTried) {
+  TrainingRow row = full_row();
+  row.mbs = {};
+  row.vpp = {};
+  row.recompute = "";
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.assumed, ElementsAre("micro_batch", "recompute", "virtual_stages"));
+  const auto choices = choices_of(setting.strategy, setting.model, setting.open);
+  EXPECT_EQ(choices.size(), 10u);
+  EXPECT_EQ(choices[0].size(), 3u);
+  EXPECT_EQ(choices[0][0].recompute, Recompute::kNone);
+  EXPECT_EQ(choices[5][0].virtual_stages, 15);
+  EXPECT_EQ(choices[5][0].schedule, "interleaved");
+}
+
+// 126 layers on 16 ranks, as Llama 3 405B has: chunks of one or two layers, of which the first and
+// the last have one less. 2,048 sequences on 128 ranks leave 16 micro-batches.
+TEST_F(SettingOf, LayersThatDoNotDivideAreInterleavedToo) {
+  TrainingRow row = full_row();
+  row.model_name = "Llama-3.1-405B";
+  row.layers = 126;
+  row.num_gpus = 2048;
+  row.tp = 1;
+  row.pp = 16;
+  row.dp = 128;
+  row.mbs = 1;
+  row.gbs = 2048;
+  row.vpp = {};
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.open, ElementsAre(OpenSetting::kVirtualStages));
+  const auto choices = choices_of(setting.strategy, setting.model, setting.open);
+  ASSERT_EQ(choices.size(), 3u);
+  EXPECT_EQ(choices[1][0].virtual_stages, 8);
+  EXPECT_EQ(choices[2][0].virtual_stages, 4);
+  const auto& split = choices[2][0].layers_per_stage;
+  ASSERT_EQ(split.size(), 64u);
+  EXPECT_EQ(split.front(), 1);
+  EXPECT_EQ(split[1], 2);
+  EXPECT_EQ(split.back(), 1);
+}
+
+// The optimizer is cut over ranks of one context, too, also where there is one data-parallel rank.
+TEST_F(SettingOf, RanksOfOneContextShareTheOptimizer) {
+  TrainingRow row = full_row();
+  row.num_gpus = 16;
+  row.pp = 1;
+  row.dp = 1;
+  row.tp = 2;
+  row.cp = "8";
+  row.gbs = 4;
+  EXPECT_EQ(of(row).strategy.zero_stage, 1);
+  EXPECT_EQ(of(row).strategy.shards(), 8);
+  row.num_gpus = 2;
+  row.cp = "1";
+  EXPECT_EQ(of(row).strategy.zero_stage, 0);
+}
+
+// 32 layers of 4,096 with 11,008 wide feed-forward parts and 32,000 words are Llama's 6.7 billion
+// parameters; with 16,384 and 50,257 words GPT-2's.
+TEST_F(SettingOf, AnUnknownNameHasTheShapeOfItsColumns) {
+  TrainingRow row = full_row();
+  row.model_name = "Aurora-7B";
+  row.layers = 32;
+  row.hidden = 4096;
+  row.ffn = 11008;
+  row.vocab = 32000;
+  const Setting llama = of(row);
+  EXPECT_EQ(llama.model.activation, Activation::kSwiglu);
+  EXPECT_EQ(llama.model.positions, Positions::kRotary);
+  EXPECT_THAT(llama.assumed, ElementsAre("architecture"));
+  row.ffn = 16384;
+  row.vocab = 50257;
+  EXPECT_EQ(of(row).model.activation, Activation::kGelu);
+  row.model_name = "Aurora (GELU MLP, RoPE, untied)";
+  EXPECT_EQ(of(row).model.positions, Positions::kRotary);
+  EXPECT_FALSE(of(row).model.tied_embeddings);
+  // Three matrices of 16,384 make 8.9 billion parameters.
+  row.model_name = "Aurora-9B";
+  row.parameters = 8.9;
+  EXPECT_EQ(of(row).model.activation, Activation::kSwiglu);
+  row.parameters = 30;
+  EXPECT_THAT(refusal(row), HasSubstr("the nearest shape has 8.9 billion parameters, not 30.0"));
+  row.parameters = {};
+  row.vocab = {};
+  EXPECT_THAT(refusal(row), HasSubstr("of no family that is known, and column 'vocab' is empty"));
+}
+
+// 2 stages x 4 x 16 replicas x micro-batches of 4.
+TEST_F(SettingOf, ABatchThatIsNotPrintedFillsThePipeline) {
+  TrainingRow row = full_row();
+  row.gbs = {};
+  EXPECT_EQ(of(row).strategy.global_batch, 512);
+  EXPECT_THAT(of(row).assumed, ElementsAre("global_batch"));
+}
+
+TrainingRow row_of_experts() {
+  TrainingRow row = full_row();
+  row.source = "MoE";
+  row.framework = "Megatron-Core";
+  row.model_name = "Mixtral";
+  row.experts = 8;
+  row.topk = 2;
+  row.ep = 8;
+  row.tp = row.pp = 1;
+  row.dp = 64;
+  row.precision = "bf16";
+  return row;
+}
+
+// Megatron-LM's reference mappings have micro-batches of 1; models without experts, and other
+// frameworks, are tried with several.
+TEST_F(SettingOf, MicroBatchesOfModelsWithExperts) {
+  TrainingRow row = row_of_experts();
+  row.mbs = {};
+  row.recompute = "";
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.assumed, ElementsAre("micro_batch", "recompute"));
+  const auto choices = choices_of(setting.strategy, setting.model, setting.open);
+  ASSERT_EQ(choices.size(), 1u);
+  EXPECT_EQ(choices[0][0].micro_batch, 1);
+  EXPECT_THAT(
+      choices[0][1].recompute_parts,
+      ElementsAre(Part::kRouting, Part::kExpertsUp, Part::kExpertActivation, Part::kExpertsDown));
+  row.framework = "nanotron";
+  const Setting other = of(row);
+  // 512 sequences on 64 ranks: 1, 2, 4, 8
+  EXPECT_EQ(choices_of(other.strategy, other.model, other.open).size(), 4u);
+}
+
+TEST_F(SettingOf, WhoWaitsForCountsOfTokens) {
+  TrainingRow row = row_of_experts();
+  EXPECT_TRUE(of(row).strategy.framework->counts_tokens_on_host);
+  row.notes = "yaml: moe_pad_expert_input_to_capacity";
+  EXPECT_FALSE(of(row).strategy.framework->counts_tokens_on_host);
+  EXPECT_GT(of(row).strategy.framework->host_time, 0_s);
+  row.notes = "cuda_graph_impl=full_iteration; x";
+  EXPECT_THAT(of(row).strategy.cuda_graphs, ElementsAre(Capture::kStep));
+  EXPECT_EQ(of(row).strategy.host_time(), 0_s);
+}
+
+// Recipes that drop tokens know the slots of their experts; on Blackwell the step is one graph.
+TEST_F(SettingOf, RecipesThatDropTokens) {
+  TrainingRow row = row_of_experts();
+  row.framework = "Megatron-Bridge (NeMo 25.09)";
+  row.notes = "variant: tokendrop";
+  EXPECT_FALSE(of(row).strategy.framework->counts_tokens_on_host);
+  EXPECT_GT(of(row).strategy.host_time(), 0_s);
+  row.gpu = "B200";
+  row.gpu_mem_gb = {};
+  EXPECT_EQ(of(row).strategy.host_time(), 0_s);
+}
+
+// Of rows without their recipe: by the month of the container.
+TEST_F(SettingOf, RecipesOfRacks) {
+  TrainingRow row = row_of_experts();
+  row.gpu = "GB200";
+  row.gpu_mem_gb = {};
+  row.gpus_per_node = 4;
+  row.framework = "Megatron-Bridge (NeMo)";
+  row.source = "summary, NeMo container 26.02.01";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kDeepEp);
+  EXPECT_FALSE(of(row).strategy.overlap_experts);
+  row.source = "summary, NeMo container 26.08";
+  EXPECT_TRUE(of(row).strategy.overlap_experts);
+  EXPECT_EQ(of(row).strategy.host_time(), 0_s);
+  row.notes = "recompute from recipe 17a381f95";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kAllToAll);
+  row.notes = "";
+  row.source = "summary, NeMo container 25.11";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kAllToAll);
+}
+
+TEST_F(SettingOf, ABranchOfExpertsAlone) {
+  TrainingRow row = row_of_experts();
+  row.layers = 1;
+  row.heads = row.kv_heads = row.vocab = row.gbs = {};
+  row.experts = 32;
+  row.topk = 8;
+  row.notes =
+      "one MoE layer only (router); shared expert 2048, group-limited routing 4 of 8 groups";
+  const Model model = of(row).model;
+  EXPECT_EQ(model.pattern, "E");
+  EXPECT_EQ(model.heads, 0);
+  EXPECT_EQ(model.shared_ffn, 2048);
+  EXPECT_EQ(model.expert_groups, 8);
+  EXPECT_EQ(model.groups_per_token, 4);
+}
+
+// Tokens to experts on tensor-parallel ranks and replicas, once per node.
+TEST_F(SettingOf, DeepEpOverTensorRanksToo) {
+  TrainingRow row = row_of_experts();
+  row.tp = 2;
+  row.dp = 32;
+  row.seq_parallel = "True";
+  row.notes = "dispatcher=DeepEP; ETP=1";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kDeepEp);
+  row.notes = "dispatcher=A2A; ETP=1";
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kAllToAll);
+  row.notes = "dispatcher=DeepEP; ETP=1";
+  row.ep = 2;  // tensor-parallel ranks alone
+  EXPECT_EQ(of(row).strategy.token_dispatcher, TokenDispatcher::kDeepEp);
+}
+
+// Experts over a part of the tensor- and context-parallel ranks, as rows say: in their notes, in
+// the name of the run, or by the framework that ran them.
+TEST_F(SettingOf, ExpertsOverAnyDivisionOfTheRanks) {
+  TrainingRow row = row_of_experts();
+  row.tp = 4;
+  row.cp = "8";
+  row.dp = 4;
+  row.num_gpus = 128;
+  row.seq_parallel = "True";
+  EXPECT_EQ(of(row).strategy.expert_tensor_parallel, 0);
+  row.notes = "ETP=1";
+  EXPECT_EQ(of(row).strategy.expert_tensor_parallel, 1);
+  row.notes.clear();
+  row.framework = "Megatron-Bridge (NeMo 25.09)";
+  EXPECT_EQ(of(row).strategy.expert_tensor_parallel, 1);
+  row.framework = "Megatron-LM CI";
+  row.model_name = "moe/gpt3_mcore_tp4_ep8_etp2";
+  EXPECT_EQ(of(row).strategy.expert_tensor_parallel, 2);
+}
+
+TEST_F(SettingOf, Llama) {
+  TrainingRow row = full_row();
+  row.model_name = "LLAMA3_70B";
+  row.kv_heads = 8;
+  const Model model = of(row).model;
+  EXPECT_EQ(model.norm, Norm::kRmsNorm);
+  EXPECT_EQ(model.activation, Activation::kSwiglu);
+  EXPECT_EQ(model.positions, Positions::kRotary);
+  EXPECT_FALSE(model.bias);
+  EXPECT_FALSE(model.tied_embeddings);
+  EXPECT_FALSE(model.dropout);
+  EXPECT_EQ(model.kv(), 8);
+}
+
+// 30 layers on 4 stages: one less on the first and the last (30 + 2 = 4 x 8). 30 on 7: the rest is
+// spread.
+TEST_F(SettingOf, UnevenStages) {
+  TrainingRow row = full_row();
+  row.pp = 4;
+  row.dp = 8;
+  EXPECT_THAT(of(row).strategy.layers_per_stage, ElementsAre(7, 8, 8, 7));
+  row.pp = 7;
+  row.tp = 1;
+  row.num_gpus = 56;
+  EXPECT_THAT(of(row).strategy.layers_per_stage, ElementsAre(5, 5, 4, 4, 4, 4, 4));
+  EXPECT_THAT(of(row).assumed, ElementsAre("layers_per_stage"));
+}
+
+// A layer has 16 x 3072^2 weights, the output projection 1.02 times as many: of 31.02 a stage's
+// share is 7.76, and it takes the layer that goes beyond.
+TEST_F(SettingOf, StagesOfNanotronGoByCost) {
+  TrainingRow row = full_row();
+  row.framework = "nanotron";
+  row.pp = 4;
+  row.dp = 8;
+  row.vpp = 1;
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.strategy.layers_per_stage, ElementsAre(8, 8, 8, 6));
+  EXPECT_THAT(setting.assumed, IsEmpty());
+}
+
+TEST_F(SettingOf, ShardingInWords) {
+  TrainingRow row = full_row();
+  for (const auto& [text, stage] :
+       std::vector<std::pair<std::string, std::int64_t>>{{"3(FSDP)", 3},
+                                                         {"3(FSDP=16)", 3},
+                                                         {"1 over all DP ranks", 1},
+                                                         {"sharding16 stage2", 2},
+                                                         {"FSDP2(zero3)", 3},
+                                                         {"1 within groups of 16", 1},
+                                                         {"DP", 0}}) {
+    row.zero_stage = text;
+    EXPECT_EQ(of(row).strategy.zero_stage, stage) << text;
+    EXPECT_EQ(of(row).strategy.shard_replicas, 1) << text;
+  }
+  row.zero_stage = "1 within groups of 8";
+  EXPECT_EQ(of(row).strategy.zero_stage, 1);
+  EXPECT_EQ(of(row).strategy.shard_replicas, 2);
+  row.zero_stage = "HSDP (shard within node, replicate across)";
+  EXPECT_EQ(of(row).strategy.zero_stage, 3);
+  EXPECT_EQ(of(row).strategy.shards(), *row.gpus_per_node / *row.tp);
+  row.zero_stage = "3(FSDP=1)";
+  EXPECT_EQ(of(row).strategy.zero_stage, 0);
+  row.zero_stage = "3(FSDP=64)";
+  EXPECT_THAT(refusal(row), HasSubstr("16 data-parallel ranks do not divide into groups of 64"));
+  row.zero_stage = "HSDP";
+  EXPECT_THAT(refusal(row), HasSubstr("does not state its groups"));
+}
+
+TEST_F(SettingOf, RecipesOfFp8) {
+  TrainingRow row = full_row();
+  row.gpu = "H100";
+  row.gpu_mem_gb = 80;
+  const auto recipe = [&](const char* precision, const char* framework, const char* notes) {
+    row.precision = precision;
+    row.framework = framework;
+    row.notes = notes;
+    return of(row);
+  };
+  const std::string megatron = row.framework;
+  for (const auto& [precision, expected] :
+       {std::pair("FP8-CS", Quantization::kFp8Current),
+        std::pair("float8 tensorwise", Quantization::kFp8Current),
+        std::pair("float8 rowwise", Quantization::kFp8Rowwise),
+        std::pair("MXFP8", Quantization::kMxFp8),
+        std::pair("fp8 blockwise", Quantization::kFp8Block)}) {
+    const Setting setting = recipe(precision, megatron.c_str(), "");
+    EXPECT_EQ(setting.strategy.quantization, expected) << precision;
+    EXPECT_EQ(setting.strategy.precision, DType::kBf16);
+    EXPECT_THAT(setting.assumed, testing::Not(testing::Contains("quantization")));
+  }
+  const Setting stated = recipe("FP8", megatron.c_str(), "delayed scaling; fp8 params on");
+  EXPECT_EQ(stated.strategy.quantization, Quantization::kFp8Delayed);
+  EXPECT_TRUE(stated.strategy.quantized_parameters);
+  EXPECT_THAT(stated.assumed, testing::Not(testing::Contains("quantization")));
+  EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, testing::Contains("quantization"));
+  EXPECT_FALSE(recipe("FP8", megatron.c_str(), "").strategy.quantized_parameters);
+  // Recipes of Megatron-Bridge, and of adapters, hold weights so unless they say otherwise.
+  const char* bridge = "Megatron-Bridge (NeMo 26.02)";
+  EXPECT_TRUE(recipe("FP8-CS", bridge, "").strategy.quantized_parameters);
+  EXPECT_FALSE(recipe("FP8-CS", bridge, "fp8 params off").strategy.quantized_parameters);
+  EXPECT_TRUE(recipe("FP8", "NeMo 25.04", "LoRA rank 16").strategy.quantized_parameters);
+}
+
+// Rows that NVIDIA's code for 8B of MLPerf Training 5.1 made.
+TEST_F(SettingOf, Fp4WithoutRotation) {
+  TrainingRow row = full_row();
+  row.gpu = "B200";
+  row.gpu_mem_gb = {};
+  row.precision = "NVFP4";
+  row.framework = "NeMo 25.09";
+  EXPECT_EQ(of(row).strategy.quantization, Quantization::kNvFp4);
+  row.source = "MLPerf Training v5.1 Dell";
+  row.notes = "logged every 32nd step";
+  EXPECT_EQ(of(row).strategy.quantization, Quantization::kNvFp4Unrotated);
+}
+
+TEST_F(SettingOf, WhatNotesSayOfKernels) {
+  TrainingRow row = full_row();
+  row.framework = "NeMo 25.04";
+  const Framework plain = *of(row).strategy.framework;
+  EXPECT_FALSE(plain.fp8_attention || plain.fp8_activation_inputs || plain.overlap_tensor_products);
+  row.framework = "NeMo AutoModel";
+  row.notes = "TE + DeepEP";
+  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kCudnn);
+  row.notes = "TE + DeepEP + FlexAttn";
+  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kFlash2);
+  row.notes = "TE + DeepEP + TorchSDPA";
+  EXPECT_EQ(of(row).strategy.framework->attention, AttentionImplementation::kFlash2);
+  row.notes = "fp8 attention; fp8 stored activation input; TP comm overlap (userbuffers) on";
+  const Framework said = *of(row).strategy.framework;
+  EXPECT_TRUE(said.fp8_attention && said.fp8_activation_inputs && said.overlap_tensor_products);
+}
+
+TEST_F(SettingOf, ContextParallelism) {
+  TrainingRow row = full_row();
+  const std::int64_t replicas = of(row).strategy.data_parallel;
+  row.cp = "2";
+  row.dp = {};
+  const Setting setting = of(row);
+  EXPECT_EQ(setting.strategy.context_parallel, 2);
+  EXPECT_EQ(setting.strategy.data_parallel, replicas / 2);
+  EXPECT_THAT(setting.assumed, testing::Contains("context_exchange"));
+  const auto exchange_of = [&](const char* framework) {
+    row.framework = framework;
+    return of(row).strategy.context_exchange;
+  };
+  EXPECT_EQ(exchange_of("NeMo 25.04"), ContextExchange::kRing);
+  EXPECT_EQ(exchange_of("torchtitan"), ContextExchange::kOverlappedAllGather);
+}
+
+TEST_F(SettingOf, RecomputationInTheWordsOfFrameworks) {
+  const auto recomputed = [&](const std::string& words) {
+    TrainingRow row = full_row();
+    row.recompute = words;
+    return of(row).strategy;
+  };
+  EXPECT_EQ(recomputed("none").recompute, Recompute::kNone);
+  EXPECT_EQ(recomputed("full (uniform, every layer)").recomputation(),
+            (Recomputation{Recompute::kFull, usual_recompute_parts()}));
+  const Strategy partial = recomputed("full (block, 21 layers)");
+  EXPECT_EQ(partial.recompute, Recompute::kFull);
+  EXPECT_EQ(partial.recompute_layers, 21);
+  const Recomputation usual{Recompute::kSelective, usual_recompute_parts()};
+  EXPECT_EQ(recomputed("selective").recomputation(), usual);
+  EXPECT_EQ(recomputed("selective (attention core)").recomputation(), usual);
+  EXPECT_EQ(recomputed("norm, act").recompute_parts, (std::vector{Part::kNorm, Part::kActivation}));
+  EXPECT_EQ(recomputed("selective:layernorm+mlp").recompute_parts,
+            (std::vector{Part::kNorm, Part::kMlpUp, Part::kActivation, Part::kMlpDown}));
+}
+
+TEST_F(SettingOf, AdaptersByTheSourcesRecipe) {
+  TrainingRow row = full_row();
+  row.source = "MLPerf Training v5.0";
+  row.notes = "LoRA rank 8 alpha 32, base frozen";
+  Setting setting = of(row);
+  ASSERT_TRUE(setting.model.adapters);
+  EXPECT_EQ(setting.model.adapters->rank, 8);
+  EXPECT_EQ(setting.model.adapters->targets,
+            (std::vector{AdapterTarget::kQkv, AdapterTarget::kAttentionOut}));
+  EXPECT_TRUE(setting.model.adapters->dropout);
+  EXPECT_THAT(setting.assumed, testing::Contains("adapters"));
+  row.source = "NVIDIA";
+  row.framework = "Megatron-Bridge (NeMo 26.06)";
+  row.notes = "task=lora; derived step_time=2.6400s";
+  setting = of(row);
+  ASSERT_TRUE(setting.model.adapters);
+  EXPECT_EQ(setting.model.adapters->rank, 16);
+  EXPECT_EQ(setting.model.adapters->targets, std::vector{AdapterTarget::kQkv});
+  row.notes = "finetuning SFT";
+  EXPECT_FALSE(of(row).model.adapters);
+}
+
+// As NVIDIA's tables and SimuMax's write them.
+TEST_F(SettingOf, WindowsAndLatents) {
+  TrainingRow row = full_row();
+  row.model_name = "GPT OSS 120B";
+  row.hidden = 2880;
+  row.heads = 64;
+  row.kv_heads = 8;
+  row.ffn = 2880;
+  row.experts = 128;
+  row.topk = 4;
+  row.notes =
+      "head_dim=64, moe_ffn=2880, alternating sliding window 128/full attention, bias in "
+      "linears; MoE: token distribution force-balanced, dropless";
+  const Model oss = of(row).model;
+  EXPECT_EQ(oss.window, 128);
+  EXPECT_EQ(oss.full_interval, 2);
+  EXPECT_TRUE(oss.sinks && oss.router_bias && oss.has_mlp_bias() && oss.has_qkv_bias());
+
+  row = full_row();
+  row.model_name = "deepseekv2-L4";
+  row.kv_heads = 32;
+  row.notes = "first layer dense, MLA q_lora 1536 kv_lora 512";
+  const Setting setting = of(row);
+  EXPECT_EQ(setting.model.query_rank, 1536);
+  EXPECT_EQ(setting.model.key_value_rank, 512);
+  EXPECT_EQ(setting.model.head_size(), 192);
+  EXPECT_EQ(setting.model.value_size(), 128);
+  EXPECT_THAT(setting.assumed, testing::Contains("head_dim"));
+}
+
+TEST_F(SettingOf, HybridsAreTheCatalogues) {
+  TrainingRow row = full_row();
+  row.model_name = "Nemotron-H 8B";
+  row.layers = 52;
+  row.hidden = 4096;
+  row.notes = "hybrid Mamba2/attention";
+  const Model hybrid = of(row).model;
+  EXPECT_TRUE(hybrid.has_mixer(Mixer::kMamba));
+  EXPECT_EQ(hybrid.sequence, 2048);
+  row.layers = 50;
+  EXPECT_THAT(refusal(row), HasSubstr("nemotron-h-8b has 52 layers of width 4096, not 50 of 4096"));
+  row.model_name = "Zamba 7B";
+  EXPECT_THAT(refusal(row),
+              HasSubstr("state-space layers of a model that is not in the catalogue"));
+}
+
+TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
+  const auto changed = [](const auto& change) {
+    TrainingRow row = full_row();
+    change(row);
+    return row;
+  };
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.experts = 8, r.topk = 9; })),
+              HasSubstr("experts_per_token 9 is more than the 8 experts"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "FP8"; })),
+              HasSubstr("has no fp8 products"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "NVFP4"; })),
+              HasSubstr("has no fp4 products"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.gpu = "TPUv4"; })), HasSubstr("TPUv4"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.num_gpus = 63; })), HasSubstr("63 GPUs"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) {
+                r.num_gpus = {};
+                r.dp = {};
+              })),
+              HasSubstr("num_gpus"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.seq = {}; })), HasSubstr("'seq'"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.recompute = "custom remat"; })),
+              HasSubstr("custom remat"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "schedule=zigzag; m=24"; })),
+              HasSubstr("zigzag"));
+}
+
+TEST_F(SettingOf, Schedules) {
+  TrainingRow row = full_row();
+  row.notes = "schedule=ZB-2p; m=24";
+  EXPECT_EQ(of(row).strategy.schedule, "zb-2p");
+  EXPECT_THAT(of(row).assumed, testing::Contains("optimizer_synchronization"));
+  row.notes = "schedule=ZB-2p-sync; m=24";
+  EXPECT_EQ(of(row).strategy.schedule, "zb-2p");
+  EXPECT_THAT(of(row).assumed, testing::Not(testing::Contains("optimizer_synchronization")));
+  row.notes = "text, schedule=zbv; the table prints VPP 2";
+  EXPECT_EQ(of(row).strategy.schedule, "zb-v");
+  EXPECT_EQ(of(row).strategy.virtual_stages, 2);
+}
+
+}  // namespace
+}  // namespace foreshard::accuracy

@@ -1,0 +1,98 @@
+// What is taken for settings that a study leaves open, against every choice run by itself.
+#include "sim/study/open_settings.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "sim/study/run.h"
+
+namespace foreshard::study {
+namespace {
+
+using testing::HasSubstr;
+
+// 16 sequences on four replicas: micro-batches of 1, 2 and 4, of which the last needs recomputation
+// to fit.
+constexpr const char* kStudy = R"(
+cluster: {nodes: 1, node: dgx-a100-80gb, fabric: {kind: single-switch}}
+model: {extends: gpt-1.7b, layers: 8}
+strategy: {tensor_parallel: 2, data_parallel: 4, micro_batch: 1, global_batch: 16, framework: megatron-lm}
+)";
+
+Result<LoadedStudy> loaded(const std::string& more, std::vector<yaml::Override> overrides = {},
+                           bool sizes_matter = true) {
+  return load_study(
+      {.text = yaml::Input{"study", kStudy + more}, .sizes_matter = sizes_matter},
+      {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = std::move(overrides)});
+}
+
+Result<sim::Prediction> run(const LoadedStudy& study) {
+  FORESHARD_ASSIGN(auto run, run_study(study, {}));
+  return std::move(run.prediction);
+}
+
+TEST(OpenSettings, AreTheFastestChoiceThatFits) {
+  const auto open = loaded("open: [micro_batch, recompute]\n");
+  ASSERT_TRUE(open) << open.error().message;
+  const auto taken = run(*open);
+  ASSERT_TRUE(taken) << taken.error().message;
+  std::vector<Seconds> steps;
+  for (const char* micro_batch : {"1", "2", "4"}) {
+    for (const char* recompute : {"none", "selective", "full"}) {
+      const auto stated =
+          loaded("", {{"strategy.micro_batch", micro_batch}, {"strategy.recompute", recompute}});
+      ASSERT_TRUE(stated) << stated.error().message;
+      const auto prediction = run(*stated);
+      ASSERT_TRUE(prediction) << prediction.error().message;
+      if (prediction->fits) steps.push_back(prediction->step);
+    }
+  }
+  ASSERT_TRUE(open->settled);
+  EXPECT_EQ(open->settled->fits, std::ssize(steps));
+  const auto [fastest, slowest] = std::ranges::minmax_element(steps);
+  EXPECT_EQ(taken->step, *fastest);
+  EXPECT_GE(taken->high / *slowest, 1 - 1e-12) << "the interval reaches to the slowest choice";
+  EXPECT_LT(taken->low, taken->step);
+}
+
+TEST(OpenSettings, AreToldWithTheResult) {
+  const auto study = loaded("open: [recompute]\nassumed: [network]\n");
+  ASSERT_TRUE(study) << study.error().message;
+  const auto prediction = run(*study);
+  ASSERT_TRUE(prediction) << prediction.error().message;
+  std::string told;
+  for (const auto& warning : prediction->warnings) told += warning.code + ": " + warning.message;
+  EXPECT_THAT(told, HasSubstr("open: nobody says recompute none"));
+  EXPECT_THAT(told, HasSubstr("assumed: network"));
+}
+
+// Of choices none of which fits, the one that exceeds the memory least: a micro-batch of 1, in full
+// recomputed.
+TEST(OpenSettings, AreTheSmallestChoiceWhereNoneFits) {
+  const auto study = loaded("open: [micro_batch, recompute]\n",
+                            {{"cluster.node", "{extends: dgx-a100-80gb, device: {extends: "
+                                              "A100-SXM-80GB, memory: 2 GiB}}"}});
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->strategy.micro_batch, 1);
+  EXPECT_EQ(study->strategy.recompute, Recompute::kFull);
+  EXPECT_EQ(study->settled->fits, 0);
+  EXPECT_THAT(study->settled->message, HasSubstr("none of which fits in memory"));
+}
+
+TEST(OpenSettings, AreLeftToSearches) {
+  const auto study = loaded("open: [micro_batch]\n", {}, false);
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_FALSE(study->settled);
+}
+
+TEST(OpenSettings, NameWhatIsWrong) {
+  const auto unknown = loaded("open: [colour]\n");
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().message, HasSubstr("micro_batch"));
+}
+
+}  // namespace
+}  // namespace foreshard::study
