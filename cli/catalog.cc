@@ -31,7 +31,7 @@ Json json_of(const SettingValue& value) {
   return std::visit([](const auto& v) { return Json(v); }, value);
 }
 
-std::vector<std::string> words_of(const SettingDefinition& setting) {
+std::vector<std::string> words_of_setting(const SettingDefinition& setting) {
   return {setting.words.begin(), setting.words.end()};
 }
 
@@ -45,7 +45,7 @@ std::string operators_markdown() {
     text += "\n| setting | type | default | meaning |\n|---|---|---|---|\n";
     for (const SettingDefinition& setting : each.settings) {
       const std::string type = setting.words.empty() ? std::string(type_name_of(setting.fallback))
-                                                     : "one of " + join(words_of(setting));
+                                                     : "one of " + join(words_of_setting(setting));
       const std::string fallback =
           setting.required ? "**required**" : fmt::format("`{}`", describe(setting.fallback));
       text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, type, fallback, setting.doc);
@@ -64,7 +64,7 @@ Json operators_json() {
                  {"required", setting.required},
                  {"doc", setting.doc}};
       if (!setting.required) entry["default"] = json_of(setting.fallback);
-      if (!setting.words.empty()) entry["words"] = words_of(setting);
+      if (!setting.words.empty()) entry["words"] = words_of_setting(setting);
       settings.push_back(std::move(entry));
     }
     list.push_back({{"name", each.name},

@@ -1,22 +1,12 @@
 #include "cli/results.h"
 
 #include <nlohmann/json.hpp>
-#include <span>
 #include <sstream>
-#include <string_view>
+
+#include "cli/internal/result_forms.h"
 
 namespace foreshard::cli {
 namespace {
-
-// The files of cli/results/, within the program.
-
-struct ResultForm {
-  std::string_view name;  ///< "prediction".
-  std::string_view text;  ///< JSON, as results.h describes it.
-};
-
-/// Sorted by name. Its source is made by cli/CMakeLists.txt.
-std::span<const ResultForm> result_forms();
 
 using Json = nlohmann::ordered_json;
 

@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "base/text.h"
-#include "base/yaml/describe.h"
 #include "evidence/captures.h"
 #include "evidence/memory_savers.h"
 #include "evidence/parts.h"
@@ -585,18 +584,6 @@ class Mapping {
 
 Result<Setting> setting_of(const TrainingRow& row, const RowFormat& format, yaml::Loader& loader) {
   return Mapping(row, format, loader).run();
-}
-
-Result<std::string> study_text(const TrainingRow& row, const Setting& setting,
-                               yaml::Loader& loader) {
-  FORESHARD_ASSIGN(auto cluster, cluster_for(setting.cluster, loader));
-  study::Study study{.description = fmt::format("{} ({})", row.id, row.source)};
-  study.cluster.value = std::move(cluster);
-  study.model = yaml::Ref<Model>{setting.model, setting.catalogue_model};
-  study.strategy.value = setting.strategy;
-  study.open = setting.open;
-  study.assumed = setting.assumed;
-  return yaml::brief(study, loader);
 }
 
 }  // namespace foreshard::accuracy

@@ -12,7 +12,7 @@
 #include "evidence/row_format.h"
 #include "evidence/training_row.h"
 
-#include "sim/study/study.h"
+#include "sim/study/open_settings.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_for.h"
@@ -32,10 +32,5 @@ struct Setting {
 /// \return kUnsupported with a reason for what foreshard does not model: altered blocks;
 ///     or where sizes are missing or contradict each other.
 Result<Setting> setting_of(const TrainingRow& row, const RowFormat& format, yaml::Loader& loader);
-
-/// The row, whose setting this is, as the text of a study that `simulate` reads.
-/// \return errors of the catalogue, and of a cluster that cannot be built (cluster_for).
-Result<std::string> study_text(const TrainingRow& row, const Setting& setting,
-                               yaml::Loader& loader);
 
 }  // namespace foreshard::accuracy

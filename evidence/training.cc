@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/yaml/describe.h"
 #include "evidence/conversion.h"
 #include "evidence/parts.h"
 #include "evidence/setting.h"
@@ -94,6 +95,19 @@ Result<sim::Prediction> predicted(const TrainingRow& row, const Context& context
 }
 
 }  // namespace
+
+Result<std::string> study_text(const TrainingRow& row, const Setting& setting,
+                               yaml::Loader& loader) {
+  FORESHARD_ASSIGN(auto cluster, cluster_for(setting.cluster, loader));
+  study::Study study;
+  study.description = fmt::format("{} ({})", row.id, row.source);
+  study.cluster.value = std::move(cluster);
+  study.model = yaml::Ref<Model>{setting.model, setting.catalogue_model};
+  study.strategy.value = setting.strategy;
+  study.open = setting.open;
+  study.assumed = setting.assumed;
+  return yaml::brief(study, loader);
+}
 
 Result<std::string> study_text(const TrainingRow& row, const RowFormat& format,
                                const std::vector<std::filesystem::path>& catalogue) {

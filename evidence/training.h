@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "evidence/setting.h"
 #include "evidence/training_row.h"
 
 #include "sim/study/study.h"
@@ -16,6 +17,11 @@
 #include "validate/tables/table.h"
 
 namespace foreshard::accuracy {
+
+/// The row, whose setting this is, as the text of a study that `simulate` reads.
+/// \return errors of the catalogue, and of a cluster that cannot be built (cluster_for).
+Result<std::string> study_text(const TrainingRow& row, const Setting& setting,
+                               yaml::Loader& loader);
 
 /// The study of a row, as `simulate` reads it.
 /// \return kUnsupported for what a study cannot say, as setting_of.

@@ -36,7 +36,6 @@ class Record {
   Status add(std::int64_t point, const std::string& key, Outcome outcome);
   /// Records the first fault of any thread; later ones are dropped.
   void fail(Error error);
-  std::optional<Error> failed() const;
 
   /// All results, including stored ones of points that this run did not reach. \pre No other thread
   /// uses the record any more.
@@ -87,11 +86,6 @@ Status Record::put(std::int64_t point, const std::string& key, Outcome outcome) 
 void Record::fail(Error error) {
   const std::lock_guard lock(mutex_);
   if (!failed_) failed_ = std::move(error);
-}
-
-std::optional<Error> Record::failed() const {
-  const std::lock_guard lock(mutex_);
-  return failed_;
 }
 
 Result<RunResult> Record::take() {
