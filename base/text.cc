@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+// Texts are bytes: case and length know ASCII only. nearest_name() finds the "did you mean" for
+// unknown keys, options and names; plural(), join() and quoted_choice() build messages everywhere.
+
 namespace foreshard {
 
 std::string lower_case(std::string_view text) {
@@ -15,7 +18,7 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the dynamic programme: a swap looks two rows back.
+  // Three rows of the table of distances between prefixes: a swap looks two rows back.
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
@@ -36,6 +39,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
+// The words between underscores and hyphens: "micro_batch" -> "micro", "batch".
 std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words(1);
   for (const char c : name) {
@@ -47,9 +51,10 @@ std::vector<std::string> words_of(std::string_view name) {
   return words;
 }
 
-// Whether `word` is made of the first letters of the candidate's words ("tp" of "tensor_parallel";
-// with the "s" of a size, "mbs" of "micro_batch"), or contains all of the candidate's words in
-// order ("tensor_model_parallel_size").
+// Whether `word` abbreviates or extends a candidate of at least two words:
+// - it consists of their first letters ("tp" for "tensor_parallel"), also with "s" or "_size" for a
+//   size ("mbs" for "micro_batch");
+// - or it contains all of them in order ("tensor_model_parallel_size" for "tensor_parallel").
 bool stands_for(std::string_view word, std::string_view candidate) {
   const std::vector<std::string> parts = words_of(candidate);
   if (parts.size() < 2) return false;
@@ -72,24 +77,28 @@ std::optional<std::string> nearest_name(std::string_view word,
   constexpr std::size_t kLongestName = 100;  // Longer words are not worth a quadratic search.
   if (word.empty() || word.size() > kLongestName) return std::nullopt;
   const std::string wanted = lower_case(word);
-  std::optional<std::string> best;
-  std::optional<std::string> longer;  // the shortest that continues the word: "H100-SXM"
-  std::size_t smallest = std::max<std::size_t>(1, word.size() / 3) + 1;
+  const std::size_t largest_accepted = std::max<std::size_t>(1, word.size() / 3);  // edits
+  std::optional<std::string> nearest;         // the first candidate with the fewest edits
+  std::size_t fewest = largest_accepted + 1;  // edits from the word to `nearest`
+  std::optional<std::string> longer;  // the shortest candidate that is the word and more words
   for (const std::string& candidate : candidates) {
     const std::string low = lower_case(candidate);
     const bool goes_on = low.size() > wanted.size() && low.starts_with(wanted) &&
                          std::string_view("-_.").find(low[wanted.size()]) != std::string::npos;
     if (goes_on && (!longer || candidate.size() < longer->size())) longer = candidate;
     const std::size_t distance = edit_distance(wanted, low);
-    if (distance < smallest) {
-      smallest = distance;
-      best = candidate;
+    if (distance < fewest) {
+      fewest = distance;
+      nearest = candidate;
     }
   }
-  if (longer && smallest > 0) return longer;
-  const auto meant = std::ranges::find_if(
+  // First an exact match (no edit), then a longer candidate, a near spelling, an abbreviation.
+  if (longer && fewest > 0) return longer;
+  if (nearest) return nearest;
+  const auto abbreviated = std::ranges::find_if(
       candidates, [&](const std::string& each) { return stands_for(wanted, lower_case(each)); });
-  return !best && meant != candidates.end() ? *meant : best;
+  if (abbreviated == candidates.end()) return std::nullopt;
+  return *abbreviated;
 }
 
 std::string plural(std::int64_t count, std::string_view noun) {
@@ -97,7 +106,8 @@ std::string plural(std::int64_t count, std::string_view noun) {
   if (noun.size() > 1 && noun.ends_with('y') &&
       std::string_view("aeiou").find(noun[noun.size() - 2]) == std::string_view::npos)
     return std::string(noun.substr(0, noun.size() - 1)) + "ies";
-  const bool hisses = noun.ends_with('s') || noun.ends_with("ch") || noun.ends_with('x');
+  const bool hisses =
+      noun.ends_with('s') || noun.ends_with('x') || noun.ends_with("ch") || noun.ends_with("sh");
   return std::string(noun) + (hisses ? "es" : "s");
 }
 

@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "cli/commands.h"
@@ -17,15 +19,17 @@
 namespace foreshard::cli {
 namespace {
 
-// The table of operators, as Markdown for people and as JSON for programs.
-
-/// The table as Markdown, with a section for each operator: its rule (for small example shapes if
-/// it has a single shape) and its settings.
-std::string operators_markdown();
-/// [{"name", "doc", "inputs", "outputs", "differentiable", "view", "bodies", "settings": [...]}]
-nlohmann::ordered_json operators_json();
-
 using Json = nlohmann::ordered_json;
+constexpr int kIndent = 2;  // spaces per level of the JSON
+
+// What `catalog` lists besides the kinds of files.
+constexpr std::string_view kOperators = "operators";
+constexpr std::string_view kSchedules = "schedules";
+
+Result<ExitCode> print(std::string_view text) {
+  FORESHARD_TRY(write_result("", text));  // An empty path is stdout.
+  return kDone;
+}
 
 Json json_of(const SettingValue& value) {
   return std::visit([](const auto& v) { return Json(v); }, value);
@@ -35,6 +39,8 @@ std::vector<std::string> words_of_setting(const SettingDefinition& setting) {
   return {setting.words.begin(), setting.words.end()};
 }
 
+// The table of operators as Markdown, for people: each is a section with its documentation, its
+// inputs and outputs, and its settings. docs/graph-format.md has it.
 std::string operators_markdown() {
   std::string text;
   for (const OperatorDefinition& each : operator_definitions()) {
@@ -54,6 +60,8 @@ std::string operators_markdown() {
   return text;
 }
 
+// The table of operators for programs: {"schema", "operators": [{"name", "doc", "inputs",
+// "outputs", "differentiable", "view", "bodies", "settings": [...]}]}.
 Json operators_json() {
   Json list = Json::array();
   for (const OperatorDefinition& each : operator_definitions()) {
@@ -79,16 +87,15 @@ Json operators_json() {
   return {{"schema", "foreshard.operators/1"}, {"operators", std::move(list)}};
 }
 
-using Json = nlohmann::ordered_json;
-constexpr int kIndent = 2;
-
+// The command `foreshard catalog`: lists the entries of the catalogue by kind (kinds.h), the
+// operators of graphs, or the pipeline schedules; `catalog show NAME` prints an entry.
 class Catalog final : public Command {
  public:
   void declare(Declaration& declaration) override {
     declaration.argument(
         "KIND", kind_,
         "List only these: " + join(kind_names()) +
-            "; or operators, of which graphs are made; or schedules of pipelines.");
+            "; or operators (the building blocks of graphs), or schedules (of pipelines).");
     add_format(declaration, format_, {"text", "json"});
     Declaration show =
         declaration.subcommand("show", show_, "Print one entry, defaults and sources included.",
@@ -97,8 +104,8 @@ class Catalog final : public Command {
   }
 
   Result<ExitCode> run(const Environment& environment) override {
-    if (kind_ == "operators" && !show_) return operators();
-    if (kind_ == "schedules" && !show_) return schedules();
+    if (kind_ == kOperators && !show_) return operators();
+    if (kind_ == kSchedules && !show_) return schedules();
     if (environment.catalogue.empty())
       return fail("there is no catalogue",
                   "give its folder with --configs DIR or $FORESHARD_CONFIGS");
@@ -106,13 +113,17 @@ class Catalog final : public Command {
   }
 
  private:
+  // Prints the entries of one kind, or of all. A kind without entries has a heading only.
   Result<ExitCode> list(const Environment& environment) const {
     const Kind* only = kind_.empty() ? nullptr : find_kind(kind_);
     if (!kind_.empty() && only == nullptr) {
-      const auto near = nearest_name(kind_, kind_names());
-      return fail(
-          fmt::format("the catalogue has no '{}'", kind_),
-          near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(kind_names()));
+      std::vector<std::string> names = kind_names();
+      names.emplace_back(kOperators);
+      names.emplace_back(kSchedules);
+      const auto near = nearest_name(kind_, names);
+      return fail(fmt::format("the catalogue has no '{}'", kind_),
+                  near ? fmt::format("did you mean '{}'?", *near)
+                       : "use " + quoted_choice(names, names.size()));
     }
     std::string text;
     Json entries = Json::object();
@@ -124,17 +135,15 @@ class Catalog final : public Command {
       for (const std::string& name : names) text += fmt::format("  {}\n", name);
     }
     const Json json{{"schema", "foreshard.catalog/1"}, {"entries", std::move(entries)}};
-    FORESHARD_TRY(write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text));
-    return kDone;
+    return print(format_ == "json" ? json.dump(kIndent) + "\n" : text);
   }
 
-  // Prints the table of operators, as in docs/graph-format.md.
+  // Prints the table of operators. It needs no catalogue, as schedules() needs none.
   Result<ExitCode> operators() const {
-    FORESHARD_TRY(write_result(
-        {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown()));
-    return kDone;
+    return print(format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown());
   }
 
+  // "fewest_chunks": the least number of model chunks (virtual stages) per pipeline stage.
   Result<ExitCode> schedules() const {
     std::string text = "schedules: pipeline schedules, for strategy.schedule\n";
     Json list = Json::array();
@@ -146,11 +155,11 @@ class Catalog final : public Command {
                       {"splits_backward", one.splits}});
     }
     const Json json{{"schema", "foreshard.schedules/1"}, {"schedules", std::move(list)}};
-    FORESHARD_TRY(write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text));
-    return kDone;
+    return print(format_ == "json" ? json.dump(kIndent) + "\n" : text);
   }
 
-  // Names are unique only within a kind, so all entries with this name are shown.
+  // Prints an entry with defaults and sources. Names are unique only within a kind, so all entries
+  // with this name are shown, separated by "---".
   Result<ExitCode> show(const Environment& environment) const {
     std::string text;
     std::vector<std::string> all;
@@ -165,8 +174,7 @@ class Catalog final : public Command {
     }
     if (text.empty())
       return fail(fmt::format("the catalogue has no '{}'", entry_), nearest(std::move(all)));
-    FORESHARD_TRY(write_result({}, text));
-    return kDone;
+    return print(text);
   }
 
   // Suggests the entries that begin with the given name, else the entry with the most similar name.
@@ -179,10 +187,10 @@ class Catalog final : public Command {
                        : fmt::format("did you mean {}?", quoted_choice(all));
   }
 
-  std::string kind_;
-  std::string format_;
-  bool show_ = false;
-  std::string entry_;
+  std::string kind_;    // argument KIND; empty: all kinds
+  std::string format_;  // "text" or "json"
+  bool show_ = false;   // whether the subcommand `show` was given
+  std::string entry_;   // its argument NAME
 };
 
 }  // namespace

@@ -37,24 +37,27 @@ namespace {
 // `compare A B` of two results files of `foreshard study`: SQLite files written with --results, or
 // JSON written with --format json.
 
-/// Whether a file is a results file of `foreshard study`, by its content; it may be damaged.
-bool holds_sweep(const std::string& path);
-
 struct SweepsGiven {
   std::string a;
   std::string b;
-  std::vector<std::string> options;  ///< Names of the options that were given: "--set".
-  std::string format;                ///< "text" or "json"
+  std::vector<std::string> options;  // Names of the options that were given: "--set".
+  std::string format;                // "text" or "json"
 };
-
-/// The comparison as text or JSON.
-/// \pre holds_sweep(a) or holds_sweep(b).
-/// \return kInvalidInput if the other file is something else or an option has no effect; errors of
-///     sweep::compare and the readers of results files (kInvalidInput, kIo).
-Result<std::string> compared_sweeps(const SweepsGiven& given);
 
 constexpr Bytes kLargestSweep = 512_MiB;
 constexpr std::int64_t kMostPairs = 20;  // pairs of points listed in the text
+
+// Whether a file is a results file of `foreshard study`, by its content; it may be damaged.
+bool holds_sweep(const std::string& path) {
+  std::error_code status;
+  if (!std::filesystem::is_regular_file(path, status)) return false;
+  if (sweep::is_database(path)) return true;
+  if (!path.ends_with(".json")) return false;
+  const auto text = read_file(path, kLargestSweep);
+  if (!text) return false;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  return json.is_object() && json.value("schema", nlohmann::json()) == sweep::kSweepSchema;
+}
 
 Result<sweep::Results> sweep_in(const std::string& path) {
   if (sweep::is_database(path)) return sweep::read_results(path);
@@ -90,17 +93,10 @@ Status fault_in(const SweepsGiven& given) {
   return {};
 }
 
-bool holds_sweep(const std::string& path) {
-  std::error_code status;
-  if (!std::filesystem::is_regular_file(path, status)) return false;
-  if (sweep::is_database(path)) return true;
-  if (!path.ends_with(".json")) return false;
-  const auto text = read_file(path, kLargestSweep);
-  if (!text) return false;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  return json.is_object() && json.value("schema", nlohmann::json()) == sweep::kSweepSchema;
-}
-
+// The comparison as text or JSON.
+// \pre holds_sweep(a) or holds_sweep(b).
+// \return kInvalidInput if the other file is something else or an option has no effect; errors of
+//     sweep::compare and the readers of results files (kInvalidInput, kIo).
 Result<std::string> compared_sweeps(const SweepsGiven& given) {
   FORESHARD_TRY(fault_in(given));
   FORESHARD_ASSIGN(const sweep::Results a, sweep_in(given.a));

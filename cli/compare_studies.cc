@@ -105,8 +105,8 @@ class Sides {
       return invalid(
           "- is given for a study, but each is read more than once here: write it to a "
           "file");
-    if (a_is_file() && !given_.a.beside_study().empty())
-      return invalid(given_.a.beside_study() + " changes a study, but " + given_.a.study() +
+    if (a_is_file() && !given_.a.first_study_option().empty())
+      return invalid(given_.a.first_study_option() + " changes a study, but " + given_.a.study() +
                      " is a prediction that was made; give the study instead");
     if (b_is_file() && !given_.sets_of_b.empty())
       return invalid("--set-b changes a study, but " + given_.b +
@@ -202,8 +202,8 @@ class Sides {
   bool is_whole(const std::string& key, const study::ValueRange& range) const {
     const auto whole = [](double value) { return value == std::round(value); };
     if (!range.unit.empty() || !whole(range.low) || !whole(range.high)) return false;
-    return study_b({key + "=" + range.at(range.low)}) &&
-           !study_b({key + "=" + range.at(range.low + kHalf)});
+    return study_b({key + "=" + range.text_of(range.low)}) &&
+           !study_b({key + "=" + range.text_of(range.low + kHalf)});
   }
 
   Result<report::Crossing> crossing_of(const report::Outcome& a) const {
@@ -219,11 +219,11 @@ class Sides {
     const auto read = study::parse_range(given_.break_even.substr(equals + 1));
     if (!read) return Error{read.error().code, "--break-even: " + read.error().message};
     study::ValueRange range = *read;
-    crossing.low = range.at(range.low);
-    crossing.high = range.at(range.high);
+    crossing.low = range.text_of(range.low);
+    crossing.high = range.text_of(range.high);
     FORESHARD_ASSIGN(const double of_a, metric_of(a, "A"));
     const auto difference = [&](double value) -> Result<double> {
-      FORESHARD_ASSIGN(const auto study, study_b({crossing.key + "=" + range.at(value)}));
+      FORESHARD_ASSIGN(const auto study, study_b({crossing.key + "=" + range.text_of(value)}));
       FORESHARD_ASSIGN(const auto outcome, outcome_of(study));
       FORESHARD_ASSIGN(const double of_b, metric_of(outcome, "B"));
       return of_b - of_a;
@@ -241,7 +241,8 @@ class Sides {
     }
     crossing.better = found.at_low > 0 ? "A" : "B";
     if (found.between)
-      crossing.between = {range.at(found.between->first), range.at(found.between->second)};
+      crossing.between = {range.text_of(found.between->first),
+                          range.text_of(found.between->second)};
     return crossing;
   }
 

@@ -48,7 +48,8 @@ class Export final : public Command {
                   "--replay-bundle FOLDER");
     if (rank_ >= 0 && arrivals_.empty())
       return fail("--rank applies only with --arrivals", "add --arrivals FILE, or omit --rank");
-    const std::string& given = study_.study().empty() ? study_.beside_study() : study_.study();
+    const std::string& given =
+        study_.study().empty() ? study_.first_study_option() : study_.study();
     if (!needs_study && !given.empty())
       return fail(fmt::format("--replay-bundle needs no study, but {} was given", given),
                   "omit it, or add --program FILE, --plan FILE or --arrivals FILE");

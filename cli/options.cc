@@ -178,7 +178,7 @@ Status StudyOptions::stdin_twice() const {
                            join(users, " and "))};
 }
 
-std::string StudyOptions::beside_study() const {
+std::string StudyOptions::first_study_option() const {
   for (const auto& [option, value] : parts())
     if (!(this->*value).empty()) return option;
   return sets_.empty() ? "" : "--set";

@@ -37,7 +37,7 @@ class StudyOptions {
   /// STUDY.yaml as given; empty if it was not given.
   const std::string& study() const { return study_; }
   /// The first option other than STUDY.yaml that was given, such as "--set"; empty if none was.
-  std::string beside_study() const;
+  std::string first_study_option() const;
   /// The options with the value of STUDY.yaml used as --cluster.
   StudyOptions on_cluster() const {
     StudyOptions changed = *this;

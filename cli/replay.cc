@@ -1,8 +1,10 @@
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
@@ -19,6 +21,10 @@
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
 #include "validate/compare/arrivals.h"
+
+// The command `foreshard replay`: lowers a study to its Program (or takes a Program's JSON) and
+// runs foreshard-replay on it, which measures the Program on real devices or verifies its
+// communication. Options of a measurement are passed on as text; foreshard-replay checks them.
 
 namespace foreshard::cli {
 namespace {
@@ -54,19 +60,20 @@ class Replay final : public Command {
         "--launch", "COMMAND", launcher_,
         "Command that starts the ranks, such as \"srun -n 16\". Without it they run on this host.");
     declaration.count("-n,--processes", processes_, 0,
-                      "Ranks to start; must be as many as the Program has (0: as many).");
+                      "Ranks to start; must be as many as the Program has (0: as many); omit it "
+                      "with --as-rank.");
     declaration.option("-o,--output", "FILE", output_,
                        "Write the measurement (JSON) to this file.");
     declaration.option("--program", "FILE", program_file_,
                        "Keep the study's Program in this file, which all hosts must see.");
     declaration.flag("--verify", verify_, "Check the numbers that each communication delivers.");
     declaration.option("--warmup", "N", warmup_, "Number of steps before measurement begins (2).");
-    declaration.option("--repeats", "N", repeats_, "Number of measured steps, at least (10).");
+    declaration.option("--repeats", "N", repeats_, "Least number of measured steps (10).");
     declaration.option(
         "--until", "P%", until_,
         "Measure more steps until the medians of step and large kernels are known to +-P %.");
     declaration.option("--most-repeats", "N", most_repeats_,
-                       "Number of measured steps with --until, at most (200).");
+                       "Largest number of measured steps with --until (200).");
     declaration.option("--for", "TIME", for_,
                        "Go on measuring for this time, such as 90s, however many steps these are.");
     declaration.option("--watchdog", "SECONDS", watchdog_,
@@ -99,16 +106,18 @@ class Replay final : public Command {
   }
 
  private:
+  // Replays the Program in the file `path`.
   Status use_program(const std::string& path, ReplayCall& call) {
     if (!as_rank_.empty())
       return Error{Error::Code::kInvalidInput,
                    "--as-rank needs a study, whose simulation gives the times of arrival; with a "
                    "Program use foreshard-replay --as-rank R --arrivals FILE"};
-    const std::string beside = program_file_.empty() ? study_.beside_study() : "--program";
-    if (!beside.empty())
-      return Error{
-          Error::Code::kInvalidInput,
-          fmt::format("{} applies only to a study, and {} is a Program: omit it", beside, path)};
+    const std::string study_option =
+        program_file_.empty() ? study_.first_study_option() : "--program";
+    if (!study_option.empty())
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("{} applies only to a study, and {} is a Program: omit it",
+                               study_option, path)};
     const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
     FORESHARD_ASSIGN(const auto text, read_file(path, largest));
     const auto program = program::program_from_json(text);
@@ -120,7 +129,13 @@ class Replay final : public Command {
     return {};
   }
 
+  // Replays the study's Program. With --as-rank the study is simulated too: when that rank's
+  // messages arrive is written to a file for foreshard-replay, and one process is started.
   Status use_study(const Environment& environment, const Scratch& scratch, ReplayCall& call) {
+    if (!as_rank_.empty() && processes_ > 1)
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("-n is {}, but --as-rank replays one rank alone: omit -n", processes_)};
     const Busy busy("lowering");
     FORESHARD_ASSIGN(const auto study, study_.load(environment));
     FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
@@ -130,14 +145,10 @@ class Replay final : public Command {
     FORESHARD_TRY(write_file(call.program, program::to_json(program)));
     if (as_rank_.empty()) return {};
 
-    std::size_t read = 0;
     std::int64_t rank = -1;
-    try {
-      rank = std::stoll(as_rank_, &read);
-    } catch (const std::exception&) {
-      read = 0;
-    }
-    if (read != as_rank_.size() || rank < 0 || rank >= call.ranks)
+    const char* const end = as_rank_.data() + as_rank_.size();
+    const auto read = std::from_chars(as_rank_.data(), end, rank);
+    if (read.ec != std::errc() || read.ptr != end || rank < 0 || rank >= call.ranks)
       return Error{
           Error::Code::kInvalidInput,
           fmt::format("--as-rank is '{}', not a rank from 0 to {}", as_rank_, call.ranks - 1)};
@@ -157,6 +168,7 @@ class Replay final : public Command {
     return (output_.empty() ? "replay" : output_) + ".program.json";
   }
 
+  // Passes on the options that were given.
   void add_options(ReplayCall& call) const {
     const auto add = [&](const char* name, const std::string& value) {
       if (value.empty()) return;
@@ -177,7 +189,8 @@ class Replay final : public Command {
 
   StudyOptions study_;
   bool host_ = false, verify_ = false, shared_ = false;
-  std::int64_t processes_ = 0;
+  std::int64_t processes_ = 0;  // ranks to start; 0: as many as needed
+  // As given on the command line; empty: not given. `arrivals_` is the path of a file made here.
   std::string launcher_, output_, program_file_, warmup_, repeats_, until_, most_repeats_, for_,
       watchdog_, as_rank_, arrivals_;
 };

@@ -46,7 +46,7 @@ class TopologyImport {
 constexpr Bytes kLargestExport = 64_MiB;
 constexpr std::size_t kMostNotes = 12;
 
-/// Prints the first remarks. The output file has all of them at its top.
+// Prints the first remarks. The output file has all of them at its top.
 void note_first(const std::vector<std::string>& remarks) {
   const std::size_t shown = remarks.size() > kMostNotes ? kMostNotes - 1 : remarks.size();
   for (std::size_t i = 0; i < shown; ++i) note(remarks[i]);

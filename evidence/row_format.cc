@@ -37,7 +37,7 @@ const yaml::Names<StageCut>& yaml_names(const StageCut*) {
 const yaml::Table<FrameworkWords>& yaml_table(const FrameworkWords*) {
   using F = FrameworkWords;
   static const auto table =
-      yaml::Table<F>("framework", "The framework that words of a row stand for.")
+      yaml::Table<F>("framework_words", "The framework that words of a row stand for.")
           .optional("framework", &F::framework, "Words of the framework's column, in any case.")
           .optional("source", &F::source, "Words of the source's column.")
           .optional("notes", &F::notes, "Words of the notes.")
@@ -95,7 +95,7 @@ const yaml::Table<HybridWords>& yaml_table(const HybridWords*) {
 const yaml::Table<ScheduleWords>& yaml_table(const ScheduleWords*) {
   using S = ScheduleWords;
   static const auto table =
-      yaml::Table<S>("schedule", "What a table calls a pipeline schedule.")
+      yaml::Table<S>("schedule_words", "What a table calls a pipeline schedule.")
           .required("word", &S::word, "The word, in lower case.", yaml::non_empty())
           .required("schedule", &S::schedule, "The schedule's name in strategies.",
                     yaml::non_empty())

@@ -16,7 +16,7 @@ namespace {
 
 // Numbers that look random and are the same on every machine.
 
-/// A number in [0, 1) that depends on all of `keys` and their order.
+// A number in [0, 1) that depends on all of `keys` and their order.
 constexpr double unit_hash(std::initializer_list<std::uint64_t> keys) {
   std::uint64_t state = 0;
   for (const auto key : keys) state = mixed(state ^ key);
@@ -31,8 +31,8 @@ namespace {
 
 constexpr std::size_t kMaxNamedFaults = 6;
 
-/// "node0/nic0, leaf1 -> spine0 and 3 more": vertices all of whose links are down, then other
-/// links.
+// "node0/nic0, leaf1 -> spine0 and 3 more": vertices all of whose links are down, then other
+// links.
 std::string what_is_down(std::span<const Vertex> vertices, std::span<const Link> links) {
   std::vector<bool> touched(vertices.size(), false);
   std::vector<bool> alive(vertices.size(), false);

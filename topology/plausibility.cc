@@ -24,7 +24,7 @@ struct Subject {
   const ClusterConfig& config;
   const ClusterView& cluster;
   const Hardware& hardware;
-  /// Links that leave each vertex.
+  // Links that leave each vertex.
   std::vector<std::vector<LinkId>> links_from;
 
   const Vertex& vertex(VertexId id) const { return cluster.vertices()[id.index()]; }
@@ -32,30 +32,12 @@ struct Subject {
   BytesPerSecond nominal(LinkId id) const { return link(id).bandwidth / link(id).efficiency; }
 };
 
-Subject subject_of(const ClusterConfig& config, const ClusterView& cluster,
-                   const Hardware& hardware);
-
 using Findings = std::vector<Finding>;
 
-void find_port_rates(const Subject& subject, Findings& findings);
-void find_slots(const Subject& subject, Findings& findings);
-void find_isolated(const Subject& subject, Findings& findings);
-void find_nvlinks(const Subject& subject, Findings& findings);
-void find_missing_nvlinks(const Subject& subject, Findings& findings);
-void find_uplinks(const Subject& subject, Findings& findings);
-void find_oversubscription(const Subject& subject, Findings& findings);
-void find_switches(const Subject& subject, Findings& findings);
-void find_uneven_nodes(const Subject& subject, Findings& findings);
-void find_degraded(const Subject& subject, Findings& findings);
-void find_mixed_memory(const Subject& subject, Findings& findings);
-void find_latencies(const Subject& subject, Findings& findings);
-void find_slow_links(const Subject& subject, Findings& findings);
-void find_launch_times(const Subject& subject, Findings& findings);
-
-/// Rates that differ by less are the same to a reader of data sheets.
+// Rates that differ by less are the same to a reader of data sheets.
 constexpr double kSlack = 1.05;
 
-/// One finding for all parts with the same message: the first of them and how many more.
+// One finding for all parts with the same message: the first of them and how many more.
 class Collector {
  public:
   Collector(Findings& findings, Severity severity, std::string remedy)
@@ -89,7 +71,7 @@ std::string gbits(BytesPerSecond rate) {
   return fmt::format("{:.4g} Gbit/s", rate / 1_Gbit_s);
 }
 
-/// Sum of the nominal rates of the links of one kind that leave a vertex.
+// Sum of the nominal rates of the links of one kind that leave a vertex.
 BytesPerSecond leaving(const Subject& subject, VertexId from, LinkKind kind) {
   BytesPerSecond sum;
   for (const auto id : subject.links_from[from.index()])
@@ -103,7 +85,7 @@ void for_each_vertex(const Subject& subject, VertexKind kind, Visit visit) {
     if (subject.cluster.vertices()[i].kind == kind) visit(VertexId(static_cast<std::int64_t>(i)));
 }
 
-/// Rate of NVLink to GPUs and NVSwitches, without chip-to-chip links to a CPU.
+// Rate of NVLink to GPUs and NVSwitches, without chip-to-chip links to a CPU.
 BytesPerSecond nvlink_of(const Subject& subject, VertexId device) {
   BytesPerSecond sum;
   for (const auto id : subject.links_from[device.index()])
@@ -113,7 +95,7 @@ BytesPerSecond nvlink_of(const Subject& subject, VertexId device) {
   return sum;
 }
 
-/// The highest rate of a single PCIe path from a device to a socket. 0 if there is none.
+// The highest rate of a single PCIe path from a device to a socket. 0 if there is none.
 BytesPerSecond way_to_socket(const Subject& subject, VertexId device) {
   BytesPerSecond widest;
   std::map<VertexId, BytesPerSecond> reached;

@@ -1,7 +1,8 @@
 /// \file
 /// A host whose wiring has no regular form, link by link: uneven PCIe trees, adapters of unequal
-/// rates, GPUs at a socket's root port. Importers (topology/import/) write it where nothing simpler
-/// describes the same host.
+/// rates, GPUs at a socket's root port. It is `wiring` of a node (node_config.h), written by hand
+/// or by an importer (topology/import/) where nothing simpler describes the same host, and built by
+/// topology/nodes/wiring.cc.
 ///
 ///     device: H100-PCIe
 ///     gpus: 2
@@ -14,8 +15,9 @@
 ///         - {a: gpu1, b: socket0, kind: pcie, bandwidth: 31.51 GB/s}
 ///         - {a: nic0, b: socket0, kind: pcie, bandwidth: 15.75 GB/s}
 ///
-/// GPUs are called gpu0, gpu1, ...; every rate is nominal and for one direction; times the
-/// efficiency of its kind it is the payload rate.
+/// GPUs are called gpu0, gpu1, ... Every bandwidth is nominal and holds for one direction. The
+/// payload rate is that bandwidth times the efficiency of the link's or part's kind; a link between
+/// sockets has no efficiency, as its bandwidth is the payload rate already.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +49,12 @@ struct WiringLink {
 };
 
 struct WiringConfig {
-  std::vector<WiringPart> parts;  ///< NICs: in the order of their rails.
-  std::vector<WiringLink> links;
-  // Defaults as in node_config.h, where the sources stand.
+  std::vector<WiringPart> parts;  ///< NICs are in the order of their rails: the first is rail 0.
+  std::vector<WiringLink> links;  ///< At least one.
+  // Efficiency: payload rate of long transfers / nominal rate. Latency: seconds that each link of
+  // the kind adds to a transfer. The defaults are those of NodeConfig (node_config.h), where the
+  // sources stand; kTransferred says that a value was measured or fitted on a relative of this
+  // host.
   yaml::Sourced<double> nvlink_efficiency{0.816, "as nvlink.efficiency",
                                           yaml::Evidence::kTransferred};
   yaml::Sourced<double> pcie_efficiency{0.88, "as pcie.efficiency", yaml::Evidence::kTransferred};
@@ -61,9 +66,10 @@ struct WiringConfig {
   yaml::Sourced<Seconds> nic_latency{0.6_us, "as nics.latency", yaml::Evidence::kDatasheet};
 };
 
-/// What is wrong with the wiring of a host that has `gpus` GPUs, or "": a name that repeats or is a
-/// GPU's, an end that does not exist, a link from a part to itself, a NIC without a rate or a link,
-/// a rate on another part.
+/// What is wrong with the wiring of a host that has `gpus` GPUs: a name that repeats, is a GPU's or
+/// has a '/'; an end that does not exist; a link from a part to itself; a NIC without a bandwidth
+/// or a link; a bandwidth on a part that is no NIC. Empty if nothing is wrong; a GPU without links
+/// is no fault.
 std::string fault_in(const WiringConfig& wiring, std::int64_t gpus);
 
 const yaml::Names<WiringPartKind>& yaml_names(const WiringPartKind*);

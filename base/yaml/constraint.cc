@@ -8,7 +8,7 @@
 namespace foreshard::yaml {
 
 Constraint positive() {
-  return {.lowest = 0, .above_lowest = true, .doc = "positive"};
+  return {.lowest = 0, .lowest_excluded = true, .doc = "positive"};
 }
 Constraint non_negative() {
   return {.lowest = 0, .doc = "not negative"};

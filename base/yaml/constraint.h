@@ -1,6 +1,10 @@
 /// \file
-/// What a value must satisfy beyond its type. A constraint on a list, a map, an optional or a
-/// sourced number holds for each value in it; only `non_empty` looks at the container.
+/// What a value of a YAML file must satisfy beyond its type. Tables (table.h) attach constraints to
+/// their fields; the reader reports what breaks one (internal/reader.cc), and the JSON Schema shows
+/// them (schema.cc). A constraint on a list, a map, an optional or a sourced number (a value with
+/// its source, sourced.h) holds for each value in it; only `non_empty` looks at the container.
+///
+///     .optional("count", &P::count, "Number of planes.", yaml::between(1, 64))
 #pragma once
 
 #include <limits>
@@ -13,12 +17,14 @@
 namespace foreshard::yaml {
 
 struct Constraint {
+  /// Bounds of a number; for a quantity in its base unit (bytes, seconds, ...: base/units.h). An
+  /// infinite one bounds nothing.
   double lowest = -std::numeric_limits<double>::infinity();
   double highest = std::numeric_limits<double>::infinity();
-  bool above_lowest = false;           ///< `lowest` itself is excluded.
+  bool lowest_excluded = false;        ///< Whether the value must be larger than `lowest`.
   std::vector<std::string> allowed{};  ///< Legal values of a text; empty: all.
   bool non_empty = false;              ///< A text, list or map must not be empty.
-  std::string doc{};                   ///< "at least 1": ends "must be ..." in a message.
+  std::string doc{};                   ///< Text after "must be" in a message: "at least 1".
 };
 
 Constraint positive();
@@ -28,10 +34,11 @@ Constraint non_empty();
 Constraint at_least(double lowest);
 Constraint at_most(double highest);
 Constraint between(double lowest, double highest);
-/// A text that is one of these words. An enum does not need it.
+/// A text that is one of these words; without words every text is legal. An enum does not need it.
 Constraint one_of(std::vector<std::string> words);
 
-/// Bounds of quantities, with their unit.
+/// Bounds of quantities, both inclusive: at_least(1_us). The template's numbers are the exponents
+/// of bytes, seconds, flop, joules, dollars and kilograms in the unit.
 template <int B, int S, int F, int J, int D, int K>
 Constraint at_least(Quantity<B, S, F, J, D, K> lowest) {
   return {.lowest = lowest.in_base(), .doc = "at least " + format_exact(lowest)};

@@ -9,6 +9,10 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/internal/wording.h"
 
+// The JSON Schema (draft 07) of a type that is read from YAML: `foreshard schema` prints it, and
+// editors complete and check files with it. Constraints and defaults are in the unit of the value;
+// a quantity is a text with a unit, whose schema checks only its sign and its suffix.
+
 namespace foreshard::yaml::internal {
 namespace {
 
@@ -35,6 +39,7 @@ class Writer {
   }
 
  private:
+  // The schema of a value of this type. Structs become definitions, to which it refers.
   Json schema(const Type& type, const Constraints& constraints) {
     switch (type.kind) {
       case Kind::kBool:
@@ -67,13 +72,13 @@ class Writer {
         return structure(type);
       case Kind::kSourced:
         return sourced(type, constraints);
-      case Kind::kRef:
+      case Kind::kRef:  // the name of an object of the catalogue, or the object itself
         return any_of({{"type", "string"}}, schema(type.element(), constraints));
-      case Kind::kWords: {
+      case Kind::kWords: {  // one scalar, or a list of scalars
         const Json scalar{{"type", Json::array({"string", "number", "boolean"})}};
         return any_of(scalar, {{"type", "array"}, {"items", scalar}});
       }
-      case Kind::kWritten:
+      case Kind::kWritten:  // any value but null, kept as text
         return {{"type", Json::array({"string", "number", "boolean", "array", "object"})}};
     }
     FORESHARD_CHECK(false && "every kind has a schema");
@@ -97,7 +102,7 @@ class Writer {
     Json result{{"type", whole ? "integer" : "number"}};
     for (const Constraint& c : constraints) {
       if (std::isfinite(c.lowest))
-        result[c.above_lowest ? "exclusiveMinimum" : "minimum"] = bound(c.lowest);
+        result[c.lowest_excluded ? "exclusiveMinimum" : "minimum"] = bound(c.lowest);
       if (std::isfinite(c.highest)) result["maximum"] = bound(c.highest);
     }
     return result;
@@ -112,6 +117,8 @@ class Writer {
     return result;
   }
 
+  // A number with one of the dimension's suffixes. A pattern cannot express bounds, only that there
+  // is no sign.
   static Json quantity(const Type& type, const Constraints& constraints) {
     const DimensionInfo& info = dimension_info(type.dimension);
     std::vector<std::string> suffixes;
@@ -125,6 +132,7 @@ class Writer {
             {"examples", Json::array({"2 " + std::string(info.example)})}};
   }
 
+  // A value, or an object with the value, its source and the kind of evidence.
   Json sourced(const Type& type, const Constraints& constraints) {
     Json value = schema(type.element(), constraints);
     Json with_source{
@@ -138,17 +146,20 @@ class Writer {
     return any_of(std::move(value), std::move(with_source));
   }
 
+  // A reference to the struct's definition, which is made at its first use. The name is entered
+  // before the fields are visited, so that a struct may contain itself.
   Json structure(const Type& type) {
     const Fields& fields = type.fields();
     const Json ref{{"$ref", "#/definitions/" + fields.name}};
     const auto [known, is_new] = names_.emplace(fields.name, &fields);
-    FORESHARD_CHECK(known->second == &fields);  // Two tables of one schema share a name.
+    FORESHARD_CHECK(known->second == &fields);  // It fails if two tables have one name.
     if (!is_new) return ref;
 
     Json properties = Json::object();
     Json required = Json::array();
-    const bool extends = !fields.folder.empty() || &type == &root_;
-    if (extends)
+    // Objects with a folder in the catalogue, and whole files, may change another object.
+    const bool can_extend = !fields.folder.empty() || &type == &root_;
+    if (can_extend)
       properties["extends"] = {{"type", "string"},
                                {"description",
                                 "The object that this one changes: a name of the catalogue, or the "
@@ -162,7 +173,7 @@ class Writer {
                     {"properties", properties},
                     {"additionalProperties", false}};
     if (!required.empty()) {
-      if (extends)
+      if (can_extend)
         definition["anyOf"] =
             Json::array({{{"required", required}}, {{"required", Json::array({"extends"})}}});
       else
@@ -172,6 +183,8 @@ class Writer {
     return ref;
   }
 
+  // The schema of one field of a struct, with its description. `defaults`: the struct as its
+  // constructor leaves it. Optional, list, map and struct fields show no default.
   Json member(const Field& field, const void* defaults) {
     const Type& type = field.type();
     Json body = schema(type, field.constraints);
@@ -182,25 +195,25 @@ class Writer {
     if (type.kind == Kind::kEnum)
       for (const Name& name : *type.names()) description += "\n- " + name.text + ": " + name.doc;
     body["description"] = description;
-    const void* part = static_cast<const char*>(defaults) + field.offset;
+    const void* default_value = static_cast<const char*>(defaults) + field.offset;
     if (!field.required) {
       if (type.kind == Kind::kBool)
-        body["default"] = *static_cast<const bool*>(part);
+        body["default"] = *static_cast<const bool*>(default_value);
       else if (type.kind == Kind::kInteger)
-        body["default"] = type.integer(part);
+        body["default"] = type.integer(default_value);
       else if (type.kind == Kind::kReal)
-        body["default"] = type.real(part);
+        body["default"] = type.real(default_value);
       else if (type.kind == Kind::kText)
-        body["default"] = *static_cast<const std::string*>(part);
+        body["default"] = *static_cast<const std::string*>(default_value);
       else if (is_scalar(type.kind))
-        body["default"] = scalar(type, part);
+        body["default"] = scalar(type, default_value);
     }
     return body;
   }
 
   const Type& root_;
-  std::map<std::string, const Fields*> names_;
-  std::map<std::string, Json> definitions_;
+  std::map<std::string, const Fields*> names_;  // struct -> its fields; definitions begun
+  std::map<std::string, Json> definitions_;     // struct -> its schema
 };
 
 }  // namespace

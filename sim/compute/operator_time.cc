@@ -22,9 +22,6 @@ namespace foreshard::compute {
 namespace {
 
 // Time of a memory-bound kernel; see operator_time.h for the formula.
-
-OperatorTime pass_time(const Pass& pass, const DeviceType& device);
-
 OperatorTime pass_time(const Pass& pass, const DeviceType& device) {
   const PassEfficiency& efficiency = device.efficiency->passes;
   const auto own = efficiency.of.find(std::string(traffic_of(pass.kind).name));

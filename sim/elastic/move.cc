@@ -18,16 +18,16 @@ Bytes bytes_of(const PlacedTensor& tensor, std::int64_t elements) {
 
 }  // namespace
 
-Result<Move> plan_move(const Model& model, const Side& from, const Side& to,
-                       const std::vector<std::int32_t>& down, const ClusterView& where) {
+Result<PlannedMove> plan_move(const Model& model, const Side& from, const Side& to,
+                              const std::vector<std::int32_t>& failed, const ClusterView& cluster) {
   conversion::Phase first{.tensors = parameters_of(model, from.strategy),
                           .device_of_rank = from.devices};
   const conversion::Phase second{.tensors = parameters_of(model, to.strategy),
                                  .device_of_rank = to.devices};
-  conversion::Options how{.down = down};
-  for (const Device& device : where.devices()) how.node_of_device.push_back(device.node);
+  conversion::Options how{.down = failed};
+  for (const Device& device : cluster.devices()) how.node_of_device.push_back(device.node);
   FORESHARD_ASSIGN(auto plan, conversion::plan_conversion(first, second, how));
-  Move move{.plan = std::move(plan), .lost = {}};
+  PlannedMove move{.plan = std::move(plan), .lost = {}};
   std::map<std::string_view, const PlacedTensor*> tensors;
   if (!move.plan.lost.empty())
     for (const PlacedTensor& tensor : second.tensors) tensors[tensor.name] = &tensor;
@@ -36,10 +36,11 @@ Result<Move> plan_move(const Model& model, const Side& from, const Side& to,
   return move;
 }
 
-Result<conversion::Explanation> explain_move(conversion::Conversion plan, const ClusterView& where,
+Result<conversion::Explanation> explain_move(conversion::Conversion plan,
+                                             const ClusterView& cluster,
                                              const comm::Parameters& communication) {
-  const sim::SimulatedCost cost(where, communication);
-  return conversion::explain(std::move(plan), cost, where);
+  const sim::SimulatedCost cost(cluster, communication);
+  return conversion::explain(std::move(plan), cost, cluster);
 }
 
 Bytes checkpoint_size(const Model& model, const Strategy& strategy) {

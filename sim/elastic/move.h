@@ -1,7 +1,8 @@
 /// \file
-/// The move of a run to another strategy or to other devices (R1, R4.9): which slices of parameters
-/// and optimizer state move, by the planner of strategies/conversion, and their time on a cluster.
-/// `foreshard reshard --from-strategy`, `replan` and `elastic` all use it.
+/// The move of a run to another strategy or to other devices (R1, R4.9 of the requirements in
+/// README.md): which slices of parameters and optimizer state move, by the planner of
+/// strategies/conversion, and their time on a cluster. `foreshard reshard --from-strategy`,
+/// `replan` and `elastic` call plan_move(), look at what is lost, and call explain_move().
 #pragma once
 
 #include <cstdint>
@@ -22,30 +23,35 @@ namespace foreshard::elastic {
 /// A strategy and the devices of its ranks.
 struct Side {
   const Strategy& strategy;
-  std::vector<std::int32_t> devices;  ///< Indexed by rank; may have more entries than ranks.
+  /// rank -> number of its device in the cluster; may have more entries than ranks.
+  std::vector<std::int32_t> devices;
 };
 
-struct Move {
+struct PlannedMove {
   conversion::Conversion plan;
-  Bytes lost;  ///< Bytes of elements that no device holds any more.
+  Bytes lost;  ///< Bytes of the elements in plan.lost, which no device holds any more.
 };
 
-/// \param down  devices that no longer hold anything: the failed ones, even if a replacement has
-///     the same number.
-/// \param where  the cluster that has the devices of both sides.
+/// Plans the move. Data that are lost are no error here: the others are planned all the same.
+/// \param failed  devices whose memory is gone. A number in it may also be in `to`, for the device
+///     that replaces the failed one; empty: nothing is lost.
+/// \param cluster  the cluster that has the devices of both sides, old and new.
 /// \return The errors of conversion::plan_conversion.
-Result<Move> plan_move(const Model& model, const Side& from, const Side& to,
-                       const std::vector<std::int32_t>& down, const ClusterView& where);
+Result<PlannedMove> plan_move(const Model& model, const Side& from, const Side& to,
+                              const std::vector<std::int32_t>& failed, const ClusterView& cluster);
 
-/// The time of `plan` on that cluster. The caller sets the names of both sides.
-/// \return The errors of conversion::explain; kInfeasible also if something is lost.
-Result<conversion::Explanation> explain_move(conversion::Conversion plan, const ClusterView& where,
+/// The time of `plan` on the cluster for which it was planned. The caller fills in what the plan
+/// does not know: Explanation::model, from, to and down.
+/// \return The errors of conversion::explain, among them kInfeasible if plan.lost is not empty.
+Result<conversion::Explanation> explain_move(conversion::Conversion plan,
+                                             const ClusterView& cluster,
                                              const comm::Parameters& communication);
 
 /// Size of a checkpoint of the model under the strategy: each element once, without padding.
 Bytes checkpoint_size(const Model& model, const Strategy& strategy);
 
-/// Checks that devices with the same number are the same in both clusters.
+/// Checks that devices with the same number have the same type in both clusters; numbers that only
+/// one of them has are not looked at.
 /// \return kInvalidInput that names the first one that differs, and a remedy.
 Status same_devices(const ClusterView& before, const ClusterView& after);
 

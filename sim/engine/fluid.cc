@@ -174,14 +174,16 @@ class Run {
       const internal::Changes& changes = events_.take_until(now_ * kOneInstant);
       for (const auto& [resource, capacity] : changes.capacities)
         sharing_.set_capacity(resource, capacity);
-      for (const std::int32_t load : changes.ended) sharing_.stop(events_.slot_of_load(load));
+      for (const std::int32_t load : changes.ended)
+        sharing_.stop(events_.slot_of_background_flow(load));
       for (const auto& [load, shape] : changes.begun) {
         const std::int32_t slot = sharing_.start(shape);
         progress(slot) = {};
-        events_.set_slot_of_load(load, slot);
+        events_.set_slot_of_background_flow(load, slot);
       }
-      if (changes.shapes) change_shapes();
-      for (const std::int32_t resource : changes.fates) sharing_.slots_on(resource, uncertain_);
+      if (changes.shapes_changed) change_shapes();
+      for (const std::int32_t resource : changes.failed_or_repaired)
+        sharing_.slots_on(resource, uncertain_);
     }
   }
 

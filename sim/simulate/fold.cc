@@ -39,18 +39,18 @@ namespace {
 // since what comes down a cable does not go up it again), and the links out of its head. c is the
 // largest quotient of all forms.
 
-/// What may become of a link.
+// What may become of a link.
 enum class LinkRole : std::uint8_t {
-  kUnused,   ///< No communicator uses it.
-  kCovered,  ///< Other links always fill up first.
+  kUnused,   // No communicator uses it.
+  kCovered,  // Other links always fill up first.
   kNeeded,
 };
 
-/// \param special  link -> whether its capacity or its traffic may differ from what the forms say:
-///     then it is needed, and covers nothing. Empty: none.
-/// \param left_out  communicator -> whether it does not count. Empty: all count.
-///
-/// Cost: O(uses of all communicators + links).
+// \param special  link -> whether its capacity or its traffic may differ from what the forms say:
+//     then it is needed, and covers nothing. Empty: none.
+// \param left_out  communicator -> whether it does not count. Empty: all count.
+//
+// Cost: O(uses of all communicators + links).
 std::vector<LinkRole> link_roles(const ClusterView& cluster, const Communicators& communicators,
                                  const CommunicatorForms& forms, const std::vector<bool>& special,
                                  const std::vector<bool>& left_out = {});

@@ -15,15 +15,17 @@
 namespace foreshard::sim {
 namespace {
 
-constexpr double kBytesOfTask = 256;
-constexpr double kBytesOfTimeline = 64;
-constexpr double kBytesOfMessage = 512;
+// Memory of the machine that simulates; the header says how it was measured.
+constexpr double kBytesPerTask = 256;
+constexpr double kBytesPerTimelineEntry = 64;
+constexpr double kBytesPerMessage = 512;
 
-// Upper bound on the messages of the group's stepwise form: a ring sends p (p - 1) messages a
-// round, in at most two rounds, and there are as many rings as the smallest node has members; other
-// algorithms send no more than that.
-double messages_of(const ClusterView& cluster, const program::Program& program,
-                   const Communicators& communicators, std::size_t communicator) {
+// Upper bound on the messages of one run of the communicator's collective, if each message is
+// simulated (stepwise): a ring of p members sends p (p - 1) messages a round, in at most two
+// rounds. There is one ring within a node; between nodes there are as many as the node with the
+// fewest members has. Other algorithms send no more than that.
+double messages_of_communicator(const ClusterView& cluster, const program::Program& program,
+                                const Communicators& communicators, std::size_t communicator) {
   if (communicators.all[communicator].kind == program::CollectiveKind::kSend) return 1;
   const auto group = participants_of(cluster, program, communicators, communicator);
   std::map<std::int32_t, double> on_node;
@@ -36,18 +38,19 @@ double messages_of(const ClusterView& cluster, const program::Program& program,
   return 2 * members * (members - 1) * rings;
 }
 
-// Messages of one rank of a role. `of` is the number of messages per communicator, which its
-// members share equally.
-double messages_of(const Communicators& communicators, const program::Role& role, std::int32_t rank,
-                   const std::vector<double>& of) {
+// Messages of one rank in a whole step. `per_communicator`: communicator -> messages of one run of
+// its collective, which its members share equally.
+double messages_of_rank(const Communicators& communicators, const program::Role& role,
+                        std::int32_t rank, const std::vector<double>& per_communicator) {
   double messages = 0;
   for (const program::Call& call : role.calls) {
+    // task of the block -> its endpoint
     for (const std::int32_t endpoint : communicators.endpoint_of_task[call.block.index()]) {
-      if (endpoint == Communicators::kNone) continue;
+      if (endpoint == Communicators::kNone) continue;  // The task is no communication.
       const auto communicator = static_cast<std::size_t>(
           communicators
               .of_rank[static_cast<std::size_t>(endpoint)][static_cast<std::size_t>(rank)]);
-      messages += call.repeat * of[communicator] /
+      messages += call.repeat * per_communicator[communicator] /
                   static_cast<double>(communicators.all[communicator].ranks.size());
     }
   }
@@ -59,32 +62,35 @@ double messages_of(const Communicators& communicators, const program::Role& role
 MemoryEstimate estimate_memory(const ClusterView& cluster, const program::Program& program,
                                const Communicators& communicators, const Folding& folding,
                                const SimulateOptions& options) {
-  std::vector<std::size_t> role_of(static_cast<std::size_t>(program.ranks()));
-  std::vector<double> tasks;
+  std::vector<std::size_t> role_of(static_cast<std::size_t>(program.ranks()));  // rank -> role
+  std::vector<double> tasks;  // role -> task instances of one rank
   for (std::size_t r = 0; r < program.roles.size(); ++r) {
     for (const std::int32_t rank : program.roles[r].ranks)
       role_of[static_cast<std::size_t>(rank)] = r;
     tasks.push_back(static_cast<double>(program::count_instances(program, program.roles[r])));
   }
-  std::vector<double> of_communicator;
-  for (std::size_t c = 0;
-       options.granularity == Granularity::kStepwise && c < communicators.all.size(); ++c)
-    of_communicator.push_back(messages_of(cluster, program, communicators, c));
+  const bool stepwise = options.granularity == Granularity::kStepwise;
+  std::vector<double> per_communicator;  // communicator -> messages of one run
+  if (stepwise)
+    for (std::size_t c = 0; c < communicators.all.size(); ++c)
+      per_communicator.push_back(messages_of_communicator(cluster, program, communicators, c));
   MemoryEstimate estimate{.classes = std::ssize(folding.rank_representative), .bytes = {}};
   for (const std::int32_t rank : folding.rank_representative) {
     const std::size_t r = role_of[static_cast<std::size_t>(rank)];
     estimate.tasks += tasks[r];
-    if (options.granularity == Granularity::kStepwise)
-      estimate.messages += messages_of(communicators, program.roles[r], rank, of_communicator);
+    if (stepwise)
+      estimate.messages +=
+          messages_of_rank(communicators, program.roles[r], rank, per_communicator);
   }
-  const double of_task = kBytesOfTask + (options.timeline ? kBytesOfTimeline : 0);
-  estimate.bytes = Bytes::from_base(estimate.tasks * of_task + estimate.messages * kBytesOfMessage);
+  const double bytes_per_task = kBytesPerTask + (options.timeline ? kBytesPerTimelineEntry : 0);
+  estimate.bytes =
+      Bytes::from_base(estimate.tasks * bytes_per_task + estimate.messages * kBytesPerMessage);
   return estimate;
 }
 
-Status beyond_memory(const ClusterView& cluster, const program::Program& program,
-                     const Communicators& communicators, const Folding& folding,
-                     const SimulateOptions& options) {
+Status check_memory(const ClusterView& cluster, const program::Program& program,
+                    const Communicators& communicators, const Folding& folding,
+                    const SimulateOptions& options) {
   const MemoryEstimate estimate =
       estimate_memory(cluster, program, communicators, folding, options);
   if (estimate.bytes <= options.max_memory) return {};

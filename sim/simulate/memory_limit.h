@@ -1,5 +1,6 @@
 /// \file
-/// Estimates the memory of a simulation before anything is expanded.
+/// Estimates how much memory of the machine that simulates (not of the simulated devices) a
+/// simulation will take, before anything is expanded. simulate() refuses what exceeds --max-memory.
 ///
 ///     task instances of one rank of each class x 256 B (320 B with a timeline)
 ///     + messages of stepwise collectives x 512 B
@@ -17,9 +18,9 @@
 namespace foreshard::sim {
 
 struct MemoryEstimate {
-  std::int64_t classes = 0;
-  double tasks = 0;     ///< Task instances of all classes.
-  double messages = 0;  ///< Messages of stepwise collectives; 0 if collectives are flat.
+  std::int64_t classes = 0;  ///< Classes of equal devices; one representative each is simulated.
+  double tasks = 0;          ///< Task instances of all classes.
+  double messages = 0;       ///< Messages of stepwise collectives; 0 if collectives are flat.
   Bytes bytes;
 };
 
@@ -28,12 +29,13 @@ MemoryEstimate estimate_memory(const ClusterView& cluster, const program::Progra
                                const Communicators& communicators, const Folding& folding,
                                const SimulateOptions& options);
 
-/// \return kInvalidInput, with a remedy, if the estimate exceeds options.max_memory.
-Status beyond_memory(const ClusterView& cluster, const program::Program& program,
-                     const Communicators& communicators, const Folding& folding,
-                     const SimulateOptions& options);
+/// \return OK if the estimate is within options.max_memory; else kInvalidInput, with remedies.
+Status check_memory(const ClusterView& cluster, const program::Program& program,
+                    const Communicators& communicators, const Folding& folding,
+                    const SimulateOptions& options);
 
-/// Free memory of this machine: MemAvailable of /proc/meminfo. Nothing if it is unknown.
+/// Free memory of this machine: MemAvailable of /proc/meminfo, the default of --max-memory.
+/// Nothing if the file or the line is missing.
 std::optional<Bytes> free_memory();
 
 }  // namespace foreshard::sim

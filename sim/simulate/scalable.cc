@@ -317,7 +317,7 @@ Result<ScalableStep> ScalableStep::of(const ClusterView& cluster, const program:
   const Communicators communicators = communicators_of(program);
   FORESHARD_ASSIGN(const auto forms, choose_forms(cluster, program, communicators, communication));
   const Folding folding = fold(cluster, program, communicators, forms, options.fold);
-  FORESHARD_TRY(beyond_memory(cluster, program, communicators, folding, options));
+  FORESHARD_TRY(check_memory(cluster, program, communicators, folding, options));
   // No chains: whether a chain is undisturbed depends on the speeds.
   FORESHARD_ASSIGN(auto built, build_workload(cluster, program, communicators, forms, folding,
                                               Granularity::kFlat, false));

@@ -32,23 +32,6 @@ namespace {
 // The time that the critical path of a step spent on each group of parameters, and the evidence of
 // these parameters.
 
-/// By group, device type and evidence, longest first. The host's launches and waiting are left out:
-/// there are no separate measurements of their errors. The evidence of communication is the weaker
-/// of its algorithm's parameters and, by `links`, of the links that it crosses.
-std::vector<CriticalUse> critical_uses(const program::Program& program, const ClusterView& cluster,
-                                       const comm::Parameters& communication,
-                                       const Communicators& communicators,
-                                       const CommunicatorForms& forms, const Folding& folding,
-                                       const std::vector<DeviceClass>& classes,
-                                       const std::vector<CriticalTask>& path,
-                                       const std::map<std::string, LinkEvidence>& links);
-
-/// Evidence of the times of a form among devices of this type. Measured devices, by name, have the
-/// form's evidence; other devices of the same generation have kTransferred. An algorithm that the
-/// library's file does not list is kUser.
-yaml::Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
-                           std::string_view protocol, const DeviceType& device);
-
 using yaml::Evidence;
 
 using Key = std::tuple<ParameterGroup, std::string, Evidence, bool>;
@@ -68,6 +51,9 @@ Evidence of_links(const std::map<std::string, LinkEvidence>& links, const std::s
   return inside ? known->second.inside : std::max(known->second.inside, known->second.network);
 }
 
+// Evidence of the times of a form among devices of this type. Measured devices, by name, have the
+// form's evidence; other devices of the same generation have kTransferred. An algorithm that the
+// library's file does not list is kUser.
 Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
                      std::string_view protocol, const DeviceType& device) {
   const std::string generation = generation_of(device);
@@ -83,6 +69,9 @@ Evidence evidence_of(const comm::Parameters& communication, std::string_view alg
   return Evidence::kUser;
 }
 
+// By group, device type and evidence, longest first. The host's launches and waiting are left out:
+// there are no separate measurements of their errors. The evidence of communication is the weaker
+// of its algorithm's parameters and, by `links`, of the links that it crosses.
 std::vector<CriticalUse> critical_uses(const program::Program& program, const ClusterView& cluster,
                                        const comm::Parameters& communication,
                                        const Communicators& communicators,
@@ -308,7 +297,7 @@ Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
       folds && meetings_alone && plan.only_slow()
           ? fold_meetings(cluster, program, communicators, forms, plan)
           : fold_disturbed(cluster, program, communicators, forms, folds, plan, routes);
-  FORESHARD_TRY(beyond_memory(cluster, program, communicators, folding, options));
+  FORESHARD_TRY(check_memory(cluster, program, communicators, folding, options));
   FORESHARD_ASSIGN(auto built,
                    build_disturbed(cluster, program, communicators, forms, folding,
                                    options.granularity, options.coalesce, plan, routes));

@@ -8,10 +8,12 @@
 namespace foreshard::study {
 namespace {
 
-constexpr double kPrecision = 1e-4;         // relative to the value
-constexpr double kPrecisionOfRange = 1e-6;  // relative to the range, if the value is near zero
-constexpr double kJump = 1e-2;              // part of the change of f over the range
-constexpr int kMostRounds = 200;
+constexpr double kPrecision = 1e-4;         // fraction of the value found
+constexpr double kPrecisionOfRange = 1e-6;  // near zero: fraction of the range's width
+// A change of f that is left between two neighbouring values is a jump, not a crossing, if it is
+// more than this fraction of the change of f over the whole range.
+constexpr double kJump = 1e-2;
+constexpr int kMostRounds = 200;  // halvings of the range
 
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -23,10 +25,11 @@ std::string_view trimmed(std::string_view text) {
 struct Bracket {
   double low = 0;
   double high = 0;
-  double at_low = 0;
+  double at_low = 0;  // f
   double at_high = 0;
 };
 
+// The value to try next: the geometric middle if both ends are positive, else the arithmetic one.
 double middle_of(const Bracket& bracket, const ValueRange& range) {
   const double low = bracket.low;
   const double high = bracket.high;
@@ -34,6 +37,7 @@ double middle_of(const Bracket& bracket, const ValueRange& range) {
   return range.whole ? std::clamp(std::round(middle), low + 1, high - 1) : middle;
 }
 
+// Whether the crossing is known precisely enough.
 bool is_narrow(const Bracket& bracket, const ValueRange& range) {
   if (range.whole) return bracket.high - bracket.low <= 1;
   const double largest = std::max(std::abs(bracket.low), std::abs(bracket.high));
@@ -53,7 +57,7 @@ std::optional<NumberWithUnit> number_in(std::string_view text) {
   return value;
 }
 
-std::string ValueRange::at(double value) const {
+std::string ValueRange::text_of(double value) const {
   return unit.empty() ? fmt::format("{}", value) : fmt::format("{} {}", value, unit);
 }
 
@@ -68,7 +72,7 @@ Result<ValueRange> parse_range(std::string_view text) {
   const auto high = number_in(text.substr(dots + 2));
   if (!low || !high || !(low->number < high->number)) return fault;
   if (!low->unit.empty() && low->unit != high->unit) return fault;
-  return ValueRange{low->number, high->number, high->unit, false};
+  return ValueRange{.low = low->number, .high = high->number, .unit = high->unit, .whole = false};
 }
 
 Result<BreakEven> break_even(const std::function<Result<double>(double)>& difference,
@@ -88,9 +92,13 @@ Result<BreakEven> break_even(const std::function<Result<double>(double)>& differ
       found.value = middle;
       return found;
     }
-    const bool is_low = (here > 0) == (found.at_low > 0);
-    (is_low ? bracket.low : bracket.high) = middle;
-    (is_low ? bracket.at_low : bracket.at_high) = here;
+    if ((here > 0) == (found.at_low > 0)) {
+      bracket.low = middle;
+      bracket.at_low = here;
+    } else {
+      bracket.high = middle;
+      bracket.at_high = here;
+    }
   }
   if (range.whole || std::abs(bracket.at_high - bracket.at_low) > kJump * change)
     found.between = {bracket.low, bracket.high};

@@ -3,11 +3,12 @@
 ///
 ///     find x in [low, high] with  f(x) = 0,   f(x) = metric of one at x - metric of the other
 ///
-/// The search bisects, on the logarithm of x where both ends are positive, and tries only whole
-/// numbers where x is a whole number. One f is one simulation. If f changes its sign in a jump (by
-/// more than a hundredth of its change over the range) or between two whole numbers, no x makes
-/// both the same: the answer is then the two values between which the sign changes.
-/// Not modelled: f may cross zero more than once; the answer is one crossing.
+/// `compare --break-even KEY=LOW..HIGH` asks for it. x is in the unit of the range, f in the unit
+/// of the metric. The search bisects, on the logarithm of x where both ends are positive, and tries
+/// only whole numbers where x is a whole number. One f is one simulation. If f changes its sign in
+/// a jump (by more than a hundredth of its change over the range) or between two whole numbers, no
+/// x makes both the same: the answer is then the two values between which the sign changes. Not
+/// modelled: f may cross zero more than once; the answer is one crossing.
 #pragma once
 
 #include <functional>
@@ -24,12 +25,15 @@ namespace foreshard::study {
 struct ValueRange {
   double low = 0;
   double high = 0;
-  std::string unit;    ///< Empty for plain numbers.
-  bool whole = false;  ///< Whether only whole numbers are tried; then both ends are whole.
+  std::string unit;  ///< Empty for plain numbers.
+  /// Whether only whole numbers are tried; then both ends are whole. The caller sets it where the
+  /// key takes no others.
+  bool whole = false;
 
-  std::string at(double value) const;  ///< "400 Gbit/s"
+  std::string text_of(double value) const;  ///< The value with the unit: "400 Gbit/s".
 };
-/// \return kInvalidInput, with advice what to write instead.
+/// \return kInvalidInput, with advice what to write instead, unless LOW < HIGH and the units agree;
+///     LOW may have none.
 Result<ValueRange> parse_range(std::string_view text);
 
 struct NumberWithUnit {
@@ -40,7 +44,8 @@ struct NumberWithUnit {
 std::optional<NumberWithUnit> number_in(std::string_view text);
 
 struct BreakEven {
-  std::optional<double> value;  ///< Value at which both are the same.
+  /// Value at which both are the same; an end of the range if they are the same there.
+  std::optional<double> value;
   /// Alternative to `value`: two values between which the worse one becomes the better one in a
   /// jump, without both ever being the same. If neither is set, one is better everywhere.
   std::optional<std::pair<double, double>> between;

@@ -127,7 +127,7 @@ Outcome named(const study::LoadedStudy& study) {
   return outcome;
 }
 
-// The text of beyond_memory (sim/simulate/memory_limit.h) about the limit: `study` has no such
+// The text of check_memory (sim/simulate/memory_limit.h) about the limit: `study` has no such
 // option.
 constexpr std::string_view kOfMaxMemory = " of --max-memory (by default what is free here)";
 

@@ -21,18 +21,6 @@ namespace {
 
 // The pattern of a large group, derived from a few of its members, for ranking.
 
-/// As algorithm.pattern(group), in time that hardly grows with the group. It has the loads of some
-/// links only: enough for the form's latency and idle rate.
-///  - Rings, chains and trees: the pattern of the first nodes, with hops and volumes scaled to all
-///    nodes.
-///  - All-to-all: the messages that the first member sends and the last receives; between nodes,
-///    one message stands for several.
-/// Groups of up to 64 members (all-to-alls of up to 16), exchanges, and groups whose nodes have
-/// unequal numbers of members (except for all-to-alls) are not simplified.
-/// Not modelled: fabric links that many nodes share, where they are slower than the nodes' own.
-/// \pre nodes with equal numbers of members are identical
-Result<Pattern> representative_pattern(const Algorithm& algorithm, const Participants& group);
-
 constexpr std::size_t kMostMembers = 64;
 constexpr std::size_t kMostForAllPairs = 16;
 
@@ -117,6 +105,16 @@ Growth growth_of(std::string_view algorithm) {
   return Growth::kUnknown;
 }
 
+// As algorithm.pattern(group), in time that hardly grows with the group. It has the loads of some
+// links only: enough for the form's latency and idle rate.
+//  - Rings, chains and trees: the pattern of the first nodes, with hops and volumes scaled to all
+//    nodes.
+//  - All-to-all: the messages that the first member sends and the last receives; between nodes,
+//    one message stands for several.
+// Groups of up to 64 members (all-to-alls of up to 16), exchanges, and groups whose nodes have
+// unequal numbers of members (except for all-to-alls) are not simplified.
+// Not modelled: fabric links that many nodes share, where they are slower than the nodes' own.
+// \pre nodes with equal numbers of members are identical
 Result<Pattern> representative_pattern(const Algorithm& algorithm, const Participants& group) {
   const bool all_pairs = algorithm.kind == CollectiveKind::kAllToAll;
   if (group.devices.size() <= (all_pairs ? kMostForAllPairs : kMostMembers) ||
@@ -192,14 +190,12 @@ namespace {
 // Not modelled: the start of a copy engine, many small tensors (a copy each), host memory that is
 // not pinned.
 
-/// \pre program::is_with_host(kind), one device.
-Result<FlatCollective> host_copy(CollectiveKind kind, const Participants& group);
-
 HostWay way_of(CollectiveKind kind) {
   if (kind == CollectiveKind::kToHost) return HostWay::kToHost;
   return kind == CollectiveKind::kFromHost ? HostWay::kFromHost : HostWay::kInHost;
 }
 
+// \pre program::is_with_host(kind), one device.
 Result<FlatCollective> host_copy(CollectiveKind kind, const Participants& group) {
   FORESHARD_CHECK(program::is_with_host(kind) && group.devices.size() == 1);
   FORESHARD_ASSIGN(const auto route,

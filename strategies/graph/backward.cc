@@ -11,9 +11,16 @@
 #include "strategies/graph/operators/build.h"
 #include "strategies/graph/operators/gradients.h"
 
+// The forward operators are visited in reverse order. Each one's gradient function
+// (OperatorDefinition::gradient in operators/) adds operators to the backward graph through the
+// interface Gradients; the summands of each tensor's gradient are added up here.
+// Callers: lowering (program/lower/block.cc, units.cc) for a sharded forward graph, and the search
+// for annotations (sim/search/graph). Neither a sum nor an index has a physical unit here.
+
 namespace foreshard {
 namespace {
 
+// Integers have none.
 bool has_gradient(const Tensor& tensor) {
   return tensor.dtype != DType::kInt8 && tensor.dtype != DType::kInt32 &&
          tensor.dtype != DType::kInt64;
@@ -25,7 +32,8 @@ bool has_trained(const Graph& graph) {
          std::ranges::any_of(graph.bodies, has_trained);
 }
 
-// Whether the latest operator that made `gradient` sums over a factor.
+// Whether the last operator with the result `gradient` sums over a factor of its rule (an index
+// that its inputs have and its result lacks), as a matrix product does.
 bool contracts(const Graph& graph, TensorId gradient) {
   const auto made = std::ranges::find_if(
       graph.operators.rbegin(), graph.operators.rend(), [&](const Operator& op) {
@@ -49,6 +57,8 @@ bool contracts(const Graph& graph, TensorId gradient) {
   return false;
 }
 
+// Builds one backward graph. The forward tensors come first in it, with their ids.
+// Errors of operators are bugs here: each FORESHARD_CHECK ends the process.
 class Backward {
  public:
   Backward(const Graph& forward, const BackwardOptions& options)
@@ -72,7 +82,7 @@ class Backward {
       // A saved tensor lies as its producer left it. Partial ones are resolved before anything can
       // save them, so no backward operator reads one.
       graph_.tensors[i].pinned = forward.attributes[i];
-      graph_.tensors[i].open.clear();
+      graph_.tensors[i].open.clear();  // Propagation must not split it further.
     }
   }
 
@@ -85,7 +95,9 @@ class Backward {
     graph_.outputs = forward_.outputs;
   }
 
-  /// \param complete  inputs that nothing flows back to get a gradient of zeros.
+  /// Builds the graph; the object is spent afterwards.
+  /// \param complete  an input to which no operator contributes gets a gradient of zeros; otherwise
+  ///     it has none.
   Graph run(bool complete = false) {
     for (const TensorId out : forward_.outputs) {
       if (forward_[out].role != TensorRole::kActivation || is_loss(out)) continue;
@@ -114,7 +126,7 @@ class Backward {
       ends_.inputs[in] = gradient;
     }
     if (!wanted_.empty()) prune(graph_);
-    make_again();
+    rematerialize();
     return std::move(graph_);
   }
 
@@ -123,9 +135,10 @@ class Backward {
   const Graph& graph() const { return graph_; }
   const BackwardOptions& options() const { return options_; }
 
-  /// Adds an operator.
-  /// \param of  the forward operator whose gradient it computes, if it is for one operator alone;
-  ///     else null: it is captured like the operator before it.
+  /// Adds an operator and returns its results.
+  /// \param of  the forward operator whose gradient it computes: its Operator::part and
+  ///     Operator::capture (by a CUDA graph) are taken over. Null if it serves several forward
+  ///     operators, as sums do: then it has no part, and the capture of the operator before it.
   std::vector<TensorId> added(OperatorSpec spec, const Operator* of = nullptr) {
     auto outputs = add_operator(graph_, std::move(spec));
     FORESHARD_CHECK(outputs.has_value());
@@ -138,10 +151,11 @@ class Backward {
     }
     return *std::move(outputs);
   }
-  /// Pins `gradient` as the annotation of `of` says, if there is one.
+  /// Gives `gradient` the annotation of the forward tensor `of`, if there is one.
   void lay_as(TensorId of, TensorId gradient) { graph_[gradient].pinned = forward_[of].pinned; }
-  /// Whether a gradient of the tensor reaches anything that is trained.
+  /// Whether the tensor's gradient is needed: something that is trained depends on it.
   bool wants(TensorId tensor) const { return wanted_.empty() || wanted_[tensor.index()]; }
+  /// The gradient so far; an invalid id if there is none.
   TensorId gradient_of(TensorId tensor) const {
     const auto it = gradient_of_.find(tensor);
     return it == gradient_of_.end() ? TensorId{} : it->second;
@@ -159,13 +173,13 @@ class Backward {
                         reached.contains(TensorId{static_cast<std::int64_t>(t)}));
   }
 
-  // Lets backward operators remake tensors from what was saved: an operator that reads a weight
-  // which the forward pass dequantized dequantizes it again, and an operator that reads a tensor
-  // which is saved in a narrow type converts it back.
+  // Recomputes tensors for the backward operators instead of saving them: each reader of a weight
+  // that the forward pass dequantized dequantizes it again, and each reader of a tensor whose
+  // quantized copy is saved (a `quantize` with the setting "kept") casts that copy back.
   // Source: bitsandbytes-foundation/bitsandbytes, bitsandbytes/autograd/_functions.py (MatMul4Bit);
   // NVIDIA/Megatron-LM, megatron/core/fusions/fused_bias_swiglu.py (fp8_input_store).
-  void make_again() {
-    std::map<TensorId, OperatorSpec> made;
+  void rematerialize() {
+    std::map<TensorId, OperatorSpec> made;  // forward tensor -> the operator that recomputes it
     for (const Operator& op : forward_.operators) {
       if (op.type == "dequantize")
         made[op.outputs.front()] = {.type = op.type, .inputs = op.inputs, .settings = op.settings};
@@ -200,6 +214,7 @@ class Backward {
     });
   }
 
+  // The gradient of the forward output `out`: an input of the backward graph.
   TensorId seed(TensorId out) {
     Tensor gradient = forward_[out];
     gradient.name = "d." + gradient.name;
@@ -208,7 +223,9 @@ class Backward {
   }
 
   // Adds a summand to the gradient of parameter `of`. After all operators that use the parameter,
-  // the sum becomes its gradient. `fresh`: `gradient` is not also another tensor's gradient.
+  // the sum becomes its gradient (finish_parameter). `fresh`: `gradient` is no other tensor's
+  // gradient; else a copy is added. Where contributions are reduced one by one
+  // (Graph::gradients_apart), each of several summands has the parameter's annotation.
   void contribute_parameter(TensorId of, TensorId gradient, bool fresh) {
     if (!fresh)
       gradient = added({.type = "unary",
@@ -220,7 +237,7 @@ class Backward {
     if (made != nullptr && is_product(*made)) multiplied_.insert(of);
     const auto known = gradient_of_.find(of);
     if (known != gradient_of_.end() && forward_.gradients_apart)
-      for (const TensorId summand : {known->second, gradient}) {  // pinned as their sum
+      for (const TensorId summand : {known->second, gradient}) {
         graph_[summand].role = TensorRole::kParameterGradient;
         graph_[summand].pinned = graph_[of].pinned;
       }
@@ -233,13 +250,14 @@ class Backward {
     gradient_of_[of] = gradient;
   }
 
+  // Graphs of transformers (Graph::gradients_apart) name gradients after the tensor.
   void name_after(TensorId of, TensorId gradient) {
     if (forward_.gradients_apart) graph_[gradient].name = "d." + forward_[of].name;
   }
 
-  // Makes the sum of a parameter's summands its gradient. Without fused accumulation, only
-  // gradients that products contribute to are accumulated by a separate pass; gradients of vectors
-  // are small.
+  // Makes the sum of a parameter's summands its gradient; a parameter without summands has none.
+  // Without fused accumulation, a separate pass accumulates the gradient if a product contributes
+  // to it. Other gradients (of norms, biases) are small: their accumulation costs nothing here.
   void finish_parameter(TensorId parameter) {
     const auto known = gradient_of_.find(parameter);
     if (known == gradient_of_.end()) return;
@@ -258,6 +276,7 @@ class Backward {
     if (made != nullptr && is_product(*made)) made->accumulates = true;
   }
 
+  // The last operator whose first result is `gradient`; null for an input of the graph.
   Operator* maker_of(TensorId gradient) {
     const auto made =
         std::ranges::find_if(graph_.operators.rbegin(), graph_.operators.rend(),
@@ -265,6 +284,7 @@ class Backward {
     return made == graph_.operators.rend() ? nullptr : &*made;
   }
 
+  // Whether one of the operator's kernels is a matrix product.
   bool is_product(const Operator& op) const {
     std::vector<std::vector<std::int64_t>> shapes;
     for (const TensorId id : op.inputs) shapes.push_back(graph_[id].shape);
@@ -274,20 +294,21 @@ class Backward {
     });
   }
 
-  // Adds `gradient` to the gradient of activation `of`. If the activation has more than two
-  // readers, contributions of contractions (queries, keys and values) are first added up
-  // separately: where the contracted factor is split they are partial, and then their sum is
-  // reduced once, instead of each before it is added to complete values. The same holds for a
-  // linear layer and its adapter.
+  // Adds `gradient` to the gradient of activation `of`. Example: queries, keys, values and the
+  // residual stream read one tensor. With tensor parallelism the contributions of the three
+  // products are partial sums, that of the stream is complete. So contributions of contractions are
+  // added up by themselves first, and their sum is reduced once, before the others are added. This
+  // holds for an activation with more than kFew readers, and for a linear layer and its adapter.
   // Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/module/layernorm_linear.py
   // (return_layernorm_output_gathered). Not modelled: without sequence parallelism each
   // contribution is reduced by itself.
   void contribute(TensorId of, TensorId gradient) {
-    constexpr int kFew = 2;
+    constexpr int kFew = 2;  // readers
     const bool joins = readers_[of] > kFew || adapted_.contains(of);
     add_to(joins && contracts(graph_, gradient) ? contracted_ : gradient_of_, of, gradient);
   }
 
+  // Adds the sum of the contractions' contributions, if there is one, to the gradient of `of`.
   void join_contractions(TensorId of) {
     const auto contracted = contracted_.find(of);
     if (contracted == contracted_.end()) return;
@@ -296,13 +317,15 @@ class Backward {
     add_to(gradient_of_, of, gradient);
   }
 
+  // Adds `gradient` to the sum of `of` in `sums` (contracted_ or gradient_of_).
   void add_to(std::map<TensorId, TensorId>& sums, TensorId of, TensorId gradient) {
     const auto known = sums.find(of);
     if (known == sums.end()) {
       sums[of] = gradient;
       return;
     }
-    // Products give the gradient of a quantized tensor in 16 bits or more.
+    // The types can differ: products give the gradient of an 8-bit tensor in 16 bits or more. The
+    // sum has the wider type.
     if (size_of(graph_[gradient].dtype) < size_of(graph_[known->second].dtype))
       gradient = widened(gradient, graph_[known->second].dtype);
     else if (graph_[gradient].dtype != graph_[known->second].dtype)
@@ -313,6 +336,7 @@ class Backward {
                            .settings = {{"operation", std::string("add")}},
                            .output_names = {"d." + forward_[of].name}})
                         .front();
+    // kNone: the summands are reduced before they are added, each by itself.
     const bool joins = &sums == &contracted_ && adapted_.contains(of);
     if (forward_.gradients_apart && !joins)
       graph_.operators.back().rule.linearity = Linearity::kNone;
@@ -328,9 +352,9 @@ class Backward {
 
   // Accumulates the gradient in its buffer, right after the operator that makes it.
   void accumulate(TensorId gradient) {
-    const auto before = static_cast<std::ptrdiff_t>(graph_.operators.size());
+    const auto old_count = static_cast<std::ptrdiff_t>(graph_.operators.size());
     const Operator* made = maker_of(gradient);
-    const auto behind = made == nullptr ? before : made - graph_.operators.data() + 1;
+    const auto insert_at = made == nullptr ? old_count : made - graph_.operators.data() + 1;
     const Tensor summand = graph_[gradient];
     const std::string to(name_of(options_.accumulator));
     if (summand.dtype != options_.accumulator && options_.casts) {
@@ -339,7 +363,8 @@ class Backward {
                         .inputs = {gradient},
                         .settings = {{"to", to}}})
                      .front();
-      // Each rank rounds its own summand: gradients are reduced in their own type.
+      // Each rank casts its own summand: a partial gradient stays partial (kJoint) and is reduced
+      // later.
       graph_.operators.back().rule.linearity = Linearity::kJoint;
     }
     const TensorId sum = added({.type = "gradient_accumulate",
@@ -352,10 +377,12 @@ class Backward {
     graph_[sum].gradient_of = summand.gradient_of;
     graph_[sum].pinned = summand.pinned;
     graph_[sum].open = summand.open;
-    std::rotate(graph_.operators.begin() + behind, graph_.operators.begin() + before,
+    std::rotate(graph_.operators.begin() + insert_at, graph_.operators.begin() + old_count,
                 graph_.operators.end());
   }
 
+  // Adds the gradient of one forward operator, if a gradient of a result or a loss flows back into
+  // it and an input's gradient is needed; then finishes the parameters that it was the last to use.
   void derive(const Operator& op);
 
   const Graph& forward_;
@@ -363,12 +390,13 @@ class Backward {
   Graph graph_;
   GradientsOfEnds ends_;
   std::vector<bool> wanted_;         // tensor -> whether its gradient is wanted; empty: all
-  std::map<TensorId, int> readers_;  // tensor -> number of its readers
+  std::map<TensorId, int> readers_;  // tensor -> operator inputs that it is
   std::set<TensorId> adapted_;       // inputs of adapters
-  // tensor -> sum of contractions' contributions, if separate
+  // activation -> sum of the contractions' contributions so far, not yet added to gradient_of_
   std::map<TensorId, TensorId> contracted_;
   std::map<TensorId, TensorId> gradient_of_;  // activation or parameter -> its gradient so far
-  std::map<TensorId, int> uses_;   // parameter -> operators that use it and are not yet derived
+  // parameter -> operator inputs that it is, of operators that are not yet derived
+  std::map<TensorId, int> uses_;
   std::set<TensorId> multiplied_;  // parameters whose gradient has a contribution of a product
   friend class OperatorGradients;
 };
@@ -466,6 +494,7 @@ Graph training_graph(const Graph& forward, const BackwardOptions& options) {
   return backward.run();
 }
 
+// Whether the operator writes into a parameter: it stays although nothing reads its result.
 static bool updates_parameter(const Graph& graph, const Operator& op) {
   return find_operator(op.type)->in_place &&
          graph[op.inputs.front()].role == TensorRole::kParameter;
@@ -504,14 +533,16 @@ std::set<TensorId> trained(const Graph& graph, const std::vector<TensorId>& inpu
 }
 
 std::vector<bool> weight_gradient_operators(const Graph& backward) {
-  std::vector<bool> reaches(backward.tensors.size());
-  for (const TensorId id : backward.outputs) reaches[id.index()] = true;
+  // tensor -> whether an output of the graph (the gradient of an input) depends on it
+  std::vector<bool> reaches_output(backward.tensors.size());
+  for (const TensorId id : backward.outputs) reaches_output[id.index()] = true;
   std::vector<bool> weights(backward.operators.size());
   for (std::size_t i = backward.operators.size(); i-- > 0;) {
     const Operator& op = backward.operators[i];
-    weights[i] = std::ranges::none_of(op.outputs, [&](TensorId id) { return reaches[id.index()]; });
+    weights[i] =
+        std::ranges::none_of(op.outputs, [&](TensorId id) { return reaches_output[id.index()]; });
     if (weights[i]) continue;
-    for (const TensorId id : op.inputs) reaches[id.index()] = true;
+    for (const TensorId id : op.inputs) reaches_output[id.index()] = true;
   }
   return weights;
 }
@@ -531,8 +562,9 @@ std::vector<TensorId> storages_of(const Graph& graph) {
     if (op.inputs.empty() || !is_view(op)) continue;
     const Tensor& viewed = graph[op.inputs[0]];
     for (const TensorId id : op.outputs) {
-      // In transformers a view in fp32 counts as a copy. This is right for the loss's statistics, a
-      // reduced copy, and too much for the heads of an fp32 projection, a real view.
+      // In graphs that the transformer builder makes (gradients_apart), a view in fp32 counts as a
+      // copy. This is right for the loss's statistics, a reduced copy, and too much for the heads
+      // of an fp32 projection, a real view.
       const bool copied = graph.gradients_apart && graph[id].dtype == DType::kFp32;
       if (graph[id].dtype == viewed.dtype && !copied)
         storage[id.index()] = storage[op.inputs[0].index()];

@@ -19,7 +19,8 @@ struct BackwardOptions {
   /// If `accumulator` differs from the gradient's dtype: cast first, then add; else one pass does
   /// both.
   bool casts = false;
-  /// Whether something before the graph is trained, so that gradients of its inputs are needed.
+  /// Whether something that precedes the graph is trained, so that gradients of its inputs are
+  /// needed.
   bool trained_before = true;
 };
 

@@ -23,26 +23,11 @@ namespace {
 
 struct CommonMesh {
   ProcessMesh mesh{};
-  /// axis of the source (target) mesh -> the common axes that it consists of, the fastest first,
-  /// without axes of size 1.
+  // axis of the source (target) mesh -> the common axes that it consists of, the fastest first,
+  // without axes of size 1.
   std::vector<std::vector<Axis>> from{};
   std::vector<std::vector<Axis>> to{};
 };
-
-/// The coarsest mesh, in the order of `from`'s ranks, such that every axis of `from` and of `to` is
-/// a run of its axes. Empty if there is none (different ranks, an order of `to` that no axes
-/// describe, or sizes like 2 x 3 against 3 x 2).
-/// \param run  an extra cut of the axes: the number of consecutive positions that share a node; 1:
-///     no extra cut.
-std::optional<CommonMesh> common_mesh(const ProcessMesh& from, const ProcessMesh& to,
-                                      std::int64_t run = 1);
-
-/// Number of consecutive ranks of `mesh` that share a node, if it is the same everywhere and there
-/// is more than one node; else 1.
-std::int64_t ranks_per_node(const ProcessMesh& mesh, const std::vector<std::int32_t>& node_of_rank);
-
-/// `attribute` with every axis replaced by the common axes that it consists of.
-Attribute told_on(const std::vector<std::vector<Axis>>& axes, const Attribute& attribute);
 
 // An axis in positions of the `from` mesh: coordinates are `stride` apart, up to `end`.
 struct Span {
@@ -94,8 +79,13 @@ std::optional<std::vector<Span>> spans_within(const ProcessMesh& from, const Pro
   return spans;
 }
 
+// The coarsest mesh, in the order of `from`'s ranks, such that every axis of `from` and of `to` is
+// a run of its axes. Empty if there is none (different ranks, an order of `to` that no axes
+// describe, or sizes like 2 x 3 against 3 x 2).
+// \param run  an extra cut of the axes: the number of consecutive positions that share a node; 1:
+//     no extra cut.
 std::optional<CommonMesh> common_mesh(const ProcessMesh& from, const ProcessMesh& to,
-                                      std::int64_t run) {
+                                      std::int64_t run = 1) {
   const auto mine = spans_of(from.axes);
   const auto theirs = spans_within(from, to);
   if (!theirs) return std::nullopt;
@@ -134,6 +124,8 @@ std::optional<CommonMesh> common_mesh(const ProcessMesh& from, const ProcessMesh
   return common;
 }
 
+// Number of consecutive ranks of `mesh` that share a node, if it is the same everywhere and there
+// is more than one node; else 1.
 std::int64_t ranks_per_node(const ProcessMesh& mesh,
                             const std::vector<std::int32_t>& node_of_rank) {
   if (node_of_rank.empty()) return 1;
@@ -148,6 +140,7 @@ std::int64_t ranks_per_node(const ProcessMesh& mesh,
   return static_cast<std::int64_t>(run);
 }
 
+// `attribute` with every axis replaced by the common axes that it consists of.
 Attribute told_on(const std::vector<std::vector<Axis>>& axes, const Attribute& attribute) {
   Attribute told{.dims = {}, .partial = {}, .sizes = attribute.sizes};
   for (const auto& dim : attribute.dims) {
@@ -269,7 +262,7 @@ class Planner {
   }
 
   // The longest time of a plan that is still of interest.
-  Seconds limit() const { return best_ * options_.at_most; }
+  Seconds limit() const { return best_ * options_.slowest_ratio; }
 
   // Takes drafts by ascending lower bound, so that most of the slower ones need no price.
   void take_all(std::vector<Draft> drafts, const Place& from, const Place& to) {

@@ -1,25 +1,30 @@
 /// \file
-/// Plans that turn a tensor's slices under one layout into its slices under another (R0, R2.6): a
-/// series of steps, each by one primitive from a layout to a layout. Candidates are ranked by the
-/// sum of their steps' closed-form times; the best are simulated (choose.h).
+/// Plans that turn a tensor's slices under one layout into its slices under another (R0, R2.6;
+/// R numbers are the requirements listed in README.md): a series of steps, each by one primitive
+/// from a layout to a layout. Candidates are ranked by the sum of their steps' closed-form times;
+/// the best are simulated (choose.h). Lowering to a Program: program.h.
 ///
-/// | primitive      | from -> to, on the axes of the step      | patent's total | crosses links |
-/// |----------------|------------------------------------------|----------------|---------------|
-/// | all_reduce     | partial -> replicated                    | 2 p T          | 2 (p-1) T     |
-/// | reduce_scatter | partial -> split                         | p T            | (p-1) T       |
-/// | all_gather     | split -> replicated                      | p T            | (p-1) T       |
-/// | all_to_all     | split(i) -> split(j)                     | T              | (p-1)/p T     |
-/// | broadcast      | one rank -> replicated on a mesh with it | p T            | (p-1) T       |
-/// | transfer       | any -> any, neither partial: point to    | what is sent   | the same, but |
-/// |                | point of the slices' intersections       | to whom        | not to itself |
-/// | slice          | every rank has its target already: local | 0              | 0             |
-/// | pad            | replicated or split -> partial: local    | 0              | 0             |
+/// | primitive      | from -> to, on the axes of the step   | patent total    | exact total       |
+/// |----------------|---------------------------------------|-----------------|-------------------|
+/// | all_reduce     | partial -> replicated                 | 2 p T           | 2 (p-1) T         |
+/// | reduce_scatter | partial -> split                      | p T             | (p-1) T           |
+/// | all_gather     | split -> replicated                   | p T             | (p-1) T           |
+/// | all_to_all     | split(i) -> split(j)                  | T               | (p-1)/p T         |
+/// | broadcast      | one rank -> replicated on a mesh that | p T             | (p-1) T           |
+/// |                | contains that rank                    |                 |                   |
+/// | transfer       | any -> any, neither partial; sends    | all moves, also | moves between two |
+/// |                | each intersection of two slices       | within a rank   | different ranks   |
+/// | slice          | every rank has its target already     | 0 (local)       | 0                 |
+/// | pad            | replicated or split -> partial        | 0 (local)       | 0                 |
 ///
-/// p = ranks of one group; T = bytes of the logical tensor that *one group* holds together; the
-/// totals in Volume are over all groups. Pieces of a collective have one size: uneven slices are
-/// padded to the largest (of any group), and T is p times that (all-to-all: p^2 times the largest
-/// piece). Pad: the first coordinate on the axes keeps its values (from split: every coordinate
-/// keeps its slice), and all other elements are the identity of the reduction.
+/// p = ranks of one group; T = bytes of the logical tensor that *one group* holds together. Both
+/// totals are bytes over all groups: the patent total (the routing model of R2.5) counts each
+/// rank's own part too, the exact total only what crosses links.
+/// A collective sends pieces of one size. Where slices are uneven, the slices of all groups are
+/// padded to the largest one, and T is p times that; for an all-to-all, T is p^2 times the largest
+/// piece that one rank sends to another.
+/// Pad from replicated: rank 0 along the axes keeps its values. Pad from split: every rank keeps
+/// its slice. All other elements become the identity of the reduction (0 for a sum).
 ///
 /// Source: the forms of R2.4 and R2.5; series of collectives as Rink, Paszke, Vytiniotis and
 /// Schmid, "Memory-efficient array redistribution through portable collective communication",
@@ -42,6 +47,7 @@
 
 namespace foreshard::reshard {
 
+/// The whole (logical) tensor.
 struct TensorSpec {
   DType dtype = DType::kBf16;
   Shape shape{};
@@ -61,9 +67,10 @@ enum class Primitive : std::uint8_t {
 };
 std::string_view name_of(Primitive primitive);
 
-/// One primitive. For a collective, `from` and `to` have the same mesh, and every group consists of
-/// the ranks that agree on all axes not in `axes`. For kBroadcast, `from` is on a part of `to`'s
-/// mesh: one rank of each group, the root, which holds the slice of its whole group.
+/// One primitive, applied to the whole tensor. For a collective, `from` and `to` have the same
+/// mesh, and every group consists of the ranks that agree on all axes not in `axes`. For
+/// kBroadcast, `from` is on a part of `to`'s mesh: one rank of each group, the root, which holds
+/// the slice of its whole group.
 struct Step {
   Primitive primitive = Primitive::kSlice;
   Layout from{};
@@ -78,8 +85,8 @@ bool is_local(Primitive primitive);
 /// The collective that executes the primitive; empty for kTransfer and local primitives.
 std::optional<program::CollectiveKind> collective_of(Primitive primitive);
 
-/// A box that rank `from` sends to rank `to`. Moves within a rank are listed as well (from == to);
-/// they use no link.
+/// A box of the tensor that rank `from` sends to rank `to` (rank numbers as in
+/// ProcessMesh::ranks). Moves within a rank are listed as well (from == to); they use no link.
 struct Move {
   std::int32_t from = 0;
   std::int32_t to = 0;
@@ -89,13 +96,13 @@ struct Move {
 
 /// The moves of a kTransfer step (R0.4). Every target rank receives the pieces of source slices
 /// that cover its slice. The sender of a piece is the target itself if it holds the piece, else a
-/// replica on the same node (`node_of_rank`; empty: all ranks on one node), else any replica; among
-/// equals the one that has sent least so far, so that replicas share the sending.
+/// replica on the same node (`node_of_rank`: rank -> node; empty: all ranks on one node), else any
+/// replica; among equals the one that has sent least so far, so that replicas share the sending.
 /// Cost: O(moves).
 /// \pre step.primitive is kTransfer
 std::vector<Move> moves_of(const Step& step, const TensorSpec& tensor,
                            const std::vector<std::int32_t>& node_of_rank = {});
-/// The number of moves, without listing them.
+/// The number of moves, without listing them: a double, as it can be the product of two mesh sizes.
 double count_moves(const Step& step, const TensorSpec& tensor);
 
 /// The groups of a collective step, each in the order of its axes' coordinates (first fastest); for
@@ -105,8 +112,8 @@ std::vector<std::vector<std::int32_t>> groups_of(const Step& step);
 /// Bytes of the step.
 struct Volume {
   Bytes logical{};       ///< T above: one group's bytes; for kTransfer, the whole tensor.
-  Bytes patent_total{};  ///< R2.5, over all groups, including each rank's own part.
-  Bytes exact_total{};   ///< R2.5, over all groups: bytes that cross links.
+  Bytes patent_total{};  ///< Bytes over all groups, including each rank's own part (R2.5).
+  Bytes exact_total{};   ///< Bytes over all groups that cross links (R2.5).
 };
 Volume volume_of(const Step& step, const TensorSpec& tensor);
 /// The value of `program::Communication::bytes` for a collective among `ranks` ranks with T =
@@ -136,23 +143,24 @@ Volume volume_of(const Plan& plan, const TensorSpec& tensor);
 using StepPrice = std::function<Result<Seconds>(const Step&)>;
 
 struct CandidateOptions {
-  std::int32_t keep = 12;  ///< Most plans returned.
-  /// Plans slower than this factor times the cheapest are left out. Most of them are not even
-  /// priced, but excluded by the time of their bytes at twice the fastest rate of any axis.
-  double at_most = 3;
+  std::int32_t keep = 12;  ///< Largest number of plans returned.
+  /// Plans slower than this factor times the cheapest are left out. Most of them are recognised
+  /// without a price, by a lower bound: their bytes at twice the fastest rate of any axis.
+  double slowest_ratio = 3;
   /// rank -> node; empty: all ranks on one node. Replicas that share sending, and regroupings, stay
   /// within nodes where possible (R1.5).
   std::vector<std::int32_t> node_of_rank{};
 };
 
-/// Plans from one layout to another, cheapest first (ties: fewer steps, then by name). On one mesh
-/// they are the cheapest paths through the attributes of that mesh, one primitive per edge (series
-/// and alternatives, R2.6). Always included, unless slower than all kept plans and then named in
-/// `rejected`: all-gather + slice, point to point of intersections (R0.4), gather to one root +
-/// broadcast (R0.3); between meshes: collectives on the source, a transfer, collectives on the
-/// target.
+/// Plans from one layout to another, cheapest first (ties: fewer steps, then by name).
+/// On one mesh they are the cheapest paths in a graph whose nodes are attributes (what each axis
+/// does: split, replicated, partial) and whose edges are primitives (series and alternatives,
+/// R2.6). Three fixed plans are always considered: all-gather + slice; one transfer of the slices'
+/// intersections (R0.4); gather to one root + broadcast (R0.3).
+/// Between two meshes: collectives on the source, a transfer, collectives on the target.
+/// Every considered plan that is not in `plans` is named in `rejected`, up to 40.
 struct Candidates {
-  std::vector<Plan> plans;  ///< Not empty.
+  std::vector<Plan> plans;  ///< Not empty; for equal layouts one plan without steps.
   struct Rejected {
     std::string name;
     std::string reason;
@@ -160,8 +168,8 @@ struct Candidates {
   /// Plans that were considered and left out, with the reason: slower, or impossible.
   std::vector<Rejected> rejected;
 };
-/// \return kInvalidInput if a layout breaks a constraint (fault_in); kInfeasible if no plan has a
-///     route.
+/// \return kInvalidInput if a layout breaks a constraint (fault_in) or has a rank that
+///     `node_of_rank` lacks; kInfeasible if no plan has a route.
 Result<Candidates> candidates(const TensorSpec& tensor, const Layout& from, const Layout& to,
                               const StepPrice& price, const CandidateOptions& options = {});
 

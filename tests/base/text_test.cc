@@ -62,6 +62,7 @@ TEST(Plural, FollowsTheCount) {
   EXPECT_EQ(plural(2, "class"), "classes");
   EXPECT_EQ(plural(0, "device"), "devices");
   EXPECT_EQ(plural(3, "switch"), "switches");
+  EXPECT_EQ(plural(2, "mesh"), "meshes");
   EXPECT_EQ(plural(1, "strategy"), "strategy");
   EXPECT_EQ(plural(2, "strategy"), "strategies");
   EXPECT_EQ(plural(2, "day"), "days");

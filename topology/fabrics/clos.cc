@@ -108,8 +108,8 @@ void build_clos(ClusterView::Builder& builder, const FabricConfig& config, const
   }
 }
 
-void build_hub(ClusterView::Builder& builder, const FabricConfig& config,
-               std::span<const FabricPort> ports, const std::string& name) {
+void build_switch(ClusterView::Builder& builder, const FabricConfig& config,
+                  std::span<const FabricPort> ports, const std::string& name) {
   const auto hub = builder.add_vertex(VertexKind::kSwitch, name);
   for (const auto& port : ports) connect_port(builder, port, hub, *config.latency);
 }

@@ -44,8 +44,8 @@ struct ClosPlan {
 void build_clos(ClusterView::Builder& builder, const FabricConfig& config, const ClosPlan& plan);
 
 /// All ports on one switch.
-void build_hub(ClusterView::Builder& builder, const FabricConfig& config,
-               std::span<const FabricPort> ports, const std::string& name);
+void build_switch(ClusterView::Builder& builder, const FabricConfig& config,
+                  std::span<const FabricPort> ports, const std::string& name);
 
 std::optional<FabricFault> fault_in_clos(const FabricConfig& config, std::int64_t nodes,
                                          std::int64_t levels, std::int64_t nodes_per_pod);

@@ -3,12 +3,19 @@
 namespace foreshard {
 namespace {
 
-struct Plane {
-  std::int64_t levels = internal::kDefaultLevels;
+// The fabric kind "dual-plane": `planes.count` (1 to 64, by default 2) equal networks side by side,
+// each a single switch or a folded Clos (clos.h). Both functions are in the table of fabrics
+// (fabric.cc), from which clusters are checked and built. The YAML table of PlanesConfig
+// (topology/fabric_config.cc) checks the count, and that `planes.fabric` is single-switch, fat-tree
+// or rail-fat-tree.
+
+// The size of each plane's Clos network.
+struct ClosSize {
+  std::int64_t levels = internal::kDefaultLevels;  // levels of switches
   std::int64_t nodes_per_pod = internal::kDefaultNodesPerPod;
 };
 
-Plane plane_of(const FabricConfig& config) {
+ClosSize clos_size_of(const FabricConfig& config) {
   return {config.levels.value_or(internal::kDefaultLevels),
           config.nodes_per_pod.value_or(internal::kDefaultNodesPerPod)};
 }
@@ -28,12 +35,13 @@ std::optional<FabricFault> fault_in_dual_plane(const FabricPlan& plan) {
       if (given)
         return FabricFault{key, "a plane of one switch does not use '" + std::string(key) + "'",
                            "leave it out, or set planes.fabric: fat-tree"};
-  } else if (auto fault = internal::fault_in_clos(config, plan.nodes, plane_of(config).levels,
-                                                  plane_of(config).nodes_per_pod)) {
+  } else if (auto fault = internal::fault_in_clos(config, plan.nodes, clos_size_of(config).levels,
+                                                  clos_size_of(config).nodes_per_pod)) {
     return fault;
   }
+  // With a port of every NIC in every plane, any number of NICs will do.
   if (planes.split == PlaneSplit::kPorts) return std::nullopt;
-  std::vector<std::int64_t> nics(static_cast<std::size_t>(plan.nodes), 0);
+  std::vector<std::int64_t> nics(static_cast<std::size_t>(plan.nodes), 0);  // node -> its NICs
   for (const auto& port : plan.ports) ++nics[static_cast<std::size_t>(port.node)];
   for (std::size_t node = 0; node < nics.size(); ++node)
     if (nics[node] % planes.count != 0)
@@ -48,6 +56,9 @@ std::optional<FabricFault> fault_in_dual_plane(const FabricPlan& plan) {
 void build_dual_plane(ClusterView::Builder& builder, const FabricPlan& plan) {
   const auto& config = plan.config;
   const PlanesConfig planes = config.planes.value_or(PlanesConfig{});
+  // The split decides what a plane gets: of each node the NICs whose rail is the plane's index
+  // modulo the number of planes (kNics), or a port of every NIC with an equal part of its bandwidth
+  // (kPorts).
   const bool by_nics = planes.split == PlaneSplit::kNics;
   for (std::int64_t i = 0; i < planes.count; ++i) {
     std::vector<FabricPort> ports;
@@ -58,17 +69,17 @@ void build_dual_plane(ClusterView::Builder& builder, const FabricPlan& plan) {
     }
     const std::string prefix = "plane" + std::to_string(i) + "/";
     if (planes.fabric == "single-switch") {
-      internal::build_hub(builder, config, ports, prefix + "switch");
+      internal::build_switch(builder, config, ports, prefix + "switch");
       continue;
     }
     internal::build_clos(builder, config,
                          {.ports = ports,
                           .nodes = plan.nodes,
-                          .levels = plane_of(config).levels,
-                          .nodes_per_pod = plane_of(config).nodes_per_pod,
+                          .levels = clos_size_of(config).levels,
+                          .nodes_per_pod = clos_size_of(config).nodes_per_pod,
                           .leaf_per = planes.fabric == "fat-tree" ? internal::LeafPer::kPod
                                                                   : internal::LeafPer::kRail,
-                          .merged = plan.merged,
+                          .merged = plan.merged,  // equal switches as one: FabricPlan
                           .prefix = prefix});
   }
 }

@@ -37,7 +37,7 @@ void build_rail_only(ClusterView::Builder& builder, const FabricPlan& plan) {
   for (const auto& [rail, ports] : rails) {
     const std::string prefix = "rail" + std::to_string(rail) + "/";
     if (levels_of(plan.config) == 1) {
-      internal::build_hub(builder, plan.config, ports, prefix + "switch");
+      internal::build_switch(builder, plan.config, ports, prefix + "switch");
       continue;
     }
     internal::build_clos(builder, plan.config,

@@ -7,7 +7,7 @@ std::optional<FabricFault> fault_in_single_switch(const FabricPlan&) {
 }
 
 void build_single_switch(ClusterView::Builder& builder, const FabricPlan& plan) {
-  internal::build_hub(builder, plan.config, plan.ports, "switch");
+  internal::build_switch(builder, plan.config, plan.ports, "switch");
 }
 
 }  // namespace foreshard

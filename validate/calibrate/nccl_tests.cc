@@ -49,7 +49,7 @@ bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// Length of `pattern` if the text begins with it, else 0; "d" in the pattern stands for a digit.
+// Length of `pattern` if the text begins with it, else 0; "d" in the pattern stands for a digit.
 std::size_t like(std::string_view text, std::string_view pattern) {
   if (text.size() < pattern.size()) return 0;
   for (std::size_t i = 0; i < pattern.size(); ++i)
@@ -65,7 +65,7 @@ std::size_t digits(std::string_view text) {
       std::distance(text.begin(), std::ranges::find_if_not(text, is_digit)));
 }
 
-/// "21:33:25", optionally with a fraction of a second and a time zone.
+// "21:33:25", optionally with a fraction of a second and a time zone.
 std::size_t time_of_day(std::string_view text) {
   std::size_t end = like(text, "dd:dd:dd");
   if (end == 0) return 0;
@@ -77,7 +77,7 @@ std::size_t time_of_day(std::string_view text) {
   return end;
 }
 
-/// "2026-11-28T21:33:25", "2026/11/28 21:33:25".
+// "2026-11-28T21:33:25", "2026/11/28 21:33:25".
 std::size_t date_and_time(std::string_view text) {
   std::size_t end = std::max(like(text, "dddd-dd-dd"), like(text, "dddd/dd/dd"));
   if (end == 0 || end >= text.size()) return 0;
@@ -85,7 +85,7 @@ std::size_t date_and_time(std::string_view text) {
   return time == 0 ? 0 : end + 1 + time;
 }
 
-/// "Nov 28 21:33:25", "Sat Nov 28 21:33:25 2026".
+// "Nov 28 21:33:25", "Sat Nov 28 21:33:25 2026".
 std::size_t month_and_time(std::string_view text) {
   constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
   constexpr std::string_view kDays = "MonTueWedThuFriSatSun";
@@ -109,13 +109,13 @@ std::size_t month_and_time(std::string_view text) {
   return has_day ? at + like(text.substr(at), " dddd") : at;
 }
 
-/// Seconds since 1970, with a fraction.
+// Seconds since 1970, with a fraction.
 std::size_t epoch(std::string_view text) {
   const std::size_t whole = like(text, "dddddddddd.");
   return whole == 0 ? 0 : whole + digits(text.substr(whole));
 }
 
-/// "[...]", optionally followed by a colon.
+// "[...]", optionally followed by a colon.
 std::size_t in_brackets(std::string_view text) {
   if (!text.starts_with('[')) return 0;
   const std::size_t end = text.find(']');
@@ -123,7 +123,7 @@ std::size_t in_brackets(std::string_view text) {
   return end + 1 < text.size() && text[end + 1] == ':' ? end + 2 : end + 1;
 }
 
-/// "12: "
+// "12: "
 std::size_t task(std::string_view text) {
   const std::size_t end = digits(text);
   const bool is = end > 0 && end < text.size() && text[end] == ':' &&

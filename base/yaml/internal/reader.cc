@@ -29,17 +29,6 @@ struct Complaint {
   std::string help;
 };
 
-/// Puts the scalar `node` into `object`. `key` is what messages call the value.
-/// \pre `type` is scalar and `node` is a scalar.
-std::optional<Complaint> read_scalar(const Node& node, const Type& type, const std::string& key,
-                                     void* object);
-
-/// A complaint if `object` breaks one of `constraints`.
-/// \pre `type` is a scalar, a list or a map.
-std::optional<Complaint> broken_constraint(const Type& type,
-                                           const std::vector<Constraint>& constraints,
-                                           const std::string& key, const void* object);
-
 // A text from a file, short enough for a message.
 std::string quoted(const std::string& text) {
   constexpr std::size_t kMost = 40;
@@ -130,6 +119,8 @@ std::optional<Complaint> read_enum(const Node& node, const Type& type, const std
                        "legal: " + quoted_choice(words, words.size())};
 }
 
+// Puts the scalar `node` into `object`. `key` is what messages call the value.
+// \pre `type` is scalar and `node` is a scalar.
 std::optional<Complaint> read_scalar(const Node& node, const Type& type, const std::string& key,
                                      void* object) {
   switch (type.kind) {
@@ -152,6 +143,8 @@ std::optional<Complaint> read_scalar(const Node& node, const Type& type, const s
   }
 }
 
+// A complaint if `object` breaks one of `constraints`.
+// \pre `type` is a scalar, a list or a map.
 std::optional<Complaint> broken_constraint(const Type& type,
                                            const std::vector<Constraint>& constraints,
                                            const std::string& key, const void* object) {
@@ -161,7 +154,7 @@ std::optional<Complaint> broken_constraint(const Type& type,
       const double value = type.kind == Kind::kInteger ? static_cast<double>(type.integer(object))
                                                        : type.real(object);
       holds = value >= constraint.lowest && value <= constraint.highest &&
-              !(constraint.above_lowest && value == constraint.lowest);
+              !(constraint.lowest_excluded && value == constraint.lowest);
     } else if (type.kind == Kind::kText) {
       const auto& text = *static_cast<const std::string*>(object);
       const auto& words = constraint.allowed;

@@ -1,7 +1,9 @@
 /// \file
-/// A queue of items (small dense numbers) by due time, each at most once. Items due at the same
-/// instant share one node of a 4-ary heap, so that the steps of synchronous collectives, where
-/// thousands of flows end together, cost O(1) per flow instead of O(log n).
+/// A queue of items by due time, each queued at most once. The engine (fluid.cc) keeps in it when
+/// its running activities end; an item is an activity's slot, a small dense number, and times are
+/// simulated seconds. Items due at the same instant share one node of a 4-ary heap, so that the
+/// steps of synchronous collectives, where thousands of flows end together, cost O(1) per flow
+/// instead of O(log n).
 #pragma once
 
 #include <array>
@@ -20,17 +22,17 @@ class EventQueue {
 
   /// \pre `item` is not queued.
   void push(std::int32_t item, double time) {
-    if (at(item) >= items_.size()) items_.resize(at(item) + 1);
+    if (index(item) >= items_.size()) items_.resize(index(item) + 1);
     append(item, group_of(time));
   }
   bool contains(std::int32_t item) const {
-    return at(item) < items_.size() && items_[at(item)].group != kNone;
+    return index(item) < items_.size() && items_[index(item)].group != kNone;
   }
   /// \pre `item` is queued.
   void move(std::int32_t item, double time) {
-    const std::int32_t group = items_[at(item)].group;
-    if (groups_[at(group)].time == time) return;
-    if (groups_[at(group)].first != groups_[at(group)].last) {
+    const std::int32_t group = items_[index(item)].group;
+    if (groups_[index(group)].time == time) return;
+    if (groups_[index(group)].first != groups_[index(group)].last) {
       unlink(item);
       append(item, group_of(time));
     } else if (const std::int32_t other = known_group(time); other != kNone) {
@@ -43,13 +45,14 @@ class EventQueue {
   /// \pre `item` is queued.
   void remove(std::int32_t item) { unlink(item); }
 
-  /// Removes all items that are due by `time` and appends them to `due`.
+  /// Removes all items that are due by `time` (at it or earlier) and appends them to `due`; without
+  /// such items nothing is appended.
   void pop_until(double time, std::vector<std::int32_t>& due) {
     while (!heap_.empty() && heap_.front().time <= time) {
       const std::int32_t group = heap_.front().group;
-      for (std::int32_t i = groups_[at(group)].first; i != kNone;) {
+      for (std::int32_t i = groups_[index(group)].first; i != kNone;) {
         due.push_back(i);
-        Item& item = items_[at(i)];
+        Item& item = items_[index(i)];
         i = item.next;
         item = {};
       }
@@ -63,33 +66,37 @@ class EventQueue {
   static constexpr std::size_t kCacheBits = 8;
 
   struct Item {
-    std::int32_t group = kNone;
-    std::int32_t previous = kNone;
+    std::int32_t group = kNone;     // index in groups_; kNone if the item is not queued
+    std::int32_t previous = kNone;  // neighbours in the group: items
     std::int32_t next = kNone;
   };
-  // The time of a free group equals no other time (NaN).
+  // Items with one due time: a doubly linked list, and one node of the heap. A free group has the
+  // time NaN, which equals no other, so that a stale entry of the cache finds nothing.
   struct Group {
     double time = std::numeric_limits<double>::quiet_NaN();
-    std::int32_t first = kNone;
-    std::int32_t last = kNone;
-    std::int32_t position = kNone;
+    std::int32_t first = kNone;     // item
+    std::int32_t last = kNone;      // item
+    std::int32_t position = kNone;  // index in heap_
   };
   struct Node {
     double time;
     std::int32_t group;
   };
 
-  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+  // The entry of the cache for this time: a group that had a time with this hash lately, or kNone.
   std::int32_t& cached(double time) {
     constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // Fibonacci hashing: 2^64 / phi
     return cache_[(std::bit_cast<std::uint64_t>(time) * kGolden) >> (64 - kCacheBits)];
   }
-  // The group with exactly this time, if it is among those used recently.
+  // The group with exactly this time if the cache still has it, else kNone. After a miss a second
+  // group of the same time is made, which does no harm: pop_until() takes both.
   std::int32_t known_group(double time) {
     const std::int32_t group = cached(time);
-    return group != kNone && groups_[at(group)].time == time ? group : kNone;
+    return group != kNone && groups_[index(group)].time == time ? group : kNone;
   }
+  // The group with this time, newly made if it is not in the cache.
   std::int32_t group_of(double time) {
     std::int32_t group = known_group(time);
     if (group != kNone) return group;
@@ -101,28 +108,40 @@ class EventQueue {
       free_.pop_back();
     }
     cached(time) = group;
-    groups_[at(group)].time = time;
+    groups_[index(group)].time = time;
     heap_.push_back({time, group});
     sift_up(heap_.size() - 1);
     return group;
   }
+  // Appends item i to the group's list.
   void append(std::int32_t i, std::int32_t group) {
-    Group& g = groups_[at(group)];
-    items_[at(i)] = {group, g.last, kNone};
-    (g.last == kNone ? g.first : items_[at(g.last)].next) = i;
+    Group& g = groups_[index(group)];
+    items_[index(i)] = {group, g.last, kNone};
+    if (g.last == kNone)
+      g.first = i;
+    else
+      items_[index(g.last)].next = i;
     g.last = i;
   }
+  // Takes item i out of its group's list; frees a group that is empty then.
   void unlink(std::int32_t i) {
-    const Item item = items_[at(i)];
-    Group& g = groups_[at(item.group)];
-    (item.previous == kNone ? g.first : items_[at(item.previous)].next) = item.next;
-    (item.next == kNone ? g.last : items_[at(item.next)].previous) = item.previous;
-    items_[at(i)] = {};
+    const Item item = items_[index(i)];
+    Group& g = groups_[index(item.group)];
+    if (item.previous == kNone)
+      g.first = item.next;
+    else
+      items_[index(item.previous)].next = item.next;
+    if (item.next == kNone)
+      g.last = item.previous;
+    else
+      items_[index(item.next)].previous = item.previous;
+    items_[index(i)] = {};
     if (g.first == kNone) drop(item.group);
   }
+  // Gives the whole group another time.
   void rekey(std::int32_t group, double time) {
-    Group& g = groups_[at(group)];
-    const std::size_t position = at(g.position);
+    Group& g = groups_[index(group)];
+    const std::size_t position = index(g.position);
     const bool earlier = time < g.time;
     g.time = time;
     heap_[position].time = time;
@@ -134,8 +153,8 @@ class EventQueue {
   }
   // Takes a group out of the heap and frees it.
   void drop(std::int32_t group) {
-    const std::size_t position = at(groups_[at(group)].position);
-    groups_[at(group)] = {};
+    const std::size_t position = index(groups_[index(group)].position);
+    groups_[index(group)] = {};
     free_.push_back(group);
     const Node last = heap_.back();
     heap_.pop_back();
@@ -150,7 +169,7 @@ class EventQueue {
 
   void put(std::size_t position, Node node) {
     heap_[position] = node;
-    groups_[at(node.group)].position = static_cast<std::int32_t>(position);
+    groups_[index(node.group)].position = static_cast<std::int32_t>(position);
   }
   void sift_up(std::size_t position) {
     const Node node = heap_[position];
@@ -179,10 +198,11 @@ class EventQueue {
     put(position, node);
   }
 
-  std::vector<Node> heap_;
-  std::vector<Group> groups_;
-  std::vector<std::int32_t> free_;
-  std::vector<Item> items_;
+  std::vector<Node> heap_;          // 4-ary: the children of i are 4 i + 1 to 4 i + 4
+  std::vector<Group> groups_;       // free ones included
+  std::vector<std::int32_t> free_;  // free groups
+  std::vector<Item> items_;         // item -> its place
+  // hash of a time -> group
   std::array<std::int32_t, std::size_t{1} << kCacheBits> cache_ = [] {
     std::array<std::int32_t, std::size_t{1} << kCacheBits> none;
     none.fill(kNone);

@@ -27,8 +27,9 @@ Events::Events(const Workload& workload) : events_(workload.events()) {
       std::iota(shape_now_.begin(), shape_now_.end(), 0);
     }
     if (event.kind == Event::Kind::kLoadBegins)
-      slot_of_load_.resize(std::max(slot_of_load_.size(), static_cast<std::size_t>(event.load) + 1),
-                           kNoSlot);
+      slot_of_background_flow_.resize(
+          std::max(slot_of_background_flow_.size(), static_cast<std::size_t>(event.load) + 1),
+          kNoSlot);
   }
   std::ranges::make_heap(due_, later);
   next_time_ = due_.front().time;
@@ -64,24 +65,24 @@ void Events::take(const Event& event) {
       ++failures_[event.resource.index()];
       double& patience = patience_[event.resource.index()];
       if (patience == kInfinity && event.patience < kNever) {
-        ++failed_;
+        ++failed_with_patience_;
         patience = event.patience.in_base();
         failed_since_[event.resource.index()] = event.at.in_base();
       }
-      changes_.fates.push_back(event.resource.value());
+      changes_.failed_or_repaired.push_back(event.resource.value());
       return change_capacity(event.resource.value());
     }
     case Event::Kind::kRepaired: {
       if (--failures_[event.resource.index()] > 0) return;
       double& patience = patience_[event.resource.index()];
-      if (patience < kInfinity) --failed_;
+      if (patience < kInfinity) --failed_with_patience_;
       patience = kInfinity;
-      changes_.fates.push_back(event.resource.value());
+      changes_.failed_or_repaired.push_back(event.resource.value());
       return change_capacity(event.resource.value());
     }
     case Event::Kind::kShape:
       shape_now_[event.of.index()] = event.as.value();
-      changes_.shapes = true;
+      changes_.shapes_changed = true;
       return;
     case Event::Kind::kLoadBegins:
       changes_.begun.emplace_back(event.load, event.as.value());
@@ -101,7 +102,7 @@ void Events::change_capacity(std::int32_t resource) {
 
 double Events::end_of_patience(std::span<const Load> loads, double since) const {
   double earliest = kInfinity;
-  if (failed_ == 0) return earliest;
+  if (failed_with_patience_ == 0) return earliest;
   for (const Load& load : loads) {
     const auto r = static_cast<std::size_t>(load.resource);
     earliest = std::min(earliest, std::max(failed_since_[r], since) + patience_[r]);

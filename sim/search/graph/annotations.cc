@@ -13,6 +13,7 @@
 namespace foreshard::search {
 namespace {
 
+// "tensor+data"; "-" for no axes.
 std::string text_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
   if (axes.empty()) return "-";
   std::vector<std::string> names;
@@ -31,12 +32,15 @@ bool same(const ShardedGraph& a, const ShardedGraph& b) {
          std::ranges::equal(a.operators, b.operators, same_operator);
 }
 
+// The graph as a study with these annotations shards it, for training.
 Result<ShardedGraph> sharded(Graph& graph, const std::vector<MeshAxis>& mesh, std::int64_t batch,
                              const std::vector<Annotation>& annotations) {
   FORESHARD_TRY(annotate(graph, mesh, {.annotations = annotations, .batch = batch}));
   return distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows);
 }
 
+// Largest graph whose redundant annotations are looked for: the time grows with the square of the
+// operators.
 constexpr std::size_t kMostOperators = 1000;
 
 }  // namespace
@@ -44,25 +48,27 @@ constexpr std::size_t kMostOperators = 1000;
 std::vector<Annotation> annotations_of(const Graph& graph, const Tables& tables,
                                        const std::vector<std::size_t>& choice,
                                        const std::vector<MeshAxis>& mesh) {
-  std::vector<Annotation> all;
+  std::vector<Annotation> annotations;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const Operator& op = graph.operators[i];
-    Annotation one{.op = op.name};
+    Annotation annotation{.op = op.name};
     const Splits& splits = tables.splits[i][choice[tables.variable_of[i]]];
     for (std::size_t f = 0; f < splits.size(); ++f)
-      if (!splits[f].empty()) one.splits[op.rule.factors[f].name] = text_of(splits[f], mesh);
-    all.push_back(std::move(one));
+      if (!splits[f].empty()) annotation.splits[op.rule.factors[f].name] = text_of(splits[f], mesh);
+    annotations.push_back(std::move(annotation));
   }
-  const auto annotate_tensor = [&](const Tensor& tensor, const Attribute& lies) {
-    Annotation one{.tensor = tensor.name};
-    for (const auto& axes : lies.dims) one.dims.push_back(text_of(axes, mesh));
-    all.push_back(std::move(one));
+  const auto annotate_tensor = [&](const Tensor& tensor, const Attribute& layout) {
+    Annotation annotation{.tensor = tensor.name};
+    for (const auto& axes : layout.dims) annotation.dims.push_back(text_of(axes, mesh));
+    annotations.push_back(std::move(annotation));
   };
   for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
     if (!tables.variable_of_tensor[t] || graph.tensors[t].role != TensorRole::kActivation) continue;
-    annotate_tensor(graph.tensors[t], tables.states[t][choice[*tables.variable_of_tensor[t]]].lies);
+    annotate_tensor(graph.tensors[t],
+                    tables.states[t][choice[*tables.variable_of_tensor[t]]].layout);
   }
-  // Pinned parameters get the layout that their operators need, whatever the graph's file says.
+  // A parameter whose layout the graph's file pins gets another: the one that its first reader
+  // needs under this choice. (All readers of a parameter need the same layout.)
   std::set<TensorId> seen;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const Operator& op = graph.operators[i];
@@ -75,11 +81,11 @@ std::vector<Annotation> annotations_of(const Graph& graph, const Tables& tables,
         annotate_tensor(tensor, signature.inputs[o]);
     }
   }
-  return all;
+  return annotations;
 }
 
-std::vector<Annotation> needed_of(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                                  std::int64_t batch, std::vector<Annotation> annotations) {
+std::vector<Annotation> without_redundant(const Graph& graph, const std::vector<MeshAxis>& mesh,
+                                          std::int64_t batch, std::vector<Annotation> annotations) {
   if (graph.operators.size() > kMostOperators) return annotations;
   Graph wanted_graph = graph;
   const auto wanted = sharded(wanted_graph, mesh, batch, annotations);
@@ -112,13 +118,15 @@ std::optional<std::vector<std::size_t>> choice_of(const Graph& graph, const Tabl
   }
   for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
     if (!tables.variable_of_tensor[t]) continue;
-    // Among the ways to add up the tensor's gradient, takes the one that costs least with the
-    // operators' choice.
+    // States with the sharded graph's layout differ only in how the tensor's gradient is added up
+    // (TensorState::gradient), which the sharded graph does not say. The cheapest one with the
+    // operators' choice is taken. For a pair of tensors (MeshOfGraph::alike), a later tensor counts
+    // with its first option.
     std::optional<std::size_t> best;
     double least = kForbidden;
     const std::size_t variable = *tables.variable_of_tensor[t];
     for (std::size_t s = 0; s < tables.states[t].size(); ++s) {
-      if (tables.states[t][s].lies != sharded.attributes[t]) continue;
+      if (tables.states[t][s].layout != sharded.attributes[t]) continue;
       double cost = tables.problem.variables[variable].cost[s];
       for (const Pair& pair : tables.problem.pairs) {
         const std::size_t columns = tables.problem.variables[pair.b].cost.size();

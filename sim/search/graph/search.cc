@@ -46,16 +46,6 @@ namespace {
 // fixed costs (launches, small kernels) do better with more, and kinds that others wait for with
 // fewer.
 
-/// stage -> devices of its ranks, in the order of the mesh without the pipeline.
-std::vector<std::vector<std::int32_t>> devices_of_stages(const Grouping& grouping);
-
-/// The grouping itself first. Where its stages are on devices of several kinds, groupings with
-/// other micro_batch and granularity follow, as far as the graph can be rebatched to those numbers
-/// of samples (rebatch.h).
-/// \param batch  samples in the graph's shapes.
-std::vector<Grouping> granularities_of(const Grouping& grouping, const Graph& graph,
-                                       std::int64_t batch, const ClusterView& cluster);
-
 constexpr std::array<std::int64_t, 4> kTaken{1, 2, 4, 8};
 constexpr std::array<std::pair<std::int64_t, std::int64_t>, 5> kSizes{
     {{1, 4}, {1, 2}, {1, 1}, {2, 1}, {4, 1}}};
@@ -86,6 +76,7 @@ bool suits(const Grouping& grouping, const Graph& graph, std::int64_t batch) {
   });
 }
 
+// stage -> devices of its ranks, in the order of the mesh without the pipeline.
 std::vector<std::vector<std::int32_t>> devices_of_stages(const Grouping& grouping) {
   const ProcessMesh mesh = mesh_from(grouping.mesh());
   const Axis pipeline = axis_of(mesh.axes, "pipeline");
@@ -97,6 +88,10 @@ std::vector<std::vector<std::int32_t>> devices_of_stages(const Grouping& groupin
   return stages;
 }
 
+// The grouping itself first. Where its stages are on devices of several kinds, groupings with
+// other micro_batch and granularity follow, as far as the graph can be rebatched to those numbers
+// of samples (rebatch.h).
+// \param batch  samples in the graph's shapes.
 std::vector<Grouping> granularities_of(const Grouping& grouping, const Graph& graph,
                                        std::int64_t batch, const ClusterView& cluster) {
   std::vector<Grouping> all{grouping};
@@ -468,17 +463,17 @@ Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
 
   std::vector<Status> states(candidates.size());
   std::atomic<std::int64_t> done{0};
-  in_parallel(study, options.threads, candidates.size(),
-              [&](const ClusterView& cluster, std::size_t i) {
-                GraphCandidate& one = candidates[i];
-                states[i] = simulate(study, cluster, one);
-                if (states[i].ok() && !one.fits && one.by == "operators")
-                  states[i] = fit(study, cluster, options, one);
-                one.operators_split = split_operators(one.annotations);
-                one.annotations = needed_of(graph_for(study, one.grouping), one.grouping.mesh(),
+  in_parallel(
+      study, options.threads, candidates.size(), [&](const ClusterView& cluster, std::size_t i) {
+        GraphCandidate& one = candidates[i];
+        states[i] = simulate(study, cluster, one);
+        if (states[i].ok() && !one.fits && one.by == "operators")
+          states[i] = fit(study, cluster, options, one);
+        one.operators_split = split_operators(one.annotations);
+        one.annotations = without_redundant(graph_for(study, one.grouping), one.grouping.mesh(),
                                             batch_for(one.grouping), std::move(one.annotations));
-                if (options.progress) options.progress(++done, std::ssize(candidates));
-              });
+        if (options.progress) options.progress(++done, std::ssize(candidates));
+      });
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!states[i].ok()) {
       ++result.failed[states[i].error().message];

@@ -250,8 +250,9 @@ class Builder {
       const auto& options = options_of(use.op);
       tables_.problem.add(
           tables_.variable_of[use.op], variable, [&](std::size_t option, std::size_t state) {
-            return options[option].signature.inputs[use.operand] == states[state].lies ? 0.0
-                                                                                       : kForbidden;
+            return options[option].signature.inputs[use.operand] == states[state].layout
+                       ? 0.0
+                       : kForbidden;
           });
     }
   }
@@ -308,7 +309,7 @@ class Builder {
     for (std::size_t n = 0; n < tables_.states[t].size(); ++n) {
       const Bytes bytes =
           size_of(tensor.dtype) * static_cast<double>(message) *
-          static_cast<double>(lower::local_elements(tensor, tables_.states[t][n].lies, axes_));
+          static_cast<double>(lower::local_elements(tensor, tables_.states[t][n].layout, axes_));
       const auto time =
           mesh_.cost->communication_time(program::CollectiveKind::kSend, bytes,
                                          {DeviceId{mesh_.devices_of_stage[crossing].front()},
@@ -387,7 +388,7 @@ class Builder {
     tables_.problem.add(tables_.variable_of[use.op], variable,
                         [&](std::size_t option, std::size_t state) {
                           const Attribute& made = options[option].signature.outputs[use.operand];
-                          double cost = time(use.op, t, made, states[state].lies);
+                          double cost = time(use.op, t, made, states[state].layout);
                           if (trained)
                             cost += time(use.op, t, states[state].gradient, whole_of(made));
                           return cost;
@@ -401,7 +402,7 @@ class Builder {
     tables_.problem.add(
         tables_.variable_of[use.op], variable, [&](std::size_t option, std::size_t state) {
           double cost =
-              time(use.op, t, states[state].lies, options[option].signature.inputs[use.operand]);
+              time(use.op, t, states[state].layout, options[option].signature.inputs[use.operand]);
           const auto& gradient = options[option].gradients[use.operand];
           if (!trained || !gradient) return cost;
           if (!states[state].gradient.partial.empty() && *gradient != states[state].gradient)

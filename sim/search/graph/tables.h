@@ -66,7 +66,7 @@ struct MeshOfGraph {
 /// A layout that an activation may have, and the layout (maybe with partial sums) in which its
 /// gradient is added up.
 struct TensorState {
-  Attribute lies{};
+  Attribute layout{};
   Attribute gradient{};
   bool operator==(const TensorState&) const = default;
 };

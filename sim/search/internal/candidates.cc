@@ -35,20 +35,6 @@ namespace {
 // Chooses the strategies that get unequal shares of the batch, on places whose devices have
 // several speeds.
 
-/// Whether devices of a place differ by more than a hundredth in how fast they train the model.
-bool has_several_rates(const study::LoadedStudy& study, const ClusterView& cluster,
-                       const Place& place);
-
-/// Simulates the best strategies of such a place with unequal shares of the batch (shares.h), and
-/// adds them to `result.simulated`. Each kind of strategies (those that divide the devices alike)
-/// has a few. The best are those with the least estimate with equal shares, times the factor by
-/// which the division shortens the slowest rank.
-/// \param bases  estimated strategies of the place, whose own shares do not matter.
-void simulate_unequal_shares(const study::LoadedStudy& study, const ClusterView& cluster,
-                             const Place& place, const SearchOptions& options,
-                             const Deadline& deadline, const std::vector<Candidate>& bases,
-                             SearchResult& result);
-
 constexpr std::size_t kMostLookedAt = 128;
 constexpr std::size_t kMostLookedAtOfKind = 8;
 // Limits for strategies with and without a pipeline each: estimates are better without one.
@@ -121,6 +107,7 @@ Expected divided(const Candidate& base, const Model& model,
   return found;
 }
 
+// Whether devices of a place differ by more than a hundredth in how fast they train the model.
 bool has_several_rates(const study::LoadedStudy& study, const ClusterView& cluster,
                        const Place& place) {
   constexpr double kAlike = 0.99;
@@ -128,6 +115,11 @@ bool has_several_rates(const study::LoadedStudy& study, const ClusterView& clust
   return std::ranges::min(rates) < kAlike * std::ranges::max(rates);
 }
 
+// Simulates the best strategies of such a place with unequal shares of the batch (shares.h), and
+// adds them to `result.simulated`. Each kind of strategies (those that divide the devices alike)
+// has a few. The best are those with the least estimate with equal shares, times the factor by
+// which the division shortens the slowest rank.
+// \param bases  estimated strategies of the place, whose own shares do not matter.
 void simulate_unequal_shares(const study::LoadedStudy& study, const ClusterView& cluster,
                              const Place& place, const SearchOptions& options,
                              const Deadline& deadline, const std::vector<Candidate>& bases,

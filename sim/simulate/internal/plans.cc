@@ -19,18 +19,8 @@ namespace {
 
 // Flat communications as shapes of the engine.
 
-/// (communicator class, bytes in the base unit) -> shape.
+// (communicator class, bytes in the base unit) -> shape.
 using CommunicationShapes = std::map<std::pair<std::int32_t, double>, engine::Shape>;
-
-/// \param links  class of links -> its resource.
-/// \param sm  class of ranks -> the SMs of its device.
-///
-/// Cost: O(loads of all communicators).
-CommunicationShapes communication_shapes(const ClusterView& cluster,
-                                         const Communicators& communicators,
-                                         const CommunicatorForms& forms, const Folding& folding,
-                                         std::span<const engine::ResourceId> links,
-                                         std::span<const engine::ResourceId> sm);
 
 // Whether the communicator's shape names no links and instead has the rate of idle links.
 bool has_links_for_itself(const Folding& folding, std::size_t communicator) {
@@ -83,6 +73,10 @@ double part_of_largest_load(const comm::FlatCollective& form, const engine::Shap
   return kept > 0 ? kept / largest : 1;
 }
 
+// The shape of each class of communicators for each size that it communicates.
+// \param links  class of links -> its resource.
+// \param sm  class of ranks -> the SMs of its device.
+// Cost: O(loads of all communicators).
 CommunicationShapes communication_shapes(const ClusterView& cluster,
                                          const Communicators& communicators,
                                          const CommunicatorForms& forms, const Folding& folding,

@@ -8,49 +8,60 @@
 
 #include "base/check.h"
 
+// Callers: the choice of an algorithm (comm/choose.cc) takes the first estimate; the table of
+// `topology collectives` (comm/sweep.cc) shows them. Inside, rates are GB/s and latencies are
+// microseconds, as in NCCL.
+
 namespace foreshard::comm::nccl {
 namespace {
 
 using program::CollectiveKind;
 
-// src/graph/tuning.cc, v2.28.9: fractions of the search's bandwidth that protocols and algorithms
-// reach.
-constexpr double kLlOfRing = 0.5;
-constexpr double kLl128OfRing = 0.92;
-constexpr double kOfTree = 0.92;
-constexpr double kLlOfTree = 1 / 3.8;
-constexpr double kLl128OfTreeOneNode = 7.0 / 9.0;
-constexpr double kLl128OfTree = 120.0 / 128.0;
-constexpr double kOfPlainTree = 0.85;
-constexpr double kOfPat = 0.75;
-constexpr double kOfCollnetDirect = 0.85;  // since Hopper
-constexpr double kOfCollnetDirectNetwork = 0.9;
-constexpr double kCollnetGather = 0.4;  // a member's copies, in microseconds
-constexpr double kPatPerMember = 2.8;   // microseconds
-constexpr double kPatNetworkPart = 1 / 3.5;
-constexpr double kOverheadSimple = 3;  // factor of a message's proxy overhead, against LL
-constexpr double kLongRing = 1.4;      // latency of Simple rings between nodes
-constexpr double kLongRingBeforeAmpere = 1.9;
-constexpr double kLongRingBytes = 64;  // per channel and member: the least size of a long ring
-constexpr double kSmallestTreeCorrection = 64;  // bytes
-constexpr double kSlowRing = 12;                // GB/s per channel
-constexpr std::int64_t kSmallestBlock = 128;    // threads
+// src/graph/tuning.cc, v2.28.9. An efficiency is the fraction of the search's bandwidth that an
+// algorithm or protocol reaches.
+constexpr double kRingLlEfficiency = 0.5;
+constexpr double kRingLl128Efficiency = 0.92;
+constexpr double kTreeEfficiency = 0.92;
+constexpr double kTreeLlEfficiency = 1 / 3.8;
+constexpr double kTreeLl128EfficiencyOneNode = 7.0 / 9.0;
+constexpr double kTreeLl128Efficiency = 120.0 / 128.0;
+constexpr double kPlainTreeEfficiency = 0.85;  // one member per node
+constexpr double kPatEfficiency = 0.75;
+constexpr double kCollnetDirectEfficiency = 0.85;  // GPUs since Hopper
+constexpr double kCollnetDirectNetworkEfficiency = 0.9;
+constexpr double kCollnetSerialization = 0.4;  // us for each other member of the node
+constexpr double kPatPerMember = 2.8;          // us for each member
+constexpr double kPatNetworkFactor = 1 / 3.5;  // factor of a network message's latency
+constexpr double kSimpleOverheadFactor = 3;    // factor of a message's proxy overhead, against LL
+// Between nodes, the latency of an all-reduce by Simple rings is multiplied by a factor from some
+// message size on (NCCL: "plateau effect of ring").
+constexpr double kLargeRingLatency = 1.4;
+constexpr double kLargeRingLatencyBeforeAmpere = 1.9;
+constexpr double kLargeRingBytes = 64;  // bytes for each channel and member
+// Size of the first entry of the tree correction, in bytes; each further entry is for twice the
+// size (TreeCorrection).
+constexpr double kSmallestTreeCorrection = 64;
+constexpr double kSlowRing = 12;              // GB/s per channel
+constexpr std::int64_t kSmallestBlock = 128;  // threads
 constexpr double kLeastBytesPerChannel = 16384;
-constexpr std::int64_t kAmpere = 80;
+constexpr std::int64_t kAmpere = 80;  // compute capability: 10 x major + minor
 constexpr std::int64_t kHopper = 90;
-constexpr std::int64_t kMostNvlsMembers = 32;  // limit of a gather or scatter: the arity
+// Most members of a node that a gather or scatter by NVLS can have (NCCL_MAX_NVLS_ARITY).
+constexpr std::int64_t kMostNvlsMembers = 32;
 
+// An enabled algorithm, and the channels on which it would run.
 struct Candidate {
   std::string_view algorithm;
   const SearchGraph* graph;
 };
 
+// NCCL's cost table for one operation.
 class Tuner {
  public:
   Tuner(CollectiveKind kind, Bytes bytes, const Communicator& communicator, const Tables& tables)
       : kind_(kind),
         bytes_(bytes),
-        of_(communicator),
+        communicator_(communicator),
         tables_(tables),
         generation_(tables.generation_of(communicator.least_capability)),
         members_(static_cast<double>(communicator.members)),
@@ -75,7 +86,7 @@ class Tuner {
   }
 
  private:
-  bool one_node() const { return of_.nodes == 1; }
+  bool one_node() const { return communicator_.nodes == 1; }
   bool is_all_reduce() const { return kind_ == CollectiveKind::kAllReduce; }
 
   // Section "what is enabled" of ncclTopoTuneModel, in the order in which ties are decided.
@@ -83,31 +94,36 @@ class Tuner {
     std::vector<Candidate> list;
     const bool gathers =
         kind_ == CollectiveKind::kAllGather || kind_ == CollectiveKind::kReduceScatter;
-    if (is_all_reduce()) list.push_back({"tree", &of_.tree});
-    if (is_all_reduce() || gathers) list.push_back({"ring", &of_.ring});
-    if (kind_ == CollectiveKind::kBroadcast) list.push_back({"chain", &of_.ring});
-    if ((is_all_reduce() || gathers) && of_.has_collnet && of_.has_nvswitch)
-      list.push_back({"collnet_direct", &of_.collnet_direct});
-    if (is_all_reduce() && of_.has_collnet) list.push_back({"collnet_chain", &of_.collnet_chain});
-    const bool fits = is_all_reduce() || of_.most_per_node <= kMostNvlsMembers;
-    if ((is_all_reduce() || gathers) && fits && of_.nvls.channels > 1 &&
-        (one_node() || of_.has_collnet))
-      list.push_back({"nvls", &of_.nvls});
-    if (is_all_reduce() && !one_node() && of_.nvls.channels > 1)
-      list.push_back({"nvls_tree", &of_.nvls});
-    if (gathers && of_.most_per_node == 1) list.push_back({"pat", &of_.ring});
+    if (is_all_reduce()) list.push_back({"tree", &communicator_.tree});
+    if (is_all_reduce() || gathers) list.push_back({"ring", &communicator_.ring});
+    // A chain is a broadcast along a ring: it uses the ring's channels, constants and latencies.
+    if (kind_ == CollectiveKind::kBroadcast) list.push_back({"chain", &communicator_.ring});
+    if ((is_all_reduce() || gathers) && communicator_.has_collnet && communicator_.has_nvswitch)
+      list.push_back({"collnet_direct", &communicator_.collnet_direct});
+    if (is_all_reduce() && communicator_.has_collnet)
+      list.push_back({"collnet_chain", &communicator_.collnet_chain});
+    const bool fits = is_all_reduce() || communicator_.most_per_node <= kMostNvlsMembers;
+    if ((is_all_reduce() || gathers) && fits && communicator_.nvls.channels > 1 &&
+        (one_node() || communicator_.has_collnet))
+      list.push_back({"nvls", &communicator_.nvls});
+    if (is_all_reduce() && !one_node() && communicator_.nvls.channels > 1)
+      list.push_back({"nvls_tree", &communicator_.nvls});
+    if (gathers && communicator_.most_per_node == 1) list.push_back({"pat", &communicator_.ring});
     return list;
   }
 
+  // GB/s.
   double by_nodes(const PerNodes& rates) const {
-    const BytesPerSecond rate = one_node() ? rates.one : of_.nodes == 2 ? rates.two : rates.more;
+    const BytesPerSecond rate = one_node()                 ? rates.one
+                                : communicator_.nodes == 2 ? rates.two
+                                                           : rates.more;
     return rate / 1_GB_s;
   }
 
   bool ll128_works(const SearchGraph& graph) const {
     return generation_.ring_ll128 && generation_.tree_ll128 &&
-           of_.least_capability == of_.most_capability && graph.intra_kind == LinkKind::kNvLink &&
-           !graph.far_nic;
+           communicator_.least_capability == communicator_.most_capability &&
+           graph.intra_kind == LinkKind::kNvLink && !graph.far_nic;
   }
 
   // Steps of a ring: the number of messages one after another.
@@ -122,7 +138,8 @@ class Tuner {
     }
   }
 
-  // Algorithm bandwidth, GB/s; 0 if this protocol is not enabled.
+  // Algorithm bandwidth (bytes of the operation per time), GB/s; 0 if this protocol is not enabled.
+  // `bus`: rate of all channels together; `intra`, `inter`: one channel's inside and between nodes.
   double rate_of(const Candidate& candidate, Protocol protocol) const {
     const auto& [name, graph] = candidate;
     if (protocol == Protocol::kLl128 && !ll128_works(*graph)) return 0;
@@ -132,30 +149,33 @@ class Tuner {
     const auto channels = static_cast<double>(graph->channels);
     const double intra = graph->intra_rate / 1_GB_s;
     const double inter = graph->inter_rate / 1_GB_s;
-    double bus = channels * (of_.nodes <= 2 || is_collnet ? intra : inter);
+    double bus = channels * (communicator_.nodes <= 2 || is_collnet ? intra : inter);
     if (is_ring) {
-      if (protocol == Protocol::kLl) bus = std::min(by_nodes(generation_.ll_most), bus * kLlOfRing);
+      if (protocol == Protocol::kLl)
+        bus = std::min(by_nodes(generation_.ll_most), bus * kRingLlEfficiency);
       if (protocol == Protocol::kLl128)
-        bus = std::min(bus * kLl128OfRing, channels * by_nodes(*generation_.ring_ll128));
+        bus = std::min(bus * kRingLl128Efficiency, channels * by_nodes(*generation_.ring_ll128));
       return bus * members_ / steps();
     }
     if (name == "tree") return tree_rate(bus, channels, protocol);
-    if (name == "pat") return bus * kOfPat;
+    if (name == "pat") return bus * kPatEfficiency;
     if (name == "collnet_direct") return collnet_direct_rate(bus, channels, intra, inter);
     if (name == "collnet_chain") return bus / 2;
     return nvls_rate(name == "nvls_tree", channels, intra, inter);
   }
 
   double tree_rate(double bus, double channels, Protocol protocol) const {
-    bus = std::min(bus * kOfTree, channels * by_nodes(generation_.tree));
-    if (protocol == Protocol::kLl) bus = std::min(bus * kLlOfTree, by_nodes(generation_.ll_most));
+    bus = std::min(bus * kTreeEfficiency, channels * by_nodes(generation_.tree));
+    if (protocol == Protocol::kLl)
+      bus = std::min(bus * kTreeLlEfficiency, by_nodes(generation_.ll_most));
     if (protocol == Protocol::kLl128)
-      bus = std::min(bus * (one_node() ? kLl128OfTreeOneNode : kLl128OfTree),
+      bus = std::min(bus * (one_node() ? kTreeLl128EfficiencyOneNode : kTreeLl128Efficiency),
                      channels * by_nodes(*generation_.tree_ll128));
-    if (of_.most_per_node == 1) bus *= kOfPlainTree;
+    if (communicator_.most_per_node == 1) bus *= kPlainTreeEfficiency;
     return bus / 2 * tree_correction(protocol);
   }
 
+  // Factor on a tree's bandwidth at this size; 1 for sizes that the table does not cover.
   double tree_correction(Protocol protocol) const {
     const auto& factors = protocol == Protocol::kLl      ? tables_.tree_correction.ll
                           : protocol == Protocol::kLl128 ? tables_.tree_correction.ll128
@@ -169,12 +189,14 @@ class Tuner {
   double collnet_direct_rate(double bus, double channels, double intra, double inter) const {
     double rate = 0;
     if (is_all_reduce()) {
-      const double factor = per_node_ / channels;
-      rate = bus / (factor - (factor - 1) / 2) / 2;
+      // Every channel has a head, the member next to its NIC. NCCL slows the operation by half of
+      // the excess where members share heads.
+      const double members_per_channel = per_node_ / channels;
+      rate = bus / (members_per_channel - (members_per_channel - 1) / 2) / 2;
     } else {
-      rate = per_node_ * std::min(intra, kOfCollnetDirectNetwork * inter);
+      rate = per_node_ * std::min(intra, kCollnetDirectNetworkEfficiency * inter);
     }
-    return of_.least_capability >= kHopper ? rate * kOfCollnetDirect : rate;
+    return communicator_.least_capability >= kHopper ? rate * kCollnetDirectEfficiency : rate;
   }
 
   double nvls_rate(bool is_tree, double channels, double intra, double inter) const {
@@ -183,14 +205,15 @@ class Tuner {
       inside *= 2;
     else
       inside *= (per_node_ - 1) / per_node_;
-    const double between = inter * (is_tree && of_.nodes <= 2 ? 2 : 1);
+    const double between = inter * (is_tree && communicator_.nodes <= 2 ? 2 : 1);
     double channel = std::min(inside, between);
     const BetweenNodes& most = generation_.nvls_tree;
-    if (is_tree) channel = std::min(channel, (of_.nodes == 2 ? most.two : most.more) / 1_GB_s);
+    if (is_tree)
+      channel = std::min(channel, (communicator_.nodes == 2 ? most.two : most.more) / 1_GB_s);
     return channels * channel * members_ / steps();
   }
 
-  // 0 where the algorithm has no such latency.
+  // The latency of this protocol in microseconds; 0 where the algorithm has none.
   static double in_us(const std::optional<PerProtocol>& times, Protocol protocol) {
     if (!times) return 0;
     const Seconds time = protocol == Protocol::kLl      ? times->ll.value_or(0_s)
@@ -206,14 +229,16 @@ class Tuner {
     const AlgorithmLatency& tree = tables_.latency_of("tree");
     const double intra =
         in_us(graph->intra_kind == LinkKind::kNvLink ? own.nvlink : own.pcie, protocol);
-    const double inter = in_us((of_.most_per_node == 1 ? tree : own).network, protocol);
+    // With one member per node NCCL takes the tree's network latency for every algorithm.
+    const double inter = in_us((communicator_.most_per_node == 1 ? tree : own).network, protocol);
     const double base = in_us(own.base, protocol);
     if (is_ring) return ring_latency(base, intra, inter, protocol) * 1_us;
     if (name == "tree") return (base + 2 * ((per_node_ - 1) * intra + levels_ * inter)) * 1_us;
     if (name == "pat")
-      return (base + levels_ * inter * kPatNetworkPart + kPatPerMember * members_) * 1_us;
+      return (base + levels_ * inter * kPatNetworkFactor + kPatPerMember * members_) * 1_us;
+    // Twice (to the heads and back): one message, if there are other members, and their turns.
     if (name == "collnet_direct")
-      return (2 * (std::min(1.0, per_node_ - 1) * intra + (per_node_ - 1) * kCollnetGather) +
+      return (2 * (std::min(1.0, per_node_ - 1) * intra + (per_node_ - 1) * kCollnetSerialization) +
               inter) *
              1_us;
     if (name == "collnet_chain") return (2 * (per_node_ - 1) * intra + inter) * 1_us;
@@ -221,22 +246,26 @@ class Tuner {
     return (intra + (one_node() ? 0 : inter)) * 1_us;
   }
 
+  // Microseconds.
   double ring_latency(double base, double intra, double inter, Protocol protocol) const {
-    const double overhead = one_node() ? 0
-                                       : tables_.network_overhead / 1_us *
-                                             (protocol == Protocol::kSimple ? kOverheadSimple : 1);
+    const double overhead = one_node()
+                                ? 0
+                                : tables_.network_overhead / 1_us *
+                                      (protocol == Protocol::kSimple ? kSimpleOverheadFactor : 1);
     intra = std::max(intra, overhead);
     if (kind_ == CollectiveKind::kBroadcast) {
-      // All channels visit the members in one order where a switch joins them.
+      // Where a switch joins the members, all channels visit them in the same order (NCCL's
+      // sameChannels). NCCL then counts one message, otherwise one for each member.
       const double message = one_node() ? intra : inter;
-      return base + message * (one_node() && of_.has_nvswitch ? 1 : members_);
+      return base + message * (one_node() && communicator_.has_nvswitch ? 1 : members_);
     }
     const double rounds = is_all_reduce() ? 2 : 1;
     const double between = one_node() ? 0 : rounds * (nodes_ - 1);
     double latency = base + (steps() - between) * intra + between * inter;
     if (protocol == Protocol::kSimple && is_all_reduce() && !one_node() &&
-        bytes_ / 1_B >= kLongRingBytes * static_cast<double>(of_.channels) * members_)
-      latency *= of_.least_capability >= kAmpere ? kLongRing : kLongRingBeforeAmpere;
+        bytes_ / 1_B >= kLargeRingBytes * static_cast<double>(communicator_.channels) * members_)
+      latency *= communicator_.least_capability >= kAmpere ? kLargeRingLatency
+                                                           : kLargeRingLatencyBeforeAmpere;
     return latency;
   }
 
@@ -244,27 +273,30 @@ class Tuner {
   // bytes.
   std::int64_t channels_of(const Candidate& candidate, Protocol protocol) const {
     const std::string_view name = candidate.algorithm;
-    std::int64_t channels = of_.channels;
-    if (name.starts_with("nvls")) channels = std::max<std::int64_t>(1, of_.nvls_channels);
+    std::int64_t channels = communicator_.channels;
+    if (name.starts_with("nvls")) channels = std::max<std::int64_t>(1, communicator_.nvls_channels);
     if (name.starts_with("collnet")) channels = candidate.graph->channels;
-    const bool slow = of_.ring.intra_rate / 1_GB_s <= kSlowRing;
+    const bool slow = communicator_.ring.intra_rate / 1_GB_s <= kSlowRing;
     double threads =
         static_cast<double>(protocol == Protocol::kLl         ? tables_.threads.ll
                             : protocol == Protocol::kLl128    ? tables_.threads.ll128
                             : name == "tree" || name == "pat" ? tables_.threads.tree_simple
                             : slow                            ? tables_.threads.simple_slow_ring
                                                               : tables_.threads.simple);
-    const auto& least = tables_.bytes_per_thread;
-    double each = (protocol == Protocol::kLl      ? least.ll
-                   : protocol == Protocol::kLl128 ? least.ll128
-                   : name.starts_with("collnet")  ? least.collnet
-                                                  : least.simple) /
-                  1_B;
-    if (protocol == Protocol::kLl && (name == "ring" || name == "chain")) each *= members_;
+    const auto& minimum = tables_.bytes_per_thread;
+    double bytes_per_thread = (protocol == Protocol::kLl      ? minimum.ll
+                               : protocol == Protocol::kLl128 ? minimum.ll128
+                               : name.starts_with("collnet")  ? minimum.collnet
+                                                              : minimum.simple) /
+                              1_B;
+    if (protocol == Protocol::kLl && (name == "ring" || name == "chain"))
+      bytes_per_thread *= members_;
     const double bytes = bytes_ / 1_B;
-    while (channels > 1 && bytes < static_cast<double>(channels) * threads * each) --channels;
-    while (threads > kSmallestBlock && bytes < static_cast<double>(channels) * threads * each &&
-           std::fmod(threads / 2, kSmallestBlock) == 0)
+    const auto too_many = [&] {
+      return bytes < static_cast<double>(channels) * threads * bytes_per_thread;
+    };
+    while (channels > 1 && too_many()) --channels;
+    while (threads > kSmallestBlock && too_many() && std::fmod(threads / 2, kSmallestBlock) == 0)
       threads /= 2;
     const double most = std::ceil(bytes / kLeastBytesPerChannel);
     if (most < static_cast<double>(channels)) channels = static_cast<std::int64_t>(most);
@@ -273,13 +305,13 @@ class Tuner {
 
   CollectiveKind kind_;
   Bytes bytes_;
-  const Communicator& of_;
+  const Communicator& communicator_;
   const Tables& tables_;
   const Generation& generation_;
-  double members_;
-  double nodes_;
-  double per_node_;
-  double levels_;
+  double members_;   // number in the communicator
+  double nodes_;     // number
+  double per_node_;  // members per node, on average
+  double levels_;    // levels below the root of a binary tree of the nodes
 };
 
 }  // namespace

@@ -129,13 +129,16 @@ class Reader {
   std::map<VertexId, std::size_t> member_at_;
 };
 
-// Whether every two members are two NVLinks apart, which is taken for a switch between them.
+// Whether a switch joins every two members: two NVLinks lead from one to the other, and they do not
+// meet in a third GPU, which relays in an NVLink mesh (topology/cluster_view.h, Relays).
 bool joined_by_switch(const LocalNode& node) {
-  for (std::size_t from = 0; from < node.members; ++from)
-    for (std::size_t to = 0; to < node.members; ++to)
-      if (from != to &&
-          (node.hop[from][to].kind != LinkKind::kNvLink || node.hop[from][to].uses.size() != 2))
+  for (std::size_t from = 0; from < node.members; ++from) {
+    for (std::size_t to = 0; to < node.members; ++to) {
+      const LocalHop& hop = node.hop[from][to];
+      if (from != to && (hop.kind != LinkKind::kNvLink || hop.uses.size() != 2 || hop.relayed))
         return false;
+    }
+  }
   return node.members > 1;
 }
 

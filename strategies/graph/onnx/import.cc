@@ -28,11 +28,6 @@ struct Fused {
   std::int64_t gelus = 0;
 };
 
-/// Replaces the pieces by nodes LayerNormalization and Gelu, if nothing else reads the values
-/// between them.
-/// \return the number of nodes of each kind.
-Fused fuse(Model& model);
-
 // Value -> number of nodes and outputs that read it.
 std::vector<std::int64_t> uses_of(const Model& model) {
   std::vector<std::int64_t> uses(model.values.size());
@@ -254,6 +249,9 @@ class Fuser {
   std::set<std::size_t> gone_;
 };
 
+// Replaces the pieces by nodes LayerNormalization and Gelu, if nothing else reads the values
+// between them.
+// \return the number of nodes of each kind.
 Fused fuse(Model& model) {
   const auto uses = uses_of(model);
   Fused sum = Fuser(model, model.main, uses).run();

@@ -1,4 +1,6 @@
-// Sums of products: matmul and einsum. Each is one Gemm.
+// Sums of products: matmul and einsum. Each is one Gemm (an einsum of one input one pass). Both are
+// einsums here: a matmul has the equation of its shapes. They are entries of the table of operators
+// (internal/families.h), through which graphs are inferred, lowered and differentiated.
 #include <algorithm>
 #include <map>
 
@@ -10,7 +12,8 @@
 namespace foreshard::operators {
 namespace {
 
-// Letters of each operand of "ab,bc->ac"; the outputs follow the inputs.
+// Letters of each operand of "ab,bc->ac": those of the inputs, then those of the output. An error
+// if there is no "->", or a letter stands twice in one operand.
 Result<std::vector<std::string>> letters_of(const std::string& equation) {
   const std::size_t arrow = equation.find("->");
   if (arrow == std::string::npos) return wrong("equation '" + equation + "' needs '->'");
@@ -35,12 +38,13 @@ Result<std::vector<std::string>> letters_of(const std::string& equation) {
 }
 
 // The settings of an einsum. A grouped letter (heads) may have fewer entries in one operand than in
-// another: each entry then corresponds to a group of entries of the other operand. If the result
-// has `groups` entries, it sums over each group.
-struct Letters {
+// another. Example: of 32 query heads and 8 key heads, each key head belongs to a group of 4 query
+// heads, and the scores have 32 heads. The gradient of the keys has 8 again (`groups`): it is
+// summed over each group.
+struct EinsumSettings {
   std::string equation;
-  std::string grouped{};
-  std::int64_t groups = 0;  // entries of `grouped` in the result; 0: as many as the finest input
+  std::string grouped{};    // a letter; empty: none
+  std::int64_t groups = 0;  // entries of `grouped` in the result; 0: as many as the largest input
   std::string to{};         // type of the result; empty: type of the inputs
   bool apart = false;       // each product of a batch is launched by itself
 };
@@ -68,7 +72,8 @@ Result<std::map<char, std::int64_t>> extents_of(const std::vector<std::string>& 
   return extent;
 }
 
-Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType>& inputs) {
+// The result's type and shape, and the rule, in which every letter is a factor.
+Result<Inferred> infer_equation(const EinsumSettings& what, const std::vector<TensorType>& inputs) {
   const std::string& equation = what.equation;
   if (what.grouped.size() > 1) return wrong("'" + what.grouped + "' is not one letter");
   FORESHARD_ASSIGN(const auto letters, letters_of(equation));
@@ -76,7 +81,7 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
     return wrong("equation '" + equation + "' has " + std::to_string(letters.size() - 1) +
                  " inputs, not " + std::to_string(inputs.size()));
   if (inputs.size() == 1 && !what.to.empty())
-    return wrong("of one input has the input's type; leave out 'to'");
+    return wrong("an einsum of one input has the input's type; leave out 'to'");
   DType to = inputs[0].dtype;
   if (!what.to.empty()) {
     FORESHARD_ASSIGN(to, dtype_named(what.to));
@@ -104,7 +109,9 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
   shapes.reserve(inputs.size() + 1);
   for (const TensorType& input : inputs) shapes.push_back(input.shape);
   shapes.push_back(out.shape);
-  // With a bias (third input), the inputs must be complete values, not summands.
+  // Partial sums may pass a sum of one input (kJoint), and one factor of a product (kSeparate).
+  // With a bias (third input) every input must be complete, as each rank would add the bias
+  // (kNone).
   const Linearity linearity = inputs.size() == 1   ? Linearity::kJoint
                               : inputs.size() == 2 ? Linearity::kSeparate
                                                    : Linearity::kNone;
@@ -112,25 +119,26 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
   return Inferred{{std::move(out)}, std::move(rule)};
 }
 
-// The setting "scales"; if empty, the scales of a forward product in the recipe.
+// The setting "scales"; if it is empty, the scales of a forward product in the recipe.
 Scales scales_in(const Settings& settings) {
-  const std::string& own = settings.has("scales") ? settings.text("scales") : std::string{};
-  if (!own.empty()) return *find_scales(own);
+  const std::string scales = settings.has("scales") ? settings.text("scales") : std::string{};
+  if (!scales.empty()) return *find_scales(scales);
   return settings.has("recipe") ? scales_of(*recipe_in(settings), false) : Scales::kTensor;
 }
 
 // The Gemm of an einsum. A letter in both inputs and the output is a batch; in the first input and
 // the output a row; in the second input and the output a column; only in the inputs, contracted. A
-// grouped letter has its largest extent: every query head needs its product. If the operands have
-// two types, the product computes in the narrower one: the other operand has a copy in it.
+// grouped letter has its largest extent: every query head needs its product. If the operands differ
+// in type, the product computes in the narrower one and reads a copy of the other operand in it.
 Gemm gemm_of(const std::string& equation, const Call& local) {
   const auto letters = *letters_of(equation);
+  // letter -> its largest extent, and where it is: bits 0 and 1 the inputs, bit 2 the output
   std::map<char, std::pair<std::int64_t, int>> found;
   for (std::size_t i = 0; i < 3; ++i) {
     const Shape& shape = i < 2 ? local.inputs[i].shape : local.outputs[0].shape;
-    const std::string& own = i < 2 ? letters[i] : letters.back();
-    for (std::size_t d = 0; d < own.size(); ++d) {
-      auto& [extent, operands] = found[own[d]];
+    const std::string& here = i < 2 ? letters[i] : letters.back();
+    for (std::size_t d = 0; d < here.size(); ++d) {
+      auto& [extent, operands] = found[here[d]];
       extent = std::max(extent, shape[d]);
       operands |= 1 << i;
     }
@@ -155,17 +163,18 @@ Gemm gemm_of(const std::string& equation, const Call& local) {
   return gemm;
 }
 
-std::vector<Kernel> letters_kernels(const std::string& equation, const Call& local) {
+// The kernel of one rank; `local` has the shapes of its slices.
+std::vector<Kernel> kernels_of_equation(const std::string& equation, const Call& local) {
   if (local.inputs.size() >= 2) return {gemm_of(equation, local)};
   // An einsum of one tensor is a sum or a transposition.
   const bool sums = product(local.inputs[0].shape) != product(local.outputs[0].shape);
   return one_pass(sums ? PassKind::kReduce : PassKind::kTranspose, local.inputs[0]);
 }
 
-// Adds the gradients of an einsum. With `recipe`, both products read the result's gradient
-// quantized.
-void letters_backward(Gradients& gradients, const Letters& what,
-                      Quantization recipe = Quantization::kNone) {
+// Adds the gradients of an einsum: one einsum for each input. With `recipe`, the gradient of the
+// result is quantized first, and both products read it in that form.
+void backward_of_equation(Gradients& gradients, const EinsumSettings& what,
+                          Quantization recipe = Quantization::kNone) {
   const auto letters = *letters_of(what.equation);
   const TensorId dy = gradients.of_output(0);
   if (gradients.op().inputs.size() == 1) {
@@ -189,6 +198,7 @@ void letters_backward(Gradients& gradients, const Letters& what,
   }
   TensorId factor = dy;
   if (recipe != Quantization::kNone)
+    // "both": also the copy along the other dimension, which the weight's gradient reads.
     factor = gradients.add("quantize", "quantized", {dy},
                            {{"recipe", std::string(yaml::name_of(recipe))},
                             {"both", gradients.wants(1)},
@@ -205,8 +215,8 @@ void letters_backward(Gradients& gradients, const Letters& what,
                                       : letters[other] + "," + out + "->" + letters[1]}};
     if (!what.to.empty()) {
       // A gradient has the type of its input; if that is narrow, the type of the result's gradient.
-      const DType own = gradients.tensor(gradients.input(i)).dtype;
-      const DType to = size_of(own) < 2_B ? gradients.tensor(dy).dtype : own;
+      const DType input = gradients.tensor(gradients.input(i)).dtype;
+      const DType to = size_of(input) < 2_B ? gradients.tensor(dy).dtype : input;
       back.set("to", std::string(name_of(to)));
     }
     const bool of_weight = gradients.tensor(gradients.input(i)).role == TensorRole::kParameter;
@@ -221,14 +231,16 @@ void letters_backward(Gradients& gradients, const Letters& what,
     gradients.give(i, gradients.add("einsum", i == 0 ? "data" : "weight", inputs, back)[0]);
   }
   if (gradients.op().inputs.size() == 2) return;
-  const bool of_columns = letters.size() < 4 || letters[2].size() == 1;
+  // A matmul's equation comes without its bias, which is one of the columns.
+  const bool is_matmul = letters.size() == 3;
+  const bool of_columns = is_matmul || letters[2].size() == 1;
   gradients.give(
       2, (of_columns ? gradients.add("bias_gradient", "bias", {dy})
                      : gradients.add("einsum", "bias", {dy},
                                      {{"equation", letters.back() + "->" + letters[2]}}))[0]);
 }
 
-Letters letters_in(const Settings& settings) {
+EinsumSettings einsum_settings_in(const Settings& settings) {
   return {settings.text("equation"), settings.text("grouped"), settings.integer("groups"),
           settings.text("to"), settings.flag("apart")};
 }
@@ -250,7 +262,7 @@ Status check_recipe(const Settings& settings) {
 Result<Inferred> infer_einsum(const Call& call) {
   const std::string& equation = call.settings.text("equation");
   FORESHARD_TRY(check_recipe(call.settings));
-  auto inferred = infer_letters(letters_in(call.settings), call.inputs);
+  auto inferred = infer_equation(einsum_settings_in(call.settings), call.inputs);
   if (!inferred || call.inputs.size() == 1) return inferred;
   const auto letters = *letters_of(equation);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -269,12 +281,12 @@ Result<Inferred> infer_einsum(const Call& call) {
 }
 
 std::vector<Kernel> einsum_kernels(const Call& local, const Call&) {
-  return letters_kernels(local.settings.text("equation"), local);
+  return kernels_of_equation(local.settings.text("equation"), local);
 }
 
 void einsum_backward(Gradients& gradients) {
   const Settings& settings = gradients.op().settings;
-  letters_backward(gradients, letters_in(settings), *recipe_in(settings));
+  backward_of_equation(gradients, einsum_settings_in(settings), *recipe_in(settings));
 }
 
 // The equation of a matmul of these shapes. Leading dimensions of the second operand are a batch;
@@ -320,15 +332,15 @@ Result<Inferred> infer_matmul(const Call& call) {
   FORESHARD_ASSIGN(const auto equation, matmul_equation(call));
   const std::string& to = call.settings.text("to");
   FORESHARD_TRY(check_recipe(call.settings));
-  if (call.inputs.size() == 2) return infer_letters({.equation = equation, .to = to}, call.inputs);
+  if (call.inputs.size() == 2) return infer_equation({.equation = equation, .to = to}, call.inputs);
   if (equation.back() != 'z') return wrong("a bias needs columns");
   std::string biased = equation;
   biased.insert(biased.find("->"), ",z");
-  return infer_letters({.equation = biased, .to = to}, call.inputs);
+  return infer_equation({.equation = biased, .to = to}, call.inputs);
 }
 
 std::vector<Kernel> matmul_kernels(const Call& local, const Call& whole) {
-  return letters_kernels(*matmul_equation(whole), local);
+  return kernels_of_equation(*matmul_equation(whole), local);
 }
 
 void matmul_backward(Gradients& gradients) {
@@ -336,82 +348,93 @@ void matmul_backward(Gradients& gradients) {
   const auto equation =
       matmul_equation(gradients.shape(gradients.input(0)), gradients.shape(gradients.input(1)),
                       settings.flag("transpose_a"), settings.flag("transpose_b"));
-  letters_backward(gradients, {.equation = *equation, .to = settings.text("to")},
-                   *recipe_in(settings));
+  backward_of_equation(gradients, {.equation = *equation, .to = settings.text("to")},
+                       *recipe_in(settings));
 }
 
 SettingDefinition recipe_setting() {
   return {.name = "recipe",
           .fallback = std::string{"none"},
           .doc =
-              "By which the gradient of the result is quantized for the products of the "
-              "backward pass, as `quantization` of a strategy."};
+              "Recipe by which the gradient of the result is quantized for the products of the "
+              "backward pass; its values are those of `quantization` in a strategy."};
 }
 
 SettingDefinition to_setting() {
   return {.name = "to",
           .fallback = std::string{},
           .doc =
-              "Type of the result, \"bf16\"; inputs may then differ in type: of a wider one the "
-              "product reads a copy in the narrower type, which is made elsewhere. Empty: that "
-              "of the inputs."};
+              "Type of the result, such as \"bf16\"; the inputs may then differ in type. The "
+              "product computes in the narrower type: it reads a copy of the wider input, and "
+              "making that copy is no part of this operator. Empty: the type of the inputs."};
 }
 
 }  // namespace
 
 OperatorDefinition einsum() {
-  return {.name = "einsum",
-          .doc =
-              "Sum of products by letters, of one or two inputs: \"bsi,io->bso\". A bias, the "
-              "third, costs nothing: \"ebi,eio,eo->ebo\".",
-          .inputs = "a[, b[, bias]]",
-          .outputs = "y",
-          .least_inputs = 1,
-          .most_inputs = 3,
-          .settings = {{.name = "equation",
-                        .fallback = std::string{},
-                        .required = true,
-                        .doc = "Letters of the inputs, \"->\", letters of the output."},
-                       {.name = "grouped",
-                        .fallback = std::string{},
-                        .doc = "A letter of which operands may have fewer entries than others, "
-                               "each for a group of theirs: heads."},
-                       {.name = "groups",
-                        .fallback = std::int64_t{0},
-                        .doc = "Of that letter in the result; 0: as many as the inputs have."},
-                       to_setting(),
-                       recipe_setting(),
-                       {.name = "scales",
-                        .fallback = std::string{},
-                        .doc = "What shares a scale in operands of fp8: \"tensor\", \"blocks\" of "
-                               "128 x 128 of the second, or \"vectors\" along what is summed. "
-                               "Empty: as `recipe` says. Operands of 16 bits have none."},
-                       {.name = "apart",
-                        .fallback = false,
-                        .doc = "Each product of a batch is launched by itself: of experts."}},
-          .infer = infer_einsum,
-          .kernels = einsum_kernels,
-          .gradient = einsum_backward};
+  return {
+      .name = "einsum",
+      .doc =
+          "Sum of products of one or two inputs, whose dimensions are letters: "
+          "\"bsi,io->bso\". A third input is a bias that the product adds at no cost: "
+          "\"ebi,eio,eo->ebo\".",
+      .inputs = "a[, b[, bias]]",
+      .outputs = "y",
+      .least_inputs = 1,
+      .most_inputs = 3,
+      .settings = {{.name = "equation",
+                    .fallback = std::string{},
+                    .required = true,
+                    .doc = "Letters of the inputs, \"->\", letters of the output."},
+                   {.name = "grouped",
+                    .fallback = std::string{},
+                    .doc = "A letter, such as that of heads, which may have fewer entries in "
+                           "one operand than in another. With 32 query heads and 8 key heads, "
+                           "each key head serves 4 query heads."},
+                   {.name = "groups",
+                    .fallback = std::int64_t{0},
+                    .doc = "Number of entries of the `grouped` letter in the result, which "
+                           "is summed over each group: 8 for the gradient of 8 key heads. 0: as "
+                           "many as the input with the most has."},
+                   to_setting(),
+                   recipe_setting(),
+                   {.name = "scales",
+                    .fallback = std::string{},
+                    .doc = "Elements that share a scale in operands of fp8: all (\"tensor\"), "
+                           "128 x 128 of the second operand (\"blocks\"), or 128 along the "
+                           "summed dimension (\"vectors\"). Empty: as `recipe` says. Operands "
+                           "of 16 bits have no scales."},
+                   {.name = "apart",
+                    .fallback = false,
+                    .doc = "Whether each product of a batch is launched by itself, as those "
+                           "of experts can be."}},
+      .infer = infer_einsum,
+      .kernels = einsum_kernels,
+      .gradient = einsum_backward};
 }
 
 OperatorDefinition matmul() {
-  return {.name = "matmul",
-          .doc =
-              "Matrix product over the last two dimensions; leading dimensions are a batch, or "
-              "rows if the second operand is one matrix. A bias of the columns costs nothing.",
-          .inputs = "a, b[, bias]",
-          .outputs = "y",
-          .least_inputs = 2,
-          .most_inputs = 3,
-          .settings = {{.name = "transpose_a",
-                        .fallback = false,
-                        .doc = "The last two dimensions of `a` are swapped."},
-                       {.name = "transpose_b", .fallback = false, .doc = "Likewise of `b`."},
-                       to_setting(),
-                       recipe_setting()},
-          .infer = infer_matmul,
-          .kernels = matmul_kernels,
-          .gradient = matmul_backward};
+  return {
+      .name = "matmul",
+      .doc =
+          "Matrix product over the last two dimensions; leading dimensions are a batch, or "
+          "rows if the second operand is one matrix. A third input is a bias of the columns that "
+          "the product adds at no cost.",
+      .inputs = "a, b[, bias]",
+      .outputs = "y",
+      .least_inputs = 2,
+      .most_inputs = 3,
+      .settings = {{.name = "transpose_a",
+                    .fallback = false,
+                    .doc = "Whether the last two dimensions of `a` are swapped."},
+                   {.name = "transpose_b",
+                    .fallback = false,
+                    .doc = "Whether the last two dimensions of `b` are swapped."},
+                   to_setting(),
+                   recipe_setting()},
+      .infer = infer_matmul,
+      .kernels = matmul_kernels,
+      .gradient = matmul_backward};
 }
 
 }  // namespace foreshard::operators

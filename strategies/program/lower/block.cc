@@ -15,8 +15,8 @@
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/emitter.h"
-#include "strategies/program/lower/era.h"
 #include "strategies/program/lower/exchanges.h"
+#include "strategies/program/lower/legacy_behavior.h"
 #include "strategies/program/lower/liveness.h"
 #include "strategies/program/lower/purpose.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -308,7 +308,8 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
   if (strategy.framework->shards.copied_out && gathered > 0)
     copy_out(block, gathered, strategy.precision);
   for (Pieces* pass : all_passes(block)) {
-    if (strategy.framework->matrix_units_need_alignment) visit_blocks(*pass, leave_matrix_units);
+    if (strategy.framework->matrix_units_need_alignment)
+      visit_blocks(*pass, avoid_unaligned_matrix_units);
     const Framework& framework = *strategy.framework;
     visit_blocks(*pass, [&](Block& tasks) {
       if (strategy.captures(Capture::kStep)) return;

@@ -10,7 +10,7 @@
 
 #include "strategies/program/ir/group.h"
 #include "strategies/program/lower/action_blocks.h"
-#include "strategies/program/lower/era.h"
+#include "strategies/program/lower/legacy_behavior.h"
 #include "strategies/program/lower/pass_calls.h"
 
 namespace foreshard::lower {
@@ -327,7 +327,7 @@ Program program_of(const StepPlan& plan, const Strategy& strategy, const Planned
     const auto stage = program::coordinate_of(program, rank, pipeline);
     program.roles[static_cast<std::size_t>(stage)].ranks.push_back(rank);
   }
-  if (strategy.framework->blocking_launches) block_launches(program);
+  if (strategy.framework->blocking_launches) make_launches_blocking(program);
   return program;
 }
 

@@ -11,7 +11,7 @@
 #include "strategies/graph/operators/build.h"
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/program/lower/emitter.h"
-#include "strategies/program/lower/era.h"
+#include "strategies/program/lower/legacy_behavior.h"
 #include "strategies/program/lower/liveness.h"
 #include "strategies/program/lower/recompute.h"
 
@@ -457,7 +457,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
     lowered.parameters.push_back(
         {.over = axes, .elements = count, .reduced_inside = axes.empty() ? 0 : reduced[axes]});
   if (strategy.framework->matrix_units_need_alignment)
-    for (Pieces* pass : all_passes(lowered)) visit_blocks(*pass, leave_matrix_units);
+    for (Pieces* pass : all_passes(lowered)) visit_blocks(*pass, avoid_unaligned_matrix_units);
   return lowered;
 }
 

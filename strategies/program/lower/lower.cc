@@ -29,16 +29,12 @@ namespace {
 //     -> roles "stage 0, 6 micro-batches" (rank 0), "stage 0, 2 micro-batches" (rank 2), ...
 
 struct ProgramPerRank {
-  /// At least one Program. All have the same mesh, streams and stages (roles), and the same number
-  /// of operations between ranks for each tag.
+  // At least one Program. All have the same mesh, streams and stages (roles), and the same number
+  // of operations between ranks for each tag.
   std::vector<program::Program> programs{};
-  std::vector<std::string> names{};  ///< Per program: a suffix that tells its roles apart.
-  std::vector<std::size_t> program_of_rank{};  ///< rank -> the program that it follows.
+  std::vector<std::string> names{};            // Per program: a suffix that tells its roles apart.
+  std::vector<std::size_t> program_of_rank{};  // rank -> the program that it follows.
 };
-
-/// One Program in which each rank makes the calls of its own program. Everything else is taken from
-/// the first program; the caller has to set `totals`.
-program::Program joined(ProgramPerRank step);
 
 using program::Block;
 using program::BlockId;
@@ -68,6 +64,8 @@ class Blocks {
   std::map<std::string, BlockId> known_;
 };
 
+// One Program in which each rank makes the calls of its own program. Everything else is taken from
+// the first program; the caller has to set `totals`.
 Program joined(ProgramPerRank step) {
   Blocks blocks;
   std::vector<std::vector<BlockId>> ids;

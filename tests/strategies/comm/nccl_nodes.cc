@@ -1,6 +1,7 @@
 #include "tests/strategies/comm/nccl_nodes.h"
 
 #include <gtest/gtest.h>
+#include <utility>
 
 #include "base/yaml/loader.h"
 
@@ -18,7 +19,7 @@ const Tables& shipped_tables() {
   return tables;
 }
 
-Communicator communicator_on(const ClusterRequest& request) {
+Communicator communicator_on(const ClusterRequest& request, std::vector<DeviceId> devices) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
   const auto config = cluster_for(request, loader);
   EXPECT_TRUE(config) << (config ? "" : config.error().message);
@@ -26,8 +27,9 @@ Communicator communicator_on(const ClusterRequest& request) {
   const auto cluster = build_cluster(*config);
   EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().message);
   if (!cluster) return {};
-  Participants group{.cluster = &*cluster, .devices = {}};
-  for (std::int32_t i = 0; i < request.gpus; ++i) group.devices.emplace_back(i);
+  Participants group{.cluster = &*cluster, .devices = std::move(devices)};
+  if (group.devices.empty())
+    for (std::int32_t i = 0; i < request.gpus; ++i) group.devices.emplace_back(i);
   const auto communicator = communicator_of(group, shipped_tables());
   EXPECT_TRUE(communicator) << (communicator ? "" : communicator.error().message);
   return communicator ? *communicator : Communicator{};

@@ -52,6 +52,14 @@ TEST(Search, FindsSixRingsInTheHybridCubeMesh) {
   EXPECT_FALSE(v100.has_nvswitch);
 }
 
+// GPUs 0 and 5 of the mesh have no common link: a third GPU relays, over two NVLinks.
+TEST(Search, TakesARelayForNoSwitch) {
+  const ClusterRequest mesh{.device = "V100-SXM-32GB", .gpus = 8};
+  EXPECT_FALSE(communicator_on(mesh, {DeviceId(0), DeviceId(5)}).has_nvswitch);
+  const ClusterRequest switched{.device = "A100-SXM-80GB", .gpus = 8};
+  EXPECT_TRUE(communicator_on(switched, {DeviceId(0), DeviceId(5)}).has_nvswitch);
+}
+
 // 16 channels: up to 32 ranks a peer has two of them, beyond one. 12 count as 16.
 TEST(PeerChannels, AreTwoUnlessChannelsWouldHaveEightOperations) {
   const auto channels = [](std::int64_t members, std::int64_t all) {

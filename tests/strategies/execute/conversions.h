@@ -75,7 +75,7 @@ inline void run_conversions(unsigned seed, int count, Executions& done) {
     reshard::CandidateOptions options;
     if (random.one_in(2))
       for (std::int32_t rank = 0; rank < 64; ++rank) options.node_of_rank.push_back(rank / 4);
-    if (random.one_in(2)) options.at_most = 1000;
+    if (random.one_in(2)) options.slowest_ratio = 1000;
     Weights weights;
     for (double& weight : weights) weight = static_cast<double>(1 + random.below(8));
     const auto found = reshard::candidates(

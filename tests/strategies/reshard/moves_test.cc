@@ -127,7 +127,7 @@ std::vector<std::string> names(const std::string& from, const std::string& to, c
 // The three ways of the source documents and the collective, cheapest first: T = 512 bytes; 3/4 T,
 // 3/4 T point to point, 3 T gathered, and by way of a root 3/4 T + 3 T. Every step takes 1 s more.
 TEST(Candidates, AreRanked) {
-  EXPECT_THAT(names("p=4 [p, -]", "p=4 [-, p]", {16, 16}, {.keep = 12, .at_most = 9}),
+  EXPECT_THAT(names("p=4 [p, -]", "p=4 [-, p]", {16, 16}, {.keep = 12, .slowest_ratio = 9}),
               ElementsAre("all_to_all(p)", "transfer", "all_gather(p) + slice(p)",
                           "transfer + broadcast(p) + slice(p)"));
   EXPECT_THAT(

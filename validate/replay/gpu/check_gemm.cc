@@ -1,4 +1,6 @@
-// Compares products of cuBLASLt with plain loops.
+// Self-tests of the GPU replay (checks.h, run by foreshard-gpu-check): small products, run by Gemms
+// on cuBLASLt, are compared with plain loops on the host. The operands are those of operands.h: a
+// is m x k, b is n x k (stored transposed), d is m x n, each for every member of the batch.
 #include <memory>
 
 #include "validate/replay/gpu/check_harness.h"
@@ -8,7 +10,8 @@
 namespace foreshard::replay::gpu {
 namespace {
 
-void compute(const Gemm& g, Arrays& o) {
+// The product in double precision: operands[2] = (or +=) operands[0] x operands[1] transposed.
+void compute(const Gemm& g, Arrays& operands) {
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   const std::size_t m = size(g.m);
   const std::size_t n = size(g.n);
@@ -16,13 +19,15 @@ void compute(const Gemm& g, Arrays& o) {
   for (std::size_t b = 0; b < size(g.batch); ++b)
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) {
-        double sum = g.accumulate ? o[2][(b * m + i) * n + j] : 0.0;
+        double sum = g.accumulate ? operands[2][(b * m + i) * n + j] : 0.0;
         for (std::size_t l = 0; l < k; ++l)
-          sum += o[0][(b * m + i) * k + l] * o[1][(b * n + j) * k + l];
-        o[2][(b * m + i) * n + j] = sum;
+          sum += operands[0][(b * m + i) * k + l] * operands[1][(b * n + j) * k + l];
+        operands[2][(b * m + i) * n + j] = sum;
       }
 }
 
+// What is wrong with the product: an error of the run, or the first element that is too far off.
+// Nothing if it passed.
 std::optional<std::string> check(const Gemm& gemm) {
   auto gemms = Gemms::make();
   if (!gemms) return gemms.error().message;
@@ -34,13 +39,13 @@ std::optional<std::string> check(const Gemm& gemm) {
   Arrays got = want;
   DeviceBytes workspace(kGemmWorkspace);
   if (workspace.data() == nullptr) return "no memory for a workspace";
-  // `prepare` runs the product too, so an accumulation must start over afterwards.
-  std::vector<void*> pointers;
   auto run = [&](std::span<void* const> operands) -> std::optional<std::string> {
     if (const Status error = (*gemms)->run(gemm, operands, workspace.data(), nullptr); !error.ok())
       return error.error().message;
     return std::nullopt;
   };
+  // To choose an algorithm, prepare() runs the product on operands of its own; an accumulation must
+  // start over afterwards.
   Arrays trial = want;
   auto choose = [&](std::span<void* const> operands) -> std::optional<std::string> {
     const auto choice = (*gemms)->prepare(
@@ -51,15 +56,19 @@ std::optional<std::string> check(const Gemm& gemm) {
   if (auto fault = on_device(stores, trial, choose)) return fault;
   if (auto fault = on_device(stores, got, run)) return fault;
   compute(gemm, want);
-  // tf32 keeps 10 bits of each factor; the sum of k such errors grows with sqrt(k).
-  const double factor = gemm.dtype == DType::kTf32 || gemm.dtype == DType::kFp8 ? 0x1p-9 : 1e-6;
-  return difference(stores, got, want, 1.5, factor * static_cast<double>(gemm.k));
+  // Bound of the absolute error: k times that of one product of numbers near 1. tf32 keeps 10 bits
+  // of each factor. Matrix units may add up products of fp8 with fewer bits than fp32 has.
+  const double error_of_one =
+      gemm.dtype == DType::kTf32 || gemm.dtype == DType::kFp8 ? 0x1p-9 : 1e-6;
+  constexpr double kSteps = 1.5;  // relative error, in rounding steps of the stored type
+  return difference(stores, got, want, kSteps, error_of_one * static_cast<double>(gemm.k));
 }
 
 }  // namespace
 
 std::vector<Check> gemm_checks() {
   std::vector<Check> checks;
+  // batch, m, n, k, type, accumulate
   for (const Gemm& gemm : {
            Gemm{1, 64, 48, 96, DType::kBf16, false},
            Gemm{1, 33, 17, 72, DType::kBf16, false},

@@ -3,7 +3,8 @@
 namespace foreshard::replay::gpu {
 namespace {
 
-std::size_t sized(std::int64_t count, DType dtype) {
+// Fractions of a byte (of fp4) are dropped.
+std::size_t bytes_of_elements(std::int64_t count, DType dtype) {
   return static_cast<std::size_t>(static_cast<double>(count) * size_of(dtype).in_base());
 }
 
@@ -13,29 +14,46 @@ std::vector<Operand> operands_of_kernel(const Gemm& g) {
   if (out == DType::kFp8) out = DType::kBf16;
   if (out == DType::kInt8) out = DType::kInt32;
   if (g.accumulate) out = DType::kFp32;
-  return {{sized(g.batch * g.m * g.k, g.dtype), Access::kRead},
-          {sized(g.batch * g.k * g.n, g.dtype), Access::kRead},
-          {sized(g.batch * g.m * g.n, out), g.accumulate ? Access::kUpdate : Access::kWrite}};
+  return {{bytes_of_elements(g.batch * g.m * g.k, g.dtype), Access::kRead},
+          {bytes_of_elements(g.batch * g.k * g.n, g.dtype), Access::kRead},
+          {bytes_of_elements(g.batch * g.m * g.n, out),
+           g.accumulate ? Access::kUpdate : Access::kWrite}};
 }
 
 std::vector<Operand> operands_of_kernel(const Attention& a) {
-  const std::size_t query = sized(a.batch * a.query_heads * a.query_length * a.head_dim, a.dtype);
-  const std::size_t key = sized(a.batch * a.kv_heads * a.key_length * a.head_dim, a.dtype);
-  const std::size_t row = sized(a.batch * a.query_heads * a.query_length, DType::kFp32);
+  const std::size_t query =
+      bytes_of_elements(a.batch * a.query_heads * a.query_length * a.head_dim, a.dtype);
+  const std::size_t key =
+      bytes_of_elements(a.batch * a.kv_heads * a.key_length * a.head_dim, a.dtype);
+  // One fp32 number for each query of each head.
+  const std::size_t row_statistics =
+      bytes_of_elements(a.batch * a.query_heads * a.query_length, DType::kFp32);
   if (a.direction == Direction::kForward)
-    return {{query, Access::kRead},
-            {key, Access::kRead},
-            {key, Access::kRead},
-            {query, Access::kWrite},
-            {row, Access::kWrite}};
-  const std::size_t sums =
-      sized(a.batch * a.query_heads * a.query_length * a.head_dim, DType::kFp32);
-  return {{query, Access::kRead}, {key, Access::kRead},   {key, Access::kRead},
-          {query, Access::kRead}, {query, Access::kRead}, {row, Access::kRead},
-          {row, Access::kWrite},  {sums, Access::kWrite}, {query, Access::kWrite},
-          {key, Access::kWrite},  {key, Access::kWrite}};
+    return {
+        {query, Access::kRead},            // q
+        {key, Access::kRead},              // k
+        {key, Access::kRead},              // v
+        {query, Access::kWrite},           // o
+        {row_statistics, Access::kWrite},  // logarithms of the row sums
+    };
+  const std::size_t query_gradient_fp32 =
+      bytes_of_elements(a.batch * a.query_heads * a.query_length * a.head_dim, DType::kFp32);
+  return {
+      {query, Access::kRead},                 // q
+      {key, Access::kRead},                   // k
+      {key, Access::kRead},                   // v
+      {query, Access::kRead},                 // o
+      {query, Access::kRead},                 // do
+      {row_statistics, Access::kRead},        // logarithms of the row sums
+      {row_statistics, Access::kWrite},       // row sums of do o
+      {query_gradient_fp32, Access::kWrite},  // dq, as it is added up
+      {query, Access::kWrite},                // dq
+      {key, Access::kWrite},                  // dk
+      {key, Access::kWrite},                  // dv
+  };
 }
 
+// A memory-bound kernel (program/ir/kernel.h).
 std::vector<Operand> operands_of_kernel(const Pass& pass) {
   std::vector<Operand> operands;
   for (const PassArray& array : arrays_of(pass)) operands.push_back({array.bytes(), array.access});

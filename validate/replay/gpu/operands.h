@@ -1,10 +1,12 @@
 /// \file
-/// The arrays that a kernel reads and writes, in the order in which its launcher takes them.
+/// The arrays on a GPU that a kernel reads and writes, in the order in which its launcher takes
+/// them. The executor (gpu_executor.h) allocates them before it launches the kernel; the self-tests
+/// (checks.cc, check_gemm.cc) fill and compare them.
 ///
-/// Passes: pass/operands.h.
+/// Gemm: a, b, d out (+= with accumulate).
 /// Attention forward: q, k, v, o out, logarithms of the row sums out; backward: q, k, v, o, do,
 /// logarithms, sums of do o (out), dq (fp32, out), dq out, dk out, dv out.
-/// Gemm: a, b, d out (+= with accumulate).
+/// Pass (a memory-bound kernel): pass/operands.h.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,8 @@ struct Operand {
   Access access = Access::kRead;
 };
 
+/// An extent of 0 gives arrays of 0 bytes. There is no error here: GpuExecutor refuses kernels that
+/// it cannot launch.
 std::vector<Operand> operands_of(const Kernel& kernel);
 
 }  // namespace foreshard::replay::gpu

@@ -34,9 +34,6 @@ namespace {
 // of a communication is needed when an instance that waits for it, directly or through other
 // communications, has nothing else left to wait for; at the end of the step if no instance does.
 std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
-                              const std::vector<Seconds>& arrivals);
-
-std::vector<Seconds> slack_of(const RankPlan& plan, const StepTimes& times,
                               const std::vector<Seconds>& arrivals) {
   const auto& instances = plan.expansion.instances;
   const auto is_communication = [&](std::size_t i) {

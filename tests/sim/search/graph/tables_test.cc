@@ -143,7 +143,7 @@ TEST(Annotations, MakeDistributeChooseTheSame) {
     };
     ASSERT_NEAR(cost_with(annotations), answer->cost, 1e-9 * answer->cost)
         << n << yaml_of(annotations, 2);
-    const auto needed = needed_of(graph, mesh, 1, annotations);
+    const auto needed = without_redundant(graph, mesh, 1, annotations);
     EXPECT_LE(needed.size(), annotations.size());
     ASSERT_NEAR(cost_with(needed), answer->cost, 1e-9 * answer->cost) << n << yaml_of(needed, 2);
   }

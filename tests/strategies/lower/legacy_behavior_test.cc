@@ -1,4 +1,4 @@
-#include "strategies/program/lower/era.h"
+#include "strategies/program/lower/legacy_behavior.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace foreshard::lower {
-namespace era_test {
+namespace legacy_behavior_test {
 
 using program::Block;
 using program::Communication;
@@ -20,10 +20,10 @@ Task product(const Gemm& gemm, std::vector<std::int32_t> after = {}) {
 }
 
 // Rows of 150 fp16 elements are 300 bytes; 152 elements are 19 times 16 bytes.
-TEST(LeaveMatrixUnits, TakesBatchedProductsOfUnalignedRows) {
+TEST(AvoidUnalignedMatrixUnits, TakesBatchedProductsOfUnalignedRows) {
   const auto stays = [](const Gemm& gemm) {
     Block block{.tasks = {product(gemm)}};
-    leave_matrix_units(block);
+    avoid_unaligned_matrix_units(block);
     return std::get<Gemm>(std::get<Kernel>(block.tasks[0].body)).matrix_units;
   };
   EXPECT_FALSE(stays({.batch = 12, .m = 2048, .n = 2048, .k = 150, .dtype = DType::kFp16}));
@@ -52,7 +52,7 @@ TEST(LaunchExperts, KeepsTheHostForEachOfThem) {
 
 // Waits come behind both kernels and the all-reduce, none behind the send; what waited for the
 // second product, task 2, still does: in the block, and in a later call.
-TEST(BlockLaunches, WaitsForEachKernelAndCollective) {
+TEST(MakeLaunchesBlocking, WaitsForEachKernelAndCollective) {
   const auto communicate = [](program::CollectiveKind kind) {
     return Task{.name = "communicate", .body = Communication{.kind = kind}};
   };
@@ -64,7 +64,7 @@ TEST(BlockLaunches, WaitsForEachKernelAndCollective) {
   program.blocks[0].tasks[3].after = {2};
   program.roles = {{.calls = {{.block = program::BlockId{0}},
                               {.block = program::BlockId{1}, .after = {{0, 2}, {0, -1}}}}}};
-  block_launches(program);
+  make_launches_blocking(program);
 
   const std::vector<Task>& tasks = program.blocks[0].tasks;
   ASSERT_EQ(tasks.size(), 7u);
@@ -78,5 +78,5 @@ TEST(BlockLaunches, WaitsForEachKernelAndCollective) {
               ElementsAre(program::CallDependency{0, 4}, program::CallDependency{0, -1}));
 }
 
-}  // namespace era_test
+}  // namespace legacy_behavior_test
 }  // namespace foreshard::lower
