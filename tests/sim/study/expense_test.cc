@@ -29,7 +29,7 @@ StudyRun run(const std::filesystem::path& file, std::vector<yaml::Override> over
 
 constexpr double kJoulesPerKwh = 3.6e6;
 
-// The README's study: 1,024 A100 (400 W at the limit, 64 W idle, 0.405 of what lies between while
+// The study of ./run: 1,024 A100 (400 W at the limit, 64 W idle, 0.405 of what lies between while
 // they communicate, 2.4984 USD/h) in 16 stages of 64, each with its own breakdown, in hosts that
 // draw 250 W beside each of them. With t the step, k_s the time of stage s in kernels and c_s in
 // communication,
@@ -60,7 +60,7 @@ TEST(Expense, OfTheStudyInTheReadme) {
   EXPECT_NEAR(p.expense.rent->in_base(), 1024 * 2.4984 / 3600 * step, 1e-9 * step);
   EXPECT_EQ(p.expense.unused, 0);
   EXPECT_EQ(p.expense.pue, 1);
-  // The same in rough numbers, from the page in the README.
+  // The same in rough numbers, from the page that ./run prints.
   EXPECT_NEAR(joules / kJoulesPerKwh, 3.2, 0.2);
   EXPECT_NEAR(hosts / kJoulesPerKwh, 2.3, 0.2);
   EXPECT_NEAR(p.expense.rent->in_base(), 23, 2);
