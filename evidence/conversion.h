@@ -26,7 +26,7 @@ struct Convention {
   std::string_view metric;    ///< Metric of the rows to which the line applies.
   std::string_view source;    ///< Part of the name of their source; empty: any source.
   FlopsConvention flops;      ///< The FLOPs that such rows count.
-  std::string_view citation;  ///< Where the convention is documented.
+  std::string_view citation;  ///< Document that states the convention.
 };
 /// The first line that applies to the row; nullptr for a metric that does not count FLOPs.
 const Convention* convention_of(const TrainingRow& row);

@@ -12,7 +12,7 @@ namespace foreshard::accuracy {
 struct StepPart {
   const char* key;                ///< Key in JSON and CSV.
   const char* words;              ///< Name in text for people.
-  Seconds sim::Breakdown::*time;  ///< Its time in a breakdown.
+  Seconds sim::Breakdown::*time;  ///< The part's time in a breakdown.
 };
 
 inline constexpr std::array kStepParts{
