@@ -16,7 +16,7 @@
 namespace foreshard::accuracy {
 
 /// Sets the strategy's `recompute`, `recompute_parts` and `recompute_layers` from the column
-/// 'recompute', in any case. Words after "selective:" are modules of Megatron-LM's
+/// 'recompute', which is case-insensitive. Words after "selective:" are modules of Megatron-LM's
 /// --recompute-modules. Examples:
 ///
 ///     "none"  "full"  "full (block, 21 layers)"  "selective"  "selective:layernorm+moe_act"

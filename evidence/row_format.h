@@ -33,9 +33,9 @@ const yaml::Names<StageCut>& yaml_names(const StageCut*);
 
 /// The framework of rows whose columns contain all the words given here.
 struct FrameworkWords {
-  std::string framework;  ///< Part of the framework's column, in any case; empty: any framework.
-  std::string source;     ///< Part of the source's column, in the same case; empty: any source.
-  std::string notes;      ///< Part of the notes, in the same case; empty: any notes.
+  std::string framework;  ///< Part of the framework's column, case-insensitive; empty: any.
+  std::string source;     ///< Part of the source's column, case-sensitive; empty: any.
+  std::string notes;      ///< Part of the notes, case-sensitive; empty: any.
   yaml::Ref<Framework> take;
   std::int64_t zero_stage = 0;  ///< ZeRO stage, if the row states none.
   /// Vocabulary of the tokenizer in the framework's scripts, if the row states none; empty: the
@@ -51,7 +51,7 @@ const yaml::Table<FrameworkWords>& yaml_table(const FrameworkWords*);
 
 /// The architecture that the name of a model implies, without its sizes.
 struct Family {
-  std::string word;  ///< Part of the model's name, in any case.
+  std::string word;  ///< Part of the model's name, case-insensitive.
   Norm norm = Norm::kRmsNorm;
   Activation activation = Activation::kSwiglu;
   Positions positions = Positions::kRotary;
@@ -82,6 +82,7 @@ struct ScheduleWords {
 };
 const yaml::Table<ScheduleWords>& yaml_table(const ScheduleWords*);
 
+/// A file of configs/tables.
 struct RowFormat {
   std::map<std::string, std::string> columns;  ///< our name for a column -> its name in tables
   std::vector<std::string> required;           ///< Our names of the columns that a table must have.

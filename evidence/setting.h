@@ -1,7 +1,8 @@
 /// \file
 /// Maps a row of measured training steps to the cluster, model and strategy that it describes. One
-/// mapping serves all rows. A setting that the row does not state gets its framework's default and
-/// is listed as assumed. training.cc makes a study of the result.
+/// mapping serves all rows. A setting that the row does not state gets its framework's default, or
+/// is left open if there is none; either way it is listed as assumed. training.cc makes a study of
+/// the result.
 #pragma once
 
 #include <string>
@@ -30,6 +31,7 @@ struct Setting {
   std::vector<study::OpenSetting> open;
 };
 
+/// The setting of a row.
 /// \return kUnsupported, with a reason, if the row has features that foreshard does not model, such
 ///     as altered transformer blocks, or if sizes are missing or contradict each other.
 Result<Setting> setting_of(const TrainingRow& row, const RowFormat& format, yaml::Loader& loader);

@@ -16,8 +16,8 @@
 
 namespace foreshard::accuracy {
 
-/// Integers and numbers are empty if the source does not state them. Cells that sources fill with
-/// words ("1 within groups of 8") stay text.
+/// The cells of one row. Integers and numbers are empty if the source does not state them. Cells
+/// that sources fill with words ("1 within groups of 8") stay text.
 struct TrainingRow {
   std::size_t line = 0;
   std::string id;

@@ -58,8 +58,8 @@ bool same_machine(std::string_view a, std::string_view b) {
   return a.find(b) != std::string_view::npos || b.find(a) != std::string_view::npos;
 }
 
-// Sets the rate and the transport of the row's adapters, from machines.csv if it has the row's
-// machine, else from the row itself.
+// Sets the rate and the transport of the row's adapters. The rate is the one in machines.csv, if it
+// has the row's machine, else the one in the row; words of both may name the transport.
 Status set_network(const CollectiveRow& row, const std::string& device,
                    const std::vector<KnownMachine>& machines, yaml::Loader& loader,
                    ClusterRequest* request) {

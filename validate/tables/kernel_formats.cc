@@ -17,8 +17,8 @@ std::optional<DType> dtype_named(std::string_view name) {
   if (name == "bfloat16") return DType::kBf16;
   if (name == "float16" || name == "half") return DType::kFp16;
   if (name == "float32") return DType::kFp32;
-  // One scale for each 128 x 128 weights, and one for each 128 elements of an activation, as in
-  // DeepGEMM.
+  // One scale for each block of 128 x 128 weights, and one for each 128 elements of an activation,
+  // as in DeepGEMM.
   if (name == "fp8_block" || name == "fp8 block-scaled") return DType::kFp8;
   return find_dtype(name);
 }

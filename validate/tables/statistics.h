@@ -35,8 +35,8 @@ struct Statistics {
 
 Statistics statistics_of(const std::vector<Pair>& pairs);
 
-/// Kendall's tau-b of measured against predicted values: the probability that two rows are ranked
-/// alike minus that they are not, corrected for ties,
+/// Kendall's tau-b of measured against predicted values: the probability that prediction puts two
+/// rows in the measured order minus the probability that it reverses them, corrected for ties,
 ///
 ///     tau = (concordant - discordant) / sqrt((n0 - ties measured) (n0 - ties predicted)),
 ///

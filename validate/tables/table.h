@@ -56,7 +56,7 @@ struct TableKind {
   std::function<Result<Jobs>(const Table& table, const Context& context)> jobs;
 };
 
-/// Whether the header is that of a table of collectives.
+/// Whether the table has the columns that tables of collectives must have.
 bool is_collectives(const CsvTable& table);
 /// One job for each group of rows with equal setups (CollectiveRow::setup).
 /// \return Errors of collective_rows() and machines_beside().
