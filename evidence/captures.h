@@ -18,9 +18,10 @@ bool is_rack(const TrainingRow& row);
 
 /// The parts of the step that the row launches as CUDA graphs, without parts that the model lacks.
 /// The row's notes say it as Megatron-LM's cuda_graph_scope ("attn", "mlp", "moe_router", "mamba",
-/// "full_iteration") or as MLPerf's "CUDA graphs mcore" (each layer) and "full". If a row of
-/// Megatron-Bridge on a rack says nothing and its model has experts, the graphs are the ones of
-/// that framework's recipes for racks, and "cuda_graphs" is added to `assumed`.
+/// "full_iteration") or as MLPerf's "CUDA graphs mcore" (each layer) and "full". Rows of
+/// Megatron-Bridge that drop tokens on B200 or GB200 capture the whole step. If another row of
+/// Megatron-Bridge on a rack says nothing and its model has experts, the graphs are the ones that
+/// the recipes for racks set at that time, and "cuda_graphs" is added to `assumed`.
 /// \param is_one  whether the recipes for racks captured the whole step in one graph when the row
 ///     was measured.
 /// Source: NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs/qwen/
