@@ -43,7 +43,7 @@ Result<Table> read_table(const std::filesystem::path& path, std::string_view ope
   return Table{path, std::move(cells)};
 }
 
-// Leaves the rows with this id; all of them, if it is empty.
+// Removes all rows but the ones with this id; removes none if the id is empty.
 void keep_row(CsvTable& table, const std::string& id) {
   const auto column = table.column("id");
   if (id.empty()) return;
@@ -85,14 +85,15 @@ Result<std::map<std::string, std::string>> tiers_beside(const std::filesystem::p
   return tiers;
 }
 
-// Files that stand beside tables and say more about their rows: `DIRECTORY/*.csv` names them too.
+// Whether the file says more about the rows of tables beside it. Such files are skipped, because
+// `DIRECTORY/*.csv` names them too.
 bool describes_others(const std::filesystem::path& path) {
   return path.filename() == "TIERS.csv" || path.filename() == "machines.csv";
 }
 
 struct Task {
   Job job;
-  std::size_t offset = 0;  ///< Of its table's first outcome in the report.
+  std::size_t offset = 0;  ///< Index in the report of the first outcome of the job's table.
 };
 
 void run_all(const std::vector<Task>& tasks, std::vector<Outcome>& outcomes,

@@ -7,12 +7,13 @@
 namespace foreshard::accuracy {
 namespace {
 
+// `wanted` without the parts that the model lacks.
 std::vector<Capture> of_model(std::vector<Capture> wanted, const Model& model) {
   std::erase_if(wanted, [&](Capture one) { return !lacking(model, one).empty(); });
   return wanted;
 }
 
-// Of "['attn', 'moe_router', 'moe_preprocess']" or "mlp".
+// The scopes in a list such as "['attn', 'moe_router', 'moe_preprocess']" or a word such as "mlp".
 std::vector<Capture> scopes_in(std::string_view words) {
   std::vector<Capture> found;
   while (!words.empty()) {

@@ -9,14 +9,16 @@
 namespace foreshard::accuracy {
 namespace {
 
-// An interval that parameters of less certainty widen by less than that is that of the framework.
+// Uncertain parameters are named as a cause only if they widen the row's interval by more than this
+// factor; otherwise the framework's own error dominates.
 constexpr double kNotableWidening = 1.1;
 
+// The part's share of the predicted time.
 double share_of(const Outcome& row, const StepPart& part) {
   return ((*row.breakdown).*part.time).in_base() / *row.predicted;
 }
 
-// Empty where one of the two does not vary.
+// Pearson's correlation of |error| with the part's share; empty if either does not vary.
 std::optional<double> correlation_with(const StepPart& part,
                                        const std::vector<const Outcome*>& rows) {
   const auto count = static_cast<double>(rows.size());

@@ -49,7 +49,7 @@ std::string ranking_of(const std::string& file, const Report& report) {
               : " - | - | - |";
 }
 
-// The mean over tables of their medians and biases: each table counts the same.
+// The mean of the tables' medians and of their biases; each table counts the same.
 std::string means(const std::map<std::string, Summary>& summaries) {
   double medians = 0;
   double biases = 0;

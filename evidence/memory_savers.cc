@@ -12,14 +12,15 @@
 namespace foreshard::accuracy {
 namespace {
 
+// A module that a row names, and the parts of a layer that it recomputes.
 struct Module {
   std::string_view name;
-  std::vector<Part> of_dense{};    ///< Layers of the model.
-  std::vector<Part> of_experts{};  ///< Likewise.
+  std::vector<Part> of_dense{};    ///< Parts in layers without experts.
+  std::vector<Part> of_experts{};  ///< Parts in layers with experts.
 };
 
-// Source: Megatron-LM, megatron/training/arguments.py (--recompute-modules); "norm" and "act" are
-// short for two of them.
+// Source: Megatron-LM, megatron/training/arguments.py (--recompute-modules). "attention core",
+// "norm" and "act" are short names that tables use.
 const std::vector<Module>& modules() {
   static const std::vector<Module> list{
       {"core_attn", {Part::kCoreAttention}, {Part::kCoreAttention}},
@@ -35,7 +36,7 @@ const std::vector<Module>& modules() {
   return list;
 }
 
-// The words between '+', ',' and brackets.
+// The words of `text`, separated by '+', ',', ':' and brackets.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words(1);
   for (const char c : text) {
@@ -51,7 +52,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// Of the named modules; nothing if one is not known.
+// The parts that the named modules recompute in this model; nothing if a name is unknown.
 std::optional<std::vector<Part>> parts_of(const std::vector<std::string>& names,
                                           const Model& model) {
   std::vector<Part> parts;
@@ -66,9 +67,9 @@ std::optional<std::vector<Part>> parts_of(const std::vector<std::string>& names,
   return parts;
 }
 
-// Who fine-tunes, and what of a layer its recipe adapts.
+// The adapters in a framework's or submitter's recipe for fine-tuning.
 struct AdapterRecipe {
-  std::string_view framework;  ///< Lower case.
+  std::string_view framework;  ///< Part of the row's source or framework, in lower case.
   std::int64_t rank;
   std::vector<AdapterTarget> targets;
   bool dropout;

@@ -31,21 +31,25 @@ constexpr std::array kMeasuredParts{
     NamedPart{"stage_T_W", PartOfStep::kWeightGradients},
 };
 
+// Whether the part is half of a split backward pass.
 bool splits(PartOfStep part) {
   return part == PartOfStep::kInputGradients || part == PartOfStep::kWeightGradients;
 }
 
-// Whether it belongs to the layer around a branch, by name.
+// Whether the task belongs to the layer around the expert branch (norm, residual), by its name.
 bool is_around_branch(const program::Task& task) {
   constexpr std::array<std::string_view, 5> kAround{"mlp_norm", "mlp_residual", "d.mlp_norm",
                                                     "d.mlp_residual", "sum.d.layer_in"};
   return std::ranges::find(kAround, task.name) != kAround.end();
 }
 
-// The tasks that are left; who waited for one that is not waits for what that one waited for.
+// The block without the tasks around the expert branch. A task that waited for a removed task waits
+// for that task's own predecessors instead.
 program::Block without_surroundings(const program::Block& block) {
   program::Block left{.name = block.name};
-  std::vector<std::vector<std::int32_t>> stands_for;  // by task of `block`
+  // task of `block` -> the tasks of `left` that stand for it: itself, or a removed task's
+  // predecessors
+  std::vector<std::vector<std::int32_t>> stands_for;
   for (const program::Task& task : block.tasks) {
     std::vector<std::int32_t> after;
     for (const std::int32_t earlier : task.after) {
@@ -65,7 +69,7 @@ program::Block without_surroundings(const program::Block& block) {
   return left;
 }
 
-// What runs before it where passes follow each other.
+// The pass that runs before this one in steady state.
 PartOfStep before_it(PartOfStep part) {
   switch (part) {
     case PartOfStep::kForward:
@@ -115,7 +119,7 @@ ClusterConfig at_full_clocks(ClusterConfig config) {
 Result<sim::Prediction> predict_part(const TrainingRow& row, PartOfStep part,
                                      const Setting& setting, const Context& context) {
   Setting closed = setting;
-  closed.open.clear();  // one layer does not tell them
+  closed.open.clear();  // one layer cannot settle open settings
   yaml::Loader loader({.catalogue = context.catalogue});
   FORESHARD_ASSIGN(const auto text, study_text(row, closed, loader));
   FORESHARD_ASSIGN(auto study, study_of(row.id, text, context));

@@ -1,6 +1,7 @@
 /// \file
-/// Measured times of a part of a step: one pass through one layer, or through the layers of a
-/// pipeline stage, of one micro-batch, by itself.
+/// Predicts rows that measure only a part of a step: one pass of one micro-batch through one layer,
+/// or through the layers of a pipeline stage, by itself. Called by training.cc for the metrics that
+/// part_named() knows.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +21,30 @@ namespace foreshard::accuracy {
 enum class PartOfStep : std::uint8_t {
   kForward,
   kBackward,
-  kInputGradients,  ///< The backward pass in two parts: this one,
-  kWeightGradients  ///< and that one.
+  kInputGradients,  ///< First part of a split backward pass.
+  kWeightGradients  ///< Second part of a split backward pass.
 };
 
-/// "layer_forward", "stage_T_W"; nothing of other metrics.
+/// The part that a metric such as "layer_forward" or "stage_T_W" measures; nothing for metrics of
+/// anything else.
 std::optional<PartOfStep> part_named(std::string_view metric);
 
-/// Whether the row measures the branch of experts, without attention, norm and residual.
+/// Whether the row measures the expert branch of a layer only, without attention, norm and
+/// residual.
 bool is_of_experts_alone(const TrainingRow& row);
 
-/// Whether the row's devices were measured for too short a time to get as warm as in training
-/// ("5 warm-up + 20 measured iterations").
+/// Whether the measurement was too short for the devices to get as warm as in training (notes such
+/// as "5 warm-up + 20 measured iterations").
 bool is_short_run(const TrainingRow& row);
-/// The cluster with devices whose clocks do not fall under load.
+/// The cluster, with devices whose clocks do not fall under load.
 ClusterConfig at_full_clocks(ClusterConfig config);
 
-/// The part of the row's step on all devices at once, each of which does the same: what it adds to
-/// the pass before it, during which the host has launched ahead. With its interval.
+/// The part's time, with its interval. All devices run the same pass at once. Two programs are
+/// simulated, the preceding pass alone and both passes; `step` is the difference, so that the host
+/// has launched ahead as in training. The breakdown covers both passes.
 /// \pre part_named(row.metric) == part
+/// \return kUnsupported for a strategy that the model forbids, and for a pass that is not one block
+///     of tasks; errors of the study and of the simulation.
 Result<sim::Prediction> predict_part(const TrainingRow& row, PartOfStep part,
                                      const Setting& setting, const Context& context);
 

@@ -16,11 +16,12 @@
 namespace foreshard::accuracy {
 namespace {
 
+// One strategy of a group.
 struct Measured {
   Strategy strategy;
-  std::string id;
-  double measured = 0;  // mean of its rows, in seconds
-  double simulated = 0;
+  std::string id;        // of its first row
+  double measured = 0;   // mean of its rows, in seconds
+  double simulated = 0;  // prediction of its first row, in seconds
   std::int64_t rows = 0;
 };
 
@@ -29,12 +30,13 @@ struct Group {
   std::vector<Measured> strategies{};
 };
 
-// The cluster and the model of a study, as its text has them.
+// The cluster and the model of a study, as their part of its text.
 std::string_view question_of(std::string_view study) {
   const auto begin = study.find("\ncluster:");
   return study.substr(begin, study.find("\nstrategy:") - begin);
 }
 
+// Rows with equal keys belong to one group.
 auto key_of(const Outcome& row) {
   const Strategy& strategy = *row.strategy;
   return std::tuple(row.file, std::string(question_of(row.study)), strategy.framework->name,

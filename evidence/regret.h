@@ -1,16 +1,18 @@
 /// \file
-/// What it costs to follow a search: of the strategies that somebody measured, the search takes
-/// one, and another may have been faster. And how far simulation ranks them as measured.
+/// Measures the search: how much slower its choice was measured than the fastest strategy that
+/// somebody measured, and how well simulation ranks the measured strategies. Called by score()
+/// (accuracy.cc) for `foreshard accuracy --regret` and `--report`.
 ///
 /// A **group** is the rows of one table that were measured with the same model, framework, batch,
-/// sequence and precision on as many devices of the same machine, in kFewestStrategies different
-/// strategies at least. Several rows of one strategy count by the mean of their times.
+/// sequence and precision on the same number of devices of the same machine, with at least
+/// kFewestStrategies different strategies. Several rows of one strategy count as one, with the mean
+/// of their times.
 ///
 ///     regret = measured time of the strategy that the search takes / least measured time - 1
 ///
-/// The search is `search::search_among` on the group's strategies: ranked by estimate, dropped by
-/// lower bound, simulated until the choice is certified. What was measured did run, so memory rules
-/// nothing out.
+/// The search is `search::search_among` on the group's strategies: it ranks them by estimate, drops
+/// them by lower bound, and simulates until the choice is certified. Every measured strategy did
+/// run, so memory rules none out.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,7 @@ struct Context;
 
 inline constexpr std::size_t kFewestStrategies = 5;
 
+/// The result of one group.
 struct RegretGroup {
   std::string file;
   std::string model;
@@ -37,36 +40,39 @@ struct RegretGroup {
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
   std::string precision;
-  std::int64_t strategies = 0;
-  std::int64_t simulated = 0;  ///< Of these, until the choice was certified.
+  std::int64_t strategies = 0;  ///< Number of different strategies.
+  std::int64_t simulated = 0;   ///< Strategies that were simulated to certify the choice.
   bool certified = false;
-  std::string chosen;     ///< The first row with the strategy that the search takes.
-  std::string fastest;    ///< Likewise: that was measured the fastest.
-  std::string simulates;  ///< Likewise: of the least time when each row is simulated.
+  std::string chosen;     ///< Id of the first row with the strategy that the search takes.
+  std::string fastest;    ///< Id of the first row with the strategy that was measured the fastest.
+  std::string simulates;  ///< Id of the first row with the strategy of least simulated time.
   double regret_pct = 0;
-  /// Of measured against simulated times of the strategies (statistics.h); empty where one side is
-  /// all equal.
+  /// Kendall's tau of measured against simulated times of the strategies (statistics.h); empty if
+  /// all measured or all simulated times are equal.
   std::optional<double> tau{};
-  double slower_pct = 0;  ///< What the choice takes longer in simulation than `simulates`.
+  double slower_pct = 0;  ///< How much longer `chosen` takes than `simulates`, both simulated.
 };
 
+/// The mean and the worst regret over several groups, each with the same weight.
 struct MeanRegret {
   std::int64_t groups = 0;
   double mean_pct = 0;
   double worst_pct = 0;
-  std::optional<double> tau{};  ///< Mean of the groups that have one.
+  std::optional<double> tau{};  ///< Mean over the groups that have a tau.
 };
 
 struct Regret {
-  std::vector<RegretGroup> groups;          ///< In the order of their first rows.
-  std::map<std::string, MeanRegret> files;  ///< Of those that have groups.
-  MeanRegret overall;                       ///< Each group counts the same.
+  std::vector<RegretGroup> groups;          ///< Groups, sorted by their first rows.
+  std::map<std::string, MeanRegret> files;  ///< file -> mean over its groups, if it has any.
+  MeanRegret overall;                       ///< Mean over all groups.
 };
 
-/// Of the steps of training runs among the rows that have a prediction. Left out: strategies that
-/// offload, of which the search knows nothing.
-/// \param threads  groups at a time; the result does not depend on it.
-/// \return errors of the cluster and of the search.
+/// The regret over the predicted rows of training steps. Strategies that offload to the host are
+/// left out.
+/// \param threads  number of threads, each of which searches one group at a time; the result does
+///     not depend on it.
+/// \return Errors of the study and of the search; kInfeasible if no strategy of a group can be
+///     routed.
 Result<Regret> regret_of(const std::vector<Outcome>& rows, const Context& context, int threads);
 
 }  // namespace foreshard::accuracy

@@ -1,5 +1,5 @@
 /// \file
-/// A Report for people and programs.
+/// Writes a Report as text, JSON and CSV, for `foreshard accuracy --format` (cli/accuracy.cc).
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace foreshard::accuracy {
 
-/// A table of summaries (tiers, files, families, kernels, all) with the share of measurements
-/// within their intervals, the regret of searches, and the five rows that are farthest off.
+/// Text for people: a table of summaries (all rows, tiers, files, sources, kernels) with the share
+/// of measurements within their intervals; collectives by operation (collective_summary.h); the
+/// regret of searches; the five rows that are farthest off; and why rows have no prediction.
 std::string to_text(const Report& report);
 
 /// Schema foreshard.accuracy/1:
@@ -17,18 +18,22 @@ std::string to_text(const Report& report);
 ///     {"schema": "foreshard.accuracy/1",
 ///      "rows": [{"id", "file", "family", "tier", "quantity": "time|memory", "unit": "s|B",
 ///                "measured", "predicted", "low", "high", "error_pct", "status":
-///                "ok|unsupported|infeasible", "reason", "assumed": [], "breakdown_s": {}}],
+///                "ok|unsupported|infeasible|excluded", "reason", "assumed": [],
+///                "breakdown_s": {}}],
 ///      "summaries": {"overall": {}, "files": {name: {}}, "families": {}, "tiers": {},
 ///                    "kernels": {"gemm on H100-SXM": {}}}}
 ///
-/// A summary is {"rows", "ok", "assumed", "unsupported", "infeasible", "mape_pct",
+/// A summary is {"rows", "ok", "assumed", "unsupported", "infeasible", "excluded", "mape_pct",
 /// "median_ape_pct", "p90_ape_pct", "bias_pct", "kendall_tau", "interval_coverage_pct",
-/// "memory_rows", "memory_mape_pct", "memory_bias_pct"}. What there is not is null. "regret" is
-/// there where it was asked for.
-/// \param with_rows  else the rows stay out.
+/// "memory_rows", "memory_mape_pct", "memory_bias_pct"}. Values that do not exist are null.
+///
+/// Some keys are present only if they apply. In a row: "breakdown_s", "framework", "widened_low"
+/// and "widened_high" (training steps), "kernel" (kernels), "nccl_s" (collectives that NCCL's tuner
+/// estimates). At the top: "collectives", if there are any, and "regret", if it was requested.
+/// \param with_rows  whether "rows" is filled; otherwise it is empty.
 std::string to_json(const Report& report, bool with_rows = true);
 
-/// One line per row of the tables.
+/// CSV with a header and one line per Outcome.
 std::string to_csv(const Report& report);
 
 }  // namespace foreshard::accuracy

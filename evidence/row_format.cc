@@ -204,9 +204,9 @@ Result<std::shared_ptr<const RowFormat>> format_of(const CsvTable& table,
   return std::shared_ptr<const RowFormat>();
 }
 
-// A layer goes to a stage until the weights of all layers so far are more than the shares of the
-// stages so far; weights are counted with as many heads of keys as of queries. Source:
-// huggingface/nanotron 01de8d94548f, src/nanotron/models/base.py (build_model) and llama.py
+// A stage takes layers until the weights of all layers so far exceed the equal shares of the stages
+// so far. Weights are counted as if there were as many heads of keys as of queries.
+// Source: huggingface/nanotron 01de8d94548f, src/nanotron/models/base.py (build_model) and llama.py
 // (get_block_compute_costs).
 std::vector<std::int64_t> layers_by_weights(const Model& model, std::int64_t stages) {
   const std::int64_t layer = model.hidden * (4 * model.hidden + 3 * model.ffn_width());

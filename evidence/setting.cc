@@ -23,7 +23,7 @@ Error unsupported(std::string why) {
   return {Error::Code::kUnsupported, std::move(why)};
 }
 
-// The step of a plain block is what can be predicted.
+// An error for rows whose transformer block is altered: only plain blocks can be predicted.
 Status obstacle(const TrainingRow& row) {
   if (contains(lower_case(row.notes), "not a standard gpt block"))
     return unsupported("the source alters the transformer block");
@@ -31,12 +31,12 @@ Status obstacle(const TrainingRow& row) {
 }
 
 struct Sharding {
-  std::int64_t stage = 0;
-  std::optional<std::int64_t> group{};  ///< Ranks that share, where it is said.
-  bool within_nodes = false;            ///< Those of a node do.
+  std::int64_t stage = 0;               ///< ZeRO stage.
+  std::optional<std::int64_t> group{};  ///< Number of ranks in a sharding group, if it is stated.
+  bool within_nodes = false;            ///< The ranks of each node form a sharding group.
 };
-// "1", "3(FSDP=64)", "1 within groups of 8", "sharding4 stage2", "FSDP2(zero3)", "DP",
-// "HSDP (shard within node ...)".
+// The sharding in a cell such as "1", "3(FSDP=64)", "1 within groups of 8", "sharding4 stage2",
+// "FSDP2(zero3)", "DP", or "HSDP (shard within node ...)".
 Result<Sharding> sharding_of(const std::string& text) {
   if (text == "DP") return Sharding{};
   if (text.starts_with("HSDP")) {
@@ -59,13 +59,14 @@ Result<Sharding> sharding_of(const std::string& text) {
   return result;
 }
 
-// Whose attention kernel notes name.
+// The words by which notes name an attention kernel.
 struct NamedAttention {
   std::string words;
   AttentionImplementation attention;
 };
 std::optional<AttentionImplementation> attention_named(const TrainingRow& row) {
-  // FlexAttention: 0.9 and 0.85 of FlashAttention-2's rates (pytorch.org/blog/flexattention).
+  // FlexAttention counts as FlashAttention-2: it reaches 0.9 and 0.85 of the rates of
+  // FlashAttention-2 (pytorch.org/blog/flexattention).
   const std::array<NamedAttention, 5> names{
       NamedAttention{"TorchSDPA", AttentionImplementation::kFlash2},
       NamedAttention{"FlexAttn", AttentionImplementation::kFlash2},
@@ -77,6 +78,7 @@ std::optional<AttentionImplementation> attention_named(const TrainingRow& row) {
   return std::nullopt;
 }
 
+// Fills a Setting from one row, in the order of the steps in run(): later ones use earlier results.
 class Mapping {
  public:
   Mapping(const TrainingRow& row, const RowFormat& format, yaml::Loader& loader)
@@ -124,7 +126,7 @@ class Mapping {
     return {};
   }
 
-  // The sizes of the row in the shape of the family.
+  // The model with the row's sizes and the family's architecture.
   Model of_family(const Family& family) const {
     Model described{
         .name = row_.model_name,
@@ -156,9 +158,10 @@ class Mapping {
     return described;
   }
 
-  // A model whose name says nothing has the shape that its columns tell: the gated one where keys
-  // have fewer heads or the feed-forward part is not four times as wide, else the plain one; words
-  // in its name go before. Where the number of parameters is stated, it decides.
+  // The family of a model with an unknown name, from its columns: the gated family if keys have
+  // fewer heads than queries or the feed-forward width is not four times the hidden size, else the
+  // plain family. Words in the name override properties of the family. If the row states the number
+  // of parameters (of a model without experts), the family that comes closer to it is taken.
   Result<Family> family_of() {
     for (const auto& [name, is_stated] :
          {std::pair("ffn", row_.ffn.has_value()), std::pair("vocabulary", row_.vocab.has_value())})
@@ -192,6 +195,7 @@ class Mapping {
     return likely;
   }
 
+  // The family, changed by words in the model's name.
   Family with_words(Family family) const {
     const std::string name = lower_case(row_.model_name);
     if (contains(name, "rope")) family.positions = Positions::kRotary;
@@ -201,7 +205,7 @@ class Mapping {
     return family;
   }
 
-  // The catalogue's model, if the row's is of its size.
+  // Takes the model of the catalogue, if the row states the same layers and width.
   Status hybrid(const yaml::Ref<Model>& entry) {
     Model known = *entry;
     if (known.layers != *row_.layers || known.hidden != *row_.hidden)
@@ -222,7 +226,8 @@ class Mapping {
     if (model.window > 0 && contains(row_.notes, "alternating")) model.full_interval = 2;
   }
 
-  // The widths of heads are hardly ever printed: those of all models of DeepSeek.
+  // Multi-head latent attention. Rows hardly ever state the widths of its heads, so they are the
+  // ones that all models of DeepSeek have.
   void give_latents(Model& model) {
     const auto rank = number_after(row_.notes, "kv_lora ");
     if (!rank) return;
@@ -234,7 +239,7 @@ class Mapping {
     assume("head_dim");
   }
 
-  // Column 'ffn' is the width of an expert, unless the notes have it.
+  // Column 'ffn' is the width of an expert, unless the notes state that width.
   void give_experts(Model& model) const {
     if (row_.experts.value_or(0) <= 1) return;
     model.experts = *row_.experts;
@@ -255,9 +260,10 @@ class Mapping {
     if (!model.has_dense_layers()) model.ffn = 0;
   }
 
-  // Where it is not printed, in the notes or the name of the run, experts are whole in
-  // Megatron-Bridge, whose recipes all say so, and where ranks that split them as all else is are
-  // too few; else they are split so, Megatron-LM's default.
+  // Expert and expert-tensor parallelism. If neither the notes nor the name of the run state expert
+  // tensor parallelism, it is 1 for Megatron-Bridge, whose recipes all set it to 1, and if the
+  // expert-parallel size does not divide the data- and context-parallel ranks; else it equals
+  // tensor parallelism, Megatron-LM's default.
   // Source: NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs (expert_tensor_parallel_size
   // of the bases of Qwen 3, DeepSeek-V3, Kimi K2 and GPT-OSS); NVIDIA/Megatron-LM,
   // megatron/core/parallel_state.py (initialize_model_parallel).
@@ -278,9 +284,10 @@ class Mapping {
     assume("expert_tensor_parallel");
   }
 
-  // What Megatron-Bridge's recipes for racks set, of rows without their recipe: HybridEP in the
-  // containers of 2026, and from that of June on one CUDA graph for the whole step, with exchanges
-  // beside other passes.
+  // The month of 2026 of the container whose recipe for racks applies; 0: none does. It applies to
+  // rows of Megatron-Bridge on a rack that do not state their recipe. These recipes use HybridEP,
+  // and from June on also one CUDA graph for the whole step and token exchanges that overlap with
+  // other passes.
   // Source: NVIDIA-NeMo/Megatron-Bridge, skills/perf-moe-dispatcher-selection (GB200, GB300);
   // scripts/performance/configs/qwen/qwen3_workload_base_configs.py at 63b08b397, beside 17a381f95.
   std::int64_t month_of_rack_recipe() const {
@@ -288,7 +295,7 @@ class Mapping {
                          contains(row_.framework, "Megatron-Bridge");
     return is_open ? number_after(row_.source, "NeMo container 26.").value_or(0) : 0;
   }
-  // HybridEP is taken as DeepEP: on Blackwell the rates are its own.
+  // HybridEP is modelled as DeepEP, whose rates on Blackwell were measured with HybridEP.
   void token_exchange() {
     Strategy& strategy = setting_.strategy;
     if (strategy.expert_parallel == 1) return;
@@ -302,8 +309,8 @@ class Mapping {
         strategy.pipeline_parallel <= known->pairs_up_to;
   }
 
-  // Which exchange is hardly ever printed: Megatron-LM's default is a ring, PyTorch's a gather
-  // beside attention.
+  // Rows hardly ever state how context-parallel ranks exchange keys and values. Megatron-LM's
+  // default is a ring, PyTorch's is an all-gather that overlaps with attention.
   // Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (--cp-comm-type).
   void context_exchange() {
     Strategy& strategy = setting_.strategy;
@@ -315,8 +322,8 @@ class Mapping {
     assume("context_exchange");
   }
 
-  // Where no batch is printed, a step has four times as many micro-batches as stages, with which
-  // the bubble is small (Huang et al., "GPipe", 2019, section 2.3).
+  // If the row states no global batch, a step has four times as many micro-batches as pipeline
+  // stages, which keeps the bubble small (Huang et al., "GPipe", 2019, section 2.3).
   Status mesh() {
     Strategy& strategy = setting_.strategy;
     strategy.tensor_parallel = row_.tp.value_or(1);
@@ -379,7 +386,7 @@ class Mapping {
       }();
     }
     const std::string notes = lower_case(row_.notes);
-    // What a recipe switches on; else as the framework has it.
+    // Features that notes switch on; without such a note, the framework's default applies.
     if (contains(notes, "(userbuffers) on")) framework.overlap_tensor_products = true;
     if (contains(notes, "fp8 attention")) framework.fp8_attention = true;
     if (contains(notes, "fp8 stored activation input")) framework.fp8_activation_inputs = true;
@@ -398,7 +405,7 @@ class Mapping {
     return {};
   }
 
-  // Every expert has as many slots, whoever chooses it: no counts are asked for.
+  // Whether every expert's input is padded to its capacity, so that the host needs no token counts.
   // Source: NVIDIA/NeMo, nemo/lightning/pytorch/callbacks/moe_token_drop.py (which pads by
   // default).
   bool pads_experts() const {
@@ -423,7 +430,7 @@ class Mapping {
     }
     FORESHARD_ASSIGN(const auto sharding, sharding_of(row_.zero_stage));
     strategy.zero_stage = sharding.stage;
-    // Ranks with the same parameters that differ in data; those of one context always share.
+    // Data-parallel ranks in a sharding group; context-parallel ranks always belong to one group.
     std::int64_t group = sharding.group.value_or(strategy.data_parallel);
     if (sharding.within_nodes && row_.gpus_per_node)
       group = std::clamp<std::int64_t>(*row_.gpus_per_node / strategy.tensor_parallel, 1,
@@ -450,9 +457,9 @@ class Mapping {
     return {};
   }
 
-  // What NVIDIA calls "-CS" scales a tensor by its own maximum, as torchao's float8 does; where no
-  // recipe is named, Megatron-LM's own is Transformer Engine's delayed scaling, and
-  // Megatron-Bridge's that of the tensor's maximum.
+  // Sets the recipe of fp8 or fp4. "-CS" (NVIDIA) is current scaling: a tensor is scaled by its own
+  // maximum, as in torchao's float8. If no fp8 recipe is named, Megatron-Bridge uses current
+  // scaling too, and all others Transformer Engine's delayed scaling, Megatron-LM's default.
   Status quantization(const std::string& text) {
     FORESHARD_ASSIGN(const auto device,
                      loader_.read_ref<DeviceType>(setting_.cluster.device, "device"));
@@ -466,7 +473,7 @@ class Mapping {
     const bool current =
         contains(text, "cs") || contains(text, "current") || contains(text, "tensorwise");
     if (has_four_bits) {
-      // Not rotated: config_common_fp4.sh of one submitter; assumed of the others.
+      // Unrotated: one submitter's config_common_fp4.sh says so; it is assumed for the others.
       const bool is_rotated = named_.take.name != "nemo-25.09";
       recipe = is_rotated ? Quantization::kNvFp4 : Quantization::kNvFp4Unrotated;
       if (!is_rotated) assume("quantization");
@@ -489,9 +496,10 @@ class Mapping {
     return {};
   }
 
-  // Where it is not said: recipes of Megatron-Bridge hold weights in fp8 alone, and so do NVIDIA's
-  // and AMD's of adapters, whose base never changes (a base of 70B in bf16 beside its copies in fp4
-  // would not fit in the B200 that ran it); not with blocks of 128, nor when training all in fp4.
+  // Whether weights are held in quantized form alone. If the row does not say it, they are for
+  // Megatron-Bridge, and for adapters in the recipes of NVIDIA and AMD, whose base never changes (a
+  // base of 70B in bf16 beside its copies in fp4 would not fit in the B200 that ran it). They are
+  // not with scales for blocks of 128, nor if all parameters are trained in fp4.
   // Source: NVIDIA-NeMo/Megatron-Bridge 067f987, src/megatron/bridge/training/mixed_precision.py;
   // mlcommons/training_results_v5.0 0fdc28f01325, NVIDIA/benchmarks/llama2_70b_lora, conf
   // (fp8_params: ${FP8}).
@@ -546,8 +554,9 @@ class Mapping {
     return {};
   }
 
-  // Of two chunks in a V, rows print one or two virtual stages, and of schedules with one chunk any
-  // number.
+  // Sets a schedule that splits backward passes, with the schedule's own number of chunks. The
+  // row's number of virtual stages is ignored: for two chunks in a V, rows state one or two, and
+  // for schedules with one chunk any number.
   Status split_schedule(const ScheduleWords& named) {
     Strategy& strategy = setting_.strategy;
     if (strategy.pipeline_parallel == 1)
@@ -559,7 +568,7 @@ class Mapping {
     return {};
   }
 
-  // As the framework divides layers.
+  // Sets the layers of each stage as the framework divides them, unless all stages are equal.
   void uneven_stages() {
     Strategy& strategy = setting_.strategy;
     const std::int64_t layers = setting_.model.layers;

@@ -1,5 +1,6 @@
 /// \file
-/// The parts of a step that a row's prediction is broken down into, by the keys that results use.
+/// The parts into which the predicted time of a step is broken down, with their keys in results.
+/// Used by report.cc (JSON, CSV) and causes.h (correlations).
 #pragma once
 
 #include <array>
@@ -9,9 +10,9 @@
 namespace foreshard::accuracy {
 
 struct StepPart {
-  const char* key;
-  const char* words;
-  Seconds sim::Breakdown::*time;
+  const char* key;                ///< Key in JSON and CSV.
+  const char* words;              ///< Name in text for people.
+  Seconds sim::Breakdown::*time;  ///< The part's time in a breakdown.
 };
 
 inline constexpr std::array kStepParts{

@@ -33,7 +33,7 @@ void set_time(Outcome& outcome, const sim::Prediction& prediction) {
   outcome.widened_high = prediction.interval_source.widened_high;
 }
 
-// The measured value in seconds or bytes, as the row's metric and unit say it.
+// The measured value in seconds or bytes, by the row's metric and unit.
 Result<double> measured_by(const TrainingRow& row, const Setting& setting) {
   const bool is_memory = row.metric == "peak_memory";
   const std::string_view unit = is_memory ? "GiB" : "ms";
@@ -50,7 +50,7 @@ Result<double> measured_by(const TrainingRow& row, const Setting& setting) {
   return step.in_base();
 }
 
-// What the row's study cannot be, in one line.
+// Why the strategy cannot run on the devices or with the model, in one line.
 Status fault_in(const Setting& setting, std::int64_t devices) {
   const Strategy& strategy = setting.strategy;
   const auto unsupported = [](std::string why) {
@@ -64,7 +64,8 @@ Status fault_in(const Setting& setting, std::int64_t devices) {
   return {};
 }
 
-// The last line of an error is what to do about it; the first one has the place and the cause.
+// The cause of an error alone: its first line, without the place in front of "error: ". The last
+// line, which is left out, says what to do about it.
 Error first_line(Error error) {
   error.message.resize(std::min(error.message.find('\n'), error.message.size()));
   constexpr std::string_view kError = "error: ";
@@ -84,7 +85,7 @@ void set_memory(Outcome& outcome, const TrainingRow& row, const sim::Prediction&
   set_range(outcome, errors.memory);
 }
 
-// As `simulate` runs the study of the row.
+// The prediction of the row's study, which runs as `simulate` runs it. Sets the outcome's strategy.
 Result<sim::Prediction> predicted(const TrainingRow& row, const Context& context,
                                   Outcome& outcome) {
   FORESHARD_ASSIGN(auto study, study_of(row.id, outcome.study, context));

@@ -1,5 +1,5 @@
 /// \file
-/// Numbers in what sources write.
+/// Finds numbers in the text of notes and cells. Used by setting.cc, memory_savers.cc and parts.cc.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace foreshard::accuracy {
 
-/// The whole number right behind the first `word`; nothing without one.
+/// The whole number that directly follows the first `word` in `text`; nothing if there is none.
 std::optional<std::int64_t> number_after(std::string_view text, std::string_view word);
 
 }  // namespace foreshard::accuracy

@@ -1,4 +1,5 @@
-// Tables of fused attention: times, rates read off charts, rates of several implementations.
+// Readers of tables of fused attention: of times, of rates read off charts, and of rates of several
+// implementations. kernel_formats.cc lists them.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -11,6 +12,7 @@
 namespace foreshard::accuracy {
 namespace {
 
+// The passes that a row measures, by the text in its cell.
 struct Directions {
   std::string_view text;
   std::string_view operation;
@@ -27,6 +29,7 @@ const Directions* directions_of(std::string_view text) {
   return found == kDirections.end() ? nullptr : found;
 }
 
+// Sets the row's operation, and one attention kernel per direction.
 void set_kernels(KernelRow& row, Attention attention, const Directions& directions) {
   row.operation = directions.operation;
   for (const auto& [wanted, direction] : {std::pair(directions.forward, Direction::kForward),
@@ -37,16 +40,17 @@ void set_kernels(KernelRow& row, Attention attention, const Directions& directio
   }
 }
 
-// Of a row that states a rate: sources count what flops_of does.
+// The measured time of a row that states a rate: sources count the same FLOPs as flops_of().
 Seconds time_at(const KernelRow& row, double tflops) {
   Flops flops;
   for (const Kernel& kernel : row.kernels) flops += flops_of(kernel);
   return tflops > 0 ? flops / (tflops * 1_TFLOP_s) : Seconds();
 }
 
-// vLLM copies keys and values into its cache before its attention reads them from there: one block
-// a token, of as many threads as the token has elements and at most 512 (vllm-project/vllm,
-// csrc/cache_kernels.cu, reshape_and_cache_flash).
+// Adds the copy that vLLM makes of keys and values into its cache, from which its attention reads
+// them. The copy has one block per token, with one thread per element of the token's keys but at
+// most 512.
+// Source: vllm-project/vllm, csrc/cache_kernels.cu (reshape_and_cache_flash).
 void add_cache(KernelRow& row, std::string_view kernel) {
   if (!kernel.starts_with("vllm")) return;
   const auto attention = std::get<Attention>(row.kernels.front());
@@ -61,13 +65,14 @@ void add_cache(KernelRow& row, std::string_view kernel) {
                 .threads = std::min(attention.kv_heads * attention.head_dim, kMostThreads)};
 }
 
-// Not one kernel but a product, a softmax over all scores, and another product.
+// Whether attention is not one kernel but a product, a softmax over all scores, and another
+// product.
 bool unfused(std::string_view implementation) {
   return contains(implementation, "unfused") || implementation == "pyt_math";
 }
 
-// What tables call an implementation; another one is the device's usual kernel. The first line that
-// fits.
+// Names of implementations in tables. The first line whose words occur in a cell counts; if none
+// does, the implementation is the device's usual kernel.
 struct Named {
   std::string_view words;
   AttentionImplementation implementation;
@@ -87,8 +92,9 @@ AttentionImplementation implementation_of(std::string_view text) {
   return AttentionImplementation::kFused;
 }
 
+// A remark that makes a row useless for scoring.
 struct Remark {
-  std::string_view words;  ///< In the column `note`.
+  std::string_view words;  ///< Part of the column `note`.
   std::string_view obstacle;
 };
 constexpr std::array kRemarks{
@@ -96,6 +102,7 @@ constexpr std::array kRemarks{
     Remark{"locked", "measured at locked clocks"},
 };
 
+// Why the row's attention cannot be predicted; "" if it can.
 std::string obstacle_of(const Cells& cells, std::string_view implementation, bool backward) {
   const std::string& note = cells.text("note");
   for (const Remark& remark : kRemarks)
@@ -108,7 +115,7 @@ std::string obstacle_of(const Cells& cells, std::string_view implementation, boo
   return "";
 }
 
-// Of a note such as "cudnn 91901 window 1024"; 0 where it names none.
+// The sliding window in a note such as "cudnn 91901 window 1024"; 0 if it names none.
 std::int64_t window_of(const Cells& cells) {
   constexpr std::string_view kWord = "window ";
   const std::string_view note = cells.text("note");
@@ -122,8 +129,9 @@ std::int64_t window_of(const Cells& cells) {
 }  // namespace
 
 Seconds latency_of(const Blocks& blocks, const DeviceType& device) {
-  // aiconfigurator's attention by vLLM, rows that differ in heads of keys and values alone: 1.5 us
-  // on B200, 2.1 on H100, 3 on A100. Not modelled: what a device has of its own.
+  // Fitted to aiconfigurator's rows of vLLM's attention that differ only in heads of keys and
+  // values: 1.5 us on B200, 2.1 us on H100, 3 us on A100. Not modelled: differences between
+  // devices.
   constexpr Seconds kLatency = 2_us;
   constexpr double kResident = 2048;
   const double threads = static_cast<double>(blocks.count) * static_cast<double>(blocks.threads);

@@ -30,11 +30,11 @@ std::optional<comm::CollectiveKind> kind_of(std::string_view op) {
   return std::nullopt;
 }
 
-// A node that is wired otherwise than its device's usual one.
+// A node that differs from the usual node of its device.
 struct Wiring {
   std::string_view device;
   std::string_view intra_link;  ///< Part of the column intra_link or inter_net.
-  std::string_view node;
+  std::string_view node;        ///< Catalogue entry.
 };
 constexpr std::array kWirings{
     Wiring{"A100-SXM-80GB", "all-to-all", "a100-4gpu-nvlink-mesh"},
@@ -43,7 +43,7 @@ constexpr std::array kWirings{
     Wiring{"A100-SXM-80GB", "EFA", "hgx-a100-efa"},
 };
 
-// The device of a row by the names that tables use, else by those that drivers use.
+// The device of a row, by the name that tables use for it, or else by the name that drivers use.
 Result<NamedDevice> device_of(const CollectiveRow& row, yaml::Loader& loader) {
   if (const auto named = device_named(row.gpu, std::nullopt)) return *named;
   FORESHARD_ASSIGN(const auto hardware, read_hardware(loader));
@@ -53,12 +53,13 @@ Result<NamedDevice> device_of(const CollectiveRow& row, yaml::Loader& loader) {
                fmt::format("device '{}' is not in the catalogue", row.gpu)};
 }
 
+// Whether one of the names contains the other.
 bool same_machine(std::string_view a, std::string_view b) {
   return a.find(b) != std::string_view::npos || b.find(a) != std::string_view::npos;
 }
 
-// The rate of the row's adapters and who drives them: as machines.csv says of its machine, else as
-// the row says itself.
+// Sets the rate and the transport of the row's adapters. The rate is the one in machines.csv, if it
+// has the row's machine, else the one in the row; words of both may name the transport.
 Status set_network(const CollectiveRow& row, const std::string& device,
                    const std::vector<KnownMachine>& machines, yaml::Loader& loader,
                    ClusterRequest* request) {
@@ -73,7 +74,7 @@ Status set_network(const CollectiveRow& row, const std::string& device,
   request->transport = stated_transport(words, generation_of(*node.device));
   const auto stated = stated_adapters(row.inter_net);
   if (row.nodes < 2 || request->internode_per_gpu || !stated) return {};
-  // What is said of a node is shared by all of its GPUs, also those that take no part.
+  // A rate per node is shared by all GPUs of the node, including GPUs that take no part.
   const std::int64_t gpus =
       std::max(request->gpus_per_node, node.gpus_per_tray.value_or(node.gpus));
   request->internode_per_gpu = static_cast<double>(stated->count) * stated->rate /
@@ -81,8 +82,8 @@ Status set_network(const CollectiveRow& row, const std::string& device,
   return {};
 }
 
-// Of a group of all GPUs: what the last of them sends to the first, over the channels that a
-// communicator of so many has for a peer on another node.
+// Turns a group of all GPUs into the transfer from its last GPU to its first. Between nodes, the
+// transfer has the channels that a communicator of all GPUs uses per peer on another node.
 Status make_transfer(std::int64_t nodes, yaml::Loader& loader, comm::Participants* group) {
   if (nodes > 1) {
     FORESHARD_ASSIGN(const auto tables, loader.read_ref<comm::nccl::Tables>("nccl-2.28", "nccl"));
@@ -93,7 +94,7 @@ Status make_transfer(std::int64_t nodes, yaml::Loader& loader, comm::Participant
   return {};
 }
 
-// The row's devices on a machine that is known.
+// The group of a row on a known machine: the first devices of its first nodes.
 Result<MeasuredGroup> group_on(const CollectiveRow& row, comm::CollectiveKind kind,
                                const ClusterConfig& machine, yaml::Loader& loader) {
   FORESHARD_ASSIGN(auto cluster, build_cluster(machine));
@@ -123,7 +124,7 @@ Result<MeasuredGroup> group_on(const CollectiveRow& row, comm::CollectiveKind ki
 }  // namespace
 
 CollectiveRow::Setup CollectiveRow::setup() const {
-  // Of the notes only what names a transport tells rows apart.
+  // Notes count only as far as they name a transport or switch off NVLS.
   return {machine, gpu,   intra_link, inter_net,     stated_transport(inter_net + ' ' + notes, {}),
           gpus,    nodes, op,         switch_adds(), stated_forms(hint, notes)};
 }
@@ -218,7 +219,8 @@ Result<MeasuredGroup> measured_group(const CollectiveRow& row,
   auto& group = result.group;
   group.cluster = result.cluster.get();
   for (std::int32_t i = 0; i < row.gpus; ++i) group.devices.emplace_back(i);
-  // Every rank sends to the next one; the transfer between nodes, if there is one, is last.
+  // In sendrecv every rank sends to the next one, so the last rank's transfer to the first crosses
+  // nodes if any does.
   if (kind == comm::CollectiveKind::kSend) {
     FORESHARD_TRY(make_transfer(row.nodes, loader, &group));
   }

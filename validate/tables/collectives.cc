@@ -1,4 +1,6 @@
-// Single operations, as nccl-tests measures them, beside their time on idle links.
+// Predicts rows of tables of collectives, as nccl-tests measures them: each operation's time on
+// idle links is compared with the measured time. collective_jobs() is called by
+// evidence/accuracy.cc.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -16,6 +18,7 @@ namespace {
 
 using comm::nccl::Tables;
 
+// Predicts rows with equal setups: the group of devices is built once.
 class Group {
  public:
   Group(const CollectiveRow& first, const Context& context,
@@ -75,7 +78,8 @@ class Group {
     return {};
   }
 
-  // Whether a form was fitted to devices of this generation at all.
+  // The error range of collectives on devices of this generation: by the best evidence among the
+  // forms that list the generation, or as transferred parameters if none does.
   static study::ErrorRange range_among(const comm::Participants& group, const Context& context) {
     const std::string generation = generation_of(group.cluster->type_of(group.devices.front()));
     auto evidence = yaml::Evidence::kTransferred;
@@ -86,9 +90,9 @@ class Group {
   }
 
   std::optional<MeasuredGroup> group_;
-  std::optional<study::ErrorRange> range_;  ///< With group_.
-  comm::Parameters parameters_;
-  std::optional<comm::Repertoire> repertoire_;  ///< Of parameters_.
+  std::optional<study::ErrorRange> range_;      ///< Present if group_ is.
+  comm::Parameters parameters_;                 ///< Parameters with the forms that rows allow.
+  std::optional<comm::Repertoire> repertoire_;  ///< Refers to parameters_.
   std::optional<Result<Tables>> tables_;
   std::optional<comm::nccl::Communicator> communicator_;
   Status error_;

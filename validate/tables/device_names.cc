@@ -14,9 +14,10 @@ struct DeviceLine {
   std::string_view word;
   double memory_gb;
   std::string_view name;
-  bool rare = false;  // meant only where its capacity is said
+  bool rare = false;  // chosen only if its capacity is stated
 };
-// The first word that fits decides the kind; of one kind, the last line is the usual one.
+// The first line whose word is in the name decides the kind of device. Lines with the same word are
+// variants of one kind; the last of them is the usual variant.
 constexpr std::array kDevices{
     DeviceLine{"A100 PCIe", 40, "A100-PCIe-40GB"},
     DeviceLine{"A100 PCIe", 80, "A100-PCIe-80GB"},

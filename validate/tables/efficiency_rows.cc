@@ -1,12 +1,14 @@
-// SimuMax's tables of reached shares of the peak, by a text that describes the shape:
+// Reader of SimuMax's tables of efficiencies (shares of the device's peak). The column `key`
+// describes a shape:
 //
 //     matmul        b=1, m=7168, k=4096, n=18432, layout=NT, accumulate=True, out_dtype=bf16
 //     group_matmul  ng=32, M=1024, N=7168, K=2048, dtype=bf16, stage=fwd, accumulate=False,
-//     main_grad_dtype=fp32
+//                   main_grad_dtype=fp32
 //     sdp_fwd       batch=1, seq_len=4096, head_num=32, kv_head_num=8, qk_head_dim=128,
-//     v_head_dim=128
+//                   v_head_dim=128
 //
-// Rates count 2 m n k of a product and, of attention, all scores, though the kernel is causal.
+// A rate counts 2 m n k FLOPs for a product. For attention it counts all scores, although the
+// kernel is causal and computes half of them. kernel_formats.cc lists the reader.
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 namespace foreshard::accuracy {
 namespace {
 
+// The column `key` of a row, as pairs "name=value".
 class Key {
  public:
   explicit Key(Cells& cells) : cells_(&cells), text_(cells.text("key")) {}
@@ -55,7 +58,8 @@ void set_gemm(KernelRow& row, const Key& key) {
                       .accumulate = key.word("accumulate") == "True"}};
 }
 
-// By Transformer Engine's GroupedLinear. The shape is the forward product's, whatever the stage.
+// A grouped product, as Transformer Engine's GroupedLinear runs it. The row states the shape of the
+// forward product for all stages.
 void set_grouped(KernelRow& row, const Key& key) {
   row.operation = "grouped_gemm";
   Gemm gemm{
@@ -96,7 +100,7 @@ std::vector<KernelRow> efficiency_rows(const CsvTable& table, std::string_view n
     const Key key(cells);
     KernelRow row = kernel_row(cells, op);
     row.duty = Duty::kSustained;
-    double counted = 1;  // of what flops_of says
+    double counted = 1;  // FLOPs that the rate counts, as a multiple of flops_of()
     if (key.empty()) {
       row.obstacle = "the row states no shape";
     } else if (op == "matmul") {

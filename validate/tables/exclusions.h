@@ -1,7 +1,7 @@
 /// \file
-/// Rows of tables that are not scored, each with its reason: one list for all
-/// (configs/accuracy/excluded-collectives.yaml), at most 5 % of the rows that the project is scored
-/// on.
+/// Rows of tables of collectives that are not scored, each with its reason. One list serves all
+/// tables (configs/accuracy/excluded-collectives.yaml) and leaves out at most 5 % of the rows on
+/// which foreshard is scored. Used by collectives.cc and by validate/calibrate/collective_fit.cc.
 #pragma once
 
 #include <limits>
@@ -15,11 +15,12 @@
 
 namespace foreshard::accuracy {
 
-/// A row is left out if all that is given here holds for it.
+/// A row is left out if it meets all the conditions given here.
 struct Exclusion {
   std::string source{};     ///< Beginning of the column `source`.
-  std::string operation{};  ///< The column `op`. Empty: any.
-  Bytes below = Bytes::from_base(std::numeric_limits<double>::infinity());  ///< Smaller rows only.
+  std::string operation{};  ///< Value of the column `op`; empty: any.
+  /// Only rows of fewer bytes; default: any size.
+  Bytes below = Bytes::from_base(std::numeric_limits<double>::infinity());
   std::string reason{};
 };
 const yaml::Table<Exclusion>& yaml_table(const Exclusion*);
@@ -27,7 +28,7 @@ const yaml::Table<Exclusion>& yaml_table(const Exclusion*);
 struct Exclusions {
   std::vector<Exclusion> rows{};
 
-  /// The first that holds; null if none does.
+  /// The first exclusion that applies to the row; null if none does.
   const Exclusion* reason_for(const CollectiveRow& row) const;
 };
 /// Catalogue folder: accuracy.

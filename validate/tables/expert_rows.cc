@@ -1,5 +1,6 @@
-// Tables of the experts of one device, forward, as serving runs them: tokens gathered, two products
-// with an activation between them, results added up for their tokens.
+// Reader of tables of the experts of one device, in the forward pass of serving: tokens are
+// gathered, go through two products with an activation between them, and the results are added up
+// per token. kernel_formats.cc lists the reader.
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -12,10 +13,10 @@ namespace foreshard::accuracy {
 namespace {
 
 struct Experts {
-  std::int64_t local = 1;   ///< On the device.
-  std::int64_t tokens = 1;  ///< Of one.
+  std::int64_t local = 1;   ///< Experts on the device.
+  std::int64_t tokens = 1;  ///< Tokens per expert.
   std::int64_t hidden = 1;
-  std::int64_t width = 1;
+  std::int64_t width = 1;  ///< Feed-forward width of an expert.
   bool gated = true;
 };
 

@@ -1,4 +1,6 @@
-// The list of formats, and those of single products, passes and data sheets.
+// The list of all formats of tables of kernels, and the readers of single products, of single
+// passes and of tables without kernels (data sheets, simulator parameters). evidence/accuracy.cc
+// tries the formats on each table.
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
@@ -15,14 +17,16 @@ std::optional<DType> dtype_named(std::string_view name) {
   if (name == "bfloat16") return DType::kBf16;
   if (name == "float16" || name == "half") return DType::kFp16;
   if (name == "float32") return DType::kFp32;
-  // One scale for 128 x 128 weights and for 128 of an activation, as DeepGEMM has them.
+  // One scale for each block of 128 x 128 weights, and one for each 128 elements of an activation,
+  // as in DeepGEMM.
   if (name == "fp8_block" || name == "fp8 block-scaled") return DType::kFp8;
   return find_dtype(name);
 }
 
-// What a linear layer of TensorRT-LLM does to its input, which arrives in 16 bits: with one scale
-// for all it clears the scale, looks for the largest element, makes the scale and casts
-// (NVIDIA/TensorRT-LLM, cpp/tensorrt_llm/common/cudaFp8Utils.cu); in blocks it casts at once.
+// The kernels that cast the input of an fp8 linear layer of TensorRT-LLM from 16 bits. With one
+// scale for the whole tensor, the layer clears the scale, finds the largest element, computes the
+// scale and casts; with scales for blocks, it casts in one kernel.
+// Source: NVIDIA/TensorRT-LLM, cpp/tensorrt_llm/common/cudaFp8Utils.cu.
 std::vector<Kernel> casts_of(const Cells& cells, const Gemm& gemm) {
   if (gemm.dtype != DType::kFp8 || !contains(cells.text("source"), "/trtllm/")) return {};
   const auto over = [](PassKind kind, std::int64_t rows, std::int64_t columns) {
@@ -34,9 +38,10 @@ std::vector<Kernel> casts_of(const Cells& cells, const Gemm& gemm) {
           over(PassKind::kUnary, 1, 1), cast};
 }
 
-// Its own kernels load one element of 2 bytes at a time. Of rows with n of 32 and 64, whose
-// products take next to nothing, 0.60 on H100 and 0.54 on B200 with one scale, 0.54 on H100 in
-// blocks.
+// The share of the memory bandwidth that TensorRT-LLM's own casts reach: they load one element of 2
+// bytes at a time. Fitted to rows with n of 32 and 64, whose products take next to no time: 0.60 on
+// H100 and 0.54 on B200 with one scale, 0.54 on H100 with scales for blocks. Nothing: the casts
+// reach the usual share.
 std::optional<double> share_of_casts(const Cells& cells) {
   constexpr double kOneByOne = 0.56;
   if (cells.text("kernel_source") != "torch_flow") return std::nullopt;
@@ -63,7 +68,7 @@ std::vector<KernelRow> gemm_rows(const CsvTable& table, std::string_view name) {
   return rows;
 }
 
-// Passes that sources call by their own names.
+// The pass that a source calls `name`; nothing if the name is unknown.
 std::optional<PassKind> pass_named(std::string_view name, bool forward, std::int64_t columns) {
   if (name == "layer_norm" || name == "layernorm")
     return forward ? PassKind::kLayerNormForward : PassKind::kLayerNormBackward;
@@ -90,7 +95,7 @@ KernelRow pass_row(Cells& cells, std::string_view name, bool forward, Extents of
   return row;
 }
 
-// Forward and backward of normalisations, side by side.
+// Normalisations: each line has the times of a forward and of a backward pass.
 std::vector<KernelRow> norm_rows(const CsvTable& table, std::string_view name) {
   std::vector<KernelRow> rows;
   for (const auto& line : table.rows) {
@@ -106,7 +111,7 @@ std::vector<KernelRow> norm_rows(const CsvTable& table, std::string_view name) {
   return rows;
 }
 
-// m x n elements of 16 bits, forward.
+// Forward passes over m x n elements of 16 bits.
 std::vector<KernelRow> elementwise_rows(const CsvTable& table, std::string_view name) {
   std::vector<KernelRow> rows;
   for (const auto& line : table.rows) {
@@ -119,6 +124,7 @@ std::vector<KernelRow> elementwise_rows(const CsvTable& table, std::string_view 
   return rows;
 }
 
+// Rows of a table that measures no kernels; each has `obstacle` as its obstacle.
 std::vector<KernelRow> without_kernels(const CsvTable& table, std::string_view name,
                                        std::string_view obstacle) {
   std::vector<KernelRow> rows;

@@ -1,6 +1,8 @@
 /// \file
-/// Tables of single kernels, one reader for each way in which sources write them: rows in, kernels
-/// and their measured times out. What a row cannot express becomes its obstacle, never silence.
+/// Tables of single kernels: readers turn the rows of a table into kernels and their measured
+/// times, one reader for each format in which sources write them. A row that cannot be predicted is
+/// kept and says why in `obstacle`. kernels.cc predicts the rows; evidence/accuracy.cc recognises
+/// tables by kernel_formats().
 #pragma once
 
 #include <array>
@@ -18,53 +20,62 @@
 
 namespace foreshard::accuracy {
 
-/// Blocks of threads of a kernel whose blocks are so short that each mostly waits for memory.
+/// Thread blocks of a kernel whose blocks are so short that each one mostly waits for memory.
 struct Blocks {
   std::int64_t count = 0;
-  std::int64_t threads = 0;  ///< Of each.
+  std::int64_t threads = 0;  ///< Threads per block.
 };
-/// How long they wait: a multiprocessor holds 2,048 threads, and takes a block for each that ends.
+/// The time that the blocks wait for memory. A multiprocessor holds 2,048 threads and starts a new
+/// block whenever one ends.
 Seconds latency_of(const Blocks& blocks, const DeviceType& device);
 
+/// One measured time, and the kernels that took it.
 struct KernelRow {
   std::string id{}, source{}, gpu{};
-  std::string operation{};  ///< "gemm", "attention_bwd", a pass's name: what summaries group by.
-  std::vector<Kernel> kernels{};  ///< Run one after the other.
-  Blocks blocks{};                ///< Of one of the kernels: their latency comes on top.
-  /// Share of the memory bandwidth that the passes among them reach, where they are known to be
-  /// other kernels than those that training frameworks launch.
+  /// The operation by which summaries group rows: "gemm", "attention_bwd" or the name of a pass.
+  std::string operation{};
+  std::vector<Kernel> kernels{};  ///< Kernels that ran one after the other.
+  Blocks blocks{};                ///< Short blocks of one kernel, whose latency is added.
+  /// Share of the memory bandwidth that the passes in `kernels` reach, if they are known to be
+  /// other kernels than the ones that training frameworks launch.
   std::optional<double> pass_share{};
   Duty duty = Duty::kBurst;
-  bool draws_little = false;  ///< At full clocks, however long it lasts.
+  bool draws_little = false;  ///< Draws so little power that it always runs at full clocks.
   Seconds measured{};
-  std::vector<std::string> assumed{};  ///< What the row does not state.
-  std::string obstacle{};              ///< Why it cannot be predicted; then nothing else matters.
+  std::vector<std::string> assumed{};  ///< Names of settings that the row does not state.
+  /// Why the row cannot be predicted; the other members then do not matter. Empty: it can.
+  std::string obstacle{};
 };
 
-/// One way to write a table of kernels.
+/// A format in which sources write tables of kernels.
 struct KernelFormat {
   std::string_view name;
-  std::vector<std::string_view> columns;  ///< By which a header is known.
-  /// A row of a table may give several measurements (forward and backward).
+  std::vector<std::string_view> columns;  ///< Columns that every table of this format has.
+  /// Reads a table. A line may give several rows (forward and backward).
   std::vector<KernelRow> (*rows)(const CsvTable& table, std::string_view name);
 };
-/// In the order in which they are tried: a format with more columns before one that needs fewer.
+/// All formats, in the order in which they are tried: a format that needs more columns comes before
+/// one that needs fewer of the same.
 const std::vector<KernelFormat>& kernel_formats();
 
-/// \return whether the table has all of them.
+/// Whether the table has all of these columns.
 bool has_columns(const CsvTable& table, std::span<const std::string_view> columns);
 
-// For readers of formats.
+// Used by the readers of formats.
 
-/// Id, source and device of a line, in the columns that most formats have; `part` ("fwd") is added
-/// to the id where a line gives several rows.
+/// A row with the id, source and device of a line, from the columns that most formats have. `part`
+/// (such as "fwd") is added to the id if a line gives several rows.
 KernelRow kernel_row(const Cells& cells, std::string_view operation, std::string_view part = {});
-/// Column `dtype`; bf16 where the table has none. An unknown one is the row's obstacle.
+/// The data type in column `dtype`; bf16 if it is empty. An unknown type becomes the row's
+/// obstacle.
 DType dtype_of(const Cells& cells, KernelRow& row);
-/// Adds the row, with a fault of its cells as its obstacle.
+/// Adds the row. A fault of its cells becomes its obstacle, unless it has one.
 void add(std::vector<KernelRow>& rows, KernelRow row, const Cells& cells);
-/// Two products, of the gradients of both operands of `forward`.
+/// The two products that compute the gradients of both operands of `forward`.
 std::array<Kernel, 2> backward_of(const Gemm& forward);
+
+// The readers outside kernel_formats.cc: see attention_rows.cc, layer_rows.cc, efficiency_rows.cc
+// and expert_rows.cc.
 
 std::vector<KernelRow> attention_rows(const CsvTable& table, std::string_view name);
 std::vector<KernelRow> attention_chart_rows(const CsvTable& table, std::string_view name);

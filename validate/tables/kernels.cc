@@ -1,4 +1,5 @@
-// Single kernels beside their time alone on an idle device.
+// Predicts rows of tables of kernels: the time of each row's kernels, alone on an idle device, is
+// compared with the measured time. kernel_jobs() is called by evidence/accuracy.cc.
 #include <fmt/format.h>
 #include <map>
 #include <optional>
@@ -15,8 +16,8 @@
 namespace foreshard::accuracy {
 namespace {
 
-// What a power limit leaves shows within 0.1 s (flashinfer-ai/flashinfer pull request 2899:
-// attention on B200).
+// The clocks at which the kernel ran: from 0.1 s on, a power limit lowers the clocks even of a
+// single kernel (flashinfer-ai/flashinfer pull request 2899: attention on B200).
 Duty duty_of(const Kernel& kernel, const KernelRow& row, const DeviceType& device) {
   constexpr Seconds kUntilLimited = 100_ms;
   if (row.draws_little || time_of(kernel, device, row.duty).total() < kUntilLimited)
@@ -35,6 +36,8 @@ Seconds predicted(const KernelRow& row, const DeviceType& device) {
   return sum;
 }
 
+// The outcome of one row.
+// \param guessed  whether the capacity of the device is a guess.
 Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool guessed,
                    const study::ParameterErrors& errors) {
   Outcome result;
@@ -55,6 +58,7 @@ Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool 
   return result;
 }
 
+// The outcomes of the rows of one device.
 std::vector<Outcome> outcomes_of(const std::string& gpu, const std::vector<KernelRow>& rows,
                                  const Context& context) {
   const auto named = device_named(gpu, std::nullopt);

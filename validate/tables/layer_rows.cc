@@ -1,5 +1,6 @@
-// Tables of the operators of real layers: of serving (Vidur) and of training (estimate-train-time).
-// Both were measured in continuous use.
+// Readers of tables of the operators of real layers: of serving (Vidur) and of training
+// (estimate-train-time). Both were measured in continuous use, at sustained clocks.
+// kernel_formats.cc lists the readers.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -14,7 +15,7 @@
 namespace foreshard::accuracy {
 namespace {
 
-// Widths of the products of a layer, by (model, tensor parallel, operator).
+// (model, tensor parallel, operator) -> column n_or_hidden: of a product, its output width.
 using Widths = std::map<std::tuple<std::string, std::string, std::string>, std::int64_t>;
 
 Widths widths_of(const CsvTable& table, std::string_view name) {
@@ -33,7 +34,8 @@ std::optional<std::int64_t> width_of(const Widths& widths, const Cells& cells,
   return found == widths.end() ? std::nullopt : std::optional(found->second);
 }
 
-// The kernel of an operator that is no product; the column n_or_hidden has the model's hidden size.
+// The kernel of an operator that is not a product; nothing if it is unknown. For such operators,
+// the column n_or_hidden has the model's hidden size.
 std::optional<Pass> serving_pass(const std::string& op, std::int64_t hidden, Cells& cells,
                                  const Widths& widths) {
   const bool plain = cells.text("model").find("phi-2") != std::string::npos;  // no gate, LayerNorm
@@ -58,7 +60,8 @@ std::optional<Pass> serving_pass(const std::string& op, std::int64_t hidden, Cel
   return std::nullopt;
 }
 
-// "mp=1;b=2;l=1024;dim=5632". An absent or bad number is a fault of its row.
+// The column `params` of a row: "mp=1;b=2;l=1024;dim=5632". A missing or bad number is a fault of
+// the row.
 class Shape {
  public:
   explicit Shape(Cells& cells) : cells_(&cells), text_(cells.text("params")) {}
@@ -79,7 +82,7 @@ class Shape {
     return 1;
   }
   std::int64_t tokens() const { return (*this)("b") * (*this)("l"); }
-  /// `of` over the ranks of a tensor-parallel group.
+  /// One tensor-parallel rank's part of `of`.
   std::int64_t part(std::int64_t of) const { return std::max<std::int64_t>(1, of / (*this)("mp")); }
 
  private:
@@ -87,15 +90,17 @@ class Shape {
   std::string_view text_;
 };
 
-constexpr std::int64_t kVocabulary = 50304;  // GPT-NeoX's 50,257, padded to 128; not in the rows
+// GPT-NeoX's 50,257 padded to a multiple of 128; rows do not state it.
+constexpr std::int64_t kVocabulary = 50304;
 
+// An operator of the training table, and the kernels that it runs in each direction.
 struct TrainingOperator {
   std::string_view op;
   std::string_view forward_name = {}, backward_name = {};
   std::vector<Kernel> (*forward)(const Shape&) = nullptr;
   std::vector<Kernel> (*backward)(const Shape&) = nullptr;
-  std::string_view obstacle = {};           ///< Of both directions.
-  std::string_view backward_obstacle = {};  ///< Of the backward pass alone.
+  std::string_view obstacle = {};           ///< Obstacle of both directions.
+  std::string_view backward_obstacle = {};  ///< Obstacle of the backward pass alone.
   std::string_view assumed = {}, backward_assumed = {};
 };
 
@@ -155,7 +160,7 @@ template <PassKind kind>
 Kernels over_hidden(const Shape& s) {
   return {Pass{.kind = kind, .rows = s.tokens(), .columns = s("dim"), .dtype = DType::kFp16}};
 }
-// Zeroes for the whole table, and what is added to them.
+// The embedding's backward pass: the gradient of the whole table is zeroed, then added to.
 Kernels gradient_of_table(const Shape& s) {
   Kernels kernels = over_hidden<PassKind::kEmbeddingBackward>(s);
   kernels.insert(
@@ -263,15 +268,17 @@ const std::vector<TrainingOperator>& training_operators() {
   return operators;
 }
 
-// Passes forward and backward move different bytes and do not take the same time, within 1 %. A
-// table that gives one time for both does not tell of which direction it is.
+// Whether the row has the same time, within 1 %, for the forward and the backward pass. The two
+// passes move different numbers of bytes and do not take the same time, so it is unknown which of
+// them was measured.
 bool is_one_time(Cells& cells) {
   constexpr double kSame = 0.01;
   const auto forward = cells.number("fwd_us"), backward = cells.number("bwd_us");
   return forward && backward && std::abs(*backward / *forward - 1) < kSame;
 }
 
-// The table's own notes call the backward times of this device doubtful, but for products.
+// Whether the table's own notes call the backward time doubtful: on GH200, all but the times of
+// products that are not batched.
 bool doubtful(const std::string& gpu, std::string_view operation) {
   return gpu.starts_with("GH200") && operation != "gemm_bwd";
 }
@@ -312,7 +319,7 @@ std::vector<KernelRow> training_layer_rows(const CsvTable& table, std::string_vi
       Cells cells(table, line, name);
       const auto known = std::ranges::find(operators, cells.text("op"), &TrainingOperator::op);
       const auto* column = forward ? "fwd_us" : "bwd_us";
-      // Of optimizer steps there is one time.
+      // An optimizer step has a forward time only.
       if (!forward && cells.text(column).empty()) continue;
       KernelRow row = kernel_row(cells, cells.text("op"), forward ? "fwd" : "bwd");
       row.duty = Duty::kSustained;
@@ -323,8 +330,8 @@ std::vector<KernelRow> training_layer_rows(const CsvTable& table, std::string_vi
         row.operation = forward ? known->forward_name : known->backward_name;
         row.obstacle = known->obstacle;
         if (row.obstacle.empty() && !forward) row.obstacle = known->backward_obstacle;
-        // Gradients of a mean over millions of elements vanish in fp16, and products of zeros draw
-        // little power: they run at full clocks.
+        // The gradients of a mean over millions of elements underflow to zero in fp16. Products of
+        // zeros draw little power and run at full clocks.
         row.draws_little = row.operation == "gemm_bwd";
         if (row.draws_little) row.duty = Duty::kBurst;
         if (row.obstacle.empty() && !forward && doubtful(row.gpu, row.operation))

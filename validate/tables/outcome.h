@@ -1,5 +1,7 @@
 /// \file
-/// The outcome of one row of a table of measurements.
+/// The outcome of one measurement of a table: the measured value, its prediction with its interval,
+/// or why there is no prediction. Jobs of all kinds of tables produce outcomes (table.h);
+/// evidence/accuracy.h and `foreshard calibrate` summarise them.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +19,10 @@
 namespace foreshard::accuracy {
 
 enum class RowStatus : std::uint8_t {
-  kOk,           ///< Predicted; perhaps with something assumed.
-  kUnsupported,  ///< States something that foreshard cannot express; `reason` explains.
-  kInfeasible,   ///< Can be expressed, but not run on that cluster.
-  kExcluded,     ///< Left out by the list of exclusions; `reason` is its reason.
+  kOk,           ///< Predicted, perhaps with settings that are assumed.
+  kUnsupported,  ///< Not predicted: foreshard cannot express what the row states, as `reason` says.
+  kInfeasible,   ///< Not predicted: the row can be expressed, but cannot run on its cluster.
+  kExcluded,     ///< Not predicted: excluded (exclusions.h), with the exclusion's reason.
 };
 std::string_view name_of(RowStatus status);
 
@@ -28,40 +30,39 @@ enum class Quantity : std::uint8_t { kTime, kMemory };
 
 struct Outcome {
   std::string id;
-  std::string file;    ///< Without its folders.
-  std::string family;  ///< The source.
-  std::string tier;    ///< "" unless TIERS.csv lies beside the table and has the row.
+  std::string file;    ///< Name of the table's file, without folders.
+  std::string family;  ///< The row's source.
+  std::string tier;    ///< Tier of the row in the TIERS.csv beside its table; "" if it has none.
   Quantity quantity = Quantity::kTime;
   RowStatus status = RowStatus::kOk;
-  std::string reason;                ///< Of a status that is not kOk; of kOk, a remark or "".
-  std::vector<std::string> assumed;  ///< What the row does not state.
-  std::optional<double> measured;    ///< Seconds, or bytes.
-  std::optional<double> predicted;
-  std::optional<double> low, high;          ///< 8 of 10 measurements are expected within.
-  std::optional<sim::Breakdown> breakdown;  ///< Of training steps.
+  std::string reason;                ///< Reason of any status but kOk; with kOk, a remark or "".
+  std::vector<std::string> assumed;  ///< Names of settings that the row does not state.
+  std::optional<double> measured;    ///< Measured value in seconds or bytes.
+  std::optional<double> predicted;   ///< Predicted value in the same unit.
+  std::optional<double> low, high;   ///< Interval that should hold 8 of 10 measurements.
+  std::optional<sim::Breakdown> breakdown;  ///< Training steps: the breakdown of the prediction.
   std::string study{};                      ///< Training steps: the text of the study.
-  std::optional<Strategy> strategy{};  ///< Training steps: what was simulated, with nothing open.
-  std::string kernel{};                ///< Of kernels: "gemm on H100-SXM".
-  /// Of collectives.
-  std::string machine{}, operation{}, size_class{};
-  std::optional<double> nccl{};  ///< What NCCL's own tuner expects, in seconds, where it applies.
+  std::optional<Strategy> strategy{};  ///< Training steps: the simulated strategy, nothing open.
+  std::string kernel{};                ///< Kernels: "gemm on H100-SXM".
+  std::string machine{}, operation{}, size_class{};  ///< Collectives: the keys of summaries.
+  std::optional<double> nccl{};  ///< Collectives: estimate of NCCL's own tuner, in seconds, if any.
 
-  /// Of training steps: whose residuals the interval rests on, and what less sure parameters add to
-  /// them (sim::IntervalSource).
+  /// Training steps: the framework whose measured steps the interval rests on.
   std::string framework{};
+  /// Training steps: factors by which less certain parameters widen it (sim::IntervalSource).
   std::optional<double> widened_low{}, widened_high{};
 
-  /// Empty unless both values are there.
+  /// Measured and predicted value; nothing unless the status is kOk and both exist.
   std::optional<Pair> pair() const;
 };
 
-/// Why rows have no prediction, as "status: reason", and how many.
+/// "status: reason" -> number of rows that have no prediction for it.
 std::map<std::string, std::int64_t> reasons_of(const std::vector<Outcome>& rows);
 
-/// Sets low and high to the range around the predicted value.
+/// Sets `low` and `high` to the range around the predicted value.
 void set_range(Outcome& outcome, const study::ErrorRange& range);
 
-/// The source without the path inside it: "owner/name@commit:path" -> "owner/name@commit".
+/// The source without the path of a file in it: "owner/name@commit:path" -> "owner/name@commit".
 std::string family_of(std::string_view source);
 
 }  // namespace foreshard::accuracy

@@ -1,10 +1,12 @@
 /// \file
-/// What the words of a row of collectives say of how it was measured: the adapters and who drives
-/// them, the algorithms that were forced or left out, what the benchmark itself takes.
+/// Interprets the words in a row of collectives: the network adapters and their transport, the
+/// algorithms that were forced or switched off, the time that the benchmark itself takes. Used by
+/// collective_rows.cc and collectives.cc, and by `foreshard calibrate`.
 ///
-///     "EFA 32x100G per node"                 32 adapters of 100 Gbit/s a node
-///     "RoCE 1x400G per GPU"                  one for each GPU; transport roce
-///     "NVLS off", "Tree", "Ring/LL128"       (algo_hint) what NCCL_ALGO and NCCL_PROTO leave
+///     "EFA 32x100G per node"                 32 adapters of 100 Gbit/s per node
+///     "RoCE 1x400G per GPU"                  one adapter per GPU; transport roce
+///     "NVLS off", "Tree", "Ring/LL128"       (algo_hint) restricts algorithms and protocols, as
+///                                            NCCL_ALGO and NCCL_PROTO do
 #pragma once
 
 #include <cstdint>
@@ -17,38 +19,41 @@
 
 namespace foreshard::accuracy {
 
-/// Adapters: "NxRG", of a node unless "per GPU" follows.
+/// Adapters in the form "NxRG" (N adapters of R Gbit/s), per node unless "per GPU" follows.
 struct StatedAdapters {
   std::int64_t count = 1;
-  BytesPerSecond rate;
-  bool per_gpu = false;
+  BytesPerSecond rate;   ///< Rate of one adapter.
+  bool per_gpu = false;  ///< Whether `count` is per GPU rather than per node.
 };
+/// The adapters in the column inter_net; nothing if the column states none in that form.
 std::optional<StatedAdapters> stated_adapters(std::string_view network);
 
-/// The transport (configs/transports/) that `words` name, of devices of this generation; empty if
-/// they name none. EFA of hosts before Hopper runs libfabric's SENDRECV, later ones RDMA (as
-/// configs/transports/efa*.yaml).
+/// The transport (configs/transports/) that `words` name; empty if they name none. EFA is "efa"
+/// (libfabric's SENDRECV) for devices of the generations Volta and Ampere, and "efa-rdma" for all
+/// others (configs/transports/efa*.yaml).
 std::string stated_transport(std::string_view words, std::string_view generation);
 
-/// Whether GPUs talk over PCIe alone.
+/// Whether the GPUs of a node communicate over PCIe alone, without NVLink.
 bool stated_no_nvlink(std::string_view intra_link);
-/// Over PCIe alone: whether GPUs reach each other's memory (true) or all goes through that of the
-/// host; empty if nothing is said.
+/// For GPUs without NVLink: whether they reach each other's memory (true), or all traffic goes
+/// through host memory (false); empty if the row does not say.
 std::optional<bool> stated_peer_to_peer(std::string_view intra_link);
 
-/// What a row leaves the library to choose from, as FormParameters name it. Empty: all.
+/// The algorithms and protocols among which the library could choose in a row, by the names in
+/// FormParameters.
 struct StatedForms {
-  std::vector<std::string> algorithms{};
-  std::vector<std::string> protocols{};
-  bool nvls = true;  ///< False: neither nvls nor nvls_tree.
+  std::vector<std::string> algorithms{};  ///< Empty: all.
+  std::vector<std::string> protocols{};   ///< Empty: all.
+  bool nvls = true;                       ///< False: neither nvls nor nvls_tree.
   auto operator<=>(const StatedForms&) const = default;
 };
-/// \param hint   what the row says of the algorithm. A default or a tuner's choice forces nothing.
-/// \param notes  only whether NVLS was off.
+/// The forms that a row leaves to the library.
+/// \param hint   the row's words about the algorithm. A default or a tuner's choice forces nothing.
+/// \param notes  the row's notes, which only count if they say that NVLS was off.
 StatedForms stated_forms(std::string_view hint, std::string_view notes);
 
-/// What a benchmark's clock sees besides the operation: loops of PyTorch that time whole calls (not
-/// kernels in a profile) see what a call of it takes.
+/// The time that a benchmark measures besides the operation. Loops in PyTorch that time whole
+/// calls, rather than kernels in a profile, include the overhead of a call; for all others it is 0.
 Seconds stated_overhead(std::string_view notes);
 
 }  // namespace foreshard::accuracy

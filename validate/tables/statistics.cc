@@ -8,7 +8,7 @@
 namespace foreshard::accuracy {
 namespace {
 
-// Pairs of equal neighbours in a sorted range.
+// The number of pairs of equal elements in a sorted range of `count` elements.
 template <class Same>
 double ties(std::size_t count, const Same& same) {
   double result = 0;
@@ -24,7 +24,8 @@ double ties(std::size_t count, const Same& same) {
   return result;
 }
 
-// Sorts [begin, end) and counts the exchanges of neighbours that a bubble sort would make.
+// Sorts [begin, end) and returns the number of exchanges of neighbours that a bubble sort would
+// make.
 double exchanges(std::vector<double>& values, std::vector<double>& scratch, std::size_t begin,
                  std::size_t end) {
   if (end - begin < 2) return 0;

@@ -1,5 +1,8 @@
 /// \file
-/// The kinds of tables, each as jobs that give one Outcome per row.
+/// Turns tables of measurements into jobs that predict their rows and return Outcomes: the types
+/// that all kinds of tables share, and the functions for collectives and kernels (for training
+/// steps, see evidence/training.h). evidence/accuracy.cc recognises each table's kind and runs its
+/// jobs.
 #pragma once
 
 #include <cstddef>
@@ -21,24 +24,25 @@
 
 namespace foreshard::accuracy {
 
-/// What jobs may use; must outlive them.
+/// Data that all jobs share; it must outlive them.
 struct Context {
   std::vector<std::filesystem::path> catalogue;
   comm::Parameters communication;
   study::ParameterErrors errors;
   Exclusions exclusions{};
-  const ClusterConfig* machine = nullptr;  ///< Of tables of collectives; null: as the rows say.
+  /// Cluster on which all collectives were measured; null: the machines that the rows state.
+  const ClusterConfig* machine = nullptr;
 };
 
-/// Some measurements of a table that are predicted together. Jobs do not depend on each other.
+/// Measurements of a table that are predicted together. Jobs do not depend on each other.
 struct Job {
-  std::vector<std::size_t> places;  ///< Of the outcomes, among those of the table.
+  std::vector<std::size_t> places;  ///< outcome of `run` -> index among the table's outcomes
   std::function<std::vector<Outcome>()> run;
 };
 
 struct Jobs {
   std::vector<Job> jobs;
-  std::size_t outcomes = 0;  ///< Measurements of the table; a row may have several.
+  std::size_t outcomes = 0;  ///< Number of measurements in the table; a row may have several.
 };
 
 struct Table {
@@ -48,12 +52,16 @@ struct Table {
 
 struct TableKind {
   std::string_view name;
-  std::vector<std::string_view> columns;  ///< By which a header is known.
+  std::vector<std::string_view> columns;  ///< Columns that every table of this kind has.
   std::function<Result<Jobs>(const Table& table, const Context& context)> jobs;
 };
 
+/// Whether the table has the columns that tables of collectives must have.
 bool is_collectives(const CsvTable& table);
+/// One job for each group of rows with equal setups (CollectiveRow::setup).
+/// \return Errors of collective_rows() and machines_beside().
 Result<Jobs> collective_jobs(const Table& table, const Context& context);
+/// One job for each device name in the table.
 Jobs kernel_jobs(const Table& table, const Context& context, const KernelFormat& format);
 
 }  // namespace foreshard::accuracy
