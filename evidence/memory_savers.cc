@@ -92,10 +92,6 @@ const std::vector<AdapterRecipe>& adapter_recipes() {
 
 }  // namespace
 
-const std::vector<Part>& parts_of_experts() {
-  return std::ranges::find(modules(), "moe", &Module::name)->of_experts;
-}
-
 Status read_recomputation(const std::string& column, const Model& model, Strategy& strategy) {
   const std::string text = lower_case(column);
   if (text == "none") return {};

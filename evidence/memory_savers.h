@@ -42,7 +42,4 @@ void read_offloading(const std::string& notes, Strategy& strategy);
 /// row does not state come from the source's own recipe, and "adapters" is added to `assumed`.
 std::optional<Adapters> adapters_of(const TrainingRow& row, std::vector<std::string>& assumed);
 
-/// The parts of a layer that Megatron-LM recomputes for the module "moe".
-const std::vector<Part>& parts_of_experts();
-
 }  // namespace foreshard::accuracy
