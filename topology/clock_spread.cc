@@ -1,3 +1,4 @@
+// Scales the sustained rates of products and attention down to those of the slowest device.
 #include "topology/clock_spread.h"
 
 #include <algorithm>

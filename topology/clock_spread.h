@@ -5,17 +5,22 @@
 /// Each device that a job uses is therefore given the expected clocks of the slowest device of its
 /// kind among those used; devices that the job does not use do not matter:
 ///
-///     clocks = mean clocks * (1 - clock_spread * z(n))
+///     sustained rate = mean sustained rate * (1 - clock_spread * z(n))
 ///
-/// where clock_spread is the standard deviation of one device (DeviceEfficiency), and z(n) the
-/// expected largest of n normal values with mean 0 and deviation 1, for n devices of the kind.
+/// where the rates are those of products and attention (`sustained` of DeviceEfficiency::gemm and
+/// attention, a share of the peak), clock_spread is the standard deviation of one device as a share
+/// of the mean, and z(n) is the expected largest of n normal values with mean 0 and deviation 1,
+/// for n devices of the kind.
 /// Source of z: Blom, "Statistical Estimates and Transformed Beta-Variables" (1958): the quantile
 /// of (n - 0.375) / (n + 0.25); within 0.03 of the exact values.
 ///
+/// Simulations of a study and a search's estimates use this (sim/study/run.cc,
+/// sim/search/robustness.cc). A search's estimates take the slowest of all devices, even where a
+/// strategy leaves some idle.
+///
 /// Not modelled: slow devices placed where there is little work; temperatures within a rack; passes
-/// over memory, which hardly differ from device to device; in a search's estimates, that a strategy
-/// which leaves devices idle waits for fewer. Kernels that an efficiency lists as measured keep
-/// their times.
+/// over memory, which hardly differ from device to device. Kernels that an efficiency lists as
+/// measured keep their times.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +35,12 @@ namespace foreshard {
 /// \pre devices >= 1
 double deviations_of_slowest(std::int64_t devices);
 
-/// `type` at the expected clocks of the slowest of `devices` devices.
+/// `type` with the expected sustained rates of the slowest of `devices` devices.
+/// \pre devices >= 1
 DeviceType slowest_of(DeviceType type, std::int64_t devices);
 
-/// `cluster` with each kind of device at the expected clocks of the slowest used device of that
-/// kind.
+/// `cluster` with each kind of device at the expected sustained rates of the slowest used device of
+/// that kind. A kind with one used device, or none, stays as it is.
 /// \param used  indices of devices, in the cluster's order.
 ClusterConfig at_clocks_of_slowest(ClusterConfig cluster, std::span<const std::int32_t> used);
 

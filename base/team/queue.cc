@@ -1,3 +1,5 @@
+// Tasks handed out to threads of this process (take) and, through base/team/desk.cc, to other
+// processes (wait). Callers are the runs of sweeps and of searches.
 #include "base/team/queue.h"
 
 #include <chrono>
@@ -5,9 +7,10 @@
 
 namespace foreshard::team {
 
-// The interval at which waiting workers ask whether it is time to stop.
+// The interval at which workers that wait while tasks are taken ask whether it is time to stop.
 constexpr auto kGlance = std::chrono::milliseconds(100);
 
+// `in_rounds_` matters to wait() only (queue.h): take() ends with each round.
 Queue::Queue(std::function<bool()> out_of_time)
     : in_rounds_(true), out_of_time_(std::move(out_of_time)) {}
 
@@ -22,6 +25,8 @@ void Queue::add(const std::vector<std::int64_t>& tasks) {
   changed_.notify_all();
 }
 
+// While all tasks are done, out_of_time is not asked: a wait between two rounds ends with a task of
+// the next round, or with stop().
 bool Queue::is_over(bool across_rounds) {
   if (!stopped_ && out_of_time_ && !all_done()) stopped_ = out_of_time_();
   return stopped_ || (all_done() && !across_rounds);

@@ -19,7 +19,8 @@ namespace foreshard::team {
 class Queue {
  public:
   /// A queue of tasks that come in rounds, until stop().
-  /// \param out_of_time  asked before a task is handed out, from any thread; may be empty.
+  /// \param out_of_time  asked before a task is handed out, from any thread, but not while all
+  ///     tasks are done; empty: no limit.
   explicit Queue(std::function<bool()> out_of_time);
   /// A queue of one round: `tasks` are all tasks.
   Queue(const std::vector<std::int64_t>& tasks, std::function<bool()> out_of_time);
@@ -28,9 +29,11 @@ class Queue {
   void add(const std::vector<std::int64_t>& tasks);
   /// The next task of the round; nothing when all are done, or no more shall be begun.
   std::optional<std::int64_t> take() { return next(false); }
-  /// The same, but where further rounds may come, waits for the next one.
+  /// The same, but where further rounds may come, waits for the next one, until stop().
   std::optional<std::int64_t> wait() { return next(in_rounds_); }
+  /// \pre the caller has taken a task.
   void done();
+  /// \pre the caller has taken `task`. It is the next to be handed out.
   void give_back(std::int64_t task);
   /// No more tasks are handed out.
   void stop();

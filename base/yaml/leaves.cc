@@ -1,3 +1,5 @@
+// Flattens a parsed document to its values. Callers are the import and export of launch files
+// (strategies/launch/) and the inputs of a study (sim/study/inputs.cc).
 #include "base/yaml/leaves.h"
 
 #include <algorithm>
@@ -37,6 +39,7 @@ void collect(const Node& node, const std::string& path, const internal::Sources&
 
 }  // namespace
 
+// `root` is there unless there is a fault; an empty text is a fault.
 Result<std::vector<Leaf>> leaves(std::string_view text, std::string_view name) {
   const Options options;
   internal::Sources sources;

@@ -1,5 +1,6 @@
 /// \file
-/// A YAML (or JSON) document that is no type of ours, as the list of its values.
+/// A YAML (or JSON) document that is no type of ours, as the list of its values. Callers are the
+/// import and export of launch files (strategies/launch/) and the inputs of a study.
 #pragma once
 
 #include <string>
@@ -19,8 +20,8 @@ struct Leaf {
 
 /// The values in the order of the document; a mapping without keys has none.
 /// \param name  stands for the document in messages.
-/// \return kInvalidInput if it is no YAML, or has what `Loader` refuses (tags, merge keys, several
-///     documents, duplicate keys, sizes beyond its limits).
+/// \return kInvalidInput if it is empty or no YAML, or has what `Loader` refuses (tags, merge keys,
+///     several documents, duplicate keys, sizes beyond its limits).
 Result<std::vector<Leaf>> leaves(std::string_view text, std::string_view name);
 
 }  // namespace foreshard::yaml

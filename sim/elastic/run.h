@@ -7,8 +7,9 @@
 ///     a checkpoint writes every element once, at the speed of the storage; if it is asynchronous,
 ///     the run stops only while the slices are copied to the hosts, from all devices at once
 ///
-/// If a rate or a repair time has no source, everything that depends on it is UNKNOWN: goodput
-/// without the causes that have no rate is a bound, and is reported as one.
+/// A cause without a rate is left out: goodput is then an upper bound. A cause with a rate but
+/// without a repair time makes the results of every policy unknown (`unknown` says why), unless the
+/// cause takes nothing down; so do histories that do not end, for their policy.
 ///
 /// Not modelled: electricity while the run stands still (rent counts); the load of writing on the
 /// network and the hosts; queues on a shared cluster.
@@ -60,9 +61,9 @@ struct PolicyFigures {
   Policy policy = Policy::kWait;
   std::string unknown{};      ///< Reason why the results are unknown; empty: they are valid.
   std::int64_t finished = 0;  ///< Number of histories that finished.
-  double goodput = 0;         ///< Goodput under the causes with a known rate.
-  Spread time{};              ///< Set only if all histories finished.
-  Parts parts{};              ///< Mean over the histories; so are the numbers below.
+  double goodput = 0;  ///< Counts causes with a rate only: an upper bound if others have none.
+  Spread time{};       ///< Set only if all histories finished.
+  Parts parts{};       ///< Mean over the histories; so are the numbers below.
   double failures = 0;
   double interrupted = 0;
   double checkpoints = 0;

@@ -1,6 +1,7 @@
 /// \file
 /// Estimates how much memory of the machine that simulates (not of the simulated devices) a
-/// simulation will take, before anything is expanded. simulate() refuses what exceeds --max-memory.
+/// simulation will take, before anything is expanded. simulate() and scalable.cc refuse what
+/// exceeds --max-memory.
 ///
 ///     task instances of one rank of each class x 256 B (320 B with a timeline)
 ///     + messages of stepwise collectives x 512 B
@@ -29,7 +30,8 @@ MemoryEstimate estimate_memory(const ClusterView& cluster, const program::Progra
                                const Communicators& communicators, const Folding& folding,
                                const SimulateOptions& options);
 
-/// \return OK if the estimate is within options.max_memory; else kInvalidInput, with remedies.
+/// \return OK if the estimate is within options.max_memory (infinite unless it is set: nothing is
+///     refused); else kInvalidInput, with remedies.
 Status check_memory(const ClusterView& cluster, const program::Program& program,
                     const Communicators& communicators, const Folding& folding,
                     const SimulateOptions& options);

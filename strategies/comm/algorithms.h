@@ -1,5 +1,6 @@
 /// \file
-/// The collective algorithms: each has its own .cc and one line in registry.cc.
+/// The collective algorithms: each has its own .cc and one line in registry.cc. Only collective.cc
+/// calls them; it answers itself for groups of one member and for copies between device and host.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ struct Pattern {
   /// Fraction of FormParameters::network_channel_rate that is reached (chunks may be short).
   double channel_part = 1;
   bool copies_by_chunk = false;  ///< A chunk is copied out of a buffer while the next one arrives.
-  /// Bytes that a member sends per byte of the operation (R2.5): the average over the members;
-  /// for an exchange, the most that any member sends.
+  /// Bytes that a member sends per byte of the operation (the exact volume, R2.5): the average over
+  /// the members; for an exchange, the most that any member sends.
   double sent_per_member = 0;
   /// Limit on the channels across the network; 0: none beyond the form's own count.
   std::int64_t most_channels = 0;

@@ -1,7 +1,8 @@
-// Pipelined broadcast of B bytes from the root along a chain (NCCL's "ring" broadcast).
+// Pipelined broadcast of B bytes from the root along a chain of p >= 2 members (NCCL's "ring"
+// broadcast).
 //
 //     time   = (p-1) latency + B / bandwidth + (p-2) chunk / bandwidth
-//     volume = B per member but the last, (p-1) B in total (R2.5)
+//     volume = B per member but the last, (p-1) B in total
 //
 // The last term is the time to fill the pipeline: chunks of a bounded size follow one another.
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in

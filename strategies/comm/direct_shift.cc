@@ -1,11 +1,12 @@
-// A shift by one place round a group of p members: each sends B bytes to the next one and the last
-// to the first, all at once.
+// A shift by one place round a group of p >= 2 members (collective.cc answers for one): each sends
+// B bytes to the next one and the last to the first, all at once. A distance other than one would
+// belong in Participants, as all algorithms have the signature of `Algorithm`.
 //
 //     time   = latency + max over links of (bytes that cross it) / bandwidth
 //     volume = B per member, p B in total
 //
-// The latency is the longest hop's. A member has one peer in each direction, so it gets the
-// channels of a send (see "direct"), not of an all-to-all.
+// The latency is the longest hop's. As in a send (direct_transfer.cc), a member has one peer in
+// each direction, so the parameters of algorithm "direct" hold, not those of "pairwise".
 // Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/attention/dot_product_attention/
 // context_parallel.py (a send and a receive to and from the neighbours in the ring).
 #include "strategies/comm/algorithms.h"

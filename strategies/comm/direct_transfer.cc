@@ -1,4 +1,4 @@
-// One message of B bytes from the first member to the second.
+// One message of B bytes from the first of two members to the second: both a send and its receive.
 //
 //     time   = latency + B / bandwidth
 //     volume = B

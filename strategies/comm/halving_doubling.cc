@@ -1,9 +1,11 @@
 // Recursive doubling (all-gather), recursive halving (reduce-scatter), and both in a row
-// (all-reduce), of B bytes among p members, in log2 p rounds each.
+// (all-reduce), of B bytes among p >= 2 members (collective.cc answers for one), in ceil(log2 p)
+// rounds each.
 //
 //     all-gather      time = ceil(log2 p) latency + (p-1)/p B / bandwidth
+//     reduce-scatter  the same
 //     all-reduce      twice that
-//     volume          (p-1)/p B per member and pass: the least (R2.5)
+//     volume          (p-1)/p B per member and pass: the least that is possible
 //
 // The distance between partners grows with the bytes that they exchange: half of them go to the
 // farthest member, so the locality of rings is lost. Where p is no power of two, the rounds are

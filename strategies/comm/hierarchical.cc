@@ -1,11 +1,12 @@
 // Two levels: inside the nodes, and between the members at the same place on all nodes (a rail).
+// There are p >= 2 members; groups that do not fit the two levels are not supported.
 //
 // All-reduce of B bytes on N nodes of k members: reduce-scatter in each node, all-reduce of each
 // rail's B/k bytes, all-gather in each node, all by rings.
 //
 //     time   = 2 (k-1) latency_in + 2 (N-1) latency_out
 //              + 2 (k-1)/k B / bandwidth_in + 2 (N-1)/(N k) B / bandwidth_out
-//     volume = 2 (p-1)/p B per member (R2.5)
+//     volume = 2 (p-1)/p B per member
 //
 // All-to-all: a member sends each neighbour on its node the data for that neighbour's rail (N of
 // the p parts); along the rail the data go on to their nodes (k parts in one message).

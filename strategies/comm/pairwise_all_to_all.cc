@@ -1,8 +1,8 @@
-// All-to-all among p members that each send B bytes, B/p to every member (one of them itself): in
-// round r every member sends to the one r places after it and receives from the one r before it.
+// All-to-all among p >= 2 members that each send B bytes, B/p to every member (one of them itself):
+// in round r every member sends to the one r places after it and receives from the one r before it.
 //
 //     time   = latency + (p-1)/p B / bandwidth     all rounds in flight together
-//     volume = (p-1)/p B per member, (p-1) B in total (R2.5)
+//     volume = (p-1)/p B per member, (p-1) B in total
 //
 // The latency includes the wire of one message only, but a member starts its messages one after
 // another: the path counts the rounds by the kind of link that they cross. Source: Thakur,

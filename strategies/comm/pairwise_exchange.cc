@@ -1,5 +1,6 @@
-// A group call of sends and receives: any member to any other, each with its own number of bytes,
-// all in flight together. B = bytes of all messages.
+// A group call of sends and receives among at least 2 members: any member to any other, each with
+// its own number of bytes (Participants::transfers), all in flight together. B = bytes of all
+// messages.
 //
 //     time   = latency + max over links of (bytes that cross it) / bandwidth
 //     volume = B in total
@@ -9,10 +10,11 @@
 // link that they cross. The path of an all-to-all does the same, since NCCL runs it as such a
 // group. Source: NVIDIA/nccl, src/enqueue.cc, and its "Point-to-point communication" (user guide,
 // 2.28): calls between ncclGroupStart and ncclGroupEnd progress together. Not modelled: the limit
-// of 2 channels for one peer across the network (see "direct"); how members divide their channels
-// among peers, so that short messages end before long ones; copies of members to themselves beside
-// the exchange (an all-to-all's own parts); messages inside a node that do not wait for messages
-// across the network: if one message crosses it, all use the network's channels.
+// of 2 channels for one peer across the network, which algorithm "direct" has (direct_transfer.cc);
+// how members divide their channels among peers, so that short messages end before long ones;
+// copies of members to themselves beside the exchange (an all-to-all's own parts); messages inside
+// a node that do not wait for messages across the network: if one message crosses it, all use the
+// network's channels.
 #include <algorithm>
 
 #include "strategies/comm/algorithms.h"

@@ -1,8 +1,9 @@
-// PAT (parallel aggregated trees): all-gather and reduce-scatter of B bytes among p members, each
-// on a node of its own, in log2 p rounds, the farthest partners first.
+// PAT (parallel aggregated trees): all-gather and reduce-scatter of B bytes among p >= 2 members,
+// each on a node of its own (else not supported), in ceil(log2 p) rounds, the farthest partners
+// first.
 //
 //     time   = ceil(log2 p) latency + (p-1)/p B / bandwidth
-//     volume = (p-1)/p B per member (R2.5)
+//     volume = (p-1)/p B per member
 //
 // A member handles each of the p chunks separately: the path counts the chunks as hops inside the
 // node.

@@ -1,3 +1,5 @@
+// The table of all collective algorithms; a new one gets a line here, near the others of its
+// operation. Null stands for an algorithm that is not made of messages between members.
 #include <array>
 
 #include "strategies/comm/algorithms.h"

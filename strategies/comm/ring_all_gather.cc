@@ -1,7 +1,8 @@
-// Ring all-gather to B bytes on each of p members: every member passes on what it received last.
+// Ring all-gather to B bytes on each of p >= 2 members: every member passes on what it received
+// last.
 //
 //     time   = (p-1) latency + (p-1)/p B / bandwidth
-//     volume = (p-1)/p B per member, (p-1) B in total (R2.5)
+//     volume = (p-1)/p B per member, (p-1) B in total
 //
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
 // MPICH", IJHPCA 19(1), 2005, section 4.1.

@@ -1,7 +1,7 @@
-// Ring all-reduce of B bytes among p members: reduce-scatter round the ring, then all-gather.
+// Ring all-reduce of B bytes among p >= 2 members: reduce-scatter round the ring, then all-gather.
 //
 //     time   = 2 (p-1) latency + 2 (p-1)/p B / bandwidth
-//     volume = 2 (p-1)/p B per member, 2 (p-1) B in total (R2.5)
+//     volume = 2 (p-1)/p B per member, 2 (p-1) B in total
 //
 // Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 // workstations", JPDC 69(2), 2009.

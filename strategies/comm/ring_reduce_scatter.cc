@@ -1,7 +1,8 @@
-// Ring reduce-scatter of B bytes among p members: the all-gather backwards, summing on the way.
+// Ring reduce-scatter of B bytes among p >= 2 members: the all-gather backwards, summing on the
+// way.
 //
 //     time   = (p-1) latency + (p-1)/p B / bandwidth
-//     volume = (p-1)/p B per member, (p-1) B in total (R2.5)
+//     volume = (p-1)/p B per member, (p-1) B in total
 //
 // Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 // workstations", JPDC 69(2), 2009.

@@ -1,13 +1,12 @@
-// Double binary tree all-reduce of B bytes over N nodes of k members: two trees over the nodes,
-// each with half the bytes, where every node is a leaf of one tree and inside the other; and a
-// chain inside each node (where identical links join every two members, one chain from each member,
-// so that all chains together use every link). The bytes are summed up the trees and sent down
-// again, in chunks that follow one another.
+// Double binary tree all-reduce of B bytes over N nodes of k members, p >= 2 in all: two trees over
+// the nodes, each with half the bytes, where every node is a leaf of one tree and inside the other;
+// and a chain inside each node (where identical links join every two members, one chain from each
+// member, so that all chains together use every link). The bytes are summed up the trees and sent
+// down again, in chunks that follow one another.
 //
 //     time   = 2 (k-1) latency_in + 2 depth latency_out + B / min(bandwidth_in, bandwidth_out) x 2
 //              + (hops - 1) chunk times,   depth <= ceil(log2(N+1))
-//     volume = 2 (p-1)/p B per member on average, 2 (p-1) B in total (R2.5); a node sends at most 2
-//     B
+//     volume = 2 (p-1)/p B per member on average, 2 (p-1) B in total; a node sends at most 2 B
 //
 // The latency grows with log N; a ring's with N.
 // Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction

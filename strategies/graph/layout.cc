@@ -1,3 +1,5 @@
+// Slices of layouts, their verifier fault_in(), and their text. fault_in() calls the three checks
+// below and returns the first fault; layout_text.h reads back the text of describe().
 #include "strategies/graph/layout.h"
 
 #include <algorithm>
@@ -49,7 +51,8 @@ std::optional<std::string> fault_in(const ProcessMesh& mesh) {
   return std::nullopt;
 }
 
-// Checks constraint 4 of the verifier (layout.h).
+// Checks constraint 4 of the verifier (layout.h): every axis exists and is used once, and the
+// partial axes ascend and have one reduction.
 std::optional<std::string> fault_in_axes(const Attribute& attribute, const ProcessMesh& mesh) {
   std::vector<std::string> user(mesh.axes.size());
   const auto use = [&](Axis axis, const std::string& by) -> std::optional<std::string> {
@@ -80,7 +83,8 @@ std::optional<std::string> fault_in_axes(const Attribute& attribute, const Proce
   return std::nullopt;
 }
 
-// Checks constraints 5 and 6 of the verifier (layout.h).
+// Checks constraints 5 and 6 of the verifier (layout.h): explicit slice sizes are one per part, not
+// negative, and add up to the dimension; without them, the parts divide it.
 std::optional<std::string> fault_in_dimension(const Layout& layout, const Shape& shape,
                                               std::size_t d) {
   const Attribute& attribute = layout.attribute;
@@ -275,6 +279,7 @@ std::string describe_ranks(const std::vector<std::int32_t>& ranks) {
   return text;
 }
 
+// layout_text.h reads this text back: both change together.
 std::string describe(const Layout& layout) {
   const auto name = [&](Axis axis) -> const std::string& {
     return layout.mesh.axes[index(axis)].name;

@@ -1,4 +1,6 @@
-// The attention branch of a layer.
+// The attention branch of a layer, from the normalised stream to the last product. The builders of
+// layers call attention_branch(); a further kind of attention gets a function beside
+// projected_attention() and latent_attention(), and a case there.
 #include <cmath>
 
 #include "strategies/graph/internal/block_builder.h"
@@ -23,6 +25,13 @@ TensorId BlockBuilder::attention(std::string type, std::vector<TensorId> inputs,
   return heads;
 }
 
+// Attention of one projection (`qkv`) takes one of these ways:
+//   packed_attention    each rank has whole sequences.
+//   attention_on_parts  sequences are split. Exchanges tokens for heads along heads_exchanged();
+//                       then attends locally, or across ranks if other context axes remain.
+//   attention_between   attends across ranks that have parts of sequences.
+// context_attention adds the operator of the last one. The two settings of copies are numbers of
+// passes over x, which need not be whole.
 TensorId BlockBuilder::packed_attention(TensorId qkv) {
   if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
   Settings settings = attention_settings();

@@ -1,4 +1,5 @@
-// Tori and meshes (k-ary n-cubes) of any number of dimensions. A ring of two routers is one cable.
+// The fabrics "torus" and "mesh" (k-ary n-cubes) of any number of dimensions, called through the
+// table in fabric.cc. A ring of two routers is one cable; a dimension of size 1 has none.
 // Source: Dally and Towles, "Principles and practices of interconnection networks", 2004,
 // chapter 5.
 #include <algorithm>
@@ -57,6 +58,8 @@ void build_grid(ClusterView::Builder& builder, const FabricPlan& plan, bool wrap
         grid.ends == GridEnds::kNodes ? static_cast<std::size_t>(plan.ports[i].node) : i;
     connect_port(builder, plan.ports[i], shape.switches[point], *plan.config.latency);
   }
+  // `latency`, which has a default, is that of one router. A cable between two routers takes all of
+  // it; connect_port takes half of it and adds the adapter's.
   const DuplexLink cable{LinkKind::kNetwork, cable_of(plan), *plan.config.latency};
   std::int64_t stride = points;
   for (const auto size : grid.dims) {

@@ -1,15 +1,18 @@
 /// \file
 /// Measurements of single kernels and single communications in a replay, gathered from all
-/// instances of all ranks: one sample per distinct kernel, one per distinct collective.
+/// instances of all ranks: one sample per distinct kernel, one per distinct collective. The fits of
+/// calibrate/ and profile/ start from them.
 ///
-/// A kernel's time is the mean over an instance's repeats, because a step is a sum and the mean of
-/// a sum is the sum of the means. The mean is estimated as 0.3 x 10th + 0.4 x 50th + 0.3 x 90th
-/// percentile. A collective's time is the time from the arrival of its last member until its last
-/// member was done (measure::TaskTimes::lasted). In files without that field it is the median time
-/// of the member that arrived last, plus the time from that member's median finish to the latest
-/// median finish. (Medians of differences are preferred where they exist: differences of medians
-/// also contain the drift of the steps.) Collectives during which a member also computed are left
-/// out, because concurrent kernels stretch them.
+/// `time` of a kernel has statistics, over all instances, of each instance's mean over its repeats
+/// (a step is a sum, and the mean of a sum is the sum of the means). That mean is estimated from
+/// the stored percentiles as 0.3 x 10th + 0.4 x 50th + 0.3 x 90th.
+///
+/// `time` of a collective has statistics of the times from the arrival of its last member until its
+/// last member was done (measure::TaskTimes::lasted). In files without that field it is the median
+/// time of the member that arrived last, plus the time from that member's median finish to the
+/// latest median finish. (Medians of differences are preferred where they exist: differences of
+/// medians also contain the drift of the steps.) Collectives during which a member also computed
+/// are left out, because concurrent kernels stretch them.
 ///
 /// The interval of a median is its notch, median +- 1.57 x (75th - 25th percentile) / sqrt(n),
 /// which covers about 95 %. Instances farther from the median than 5 scaled median absolute
@@ -56,13 +59,13 @@ Spread spread_of(std::vector<Seconds> times);
 struct KernelSample {
   Kernel kernel;
   std::string provider;  ///< Library that the kernel is from (measure::Providers).
-  Spread time;
+  Spread time;           ///< Statistics of each instance's mean, over all instances.
 };
 
 struct CollectiveSample {
   program::CollectiveKind kind = program::CollectiveKind::kAllReduce;
   std::vector<std::int32_t> ranks;  ///< Ascending; a transfer has {sender, receiver}.
-  Bytes bytes;
+  Bytes bytes;  ///< Counted as program::Communication::bytes; an exchange's among `ranks` only.
   std::int32_t root = -1;                          ///< Root rank of a broadcast; else -1.
   std::vector<program::Transfer> transfers{};      ///< Transfers of an exchange, within `ranks`.
   std::optional<program::TokenRouting> routing{};  ///< Routing of a token_exchange.
@@ -76,7 +79,8 @@ struct Samples {
   std::vector<std::string> outliers;          ///< Text for people: where and how far off.
 };
 
-/// The samples of all runs, merged.
+/// The samples of all runs, merged. Without runs there are none. Operations of one member are left
+/// out.
 /// \return kInvalidInput if a measurement does not belong to its Program (other fingerprint, ranks
 ///     or instances), has ranks that share a device, or holds a task that ends before it starts; or
 ///     if two providers ran the same kernel.

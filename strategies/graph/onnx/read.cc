@@ -1,3 +1,6 @@
+// Reads an ONNX file as a Model (model.h): infers all types and shapes, and folds what is the same
+// in every step. An operator that libonnx's schemas lack is added in older_form() or keeps_shape(),
+// one that folds in fold(). A file with a fault gives an error and no Model.
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -245,7 +248,7 @@ class Reader {
     if (node.op == "Constant" && node.domain.empty()) return constant(proto, node, names);
     auto types = types_of(proto, node);
     if (!types) return at(node, types.error());
-    const bool is_constant = constant_inputs(node);
+    const bool is_constant = is_same_every_step(node);
     bool all_known = is_constant;
     for (int i = 0; i < proto.output_size(); ++i) {
       if (proto.output(i).empty()) {
@@ -274,8 +277,9 @@ class Reader {
     return {};
   }
 
-  // Whether the results of a node are the same in every step.
-  bool constant_inputs(const Node& node) const {
+  // Whether the results of a node are the same in every step: its inputs are constants and it draws
+  // nothing, or it is the Shape or Size of any value.
+  bool is_same_every_step(const Node& node) const {
     if (!node.domain.empty()) return false;
     if (node.op == "Shape" || node.op == "Size") return true;
     if (node.op.starts_with("Random") || node.op == "Multinomial" || node.op == "Bernoulli")

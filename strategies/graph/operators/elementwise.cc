@@ -1,4 +1,6 @@
-// Operators that work element by element: their operands only need slices that line up.
+// Operators that work element by element: their operands only need slices that line up. A further
+// operator is declared in internal/families.h and registered in table.cc; a further operation of
+// `unary` or `binary` is a word of kUnary or kBinary.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -50,8 +52,9 @@ Result<Inferred> infer_unary(const Call& call) {
       same_shape(call.inputs[0].shape, 1, 1, linear ? Linearity::kJoint : Linearity::kNone)};
 }
 
-// One kernel for each half of the columns, and one that concatenates the results. Not modelled: the
-// memory of the halves until then.
+// One kernel for each half of the columns, and one that concatenates the results: where gate and up
+// come from one product, PyTorch clamps each half separately and then concatenates. Not modelled:
+// the memory of the halves until then.
 std::vector<Kernel> by_halves(PassKind kind, const TensorType& tensor) {
   const Pass whole = std::get<Pass>(pass_over(PassKind::kUnary, tensor));
   Pass half = std::get<Pass>(pass_over(kind, tensor));
@@ -69,8 +72,7 @@ std::vector<Kernel> unary_kernels(const Call& local, const Call&) {
 
 // Step functions have no slope: nothing flows back through them.
 void unary_backward(Gradients& gradients) {
-  static constexpr std::array<std::string_view, 6> kSteps{"ceil",  "floor", "not",
-                                                          "round", "sign",  ""};
+  static constexpr std::array<std::string_view, 5> kSteps{"ceil", "floor", "not", "round", "sign"};
   const Settings& settings = gradients.op().settings;
   const std::string operation = settings.text("operation");
   if (std::ranges::find(kSteps, operation) != kSteps.end()) return;
@@ -220,8 +222,8 @@ Result<Inferred> infer_cast(const Call& call) {
                   same_shape(call.inputs[0].shape, 1, 1, Linearity::kNone)};
 }
 
-// kCast is a pass between its type and fp32, so it gets the narrower of the two types. A cast from
-// fp8 or fp4 to 16 bits moves the same bytes as the reverse (kQuantize).
+// A kCast pass names one type and counts fp32 as the other, so it is given the narrower. A cast
+// from fp8 or fp4 to 16 bits moves the same bytes as the reverse (kQuantize).
 std::vector<Kernel> cast_kernels(const Call& local, const Call&) {
   const TensorType& in = local.inputs[0];
   const TensorType& out = local.outputs[0];

@@ -1,6 +1,7 @@
 /// \file
 /// What defines a format: how its texts are cut into settings, and a table that maps settings to
-/// keys of ours.
+/// keys of ours. import.cc and export.cc run a format; to add one, write its .cc and list it in
+/// formats.cc.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ enum class Kind : std::uint8_t {
 /// Value of `Row::otherwise` for a key that is always written.
 inline constexpr std::string_view kAlways = "!";
 
-/// A key of the framework's ("theirs") that is a key of ours, or helps to make one.
+/// Maps a key of the framework ("theirs") to a key of ours, or to a note from which `finish` makes
+/// one.
 struct Row {
   std::string_view theirs;
   std::string_view ours;  ///< "strategy.tensor_parallel", or "note.x" for `finish` and `spread`.
@@ -44,8 +46,9 @@ struct Row {
   /// Their words with ours, "p2p=overlapped-all-gather a2a=all-to-all": for kWord, and for kSwitch
   /// if ours are not true and false. A word of theirs with nothing after '=' leaves our default.
   std::string_view words = {};
-  /// Their value if the file does not set the key, where that differs from our default. Empty: our
-  /// default (a note then has no value).
+  /// What the framework takes if the file does not set the key. Given only where that differs from
+  /// our default; empty: our default (a note then has no value). kAlways: the key is always
+  /// written.
   std::string_view otherwise = {};
 };
 
@@ -103,9 +106,10 @@ struct Format {
   std::string_view elsewhere = {};
 };
 
-/// The draft that `settings` make. Settings that no row has go to `imported`.
+/// The draft that `settings` make. Settings that no row has go to `imported`. Defined in rows.cc.
 Result<Draft> take(const Format& format, const std::vector<Setting>& settings, Imported& imported);
 /// The settings that the rows make from the draft; keys that are written are removed from it.
+/// Defined in rows.cc.
 std::vector<Written> put(const Format& format, Draft& draft, const Draft& defaults);
 
 /// "place: error: key: why\n   help: help"
@@ -127,7 +131,8 @@ Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
 inline constexpr std::string_view kOpenMicroBatch = "note.open_micro_batch";
 /// Gives the draft a micro-batch of one sequence and marks it as open (Imported::open).
 void leave_micro_batch_open(Draft& draft);
-/// Checks that `global_batch` divides, where all sizes are known.
+/// Checks that `global_batch` is given and divides by data-parallel ranks x micro-batch; either of
+/// these counts as 1 if it is missing.
 Status fault_in_batch(const Draft& draft, const Reading& reading);
 
 }  // namespace foreshard::launch::internal

@@ -1,3 +1,5 @@
+// Mesh arithmetic of groups. Callers are the lowering, the verifier, the simulator, and validate/
+// (replay, calibrate, compare, profile). A further kind of group is a case in each function below.
 #include "strategies/program/ir/group.h"
 
 #include <algorithm>

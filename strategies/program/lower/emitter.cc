@@ -1,3 +1,5 @@
+// Operators of a sharded graph as tasks: block.cc and graph_blocks.cc call emit() for the parts of
+// a block, in order.
 #include "strategies/program/lower/emitter.h"
 
 #include <algorithm>
@@ -57,8 +59,9 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
                    std::set<std::int32_t>& done) {
   const Graph& graph = *sharded.graph;
   converted_.clear();
-  // Tensors of a forward graph keep their ids in its backward graph. A tensor that was converted
-  // while it was recomputed is therefore awaited in the backward graph, too.
+  // Only communications stay in `producer_`. Kernels of the graph before precede everything here on
+  // the compute stream, but a conversion made while recomputing must still be awaited in the
+  // backward graph, whose tensors keep the ids of the forward graph.
   std::erase_if(producer_, [&](const auto& one) {
     return !std::holds_alternative<Communication>(
         block_.tasks[static_cast<std::size_t>(one.second)].body);
@@ -162,6 +165,9 @@ void Emitter::capture(std::size_t first) {
   }
 }
 
+// If the CUDA graph launched last has the same capture, it continues and launches these kernels
+// too. Otherwise a new one begins, and its launch is charged to the first task. Under
+// Capture::kStep nothing is charged.
 void Emitter::launch(const ShardedGraph& sharded, std::size_t index) {
   if (open_ == Capture::kStep) {
     const std::size_t begin = block_.tasks.size();

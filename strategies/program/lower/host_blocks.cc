@@ -1,3 +1,4 @@
+// Blocks and tasks of offloading, appended by action_blocks.cc and optimizer_block.cc.
 #include "strategies/program/lower/host_blocks.h"
 
 #include <algorithm>
@@ -67,18 +68,20 @@ Block gradients_to_host(std::string name, std::int64_t count) {
   return block;
 }
 
-void append_cpu_step(Block& step, const Strategy& strategy, std::int64_t count, std::int64_t left) {
+void append_cpu_step(Block& step, const Strategy& strategy, std::int64_t count,
+                     std::int64_t left_on_device) {
   const auto elements = static_cast<double>(count);
   const Bytes whole = size_of(DType::kFp32);
   const Bytes own = size_of(strategy.precision);
   // Where the only copy of the parameters is the host's, in fp32, nothing is cast.
   const bool casts = own != whole && element_bytes(strategy).parameter == own;
   std::vector<std::int32_t> after;
-  if (left > 0) {
+  if (left_on_device > 0) {
     step.tasks.push_back(host_task("to_host.gradients", CollectiveKind::kToHost,
-                                   whole * static_cast<double>(left), DType::kFp32));
+                                   whole * static_cast<double>(left_on_device), DType::kFp32));
     after = {last(step)};
   }
+  // 7: the gradient is read; the master copy and two moments are read and written.
   const Bytes traffic = 7 * whole + (casts ? whole + own : 0_B);
   step.tasks.push_back(host_task("adam", CollectiveKind::kOnHost, traffic * elements, DType::kFp32,
                                  std::move(after)));

@@ -45,9 +45,9 @@ program::Block activations_from_host(const std::string& unit, const std::string&
 program::Block gradients_to_host(std::string name, std::int64_t count);
 
 /// Appends the optimizer's step on the CPU for `count` elements.
-/// \param left  how many of these still have their gradients on the device.
+/// \param left_on_device  how many of these still have their gradients on the device; 0: none.
 void append_cpu_step(program::Block& step, const Strategy& strategy, std::int64_t count,
-                     std::int64_t left);
+                     std::int64_t left_on_device);
 
 /// Appends the optimizer's step on the device: a copy of its states from the host, the update (by
 /// `append_update`), and a copy of the states back.
