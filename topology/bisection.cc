@@ -1,3 +1,4 @@
+// The bisection bandwidth of summary.h: the maximum flow between the halves of a cluster.
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
 #include <cmath>

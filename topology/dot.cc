@@ -1,3 +1,4 @@
+// `foreshard topology` writes a cluster for Graphviz with this.
 #include "topology/dot.h"
 
 #include <algorithm>

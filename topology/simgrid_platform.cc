@@ -1,3 +1,4 @@
+// `foreshard topology` writes a cluster for SimGrid with this.
 #include "topology/simgrid_platform.h"
 
 #include <fmt/format.h>

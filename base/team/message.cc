@@ -1,3 +1,5 @@
+// Sending and receiving the messages of message.h. Rank 0 (desk.cc), the other ranks of a team,
+// and the sweeps and searches that they run exchange tasks and answers with them.
 #include "base/team/message.h"
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Double quotes and escapes of YAML, for writers of YAML and for error messages that suggest a
+// line.
 #include "base/yaml/quoted.h"
 
 namespace foreshard::yaml {

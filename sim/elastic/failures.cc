@@ -1,3 +1,4 @@
+// Draws the failures of one history; run.cc makes a stream for each, and history.cc reads it.
 #include "sim/elastic/failures.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Closed forms of the interval between checkpoints; run.cc calls them. A checkpoint that takes
+// no time gives an interval of 0, which history.cc rounds up to one step.
 #include "sim/elastic/interval.h"
 
 #include <cmath>

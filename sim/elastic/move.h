@@ -1,8 +1,9 @@
 /// \file
-/// The move of a run to another strategy or to other devices (R1, R4.9 of the requirements in
-/// README.md): which slices of parameters and optimizer state move, by the planner of
-/// strategies/conversion, and their time on a cluster. `foreshard reshard --from-strategy`,
-/// `replan` and `elastic` call plan_move(), look at what is lost, and call explain_move().
+/// The move of a run to another strategy or to other devices (requirements R1, conversion of
+/// sharded parameters, and R4.9, elastic runs; README.md): which slices of parameters and optimizer
+/// state move, by the planner of strategies/conversion, and their time on a cluster. `foreshard
+/// reshard --from-strategy`, `replan` and `elastic` call plan_move(), look at what is lost, and
+/// call explain_move().
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// The result of `foreshard elastic` as JSON and as text. A further number gets a member in
+// run.h, a key in elastic_json(), and one in cli/results/elastic.json.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,6 +1,6 @@
 /// \file
-/// One change of a cluster (R4.9, R1.1): what a run does when it loses or gains devices. The search
-/// of `foreshard search` finds the new strategy, the slices move as planned by `foreshard reshard`,
+/// One change of a cluster: what a run does when it loses or gains devices. The search of
+/// `foreshard search` finds the new strategy, the slices move as planned by `foreshard reshard`,
 /// and the time for which the run stands still is added up:
 ///
 ///     stall = detection + restart + slices
@@ -10,7 +10,8 @@
 ///
 /// Not modelled: work lost since the last checkpoint (`foreshard elastic` counts it); replicas that
 /// read from storage once and send on; some devices that begin earlier than others.
-/// Requirement: R4.9, R1.1, R0.4.
+/// Requirements (README.md): R4.9, a new strategy when devices come or go; R1.1, conversion of
+/// sharded parameters; R0.4, slices assembled from the intersecting ones.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The result of `foreshard replan` as JSON and as text.
 #include <array>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

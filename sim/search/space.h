@@ -28,7 +28,7 @@ inline constexpr std::int64_t kEverything = 3;
 
 /// Which values are tried. An empty list means all that `level` allows.
 struct SearchSpace {
-  /// How much is tried (R3.7, optimisation level); each level has all of those below. 0:
+  /// How much is tried, the optimisation level; each level has all of those below. 0:
   /// micro-batches that are powers of two up to 4, equal stages of one piece each, some
   /// recomputation, ZeRO 1 or 3. 1: also chunks up to 4 and unequal stages. 2: powers of two up to
   /// 16, all that can be recomputed (family.h), all stages of ZeRO, pipelines inside nodes. 3:

@@ -1,3 +1,5 @@
+// Start and end of a task instance. A task in a chain of kernels (chains.h) has a part of the
+// chain's activity, from which its times follow in proportion.
 #include "sim/simulate/build.h"
 
 namespace foreshard::sim {

@@ -1,6 +1,6 @@
 /// \file
-/// Converts a checkpoint on disk from one set of layouts to another (R0.5, R1.2 to R1.4). Every
-/// target file is written from front to back out of the source slices that intersect it.
+/// Converts a checkpoint on disk from one set of layouts to another. Every target file is written
+/// from front to back out of the source slices that intersect it.
 ///
 /// - *Memory*: blocks of a fixed size, whatever the tensors' sizes.
 /// - *Source*: only read. The files that are needed are hashed first and compared with the

@@ -83,7 +83,7 @@ class Planner {
     return {};
   }
 
-  // Assigns slices to ranks, by rank number and slice index (R1.4). In safetensors files, slices
+  // Assigns slices to ranks, by rank number and slice index. In safetensors files, slices
   // with larger elements come first, so that all are aligned.
   Status place() {
     std::int64_t slices_in_all = 0;

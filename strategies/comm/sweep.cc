@@ -1,3 +1,4 @@
+// One operation at many sizes, for `foreshard topology` (cli/topology_collectives.cc).
 #include "strategies/comm/sweep.h"
 
 #include <algorithm>

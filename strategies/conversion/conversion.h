@@ -1,15 +1,17 @@
 /// \file
-/// Conversion of sharded parameters between two phases (R1): plans which bytes every device sends
-/// to which other device, so that parameters and optimizer states move from one strategy's layout
-/// to another's.
+/// Conversion of sharded parameters between two phases: plans which bytes every device sends to
+/// which other device, so that parameters and optimizer states move from one strategy's layout to
+/// another's.
 ///
-/// Per tensor (R0.4), each target slice is assembled from the source slices that intersect it. Data
-/// that a device already has stay there; else a replica on the same node sends them, else a replica
+/// Per tensor, each target slice is assembled from the source slices that intersect it. Data that a
+/// device already has stay there; else a replica on the same node sends them, else a replica
 /// elsewhere; among equals the one that has sent least so far over all tensors, so that replicas
 /// share the sending. A device that is down sends nothing; data that only such devices had are
 /// listed as lost. Padding (parameters.h) is not moved.
 ///
-/// All tensors move in one exchange. Requirement: R1.1 to R1.5, R0.4, R4.9.
+/// All tensors move in one exchange. Requirements (README.md): R1.1 to R1.5, conversion when the
+/// device count or the strategy changes; R0.4, slices assembled from the intersecting ones; R4.9,
+/// elastic runs.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,8 @@ struct Phase {
 
 struct Options {
   std::vector<std::int32_t> down{};  ///< Devices that no longer hold anything.
-  /// device -> node (R1.5). Empty: all devices are on one node.
+  /// device -> node, so that data come from the same node where possible (R1.5). Empty: all devices
+  /// are on one node.
   std::vector<std::int32_t> node_of_device{};
 };
 

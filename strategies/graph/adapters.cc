@@ -1,3 +1,4 @@
+// The keys of adapters in YAML.
 #include "strategies/graph/adapters.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 /// \file
-/// Distributed attributes (R1.3, R2.1, R4.1): how one tensor lies on a process mesh.
+/// Distributed attributes: how one tensor lies on a process mesh (requirement R2.1, broadcast,
+/// split and partial per mesh axis; README.md).
 ///
 /// Along each mesh axis a tensor is *split* along one of its dimensions, *partial* (every rank
 /// holds a full-sized summand; the value is the reduction over the axis) or *replicated*.

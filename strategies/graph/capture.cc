@@ -1,3 +1,5 @@
+// Names of what CUDA graphs capture, in YAML and in Megatron's words. A further part gets an
+// enumerator in capture.h a row in each table here, and a case in lacking().
 #include "strategies/graph/capture.h"
 
 #include <algorithm>

@@ -1,8 +1,10 @@
 /// \file
-/// Sharding of a graph from partial annotations (R2.2, R2.3, R4.1, R4.2). `Tensor::pinned` says how
-/// some tensors lie. The rules of the operators (rule.h) carry these splits forward and backward to
-/// all other tensors until nothing changes. Where a tensor lies otherwise than an operator needs
-/// it, a conversion is noted: one per distinct need, however many operators share it.
+/// Sharding of a graph from partial annotations (requirements in README.md: R2.2 and R2.3, legal
+/// outputs, communication only on a mismatch; R4.1 and R4.2, distributed view and conversions).
+/// `Tensor::pinned` says how some tensors lie. The rules of the operators (rule.h) carry these
+/// splits forward and backward to all other tensors until nothing changes. Where a tensor lies
+/// otherwise than an operator needs it, a conversion is noted: one per distinct need, however many
+/// operators share it.
 ///
 ///  1. A pinned tensor lies as its annotation says; only its `open` dimensions may be split
 ///     further. Parameters come first, then other annotations, then splits that followed from them.

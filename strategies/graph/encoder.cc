@@ -1,3 +1,5 @@
+// The keys of an encoder in YAML, its checks, and counts of its elements and products for
+// model.h.
 #include "strategies/graph/encoder.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The keys of frozen parts in YAML.
 #include "strategies/graph/frozen.h"
 
 namespace foreshard {

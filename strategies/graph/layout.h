@@ -1,7 +1,7 @@
 /// \file
-/// The complete layout of a tensor (R1.3, R4.1): on which ranks it lies and how. A *process mesh*
-/// names the ranks; an Attribute states what each axis of the mesh does. Together they determine
-/// the slice, a box of the logical tensor, that every rank holds.
+/// The complete layout of a tensor: on which ranks it lies and how. A *process mesh* names the
+/// ranks; an Attribute states what each axis of the mesh does. Together they determine the slice, a
+/// box of the logical tensor, that every rank holds.
 ///
 ///     Layout{.mesh = {.axes = {{"tp", 4}}, .ranks = {0, 1, 2, 3}},
 ///            .attribute = {.dims = {{}, {0}}}}          // columns split over ranks 0 to 3

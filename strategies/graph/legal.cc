@@ -1,4 +1,4 @@
-// All legal ways to use an operator on inputs that lie as given (R2.2).
+// All legal ways to use an operator on inputs that lie as given (requirement R2.2, legal outputs).
 #include <algorithm>
 #include <fmt/format.h>
 

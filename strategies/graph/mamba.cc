@@ -1,3 +1,5 @@
+// The keys of Mamba layers in YAML, their checks, and counts of their parameters and FLOPs for
+// model.h.
 #include "strategies/graph/mamba.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 /// \file
-/// The sharding rule of an operator, as data (R2.2, R3.5). The operator's iteration space has
-/// *factors*; every dimension of every operand consists of some of them, major to minor:
+/// The sharding rule of an operator, as data. The operator's iteration space has *factors*; every
+/// dimension of every operand consists of some of them, major to minor:
 ///
 ///     "mk,kn->mn"     matmul: k is only in the inputs, so splitting k leaves summands
 ///     "b(sh)->bsh"    reshape: the second dimension of the input is s times h

@@ -1,3 +1,5 @@
+// Reading of settings by name. The name must be there and have the type that is asked for:
+// definitions of operators (operators/definition.h) ensure this.
 #include "strategies/graph/settings.h"
 
 #include <array>

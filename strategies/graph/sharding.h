@@ -1,7 +1,7 @@
 /// \file
-/// A sharded graph: every operator has one assignment of mesh axes to its factors (R2.2, R4.1);
-/// where a tensor does not lie as its consumer needs it, a conversion is noted (R2.3, R4.2), once
-/// per distinct need. distribute() (distribute.h) makes it.
+/// A sharded graph: every operator has one assignment of mesh axes to its factors; where a tensor
+/// does not lie as its consumer needs it, a conversion is noted, once per distinct need.
+/// distribute() (distribute.h) makes it.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Low-rank adapters beside linear layers (adapters.h). The builders of layers call adapted() for
+// each product that may have one; without an adapter it gives back the product.
 #include "strategies/graph/internal/block_builder.h"
 
 namespace foreshard::internal {

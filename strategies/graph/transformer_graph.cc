@@ -1,3 +1,5 @@
+// The blocks of a transformer joined to one graph, in the order of the layers. Lowering takes
+// the blocks themselves; benchmarks and tests take this.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,3 +1,4 @@
+// The table of formats; a new one gets a line here. Texts are recognised in this order.
 #include "strategies/launch/internal/formats.h"
 
 #include <array>

@@ -1,3 +1,5 @@
+// FSDP's switch for offloading to the CPU, which moves optimizer and parameters together.
+// accelerate.cc and torchtitan.cc call it.
 #include "strategies/launch/internal/formats.h"
 
 namespace foreshard::launch::internal {

@@ -1,5 +1,5 @@
 /// \file
-/// The placement of every parameter of a model under a strategy, with its optimizer states (R1.3):
+/// The placement of every parameter of a model under a strategy, with its optimizer states:
 /// name, type, shape and layout of each tensor, read from the graphs that lowering runs.
 ///
 ///     "layers.12.qkv.weight"               bf16 [12288, 36864]

@@ -18,8 +18,7 @@ namespace foreshard::reshard::internal {
 namespace {
 
 // A common mesh for two layouts of the same ranks: tp8 and tp4 x pp2 can both be written on the
-// mesh 4 x 2. Axes are also cut where the node changes, so that a collective can stay within nodes
-// (R1.5).
+// mesh 4 x 2. Axes are also cut where the node changes, so that a collective can stay within nodes.
 
 struct CommonMesh {
   ProcessMesh mesh{};

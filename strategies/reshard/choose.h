@@ -1,7 +1,8 @@
 /// \file
-/// Chooses the fastest known conversion from one layout to another on a given cluster (R2.6, R2.7,
-/// R4.8): candidates are ranked by closed form, the best few are simulated, so that steps and
-/// groups share the links, and the fastest of these is chosen.
+/// Chooses the fastest known conversion from one layout to another on a given cluster (requirements
+/// R2.6 and R2.7, composed conversions, and R4.8, choice by topology; README.md): candidates are
+/// ranked by closed form, the best few are simulated, so that steps and groups share the links, and
+/// the fastest of these is chosen.
 ///
 ///     const auto choice = choose(tensor, from, to, cost, {.cluster = &cluster});
 ///     choice->best().plan.steps ...

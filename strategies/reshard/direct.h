@@ -1,9 +1,10 @@
 /// \file
 /// The direct conversion from one even attribute to another on the same mesh: each axis that
-/// differs is converted by the one primitive that R2.4 derives from its pair of states. Axes with
-/// the same primitive form one group: one collective among all ranks that differ only in these
-/// axes. It uses no prices and builds no layouts, so that the search can call it millions of times.
-/// `candidates` finds the cheapest composition (plan.h, whose table has the primitives' bytes).
+/// differs is converted by the one primitive that its pair of states (split, partial, replicated)
+/// determines (requirement R2.4, README.md). Axes with the same primitive form one group: one
+/// collective among all ranks that differ only in these axes. It uses no prices and builds no
+/// layouts, so that the search can call it millions of times. `candidates` finds the cheapest
+/// composition (plan.h, whose table has the primitives' bytes).
 ///
 /// Source: frameworks reduce over such joint groups: NVIDIA/Megatron-LM,
 /// megatron/core/parallel_state.py (RankGenerator.get_ranks("dp-cp"), the expert groups);

@@ -18,8 +18,9 @@
 /// | pad            | replicated or split -> partial        | 0 (local)       | 0                 |
 ///
 /// p = ranks of one group; T = bytes of the logical tensor that *one group* holds together. Both
-/// totals are bytes over all groups: the patent total (the routing model of R2.5) counts each
-/// rank's own part too, the exact total only what crosses links.
+/// totals are bytes over all groups: the patent total (the routing model of requirement R2.5, the
+/// volume of each primitive) counts each rank's own part too, the exact total only what crosses
+/// links.
 /// A collective sends pieces of one size. Where slices are uneven, the slices of all groups are
 /// padded to the largest one, and T is p times that; for an all-to-all, T is p^2 times the largest
 /// piece that one rank sends to another.
@@ -112,8 +113,8 @@ std::vector<std::vector<std::int32_t>> groups_of(const Step& step);
 /// Bytes of the step.
 struct Volume {
   Bytes logical{};       ///< T above: one group's bytes; for kTransfer, the whole tensor.
-  Bytes patent_total{};  ///< Bytes over all groups, including each rank's own part (R2.5).
-  Bytes exact_total{};   ///< Bytes over all groups that cross links (R2.5).
+  Bytes patent_total{};  ///< Bytes over all groups, including each rank's own part.
+  Bytes exact_total{};   ///< Bytes over all groups that cross links.
 };
 Volume volume_of(const Step& step, const TensorSpec& tensor);
 /// The value of `program::Communication::bytes` for a collective among `ranks` ranks with T =
@@ -148,7 +149,7 @@ struct CandidateOptions {
   /// without a price, by a lower bound: their bytes at twice the fastest rate of any axis.
   double slowest_ratio = 3;
   /// rank -> node; empty: all ranks on one node. Replicas that share sending, and regroupings, stay
-  /// within nodes where possible (R1.5).
+  /// within nodes where possible.
   std::vector<std::int32_t> node_of_rank{};
 };
 

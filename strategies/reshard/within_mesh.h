@@ -1,6 +1,6 @@
 /// \file
-/// The steps to which a conversion in a graph is lowered (R2.3, R2.6, R2.7): from one attribute to
-/// another on the same mesh, by collectives along its axes and local steps.
+/// The steps to which a conversion in a graph is lowered: from one attribute to another on the same
+/// mesh, by collectives along its axes and local steps.
 /// Not modelled: collective permutes (to change the order of a dimension's axes, the tensor is
 /// gathered and cut again).
 ///

@@ -190,7 +190,8 @@ class Rehearsal {
   std::set<Handed> received_;
 };
 
-// Checks rules 1 (chunks and micro-batches) and 2 of fault_in() on one stage.
+// Checks rules 1 and 2 of fault_in() (walk.h) on one stage: its chunks and micro-batches are those
+// of the shape, and each runs forward once, then backward once.
 class StageCheck {
  public:
   StageCheck(const std::vector<Slot>& slots, std::int32_t stage, const Shape& shape,

@@ -1,3 +1,5 @@
+// The table of fabrics; a new one gets a line here, in the order of names. What reads a cluster
+// file calls a fabric through it: first `fault`, then `build`.
 #include "topology/fabrics/fabric.h"
 
 #include <algorithm>

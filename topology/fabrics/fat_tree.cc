@@ -1,3 +1,4 @@
+// The fabric "fat-tree": a Clos network with one leaf per pod of nodes (clos.h).
 #include "topology/fabrics/clos.h"
 
 namespace foreshard {

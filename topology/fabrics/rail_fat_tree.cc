@@ -1,3 +1,5 @@
+// The fabric "rail-fat-tree": a Clos network with one leaf per pod and rail (clos.h). Its faults
+// are those of "fat-tree".
 #include "topology/fabrics/clos.h"
 
 namespace foreshard {

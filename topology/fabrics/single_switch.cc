@@ -1,3 +1,4 @@
+// The fabric "single-switch": one switch with a cable to every NIC. It fits any number of NICs.
 #include "topology/fabrics/clos.h"
 
 namespace foreshard {

@@ -1,3 +1,5 @@
+// Residuals that hold a fit's numbers near their start and near each other; collective_fit.cc
+// adds them.
 #include "validate/calibrate/pooling.h"
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 /// \file
-/// Search for the best way to split a general graph, operator by operator (R3.1, R3.5, R3.6): on
-/// every grouping of the devices, the problem of choices of tables.h is solved and the rules of
-/// rules.h are tried. The best few of all plans by estimate are simulated like any strategy, and
-/// ranked by their simulated times.
+/// Search for the best way to split a general graph, operator by operator (requirements in
+/// README.md: R3.1, groupings; R3.5 and R3.6, attributes per operator and rules of thumb): on every
+/// grouping of the devices, the problem of choices of tables.h is solved and the rules of rules.h
+/// are tried. The best few of all plans by estimate are simulated like any strategy, and ranked by
+/// their simulated times.
 ///
 /// Where the plan of least estimate needs more memory than there is, the limit enters the problem.
 /// Where a simulation needs more memory than its estimate, the problem is solved again with a limit

@@ -1,3 +1,5 @@
+// Patterns and messages of algorithms in rounds; hierarchical.cc and the algorithms of
+// doubling.h (PAT, recursive doubling and halving) call it.
 #include "strategies/comm/internal/rounds.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Loops and conditions: operators whose bodies are graphs (R4.6).
+// Loops and conditions: operators whose bodies are graphs.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,3 +1,5 @@
+// Queries, keys and values in one tensor: sizes, settings and faults that packed.cc and
+// context.cc share.
 #include "strategies/graph/operators/internal/packing.h"
 
 #include <fmt/format.h>

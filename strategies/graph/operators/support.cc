@@ -1,3 +1,4 @@
+// What the files of all families of operators share: axes, rules, passes, broadcasts.
 #include "strategies/graph/operators/internal/support.h"
 
 #include <algorithm>

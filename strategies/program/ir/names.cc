@@ -1,3 +1,4 @@
+// Tables of names; a further enumerator gets a row here.
 #include "strategies/program/ir/names.h"
 
 #include <array>

@@ -122,7 +122,7 @@ struct Communication {
   Bytes bytes{};
   DType dtype = DType::kBf16;
   Purpose purpose = Purpose::kData;
-  std::string tag{};  ///< See rule 5. Defaults to the task's name.
+  std::string tag{};  ///< Matches the members' operations (rule 5 above). Empty: the task's name.
   /// Exchange only: which rank sends how much to which, in all groups. An exchange ends for all
   /// ranks of a group together, so ranks that have nothing to do with each other belong in
   /// different groups.

@@ -1,3 +1,4 @@
+// Lists of ranks to text and back, for the JSON of Programs, replay and `foreshard topology`.
 #include "strategies/program/ir/rank_ranges.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// Where passes wait for the exchange of tokens with experts; block.cc cuts them there.
 #include "strategies/program/lower/exchanges.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The purpose of communication, by the mesh axes along which its ranks differ; callers are the
+// blocks of passes, of the optimizer and of rings.
 #include "strategies/program/lower/purpose.h"
 
 #include <algorithm>

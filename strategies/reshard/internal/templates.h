@@ -1,6 +1,7 @@
 /// \file
-/// Compositions that are always tried: those in the source documents (R0.2 to R0.4), and those with
-/// a transfer, which the search along axes (paths.h) does not find.
+/// Compositions that are always tried: all-gather and slice, gather to a root and broadcast, one
+/// transfer of intersections (requirements R0.2 to R0.4, README.md), and others with a transfer,
+/// which the search along axes (paths.h) does not find.
 #pragma once
 
 #include <optional>

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int32_t kNothing = -1;
 
-// Operations that are counted together (rule 5): same group, same tag and, for transfers, same end.
+// Operations that are counted together, since the n-th one of every member is one operation (rule 5
+// of program.h): same group, same tag and, for transfers, same end.
 enum class End : std::uint8_t { kCollective, kSend, kReceive };
 struct ChannelKey {
   std::int32_t group;  // Index among the role's groups.
