@@ -154,8 +154,10 @@ namespace {
 // catalogue stands for.
 class Brief {
  public:
-  explicit Brief(std::function<Result<std::shared_ptr<void>>(const Type&, const std::string&)> find)
-      : find_(std::move(find)) {}
+  using Find = std::function<Result<std::shared_ptr<void>>(const Type&, const std::string&)>;
+
+  // `extends`: whether changed objects of the catalogue are written as what extends them.
+  Brief(Find find, bool extends) : find_(std::move(find)), extends_(extends) {}
 
   // `required`: also the required keys that do not differ, as a mapping needs them that extends
   // nothing.
@@ -203,29 +205,36 @@ class Brief {
     if (name.empty()) return changes(held, inner, held.fields().defaults, true);
     FORESHARD_ASSIGN(const auto named, find_(held, name));
     if (is_same(held, inner, named.get())) return Text{.flow = scalar(name)};
+    if (!extends_) return changes(held, inner, held.fields().defaults, true);
     Text mapping{.flow = "", .lines = {"extends: " + scalar(name)}};
     FORESHARD_ASSIGN(auto over, changes(held, inner, named.get(), false));
     mapping.lines.insert(mapping.lines.end(), over.lines.begin(), over.lines.end());
     return mapping;
   }
 
-  std::function<Result<std::shared_ptr<void>>(const Type&, const std::string&)> find_;
+  Find find_;
+  bool extends_;
 };
 
 }  // namespace
 
 Result<std::string> brief(const Type& type, const void* object, Loader& loader) {
   constexpr std::string_view kAt = "brief";  // no override begins with it
-  Brief writer([&](const Type& held, const std::string& name) -> Result<std::shared_ptr<void>> {
+  const auto find = [&](const Type& held,
+                        const std::string& name) -> Result<std::shared_ptr<void>> {
     auto named = held.fresh();
     FORESHARD_TRY(loader.read_ref(name, kAt, held, named.get()));
     return named;
-  });
-  FORESHARD_ASSIGN(const auto text, writer.changes(type, object, type.fields().defaults, true));
-  const std::string lines = whole(text);
+  };
+  const auto written = [&](bool extends) -> Result<std::string> {
+    Brief writer(find, extends);
+    FORESHARD_ASSIGN(const auto text, writer.changes(type, object, type.fields().defaults, true));
+    return whole(text);
+  };
+  FORESHARD_ASSIGN(auto lines, written(true));
   const auto read = type.fresh();
   FORESHARD_TRY(loader.read_text(lines, kAt, kAt, type, read.get()));
-  return is_same(type, object, read.get()) ? lines : echo(type, object);
+  return is_same(type, object, read.get()) ? std::move(lines) : written(false);
 }
 
 }  // namespace foreshard::yaml::internal

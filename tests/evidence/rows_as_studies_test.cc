@@ -13,27 +13,27 @@
 #include "evidence/accuracy.h"
 #include "evidence/parts.h"
 #include "evidence/training.h"
-#include "tests/seeds.h"
 #include "tests/evidence/tables.h"
+#include "tests/seeds.h"
 
 #include "sim/study/run.h"
 
 namespace foreshard::accuracy {
 namespace {
 
-const std::filesystem::path kData = FORESHARD_SOURCE_DIR "/../shared/data";
+const std::filesystem::path kMeasurements = FORESHARD_SOURCE_DIR "/../shared/data";
 
 std::vector<TrainingRow> all_rows(const RowFormat& format) {
   std::vector<TrainingRow> rows;
   for (const char* folder : {"training", "training-2"}) {
-    for (const auto& file : std::filesystem::directory_iterator(kData / folder)) {
+    for (const auto& file : std::filesystem::directory_iterator(kMeasurements / folder)) {
       const auto text = read_file(file.path(), 64_MiB);
       const auto table = read_csv(*text, file.path().string());
       if (!table || !table->column("model_name")) continue;
-      auto read = read_training(*table, format, file.path().string());
+      const auto read = read_training(*table, format, file.path().string());
       EXPECT_TRUE(read) << read.error().message;
-      for (TrainingRow& row : *read)
-        if (row.fault.empty() && !part_named(row.metric)) rows.push_back(std::move(row));
+      for (const TrainingRow& row : *read)
+        if (row.fault.empty() && !part_named(row.metric)) rows.push_back(row);
     }
   }
   std::ranges::sort(rows, {}, [](const TrainingRow& row) {
@@ -51,7 +51,8 @@ Result<sim::Prediction> simulated(const std::filesystem::path& file,
 }
 
 TEST(RowsAsStudies, AreWhatSimulateSays) {
-  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
+  if (!std::filesystem::exists(kMeasurements))
+    GTEST_SKIP() << "no measurements at " << kMeasurements;
   const Tables tables;
   const std::vector<std::filesystem::path> catalogue{FORESHARD_SOURCE_DIR "/configs"};
   yaml::Loader loader({.catalogue = catalogue});

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/evidence/rows.h"
+
 namespace foreshard::accuracy {
 namespace {
 
@@ -12,58 +14,6 @@ using study::OpenSetting;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// A row that states everything.
-TrainingRow full_row() {
-  TrainingRow row;
-  row.id = "A-1";
-  row.source = "SC21";
-  row.framework = "Megatron-LM";
-  row.gpu = "A100";
-  row.gpu_mem_gb = 80;
-  row.num_gpus = 64;
-  row.gpus_per_node = 8;
-  row.internode_gbps_per_gpu = 200;
-  row.model_name = "GPT-3.6B";
-  row.layers = 30;
-  row.hidden = 3072;
-  row.heads = 32;
-  row.kv_heads = 32;
-  row.ffn = 12288;
-  row.vocab = 51200;
-  row.seq = 2048;
-  row.tp = 2;
-  row.pp = 2;
-  row.vpp = 1;
-  row.dp = 16;
-  row.zero_stage = "1";
-  row.mbs = 4;
-  row.gbs = 512;
-  row.recompute = "full";
-  row.seq_parallel = "False";
-  row.precision = "fp16";
-  row.metric = "step_time";
-  row.unit = "s";
-  row.value = 3;
-  return row;
-}
-
-class SettingOf : public testing::Test {
- protected:
-  Setting of(const TrainingRow& row) {
-    auto setting = setting_of(row, format_, loader_);
-    EXPECT_TRUE(setting) << (setting ? "" : setting.error().message);
-    return setting ? *setting : Setting{};
-  }
-  std::string refusal(const TrainingRow& row) {
-    const auto setting = setting_of(row, format_, loader_);
-    if (setting) return "supported";
-    EXPECT_EQ(setting.error().code, Error::Code::kUnsupported);
-    return setting.error().message;
-  }
-  yaml::Loader loader_{{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}};
-  RowFormat format_ = *loader_.read_ref<RowFormat>("training-steps");
-};
 
 TEST_F(SettingOf, ARowThatStatesEverything) {
   const Setting setting = of(full_row());
@@ -136,78 +86,6 @@ TEST_F(SettingOf, OpenKnobsAreTried) {
   EXPECT_EQ(choices[0][0].recompute, Recompute::kNone);
   EXPECT_EQ(choices[5][0].virtual_stages, 15);
   EXPECT_EQ(choices[5][0].schedule, "interleaved");
-}
-
-// 126 layers on 16 ranks, as Llama 3 405B has: chunks of one or two layers, of which the first and
-// the last have one less. 2,048 sequences on 128 ranks leave 16 micro-batches.
-TEST_F(SettingOf, LayersThatDoNotDivideAreInterleavedToo) {
-  TrainingRow row = full_row();
-  row.model_name = "Llama-3.1-405B";
-  row.layers = 126;
-  row.num_gpus = 2048;
-  row.tp = 1;
-  row.pp = 16;
-  row.dp = 128;
-  row.mbs = 1;
-  row.gbs = 2048;
-  row.vpp = {};
-  const Setting setting = of(row);
-  EXPECT_THAT(setting.open, ElementsAre(OpenSetting::kVirtualStages));
-  const auto choices = choices_of(setting.strategy, setting.model, setting.open);
-  ASSERT_EQ(choices.size(), 3u);
-  EXPECT_EQ(choices[1][0].virtual_stages, 8);
-  EXPECT_EQ(choices[2][0].virtual_stages, 4);
-  const auto& split = choices[2][0].layers_per_stage;
-  ASSERT_EQ(split.size(), 64u);
-  EXPECT_EQ(split.front(), 1);
-  EXPECT_EQ(split[1], 2);
-  EXPECT_EQ(split.back(), 1);
-}
-
-// The optimizer is cut over ranks of one context, too, also where there is one data-parallel rank.
-TEST_F(SettingOf, RanksOfOneContextShareTheOptimizer) {
-  TrainingRow row = full_row();
-  row.num_gpus = 16;
-  row.pp = 1;
-  row.dp = 1;
-  row.tp = 2;
-  row.cp = "8";
-  row.gbs = 4;
-  EXPECT_EQ(of(row).strategy.zero_stage, 1);
-  EXPECT_EQ(of(row).strategy.shards(), 8);
-  row.num_gpus = 2;
-  row.cp = "1";
-  EXPECT_EQ(of(row).strategy.zero_stage, 0);
-}
-
-// 32 layers of 4,096 with 11,008 wide feed-forward parts and 32,000 words are Llama's 6.7 billion
-// parameters; with 16,384 and 50,257 words GPT-2's.
-TEST_F(SettingOf, AnUnknownNameHasTheShapeOfItsColumns) {
-  TrainingRow row = full_row();
-  row.model_name = "Aurora-7B";
-  row.layers = 32;
-  row.hidden = 4096;
-  row.ffn = 11008;
-  row.vocab = 32000;
-  const Setting llama = of(row);
-  EXPECT_EQ(llama.model.activation, Activation::kSwiglu);
-  EXPECT_EQ(llama.model.positions, Positions::kRotary);
-  EXPECT_THAT(llama.assumed, ElementsAre("architecture"));
-  row.ffn = 16384;
-  row.vocab = 50257;
-  EXPECT_EQ(of(row).model.activation, Activation::kGelu);
-  row.model_name = "Aurora (GELU MLP, RoPE, untied)";
-  EXPECT_EQ(of(row).model.positions, Positions::kRotary);
-  EXPECT_FALSE(of(row).model.tied_embeddings);
-  // Three matrices of 16,384 make 8.9 billion parameters.
-  row.model_name = "Aurora-9B";
-  row.parameters = 8.9;
-  EXPECT_EQ(of(row).model.activation, Activation::kSwiglu);
-  row.parameters = 30;
-  EXPECT_THAT(refusal(row), HasSubstr("the nearest shape has 8.9 billion parameters, not 30.0"));
-  row.parameters = {};
-  row.vocab = {};
-  EXPECT_THAT(refusal(row), HasSubstr("of no family that is known, and column 'vocab' is empty"));
 }
 
 // 2 stages x 4 x 16 replicas x micro-batches of 4.

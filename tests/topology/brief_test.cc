@@ -38,8 +38,8 @@ TEST_F(Brief, ExtendsWhatWasChanged) {
   changed.node->value.pcie.switches = 2;
   changed.fabric.kind = "single-switch";
   EXPECT_EQ(of(changed),
-            "name: two\nnodes: 2\nnode:\n  extends: dgx-a100-80gb\n  nics:\n    count: 4\n"
-            "  pcie:\n    switches: 2\nfabric:\n  kind: single-switch\n");
+            "name: two\nnodes: 2\nnode:\n  extends: dgx-a100-80gb\n  pcie:\n"
+            "    switches: 2\n  nics:\n    count: 4\nfabric:\n  kind: single-switch\n");
 }
 
 // A value that the catalogue has and the object has not.

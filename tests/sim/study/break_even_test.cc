@@ -15,7 +15,7 @@ TEST(BreakEven, IsWhereTheDifferenceIsZero) {
   const auto range = parse_range("1..100 USD/h");
   ASSERT_TRUE(range) << range.error().message;
   EXPECT_EQ(range->unit, "USD/h");
-  EXPECT_EQ(range->at(2.5), "2.5 USD/h");
+  EXPECT_EQ(range->text_of(2.5), "2.5 USD/h");
   int asked = 0;
   const auto found = break_even(
       [&](double x) -> Result<double> {

@@ -72,9 +72,10 @@ TEST(OpenSettings, AreToldWithTheResult) {
 // Of choices none of which fits, the one that exceeds the memory least: a micro-batch of 1, in full
 // recomputed.
 TEST(OpenSettings, AreTheSmallestChoiceWhereNoneFits) {
-  const auto study = loaded("open: [micro_batch, recompute]\n",
-                            {{"cluster.node", "{extends: dgx-a100-80gb, device: {extends: "
-                                              "A100-SXM-80GB, memory: 2 GiB}}"}});
+  const auto study =
+      loaded("open: [micro_batch, recompute]\n", {{"cluster.node",
+                                                   "{extends: dgx-a100-80gb, device: {extends: "
+                                                   "A100-SXM-80GB, memory: 2 GiB}}"}});
   ASSERT_TRUE(study) << study.error().message;
   EXPECT_EQ(study->strategy.micro_batch, 1);
   EXPECT_EQ(study->strategy.recompute, Recompute::kFull);

@@ -366,9 +366,9 @@ TEST(DeepSpeedFile, MayLeaveSizesToTheProgram) {
 // What the file leaves to the program and does not follow from the rest is open; what is given
 // with --set is not.
 TEST(LaunchFile, LeavesMicroBatchesOpen) {
-  for (const char* text :
-       {"--tensor-model-parallel-size 2 --global-batch-size 64",
-        R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto"})"}) {
+  for (const char* text : {"--tensor-model-parallel-size 2 --global-batch-size 64",
+                           R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto",
+          "gradient_accumulation_steps": "auto"})"}) {
     const auto run = import_text(text, 8);
     ASSERT_TRUE(run) << run.error().message;
     EXPECT_THAT(run->open, ElementsAre("micro_batch")) << text;
