@@ -240,8 +240,7 @@ Result<Imported> import_launch(const Request& request) {
   imported.model = internal::lines_of("model.", yaml::echo(internal::whole_model()), draft);
   if (!imported.model.empty()) imported.missing = internal::missing_of(draft);
   const bool is_open = draft.has(internal::kOpenMicroBatch);
-  if (is_open && !request.settled.contains("strategy.micro_batch"))
-    imported.open = {"micro_batch"};
+  if (is_open && !request.settled.contains("strategy.micro_batch")) imported.open = {"micro_batch"};
   return imported;
 }
 
