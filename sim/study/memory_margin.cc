@@ -19,7 +19,7 @@ MemoryMargin memory_margin_of(const LoadedStudy& study) {
   const bool is_of_nvidia = std::ranges::all_of(groups, [](const NodeGroup& group) {
     return group.node->device->compute_capability.evidence != yaml::Evidence::kTransferred;
   });
-  const auto own = study.errors.memory_of.find(study.strategy.framework->name);
+  const auto own = study.errors.memory_of.find(study.strategy.framework.name);
   const bool is_own = is_of_nvidia && own != study.errors.memory_of.end();
   const ErrorRange& of = is_own ? own->second : study.errors.memory;
   return {
