@@ -36,10 +36,10 @@ TEST_F(Brief, ExtendsWhatWasChanged) {
   ClusterConfig changed = cluster();
   changed.node->value.nics->count = 4;
   changed.node->value.pcie.switches = 2;
-  changed.fabric.kind = "single-switch";
+  changed.fabric.kind = "rail-fat-tree";
   EXPECT_EQ(of(changed),
             "name: two\nnodes: 2\nnode:\n  extends: dgx-a100-80gb\n  pcie:\n"
-            "    switches: 2\n  nics:\n    count: 4\nfabric:\n  kind: single-switch\n");
+            "    switches: 2\n  nics:\n    count: 4\nfabric:\n  kind: rail-fat-tree\n");
 }
 
 // A value that the catalogue has and the object has not.
