@@ -74,12 +74,12 @@ TEST_F(SettingOf, AnUnknownNameHasTheShapeOfItsColumns) {
   row.model_name = "Aurora (GELU MLP, RoPE, untied)";
   EXPECT_EQ(of(row).model.positions, Positions::kRotary);
   EXPECT_FALSE(of(row).model.tied_embeddings);
-  // Three matrices of 16,384 make 8.9 billion parameters.
+  // Three matrices of 16,384 make 9.0 billion parameters.
   row.model_name = "Aurora-9B";
-  row.parameters = 8.9;
+  row.parameters = 9.0;
   EXPECT_EQ(of(row).model.activation, Activation::kSwiglu);
   row.parameters = 30;
-  EXPECT_THAT(refusal(row), HasSubstr("the nearest shape has 8.9 billion parameters, not 30.0"));
+  EXPECT_THAT(refusal(row), HasSubstr("the nearest shape has 9.0 billion parameters, not 30.0"));
   row.parameters = {};
   row.vocab = {};
   EXPECT_THAT(refusal(row), HasSubstr("of no family that is known, and column 'vocab' is empty"));
