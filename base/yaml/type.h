@@ -82,9 +82,9 @@ struct Type {
   const std::vector<Name>* (*names)() = nullptr;  ///< kEnum
   const Fields& (*fields)() = nullptr;            ///< kStruct
   std::shared_ptr<void> (*fresh)() = nullptr;  ///< kStruct: an object as its constructor leaves it
-  const Type& (*element)() = nullptr;             ///< kOptional, kList, kMap, kSourced, kRef
-  std::int64_t lowest = 0;                        ///< kInteger
-  std::int64_t highest = 0;                       ///< kInteger
+  const Type& (*element)() = nullptr;          ///< kOptional, kList, kMap, kSourced, kRef
+  std::int64_t lowest = 0;                     ///< kInteger
+  std::int64_t highest = 0;                    ///< kInteger
   void (*set_integer)(void*, std::int64_t) = {};  ///< kInteger, kEnum
   std::int64_t (*integer)(const void*) = {};      ///< kInteger, kEnum
   void (*set_real)(void*, double) = {};           ///< kReal, kQuantity

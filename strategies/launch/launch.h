@@ -72,7 +72,7 @@ struct Imported {
   /// Keys of the strategy that the file leaves to the program, with a stand-in among `strategy`: a
   /// study says them under `open` (sim/study/open_settings.h).
   std::vector<std::string> open{};
-  std::vector<std::string> idle{};     ///< Settings without effect on a step: logs, paths.
+  std::vector<std::string> idle{};  ///< Settings without effect on a step: logs, paths.
   std::vector<Unmodelled> unmodelled{};
 };
 
