@@ -167,7 +167,7 @@ Outcome evaluate(const TrainingRow& row, const RowFormat& format, const Context&
   return outcome;
 }
 
-Result<Jobs> training_jobs(const Table& table, std::shared_ptr<const RowFormat> format,
+Result<Jobs> training_jobs(const Table& table, const std::shared_ptr<const RowFormat>& format,
                            const Context& context) {
   FORESHARD_ASSIGN(auto rows, read_training(table.cells, *format, table.path.string()));
   Jobs result{.jobs = {}, .outcomes = rows.size()};

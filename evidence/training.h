@@ -47,7 +47,7 @@ Outcome evaluate(const TrainingRow& row, const RowFormat& format, const Context&
 
 /// One job for each row of a table of training steps.
 /// \return Errors of read_training().
-Result<Jobs> training_jobs(const Table& table, std::shared_ptr<const RowFormat> format,
+Result<Jobs> training_jobs(const Table& table, const std::shared_ptr<const RowFormat>& format,
                            const Context& context);
 
 }  // namespace foreshard::accuracy

@@ -155,8 +155,10 @@ struct DequantizeNf4 {
     float a[2][kCount];
     for (int e = 0; e < kCount; ++e) {
       const int code = static_cast<int>(codes[e]);
-      a[2 * e / kCount][2 * e % kCount] = static_cast<float>(code % 16 - 8);
-      a[(2 * e + 1) / kCount][(2 * e + 1) % kCount] = static_cast<float>(code / 16 - 8);
+      const int low = code % 16;
+      const int high = code / 16;
+      a[2 * e / kCount][2 * e % kCount] = static_cast<float>(low - 8);
+      a[(2 * e + 1) / kCount][(2 * e + 1) % kCount] = static_cast<float>(high - 8);
     }
     store(y + 2 * i, a[0]);
     store(y + 2 * i + kCount, a[1]);
@@ -511,9 +513,10 @@ bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
                              .wide = {},
                              .narrow = {}};
         for (int a = 0; a < packed.wide_count; ++a)
-          packed.wide[a] = fp32(static_cast<std::size_t>(1 + a));
+          packed.wide[a] = fp32(1 + static_cast<std::size_t>(a));
         for (int a = 0; a < packed.narrow_count; ++a)
-          packed.narrow[a] = mask(static_cast<std::size_t>(1 + packed.wide_count + a));
+          packed.narrow[a] =
+              mask(static_cast<std::size_t>(1 + packed.wide_count) + static_cast<std::size_t>(a));
         use(packed, n, 0);
         return true;
       }
