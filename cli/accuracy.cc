@@ -85,6 +85,8 @@ class Accuracy final : public Command {
  private:
   Result<ExitCode> write_study(const Environment& environment) const {
     if (row_.empty()) return fail("--as-study prints the study of one row", "give --row ID");
+    if (communication_ != study::kDefaultCommunication)
+      return fail("--communication is no part of the row's study", "give it to simulate");
     FORESHARD_ASSIGN(const auto text,
                      accuracy::study_of_row({tables_.begin(), tables_.end()},
                                             {.catalogue = environment.catalogue, .row = row_}));

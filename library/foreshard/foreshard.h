@@ -219,7 +219,7 @@ struct ReshardPlan {
 ReshardPlan reshard(const Resharding& resharding,
                     const char* package = FORESHARD_PACKAGE_CATALOGUE);
 
-/// "0.1.0"
+/// The version, such as "0.2.0".
 std::string version();
 
 }  // namespace v0

@@ -94,15 +94,6 @@ std::vector<Neighbour> neighbours(const Strategy& now, std::int64_t devices) {
   return candidates;
 }
 
-// Memory of a role: the least among the devices of its ranks.
-Bytes capacity_of(const program::Program& program, const program::Role& role,
-                  const ClusterView& cluster) {
-  Bytes least = cluster.type_of(sim::device_of(program, role.ranks.front())).memory.value;
-  for (const std::int32_t rank : role.ranks)
-    least = std::min(least, cluster.type_of(sim::device_of(program, rank)).memory.value);
-  return least;
-}
-
 Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Neighbour candidate,
                   const program::Program& program) {
   Alternative result;
@@ -137,6 +128,14 @@ Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Neighbou
 }
 
 }  // namespace
+
+Bytes capacity_of(const program::Program& program, const program::Role& role,
+                  const ClusterView& cluster) {
+  Bytes least = cluster.type_of(sim::device_of(program, role.ranks.front())).memory.value;
+  for (const std::int32_t rank : role.ranks)
+    least = std::min(least, cluster.type_of(sim::device_of(program, rank)).memory.value);
+  return least;
+}
 
 Bytes peak_in_issue_order(const program::Program& program, const program::Role& role) {
   Bytes live;

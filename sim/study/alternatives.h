@@ -26,6 +26,10 @@ struct Alternative {
 /// simulation finds, except for the overlap of streams. Cost: O(tasks of the roles).
 Bytes peak_in_issue_order(const program::Program& program, const program::Role& role);
 
+/// Memory of the smallest device among those of the role's ranks.
+Bytes capacity_of(const program::Program& program, const program::Role& role,
+                  const ClusterView& cluster);
+
 /// The neighbours of the study's strategy on the same cluster: more recomputation, a higher ZeRO
 /// stage, twice the tensor or pipeline parallelism, half the micro-batch, sequence parallelism, and
 /// full recomputation with the highest ZeRO stage. If devices are idle, also neighbours that use

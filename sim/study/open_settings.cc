@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -49,7 +50,7 @@ const std::vector<Part>& branch_of_experts() {
 struct Trial {
   Strategy strategy;
   program::Program program;
-  Bytes excess;  ///< Of the fullest role over the memory of its device; <= 0 if it fits.
+  Bytes excess;  ///< Peak of the fullest role less the room on its device; <= 0 if it fits.
 };
 
 Result<Trial> tried(const LoadedStudy& study, const ClusterView& cluster,
@@ -59,10 +60,10 @@ Result<Trial> tried(const LoadedStudy& study, const ClusterView& cluster,
                                  faults.front().help);
   FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, strategy, {}));
   auto program = with_launch_times(study.pool.placed(std::move(lowered)), cluster);
-  const Bytes usable = cluster.device_types()[0].memory.value - reserve_of(strategy);
-  Bytes excess = -usable;
+  Bytes excess = Bytes::from_base(-std::numeric_limits<double>::infinity());
   for (const program::Role& role : program.roles)
-    excess = std::max(excess, peak_in_issue_order(program, role) - usable);
+    excess = std::max(excess, peak_in_issue_order(program, role) + reserve_of(strategy) -
+                                  capacity_of(program, role, cluster));
   return Trial{strategy, std::move(program), excess};
 }
 
@@ -82,11 +83,11 @@ class Trials {
  public:
   Trials(const LoadedStudy& study, const ClusterView& cluster) : study_(study), cluster_(cluster) {}
 
-  void run(const Strategy& strategy, bool is_only) {
+  void run(const Strategy& strategy) {
     ++count_;
     auto trial = tried(study_, cluster_, strategy);
     if (!trial) return fail(trial.error());
-    if (trial->excess > 0_B && !is_only) {
+    if (trial->excess > 0_B) {
       if (!closest_ || trial->excess < closest_->excess) closest_ = *std::move(trial);
       return;
     }
@@ -102,18 +103,20 @@ class Trials {
 
   Result<std::pair<Strategy, Settled>> settled() const {
     if (best_)
-      return std::pair(*best_,
-                       Settled{.message = fmt::format("nobody says {}: the fastest of {} choices "
-                                                      "that fit in memory was taken",
-                                                      words_of(*best_, study_.open), fits_),
-                               .slowest = slowest_ / fastest_,
-                               .fits = fits_});
+      return std::pair(
+          *best_,
+          Settled{.message = fmt::format("left open, and so the fastest of {} choices "
+                                         "that fit in memory: {}; the interval "
+                                         "reaches to the slowest, {:.2f} times as long",
+                                         fits_, words_of(*best_, study_.open), slowest_ / fastest_),
+                  .slowest = slowest_ / fastest_,
+                  .fits = fits_});
     if (closest_)
       return std::pair(
           closest_->strategy,
-          Settled{.message = fmt::format("nobody says {}: of {} choices, none of "
-                                         "which fits in memory, the smallest",
-                                         words_of(closest_->strategy, study_.open), count_)});
+          Settled{.message = fmt::format("left open, and so the smallest of {} choices, none of "
+                                         "which fits in memory: {}",
+                                         count_, words_of(closest_->strategy, study_.open))});
     if (error_) return *error_;
     return study_.loader.error_at(
         "open", fmt::format("{} sequences do not divide into {} equal parts",
@@ -182,10 +185,8 @@ Status settle(LoadedStudy& study) {
   if (study.open.empty()) return {};
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   Trials trials(study, cluster);
-  const auto choices = choices_of(study.strategy, study.model, study.open);
-  const bool is_only = choices.size() == 1 && choices.front().size() == 1;
-  for (const auto& ways : choices)
-    for (const Strategy& strategy : ways) trials.run(strategy, is_only);
+  for (const auto& ways : choices_of(study.strategy, study.model, study.open))
+    for (const Strategy& strategy : ways) trials.run(strategy);
   FORESHARD_ASSIGN(auto settled, trials.settled());
   study.strategy = std::move(settled.first);
   study.settled = std::move(settled.second);

@@ -14,6 +14,7 @@
 #include "base/grouped.h"
 #include "base/quantity.h"
 #include "base/result.h"
+#include "base/text.h"
 
 #include "sim/simulate/communicators.h"
 #include "sim/simulate/cost.h"
@@ -345,8 +346,10 @@ void set_evidence(sim::Prediction& prediction, const LoadedStudy& study) {
     prediction.high = std::max(prediction.high, study.settled->slowest * prediction.step);
     prediction.warnings.push_back({.code = "open", .message = study.settled->message});
   }
-  for (const std::string& what : study.assumed)
-    prediction.warnings.push_back({.code = "assumed", .message = what});
+  if (!study.assumed.empty())
+    prediction.warnings.push_back(
+        {.code = "assumed",
+         .message = "not said by the study's source, and assumed: " + join(study.assumed)});
   if (!framework.residual) return;
   const auto warn = [&](std::string message) {
     prediction.warnings.push_back({.code = kIntervalWarning, .message = std::move(message)});

@@ -466,6 +466,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
     options.overrides.insert(options.overrides.begin(), overrides.begin(), overrides.end());
   }
   const std::vector<fs::path> catalogue = options.catalogue;
+  const std::vector<yaml::Override> given_keys = options.overrides;
   yaml::Loader loader(std::move(options));
   FORESHARD_ASSIGN(auto study, read_study(files, loader));
   for (const NodeGroup& group : study.cluster->node_groups()) {
@@ -474,6 +475,11 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
       return loader.error_at("cluster", "efficiency of " + device.name + ": " + fault);
   }
 
+  // What the command line says of a setting closes it.
+  std::erase_if(study.open, [&](OpenSetting setting) {
+    const std::string key = fmt::format("strategy.{}", yaml::name_of(setting));
+    return std::ranges::find(given_keys, key, &yaml::Override::path) != given_keys.end();
+  });
   if (study.disturbances && !files.sizes_matter)
     return loader.error_at("disturbances", "a search compares steps that nothing disturbs",
                            "leave them out, and simulate what it finds with them");

@@ -59,7 +59,7 @@ struct Study {
   /// The part of each device's memory that should stay free; see memory_margin.h.
   std::optional<double> memory_margin;
   std::vector<OpenSetting> open;     ///< Settings of the strategy that nobody says.
-  std::vector<std::string> assumed;  ///< What else was assumed, for people.
+  std::vector<std::string> assumed;  ///< Further assumptions, for people.
 };
 
 struct ImportedModel {
@@ -120,7 +120,7 @@ struct LoadedStudy {
   std::optional<std::string> train;       ///< A text that parse_training_length reads.
   std::optional<double> memory_margin{};  ///< See Study.
   std::vector<OpenSetting> open{};        ///< See Study; the strategy holds what was taken.
-  std::optional<Settled> settled{};       ///< What was taken for open settings.
+  std::optional<Settled> settled{};       ///< The choice for open settings.
   std::vector<std::string> assumed{};     ///< See Study.
   /// Measured times that were applied to its cluster and communication (add_measured).
   std::optional<MeasuredTimes> measured{};

@@ -65,8 +65,11 @@ TEST(OpenSettings, AreToldWithTheResult) {
   ASSERT_TRUE(prediction) << prediction.error().message;
   std::string told;
   for (const auto& warning : prediction->warnings) told += warning.code + ": " + warning.message;
-  EXPECT_THAT(told, HasSubstr("open: nobody says recompute none"));
-  EXPECT_THAT(told, HasSubstr("assumed: network"));
+  EXPECT_THAT(
+      told,
+      HasSubstr(
+          "open: left open, and so the fastest of 3 choices that fit in memory: recompute none"));
+  EXPECT_THAT(told, HasSubstr("assumed: not said by the study's source, and assumed: network"));
 }
 
 // Of choices none of which fits, the one that exceeds the memory least: a micro-batch of 1, in full
@@ -81,6 +84,24 @@ TEST(OpenSettings, AreTheSmallestChoiceWhereNoneFits) {
   EXPECT_EQ(study->strategy.recompute, Recompute::kFull);
   EXPECT_EQ(study->settled->fits, 0);
   EXPECT_THAT(study->settled->message, HasSubstr("none of which fits in memory"));
+}
+
+// One choice that does not fit is told as that, and not as the fastest.
+TEST(OpenSettings, OneChoiceThatDoesNotFitIsToldSo) {
+  const auto study = loaded("open: [micro_batch]\n", {{"strategy.global_batch", "4"},
+                                                      {"cluster.node",
+                                                       "{extends: dgx-a100-80gb, device: {extends: "
+                                                       "A100-SXM-80GB, memory: 2 GiB}}"}});
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->settled->fits, 0);
+  EXPECT_THAT(study->settled->message, HasSubstr("none of which fits in memory"));
+}
+
+TEST(OpenSettings, AreClosedByTheCommandLine) {
+  const auto study = loaded("open: [micro_batch, recompute]\n", {{"strategy.micro_batch", "1"}});
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->strategy.micro_batch, 1);
+  EXPECT_THAT(study->open, testing::ElementsAre(OpenSetting::kRecompute));
 }
 
 TEST(OpenSettings, AreLeftToSearches) {
