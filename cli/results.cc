@@ -1,9 +1,13 @@
 #include "cli/results.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/record/record.h"
 #include "cli/internal/result_forms.h"
+
+#include "sim/report/json.h"
 
 namespace foreshard::cli {
 namespace {
@@ -84,9 +88,23 @@ Json schema_of(const Json& form) {
   return form.is_array() ? schema_of_list(form) : schema_of_value(form.get<std::string>());
 }
 
+struct ResultRecord {
+  std::string_view name;  // "prediction"
+  Json (*schema)();
+};
+
+// The results that a record (base/record/record.h) describes, sorted by name.
+constexpr ResultRecord kRecords[] = {
+    {"prediction", record::schema<report::Report>},
+};
+
 }  // namespace
 
 std::optional<Json> result_schema(std::string_view name) {
+  for (const ResultRecord& result : kRecords) {
+    Json schema = result.schema();
+    if (name == result.name || name == schema["title"].get<std::string>()) return schema;
+  }
   for (const ResultForm& result : result_forms()) {
     const Json form = Json::parse(result.text);
     const auto id = form["schema"].get<std::string>();
@@ -103,7 +121,9 @@ std::optional<Json> result_schema(std::string_view name) {
 
 std::vector<std::string> result_names() {
   std::vector<std::string> names;
+  for (const ResultRecord& result : kRecords) names.emplace_back(result.name);
   for (const ResultForm& result : result_forms()) names.emplace_back(result.name);
+  std::ranges::sort(names);
   return names;
 }
 

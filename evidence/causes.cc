@@ -14,12 +14,12 @@ namespace {
 constexpr double kNotableWidening = 1.1;
 
 // The part's share of the predicted time.
-double share_of(const Outcome& row, const StepPart& part) {
+double share_of(const Outcome& row, const sim::BreakdownPart& part) {
   return ((*row.breakdown).*part.time).in_base() / *row.predicted;
 }
 
 // Pearson's correlation of |error| with the part's share; empty if either does not vary.
-std::optional<double> correlation_with(const StepPart& part,
+std::optional<double> correlation_with(const sim::BreakdownPart& part,
                                        const std::vector<const Outcome*>& rows) {
   const auto count = static_cast<double>(rows.size());
   double mean_share = 0;
@@ -50,7 +50,7 @@ std::optional<Tendency> tendency_of(const std::vector<const Outcome*>& rows) {
                        [](const Outcome* row) { return row->breakdown && row->pair(); });
   if (known.size() < kFewestOfTendency) return std::nullopt;
   std::optional<Tendency> strongest;
-  for (const StepPart& part : kStepParts) {
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
     const auto correlation = correlation_with(part, known);
     if (!correlation || *correlation < kWeakestTendency) continue;
     if (!strongest || *correlation > strongest->correlation)
@@ -61,7 +61,7 @@ std::optional<Tendency> tendency_of(const std::vector<const Outcome*>& rows) {
 
 std::string in_words(const Tendency& tendency) {
   return fmt::format("farthest off where the share of {} is large (r = {:.2f})",
-                     tendency.part->words, tendency.correlation);
+                     tendency.part->name, tendency.correlation);
 }
 
 std::string likely_causes(const Outcome& row, const std::optional<Tendency>& table) {
@@ -73,11 +73,11 @@ std::string likely_causes(const Outcome& row, const std::optional<Tendency>& tab
   if (table) causes.push_back("its table is " + in_words(*table));
   if (row.breakdown) {
     const auto beside =
-        std::ranges::max_element(kStepParts.begin() + 1, kStepParts.end(), {},
-                                 [&](const StepPart& part) { return share_of(row, part); });
+        std::ranges::max_element(sim::kBreakdownParts.begin() + 1, sim::kBreakdownParts.end(), {},
+                                 [&](const sim::BreakdownPart& part) { return share_of(row, part); });
     causes.push_back(fmt::format("{:.0f} % computation, {:.0f} % {}",
-                                 100 * share_of(row, kStepParts.front()),
-                                 100 * share_of(row, *beside), beside->words));
+                                 100 * share_of(row, sim::kBreakdownParts.front()),
+                                 100 * share_of(row, *beside), beside->name));
   }
   return join(causes, "; ");
 }

@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "evidence/step_parts.h"
 
+#include "sim/study/records.h"
 #include "validate/tables/outcome.h"
 
 namespace foreshard::accuracy {
 
 /// The part of a step whose share of the prediction correlates most with the errors of the rows.
 struct Tendency {
-  const StepPart* part = nullptr;
+  const sim::BreakdownPart* part = nullptr;
   double correlation = 0;  ///< Pearson's r of |error| and the part's share of the prediction.
 };
 

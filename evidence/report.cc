@@ -8,8 +8,8 @@
 #include "base/csv.h"
 #include "base/quantity.h"
 #include "base/text.h"
-#include "evidence/step_parts.h"
 
+#include "sim/study/records.h"
 #include "validate/tables/collective_summary.h"
 
 namespace foreshard::accuracy {
@@ -50,7 +50,7 @@ Json json_of(const Outcome& row) {
   if (row.nccl) json["nccl_s"] = *row.nccl;
   if (row.breakdown) {
     Json parts = Json::object();
-    for (const StepPart& part : kStepParts)
+    for (const sim::BreakdownPart& part : sim::kBreakdownParts)
       parts[part.key] = ((*row.breakdown).*part.time).in_base();
     json["breakdown_s"] = std::move(parts);
   }
@@ -265,7 +265,7 @@ std::string to_json(const Report& report, bool with_rows) {
 std::string to_csv(const Report& report) {
   std::string text =
       "id,file,family,tier,quantity,measured,predicted,low,high,error_pct,status,reason,assumed";
-  for (const StepPart& part : kStepParts) text += fmt::format(",{}_s", part.key);
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) text += fmt::format(",{}_s", part.key);
   text += ",nccl_s,kernel\n";
   for (const Outcome& row : report.rows) {
     text +=
@@ -274,7 +274,7 @@ std::string to_csv(const Report& report) {
                     row.quantity == Quantity::kMemory ? "memory" : "time", field(row.measured),
                     field(row.predicted), field(row.low), field(row.high), field(error_of(row)),
                     name_of(row.status), csv_field(row.reason), csv_field(join(row.assumed, " ")));
-    for (const StepPart& part : kStepParts)
+    for (const sim::BreakdownPart& part : sim::kBreakdownParts)
       text += "," + (row.breakdown ? field(((*row.breakdown).*part.time).in_base()) : "");
     text += "," + field(row.nccl) + "," + csv_field(row.kernel) + "\n";
   }

@@ -1,81 +1,51 @@
 #include "sim/report/csv.h"
 
-#include <cmath>
-#include <fmt/format.h>
-#include <limits>
-#include <string_view>
+#include "base/record/csv.h"
+#include "base/record/record.h"
 
-#include "base/csv.h"
-#include "base/text.h"
-
-#include "sim/report/parts.h"
-#include "sim/study/evidence.h"
+#include "sim/report/json.h"
+#include "sim/study/records.h"
 
 namespace foreshard::report {
 namespace {
 
-class Line {
- public:
-  void add(std::string_view key, std::string_view value) {
-    const char* separator = header_.empty() ? "" : ",";
-    header_ += separator + csv_field(key);
-    values_ += separator + csv_field(value);
-  }
-  void add(std::string_view key, double value) { add(key, fmt::format("{}", value)); }
-  void add(std::string_view key, std::int64_t value) { add(key, fmt::format("{}", value)); }
-  std::string text() const { return header_ + "\n" + values_ + "\n"; }
-
- private:
-  std::string header_;
-  std::string values_;
-};
+std::vector<record::Column> prediction_columns() {
+  std::vector<record::Column> all{{"study", "study/name"},
+                                  {"devices", "study/devices"},
+                                  {"time_s", "step/time_s"},
+                                  {"low_s", "step/low_s"},
+                                  {"high_s", "step/high_s"},
+                                  {"samples_per_s", "throughput/samples_per_s"},
+                                  {"tokens_per_s", "throughput/tokens_per_s"},
+                                  {"model_tflops_per_gpu", "throughput/model_tflops_per_gpu"},
+                                  {"mfu", "throughput/mfu"}};
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
+    all.push_back({std::string(part.key) + "_s", "breakdown_s/" + std::string(part.key)});
+  const std::vector<record::Column> rest{{"peak_bytes", "memory/peak_bytes"},
+                                         {"capacity_bytes", "memory/capacity_bytes"},
+                                         {"reserve_bytes", "memory/reserve_bytes"},
+                                         {"usd_per_step", "cost/usd_per_step"},
+                                         {"kwh_per_step", "cost/kwh_per_step"},
+                                         {"co2_kg_per_step", "cost/co2_kg_per_step"},
+                                         {"training_steps", "cost/training/steps"},
+                                         {"fits", "memory/fits"},
+                                         {"engine", "engine/name"},
+                                         {"granularity", "engine/granularity"},
+                                         {"idle_devices", "study/idle_devices"},
+                                         {"down_devices", "study/down_devices"},
+                                         {"unmeasured_share", "step/evidence/unmeasured_share"},
+                                         {"evidence", "step/evidence/remarks"}};
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
 
 }  // namespace
 
 std::string to_csv(const Report& report) {
-  const sim::Prediction& prediction = report.prediction;
-  // A step that never ends has infinite time and zero throughput.
-  constexpr double kForEver = std::numeric_limits<double>::infinity();
-  const bool ends = !prediction.interruption;
-  const double step = ends ? prediction.step.in_base() : kForEver;
-  Line line;
-  line.add("study", report.subject.name);
-  line.add("devices", prediction.devices);
-  line.add("time_s", step);
-  line.add("low_s", ends ? prediction.low.in_base() : kForEver);
-  line.add("high_s", ends ? prediction.high.in_base() : kForEver);
-  line.add("samples_per_s", prediction.samples / step);
-  if (prediction.tokens > 0)
-    line.add("tokens_per_s", prediction.tokens / step);
-  else
-    line.add("tokens_per_s", "");
-  line.add("model_tflops_per_gpu", prediction.model_tflops_per_device);
-  line.add("mfu", prediction.mfu);
-  for (const Part& part : kParts)
-    line.add(fmt::format("{}_s", part.key), (prediction.breakdown.*part.time).in_base());
-  if (!prediction.classes.empty()) {
-    const auto& worst = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
-    line.add("peak_bytes", static_cast<std::int64_t>(std::llround(worst.memory.peak.in_base())));
-  }
-  line.add("capacity_bytes",
-           static_cast<std::int64_t>(std::llround(prediction.memory_capacity.in_base())));
-  line.add("reserve_bytes",
-           static_cast<std::int64_t>(std::llround(prediction.memory_reserve.in_base())));
-  const sim::Expense& expense = prediction.expense;
-  line.add("usd_per_step", expense.usd() ? fmt::format("{}", *expense.usd() / 1_USD) : "");
-  line.add("kwh_per_step", expense.energy ? fmt::format("{}", *expense.energy / 1_kWh) : "");
-  line.add("co2_kg_per_step", expense.carbon ? fmt::format("{}", *expense.carbon / 1_kg) : "");
-  line.add("training_steps",
-           prediction.training ? fmt::format("{}", prediction.training->steps) : "");
-  line.add("fits", prediction.fits ? "true" : "false");
-  line.add("engine", prediction.engine);
-  line.add("granularity", prediction.granularity);
-  line.add("idle_devices", prediction.idle);
-  line.add("down_devices", prediction.down);
-  const study::Unmeasured unmeasured = study::unmeasured_in(prediction);
-  line.add("unmeasured_share", unmeasured.share);
-  line.add("evidence", join(unmeasured.remarks, "; "));
-  return line.text();
+  record::Json row = record::write(report);
+  if (report.prediction.interruption)  // JSON has no infinity
+    for (const char* key : {"time_s", "low_s", "high_s"}) row["step"][key] = "inf";
+  return record::csv(prediction_columns(), std::span(&row, 1));
 }
 
 }  // namespace foreshard::report

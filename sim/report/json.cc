@@ -1,276 +1,595 @@
 #include "sim/report/json.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sim/report/internal/disturbed.h"
-#include "sim/report/internal/sensitivity.h"
-#include "sim/report/parts.h"
-#include "sim/study/evidence.h"
+#include "base/record/record.h"
 
-namespace foreshard::report {
+#include "sim/report/internal/disturbed.h"
+#include "sim/study/records.h"
+
+// The result of `foreshard simulate`: foreshard.prediction/1. A further number is one line here.
+
+namespace foreshard {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-double seconds(Seconds time) {
-  return time.in_base();
+// A time, unless it is infinite: never.
+std::optional<Seconds> finite(Seconds time) {
+  return std::isfinite(time.in_base()) ? std::optional(time) : std::nullopt;
 }
 
-std::int64_t bytes(Bytes size) {
-  return std::llround(size.in_base());
+}  // namespace
+}  // namespace foreshard
+
+namespace foreshard::disturbance {
+
+const record::Record<Hit>& record_of(const Hit*) {
+  static const auto record =
+      record::Record<Hit>("disturbance")
+          .field("kind", &Hit::kind)
+          .field("effect", &Hit::effect)
+          .field("at_s", [](const Hit& hit) { return finite(hit.at); })
+          .field(
+              "until_s", [](const Hit& hit) { return finite(hit.until); }, "Null for never.")
+          .field("count", &Hit::count)
+          .field("who", &Hit::who);
+  return record;
 }
 
-Json times_of(const sim::Breakdown& breakdown) {
-  Json json = Json::object();
-  for (const Part& part : kParts) json[std::string(part.key)] = seconds(breakdown.*part.time);
-  return json;
-}
+}  // namespace foreshard::disturbance
 
-Json sizes_of(const sim::MemoryUse& memory) {
-  Json json = Json::object();
-  for (std::size_t kind = 0; kind < kMemoryParts.size(); ++kind)
-    json[std::string(kMemoryParts[kind])] = bytes(memory.by_kind[kind]);
-  return json;
-}
+namespace foreshard::sim {
+namespace {
 
-template <class Q>
-Json in_units(const std::optional<Q>& amount, Q unit, double steps = 1) {
-  return amount ? Json(*amount / unit * steps) : Json(nullptr);
-}
+using record::Json;
+using record::Record;
 
-Json joules_of(const sim::Expense& expense) {
-  if (!expense.energy) return nullptr;
-  const sim::EnergyParts& parts = expense.parts;
-  return {{"devices", parts.devices / 1_J},
-          {"hosts", parts.hosts / 1_J},
-          {"network", parts.network / 1_J},
-          {"other", parts.other / 1_J},
-          {"cooling", parts.cooling / 1_J}};
-}
-
-Json cost_of(const sim::Prediction& prediction) {
-  const sim::Expense& expense = prediction.expense;
-  Json json = {{"usd_per_step", in_units(expense.usd(), 1_USD)},
-               {"rent_usd_per_step", in_units(expense.rent, 1_USD)},
-               {"owned", expense.owned},
-               {"electricity_usd_per_step", in_units(expense.electricity, 1_USD)},
-               {"joules_per_step", in_units(expense.energy, 1_J)},
-               {"joules_by_part", joules_of(expense)},
-               {"kwh_per_step", in_units(expense.energy, 1_kWh)},
-               {"co2_kg_per_step", in_units(expense.carbon, 1_kg)},
-               {"pue", expense.pue},
-               {"idle_devices", expense.unused},
-               {"devices_without_price", expense.without_rent},
-               {"devices_without_power", expense.without_power},
-               {"hosts_without_power", expense.without_host_power},
-               {"training", nullptr}};
-  if (!prediction.training) return json;
-  const auto days = [&](Seconds step) {
-    return seconds(step) / 86400 * prediction.training->steps;
-  };
-  const double steps = prediction.training->steps;
-  json["training"] = {{"length", prediction.training->length},
-                      {"steps", steps},
-                      {"days", days(prediction.step)},
-                      {"low_days", days(prediction.low)},
-                      {"high_days", days(prediction.high)},
-                      {"usd", in_units(expense.usd(), 1_USD, steps)},
-                      {"kwh", in_units(expense.energy, 1_kWh, steps)},
-                      {"co2_kg", in_units(expense.carbon, 1_kg, steps)}};
-  return json;
-}
-
-Json throughput_of(const Report& report) {
-  const sim::Prediction& prediction = report.prediction;
-  const double step = seconds(prediction.step);
-  const auto rate = [&](double amount) {
-    return step > 0 && amount > 0 ? Json(amount / step) : Json(nullptr);
-  };
-  const auto devices = static_cast<double>(prediction.devices);
-  return {{"sample", report.subject.sample},
-          {"samples_per_s", rate(prediction.samples)},
-          {"tokens_per_s", rate(prediction.tokens)},
-          {"tokens_per_s_per_gpu", rate(prediction.tokens / devices)},
-          {"computed_tokens_per_s", rate(prediction.tokens * report.subject.computed_per_token)},
-          {"model_tflops_per_gpu", prediction.model_tflops_per_device},
-          {"mfu", prediction.mfu}};
-}
-
-Json memory_of(const sim::Prediction& prediction) {
-  Json json = {{"peak_bytes", 0},
-               {"capacity_bytes", bytes(prediction.memory_capacity)},
-               {"reserve_bytes", bytes(prediction.memory_reserve)},
-               {"fits", prediction.fits},
-               {"worst_device", nullptr},
-               {"by_kind_bytes", Json::object()}};
-  if (prediction.classes.empty()) return json;
-  const auto& worst = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
-  json["peak_bytes"] = bytes(worst.memory.peak);
-  json["worst_device"] = worst.representative;
-  json["by_kind_bytes"] = sizes_of(worst.memory);
-  return json;
-}
-
-Json classes_of(const Report& report) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < report.prediction.classes.size(); ++i) {
-    const sim::DeviceClass& one = report.prediction.classes[i];
-    list.push_back({{"role", one.role},
-                    {"representative", one.representative},
-                    {"count", one.count},
-                    {"finish_s", seconds(one.finish)},
-                    {"breakdown_s", times_of(one.breakdown)},
-                    {"memory",
-                     {{"peak_bytes", bytes(one.memory.peak)},
-                      {"peak_time_s", seconds(one.memory.peak_time)},
-                      {"capacity_bytes", bytes(report.capacities[i])},
-                      {"by_kind_bytes", sizes_of(one.memory)}}}});
-  }
-  return list;
-}
-
-Json collectives_of(const sim::Prediction& prediction) {
-  Json list = Json::array();
-  for (const sim::CollectiveUse& use : prediction.collectives)
-    list.push_back({{"what", use.what},
-                    {"algorithm", use.algorithm},
-                    {"protocol", use.protocol},
-                    {"bytes", bytes(use.bytes)},
-                    {"operations", use.operations},
-                    {"idle_time_s", seconds(use.idle_time)}});
-  return list;
-}
-
-Json critical_path_of(const Report& report) {
-  Json shares = Json::array();
-  Seconds busy;
-  for (const CriticalShare& share : report.critical) {
-    busy += share.time;
-    shares.push_back(
-        {{"what", share.what}, {"time_s", seconds(share.time)}, {"tasks", share.tasks}});
-  }
-  return {{"tasks", report.prediction.critical_path.size()},
-          {"time_s", seconds(busy)},
-          {"by_task", std::move(shares)}};
-}
-
-Json alternatives_of(const Report& report) {
-  Json list = Json::array();
-  for (const study::Alternative& one : report.alternatives)
-    list.push_back({{"change", one.change},
-                    {"fits", one.fits},
-                    {"peak_bytes", bytes(one.peak)},
-                    {"capacity_bytes", bytes(one.capacity)},
-                    {"reserve_bytes", bytes(one.reserve)},
-                    {"time_s", one.fits ? Json(seconds(one.step)) : Json(nullptr)}});
-  return list;
-}
-
-Json inputs_of(const Report& report) {
-  Json list = Json::array();
-  for (const InputDigest& input : report.inputs)
-    list.push_back({{"path", input.path}, {"sha256", input.sha256}});
-  return list;
-}
-
-Json warnings_of(const sim::Prediction& prediction) {
-  Json list = Json::array();
-  for (const sim::Warning& warning : prediction.warnings)
-    list.push_back({{"code", warning.code}, {"message", warning.message}});
-  return list;
-}
-
-Json routing_of(const sim::Prediction& prediction) {
-  if (!prediction.routing) return nullptr;
-  const sim::ExpertLoadSpread& routing = *prediction.routing;
-  return {{"draws", routing.draws},
-          {"mean_load", routing.mean_load},
-          {"high_load", routing.high_load},
-          {"low_s", seconds(routing.low)},
-          {"median_s", seconds(routing.median)},
-          {"high_s", seconds(routing.high)}};
-}
-
-Json interval_json(const sim::Prediction& prediction) {
-  const sim::IntervalSource& source = prediction.interval_source;
-  Json uses = Json::array();
-  for (const sim::CriticalUse& use : prediction.critical_uses)
-    uses.push_back({{"parameters", std::string(name_of(use.group))},
-                    {"device", use.device},
-                    {"evidence", std::string(yaml::name_of(use.evidence))},
-                    {"share", prediction.step > 0_s ? use.time / prediction.step : 0}});
-  return {{"text", source.text},
-          {"framework", source.framework},
-          {"measurements", source.measurements},
-          {"low", source.low},
-          {"high", source.high},
-          {"widened_low", source.widened_low},
-          {"widened_high", source.widened_high},
-          {"rests_on", std::move(uses)}};
+Json schema_of_speeds() {
+  Json words = Json::array();
+  for (std::size_t kind = 0; kind < kSpeedKinds; ++kind)
+    words.push_back(std::string(key_of(static_cast<SpeedKind>(kind))));
+  return {{"enum", std::move(words)}};
 }
 
 }  // namespace
 
-std::string to_json(const Report& report) {
-  const sim::Prediction& prediction = report.prediction;
-  const auto if_it_ends = [&](Seconds time) {
-    return prediction.interruption ? Json(nullptr) : Json(seconds(time));
+const Record<EnergyParts>& record_of(const EnergyParts*) {
+  static const auto record =
+      Record<EnergyParts>("energy")
+          .field("devices", &EnergyParts::devices)
+          .field("hosts", &EnergyParts::hosts, "Nodes without their devices.")
+          .field("network", &EnergyParts::network, "Switches of the fabric.")
+          .field("other", &EnergyParts::other, "Storage, management.")
+          .field("cooling", &EnergyParts::cooling, "What the site adds (pue).");
+  return record;
+}
+
+const Record<ExpertLoadSpread>& record_of(const ExpertLoadSpread*) {
+  static const auto record =
+      Record<ExpertLoadSpread>("routing")
+          .field("draws", &ExpertLoadSpread::draws, "Drawn steps (strategy.expert_load).")
+          .field("mean_load", &ExpertLoadSpread::mean_load,
+                 "Tokens of the busiest rank, as a multiple of its even share.")
+          .field("high_load", &ExpertLoadSpread::high_load, "95th percentile of that load.")
+          .field("low_s", &ExpertLoadSpread::low, "5th percentile of the step.")
+          .field("median_s", &ExpertLoadSpread::median)
+          .field("high_s", &ExpertLoadSpread::high, "95th percentile of the step.");
+  return record;
+}
+
+const Record<CollectiveUse>& record_of(const CollectiveUse*) {
+  static const auto record =
+      Record<CollectiveUse>("collective")
+          .field("what", &CollectiveUse::what)
+          .field("algorithm", &CollectiveUse::algorithm)
+          .field("protocol", &CollectiveUse::protocol)
+          .field("bytes", &CollectiveUse::bytes, "Bytes of one operation.")
+          .field("operations", &CollectiveUse::operations, "Number per device.")
+          .field("idle_time_s", &CollectiveUse::idle_time, "Time of one operation on idle links.");
+  return record;
+}
+
+const Record<Sensitivity>& record_of(const Sensitivity*) {
+  static const auto record =
+      Record<Sensitivity>("sensitivity")
+          .field(
+              "speed", [](const Sensitivity& one) { return key_of(one.speed.kind); },
+              "What is faster (--sensitivity).", schema_of_speeds())
+          .field(
+              "device",
+              [](const Sensitivity& one) {
+                const std::string& device = one.speed.device;
+                return device.empty() ? std::nullopt : std::optional(device);
+              },
+              "The device type, where the speed belongs to one.")
+          .field("elasticity", &Sensitivity::elasticity,
+                 "d ln(step) / d ln(speed), at most 0; -0.3 is 0.3 % less for 1 % more speed.")
+          .field("time_s_at_10_percent_more", &Sensitivity::step_at_more,
+                 "The step with this speed 1.1 times as high.");
+  return record;
+}
+
+const Record<DisturbanceSummary>& record_of(const DisturbanceSummary*) {
+  using report::StepStatistics;
+  const auto statistic = [](Seconds StepStatistics::*member) {
+    return [member](const DisturbanceSummary& of) -> std::optional<Seconds> {
+      if (of.steps.empty()) return std::nullopt;
+      return report::statistics_of(of.steps).*member;
+    };
   };
-  Json json = {{"schema", kPredictionSchema},
-               {"study",
-                {{"name", report.subject.name},
-                 {"model", report.subject.model},
-                 {"cluster", report.subject.cluster},
-                 {"strategy", report.subject.strategy},
-                 {"devices", prediction.devices},
-                 {"idle_devices", prediction.idle},
-                 {"down_devices", prediction.down}}},
-               {"feasible", prediction.fits && !prediction.interruption},
-               {"step",
-                {{"time_s", if_it_ends(prediction.step)},
-                 {"low_s", if_it_ends(prediction.low)},
-                 {"high_s", if_it_ends(prediction.high)},
-                 {"interval_source", interval_json(prediction)},
-                 {"evidence", study::evidence_json(study::unmeasured_in(prediction))}}},
-               {"throughput", throughput_of(report)},
-               {"breakdown_s", times_of(prediction.breakdown)},
-               {"memory", memory_of(prediction)},
-               {"routing", routing_of(prediction)},
-               {"cost", cost_of(prediction)},
-               {"engine",
-                {{"name", prediction.engine},
-                 {"granularity", prediction.granularity},
-                 {"folding", prediction.folding},
-                 {"folding_reason", prediction.folding_reason},
-                 {"classes", prediction.classes.size()},
-                 {"tasks", prediction.tasks},
-                 {"total_tasks", prediction.total_tasks},
-                 {"events", prediction.events}}},
-               {"classes", classes_of(report)},
-               {"collectives", collectives_of(prediction)},
-               {"critical_path", critical_path_of(report)}};
-  if (prediction.disturbances) json["disturbances"] = disturbances_json(report);
-  if (report.interruption) json["interruption"] = interruption_json(*report.interruption);
-  if (!prediction.fits) json["alternatives"] = alternatives_of(report);
-  if (report.sensitivities) json["sensitivities"] = sensitivities_json(*report.sensitivities);
-  if (report.drawn)
-    json["branches"] = {{"draws", report.drawn->draws},
-                        {"mean_s", seconds(report.drawn->mean)},
-                        {"p10_s", seconds(report.drawn->low)},
-                        {"median_s", seconds(report.drawn->median)},
-                        {"p90_s", seconds(report.drawn->high)}};
-  if (report.measured)
-    json["measured"] = {
-        {"rows", report.measured->rows},
-        {"unused", report.measured->unused},
-        {"share", prediction.step > 0_s ? report.measured->time / prediction.step : 0}};
-  json["inputs"] = inputs_of(report);
-  json["warnings"] = warnings_of(prediction);
-  if (report.wall) json["timing"] = {{"wall_s", seconds(*report.wall)}};
-  constexpr int kIndent = 2;
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+  static const auto record =
+      Record<DisturbanceSummary>("disturbances")
+          .field("seed", &DisturbanceSummary::seed)
+          .field("events", &DisturbanceSummary::hits)
+          .group("runs",
+                 Record<DisturbanceSummary>()
+                     .field("ended", [](const DisturbanceSummary& of) { return of.steps.size(); })
+                     .field("interrupted", &DisturbanceSummary::interrupted)
+                     .sometimes("mean_s", statistic(&StepStatistics::mean))
+                     .sometimes("min_s", statistic(&StepStatistics::lowest))
+                     .sometimes("p50_s", statistic(&StepStatistics::median))
+                     .sometimes("p95_s", statistic(&StepStatistics::p95))
+                     .sometimes("max_s", statistic(&StepStatistics::highest)));
+  return record;
+}
+
+}  // namespace foreshard::sim
+
+namespace foreshard::study {
+
+const record::Record<Alternative>& record_of(const Alternative*) {
+  static const auto record =
+      record::Record<Alternative>("alternative")
+          .field("change", &Alternative::change, "Keys of the strategy, as --set takes them.")
+          .field("fits", &Alternative::fits)
+          .field("peak_bytes", &Alternative::peak)
+          .field("capacity_bytes", &Alternative::capacity)
+          .field("reserve_bytes", &Alternative::reserve)
+          .field("time_s", [](const Alternative& one) {
+            return one.fits ? std::optional(one.step) : std::nullopt;
+          });
+  return record;
+}
+
+const record::Record<DrawnSteps>& record_of(const DrawnSteps*) {
+  static const auto record =
+      record::Record<DrawnSteps>("branches")
+          .field("draws", &DrawnSteps::draws, "Steps whose branches were drawn anew (--draws).")
+          .field("mean_s", &DrawnSteps::mean)
+          .field("p10_s", &DrawnSteps::low, "Percentile.")
+          .field("median_s", &DrawnSteps::median)
+          .field("p90_s", &DrawnSteps::high);
+  return record;
+}
+
+}  // namespace foreshard::study
+
+namespace foreshard::report {
+namespace {
+
+using record::Record;
+
+// The number per second of the step, unless there is none or the step never ends.
+std::optional<double> rate(double number, const sim::Prediction& prediction) {
+  const double step = prediction.step.in_base();
+  return step > 0 && number > 0 && !prediction.interruption ? std::optional(number / step)
+                                                            : std::nullopt;
+}
+
+// The amount times `steps` in `unit`.
+template <class Q>
+std::optional<double> in_units(const std::optional<Q>& amount, Q unit, double steps = 1) {
+  return amount ? std::optional(*amount / unit * steps) : std::nullopt;
+}
+
+const sim::Prediction& prediction_of(const Report& report) {
+  return report.prediction;
+}
+
+// A member of the prediction that a step which never ends does not have.
+auto if_it_ends(Seconds sim::Prediction::*time) {
+  return [time](const Report& report) {
+    const sim::Prediction& prediction = report.prediction;
+    return prediction.interruption ? std::nullopt : std::optional(prediction.*time);
+  };
+}
+
+// A device class with the memory of its device.
+struct ClassReport {
+  const sim::DeviceClass& of;
+  Bytes capacity;
+};
+
+std::vector<ClassReport> classes_of(const Report& report) {
+  std::vector<ClassReport> classes;
+  for (std::size_t i = 0; i < report.prediction.classes.size(); ++i)
+    classes.push_back({report.prediction.classes[i], report.capacities[i]});
+  return classes;
+}
+
+// The class with the least room; null before anything was simulated.
+const sim::DeviceClass* worst_of(const sim::Prediction& prediction) {
+  return prediction.classes.empty()
+             ? nullptr
+             : &prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
+}
+
+// The whole training.
+struct TrainingReport {
+  const sim::Training& training;
+  const sim::Prediction& prediction;
+
+  double days(Seconds step) const { return step / 24_h * training.steps; }
+};
+
+std::optional<TrainingReport> training_of(const sim::Prediction& prediction) {
+  if (!prediction.training) return std::nullopt;
+  return TrainingReport{*prediction.training, prediction};
+}
+
+// Part of the critical path that rests on a group of parameters.
+struct UseReport {
+  const sim::CriticalUse& of;
+  double share;
+};
+
+std::vector<UseReport> uses_of(const sim::Prediction& prediction) {
+  std::vector<UseReport> uses;
+  for (const sim::CriticalUse& use : prediction.critical_uses)
+    uses.push_back({use, prediction.step > 0_s ? use.time / prediction.step : 0});
+  return uses;
+}
+
+Seconds busy_time(const Report& report) {
+  Seconds time;
+  for (const CriticalShare& share : report.critical) time += share.time;
+  return time;
+}
+
+const Record<ClassReport>& record_of(const ClassReport*) {
+  static const auto memory =
+      Record<ClassReport>()
+          .field("peak_bytes", [](const ClassReport& one) { return one.of.memory.peak; })
+          .field("peak_time_s", [](const ClassReport& one) { return one.of.memory.peak_time; })
+          .field("capacity_bytes", &ClassReport::capacity)
+          .field("by_kind_bytes", [](const ClassReport& one) { return one.of.memory; });
+  static const auto record =
+      Record<ClassReport>("class", "Devices that do the same at the same times.")
+          .field("role", [](const ClassReport& one) { return one.of.role; })
+          .field(
+              "representative", [](const ClassReport& one) { return one.of.representative; },
+              "The rank that was simulated.")
+          .field("count", [](const ClassReport& one) { return one.of.count; })
+          .field("finish_s", [](const ClassReport& one) { return one.of.finish; })
+          .field("breakdown_s", [](const ClassReport& one) { return one.of.breakdown; })
+          .group("memory", memory);
+  return record;
+}
+
+const Record<TrainingReport>& record_of(const TrainingReport*) {
+  using Of = TrainingReport;
+  static const auto record =
+      Record<Of>("training", "The whole training, as long as the study says (train).")
+          .field("length", [](const Of& of) { return of.training.length; })
+          .field("steps", [](const Of& of) { return of.training.steps; })
+          .field("days", [](const Of& of) { return of.days(of.prediction.step); })
+          .field("low_days", [](const Of& of) { return of.days(of.prediction.low); })
+          .field("high_days", [](const Of& of) { return of.days(of.prediction.high); })
+          .field("usd",
+                 [](const Of& of) {
+                   return in_units(of.prediction.expense.usd(), 1_USD, of.training.steps);
+                 })
+          .field("kwh",
+                 [](const Of& of) {
+                   return in_units(of.prediction.expense.energy, 1_kWh, of.training.steps);
+                 })
+          .field("co2_kg", [](const Of& of) {
+            return in_units(of.prediction.expense.carbon, 1_kg, of.training.steps);
+          });
+  return record;
+}
+
+const Record<UseReport>& record_of(const UseReport*) {
+  static const auto record =
+      Record<UseReport>("parameter_use")
+          .field("parameters", [](const UseReport& use) { return name_of(use.of.group); })
+          .field("device", [](const UseReport& use) { return use.of.device; })
+          .field("evidence", [](const UseReport& use) { return use.of.evidence; })
+          .field("share", &UseReport::share, "Of the critical path, 0 to 1.");
+  return record;
+}
+
+}  // namespace
+
+const Record<CriticalShare>& record_of(const CriticalShare*) {
+  static const auto record = Record<CriticalShare>("critical_share")
+                                 .field("what", &CriticalShare::what)
+                                 .field("time_s", &CriticalShare::time)
+                                 .field("tasks", &CriticalShare::tasks);
+  return record;
+}
+
+const Record<InputDigest>& record_of(const InputDigest*) {
+  static const auto record = Record<InputDigest>("input")
+                                 .field("path", &InputDigest::path)
+                                 .field("sha256", &InputDigest::sha256);
+  return record;
+}
+
+const Record<NamedTask>& record_of(const NamedTask*) {
+  static const auto record = Record<NamedTask>("task")
+                                 .field("who", &NamedTask::who)
+                                 .field("what", &NamedTask::what)
+                                 .field("layer", &NamedTask::layer)
+                                 .field("micro_batch", &NamedTask::micro_batch);
+  return record;
+}
+
+const Record<InterruptedTask>& record_of(const InterruptedTask*) {
+  static const auto record =
+      Record<InterruptedTask>("failed_task")
+          .field("task", &InterruptedTask::task)
+          .field("start_s", [](const InterruptedTask& one) { return finite(one.start); })
+          .field("at_s", [](const InterruptedTask& one) { return finite(one.at); })
+          .field("on", &InterruptedTask::on, "The link or device that was dead for too long.");
+  return record;
+}
+
+const Record<WaitingDevices>& record_of(const WaitingDevices*) {
+  static const auto record =
+      Record<WaitingDevices>("waiting_devices")
+          .field("task", &WaitingDevices::task)
+          .field("devices", &WaitingDevices::count)
+          .field("since_s", &WaitingDevices::since)
+          .field("waits_for", &WaitingDevices::waits_for)
+          .field("failed", &WaitingDevices::failed, "Whether `waits_for` failed.");
+  return record;
+}
+
+const Record<InterruptionReport>& record_of(const InterruptionReport*) {
+  static const auto record =
+      Record<InterruptionReport>("interruption", "Why the step never ends.")
+          .field("at_s", [](const InterruptionReport& one) { return finite(one.at); })
+          .field("failed", &InterruptionReport::failed)
+          .field("waiting", &InterruptionReport::waiting)
+          .field("unfinished_tasks", &InterruptionReport::unfinished);
+  return record;
+}
+
+namespace {
+
+Record<Report> study_group() {
+  const auto devices = [](std::int64_t sim::Prediction::*count) {
+    return [count](const Report& report) { return report.prediction.*count; };
+  };
+  const auto subject = [](std::string Subject::*text) {
+    return [text](const Report& report) { return report.subject.*text; };
+  };
+  return Record<Report>()
+      .field("name", subject(&Subject::name))
+      .field("model", subject(&Subject::model))
+      .field("cluster", subject(&Subject::cluster))
+      .field("strategy", subject(&Subject::strategy))
+      .field("devices", devices(&sim::Prediction::devices), "Devices of the strategy.")
+      .field("idle_devices", devices(&sim::Prediction::idle),
+             "Devices of the cluster that do nothing.")
+      .field("down_devices", devices(&sim::Prediction::down),
+             "Devices that a failure has taken away.");
+}
+
+Record<sim::Prediction> interval_group() {
+  const auto from = [](auto member) {
+    return
+        [member](const sim::Prediction& prediction) { return prediction.interval_source.*member; };
+  };
+  using Source = sim::IntervalSource;
+  return Record<sim::Prediction>()
+      .field("text", from(&Source::text), "Where low and high come from, in words.")
+      .field("framework", from(&Source::framework))
+      .field("measurements", from(&Source::measurements), "Measured steps behind the interval.")
+      .field("low", from(&Source::low), "Lower end of measured over predicted steps.")
+      .field("high", from(&Source::high))
+      .field("widened_low", from(&Source::widened_low),
+             "A further factor, for parameters that nobody measured here.")
+      .field("widened_high", from(&Source::widened_high))
+      .field("rests_on", uses_of);
+}
+
+Record<Report> step_group() {
+  return Record<Report>()
+      .field("time_s", if_it_ends(&sim::Prediction::step), "Null if a failure ends the step.")
+      .field("low_s", if_it_ends(&sim::Prediction::low),
+             "8 of 10 measurements are expected within.")
+      .field("high_s", if_it_ends(&sim::Prediction::high))
+      .group("interval_source", &Report::prediction, interval_group())
+      .field("evidence",
+             [](const Report& report) { return study::unmeasured_in(report.prediction); });
+}
+
+Record<Report> throughput_group() {
+  const auto per_step = [](auto amount) {
+    return [amount](const Report& report) { return rate(amount(report), report.prediction); };
+  };
+  return Record<Report>()
+      .field("sample", record::at<&Report::subject, &Subject::sample>, "What a sample is.")
+      .field("samples_per_s", per_step(record::at<&Report::prediction, &sim::Prediction::samples>))
+      .field("tokens_per_s", per_step(record::at<&Report::prediction, &sim::Prediction::tokens>))
+      .field("tokens_per_s_per_gpu", per_step([](const Report& r) {
+               return r.prediction.tokens / static_cast<double>(r.prediction.devices);
+             }))
+      .field("computed_tokens_per_s", per_step([](const Report& r) {
+               return r.prediction.tokens * r.subject.computed_per_token;
+             }),
+             "With the tokens that pad samples.")
+      .field("model_tflops_per_gpu",
+             record::at<&Report::prediction, &sim::Prediction::model_tflops_per_device>,
+             "Without recomputation.")
+      .field("mfu", record::at<&Report::prediction, &sim::Prediction::mfu>, "Of the peak, 0 to 1.");
+}
+
+Record<sim::Prediction> memory_group() {
+  using Prediction = sim::Prediction;
+  return Record<Prediction>("memory", "The device with the least room.")
+      .field("peak_bytes",
+             [](const Prediction& p) {
+               const auto* worst = worst_of(p);
+               return worst != nullptr ? worst->memory.peak : Bytes();
+             })
+      .field("capacity_bytes", &Prediction::memory_capacity)
+      .field("reserve_bytes", &Prediction::memory_reserve,
+             "What the framework and the driver keep, on every device.")
+      .field("fits", &Prediction::fits)
+      .field("worst_device",
+             [](const Prediction& p) {
+               const auto* worst = worst_of(p);
+               return worst != nullptr ? std::optional(worst->representative) : std::nullopt;
+             })
+      .field("by_kind_bytes", [](const Prediction& p) {
+        const auto* worst = worst_of(p);
+        return worst != nullptr ? worst->memory : sim::MemoryUse();
+      });
+}
+
+Record<sim::Prediction> cost_group() {
+  using Prediction = sim::Prediction;
+  const auto of = [](auto member) {
+    return [member](const Prediction& p) { return std::invoke(member, p.expense); };
+  };
+  const auto amount = [](auto member, auto unit) {
+    return [member, unit](const Prediction& p) {
+      return in_units(std::invoke(member, p.expense), unit);
+    };
+  };
+  using Expense = sim::Expense;
+  return Record<Prediction>("cost", "One step, on all devices of the cluster.")
+      .field("usd_per_step", amount(&Expense::usd, 1_USD), "Devices and electricity.")
+      .field("rent_usd_per_step", amount(&Expense::rent, 1_USD),
+             "Devices: their rent, or what is written off of their price.")
+      .field("owned", of(&Expense::owned), "Whether the devices were bought.")
+      .field("electricity_usd_per_step", amount(&Expense::electricity, 1_USD),
+             "0 where it is not paid separately.")
+      .field("joules_per_step", amount(&Expense::energy, 1_J))
+      .field("joules_by_part",
+             [](const Prediction& p) {
+               return p.expense.energy ? std::optional(p.expense.parts) : std::nullopt;
+             })
+      .field("kwh_per_step", amount(&Expense::energy, 1_kWh))
+      .field("co2_kg_per_step", amount(&Expense::carbon, 1_kg))
+      .field("pue", of(&Expense::pue), "Energy of the site over that of its machines.")
+      .field("idle_devices", of(&Expense::unused), "Devices that are paid for and do nothing.")
+      .field("devices_without_price", of(&Expense::without_rent))
+      .field("devices_without_power", of(&Expense::without_power))
+      .field("hosts_without_power", of(&Expense::without_host_power),
+             "Device types of nodes whose hosts are not counted.")
+      .field("training", training_of);
+}
+
+Record<sim::Prediction> engine_group() {
+  using Prediction = sim::Prediction;
+  return Record<Prediction>()
+      .field("name", &Prediction::engine, "", record::one_of({"fluid", "simgrid"}))
+      .field("granularity", &Prediction::granularity, "", record::one_of({"flat", "stepwise"}))
+      .field("folding", &Prediction::folding,
+             "How the devices were chosen that one is simulated for.")
+      .field("folding_reason", &Prediction::folding_reason)
+      .field("classes", [](const Prediction& p) { return p.classes.size(); })
+      .field("tasks", &Prediction::tasks, "Simulated tasks.")
+      .field("total_tasks", &Prediction::total_tasks, "Tasks of all devices.")
+      .field("events", &Prediction::events);
+}
+
+Record<Report> critical_path_group() {
+  return Record<Report>()
+      .field("tasks", [](const Report& report) { return report.prediction.critical_path.size(); })
+      .field("time_s", busy_time)
+      .field("by_task", &Report::critical);
+}
+
+// Part of a step that rests on times measured by the user.
+struct MeasuredReport {
+  std::int64_t rows;
+  std::vector<std::string> unused;
+  double share;
+};
+
+const Record<MeasuredReport>& record_of(const MeasuredReport*) {
+  static const auto record =
+      Record<MeasuredReport>("measured", "Times that were given with --measured.")
+          .field("rows", &MeasuredReport::rows)
+          .field("unused", &MeasuredReport::unused)
+          .field("share", &MeasuredReport::share,
+                 "Part of the step's critical path that rests on these times, 0 to 1.");
+  return record;
+}
+
+std::optional<MeasuredReport> measured_of(const Report& report) {
+  if (!report.measured) return std::nullopt;
+  const MeasuredShare& measured = *report.measured;
+  const Seconds step = report.prediction.step;
+  return MeasuredReport{.rows = measured.rows,
+                        .unused = measured.unused,
+                        .share = step > 0_s ? measured.time / step : 0};
+}
+
+struct Timing {
+  Seconds wall;
+};
+
+const Record<Timing>& record_of(const Timing*) {
+  static const auto record =
+      Record<Timing>("timing").field("wall_s", &Timing::wall, "The prediction itself (--timing).");
+  return record;
+}
+
+std::optional<Timing> timing_of(const Report& report) {
+  return report.wall ? std::optional(Timing{*report.wall}) : std::nullopt;
+}
+
+}  // namespace
+
+const Record<Report>& record_of(const Report*) {
+  using sim::Prediction;
+  static const auto record =
+      Record<Report>::result(std::string(kPredictionSchema),
+                             "A training step (or a pass of evaluation) as `simulate` predicts it. "
+                             "Times in seconds, sizes in bytes; what is not known is null.")
+          .group("study", study_group())
+          .field(
+              "feasible",
+              [](const Report& r) { return r.prediction.fits && !r.prediction.interruption; },
+              "Whether it fits and no failure ends it.")
+          .group("step", step_group())
+          .group("throughput", throughput_group())
+          .field("breakdown_s", record::at<&Report::prediction, &sim::Prediction::breakdown>,
+                 "The device that finishes last; the sum is the step.")
+          .group("memory", prediction_of, memory_group())
+          .field("routing", record::at<&Report::prediction, &sim::Prediction::routing>)
+          .group("cost", prediction_of, cost_group())
+          .group("engine", prediction_of, engine_group())
+          .field("classes", classes_of)
+          .field("collectives", record::at<&Report::prediction, &sim::Prediction::collectives>)
+          .group("critical_path", critical_path_group())
+          .sometimes("disturbances",
+                     record::at<&Report::prediction, &sim::Prediction::disturbances>)
+          .sometimes("interruption", &Report::interruption)
+          .sometimes("alternatives",
+                     [](const Report& r) {
+                       return r.prediction.fits ? std::nullopt : std::optional(r.alternatives);
+                     })
+          .sometimes("sensitivities",
+                     [](const Report& r) {
+                       return r.sensitivities ? std::optional(r.sensitivities->of) : std::nullopt;
+                     })
+          .sometimes("branches", &Report::drawn)
+          .sometimes("measured", measured_of)
+          .field("inputs", &Report::inputs)
+          .field("warnings", record::at<&Report::prediction, &sim::Prediction::warnings>)
+          .sometimes("timing", timing_of);
+  return record;
+}
+
+std::string to_json(const Report& report) {
+  return record::text_of(record::write(report), 2);
 }
 
 }  // namespace foreshard::report

@@ -5,11 +5,16 @@
 
 #include <string>
 
+#include "base/record/forward.h"
+
 #include "sim/report/report.h"
 
 namespace foreshard::report {
 
 inline constexpr std::string_view kPredictionSchema = "foreshard.prediction/1";
+
+/// The keys of a prediction, once: JSON and JSON Schema.
+const record::Record<Report>& record_of(const Report*);
 
 /// Times are in seconds, sizes in whole bytes; indented, with a newline at the end. Unknown values
 /// are null. Everywhere, `capacity_bytes` is a device's whole memory and `reserve_bytes` the part

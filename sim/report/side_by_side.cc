@@ -11,7 +11,7 @@
 #include "sim/report/internal/page.h"
 #include "sim/report/json.h"
 #include "sim/report/numbers.h"
-#include "sim/report/parts.h"
+#include "sim/study/records.h"
 
 namespace foreshard::report {
 namespace {
@@ -97,8 +97,8 @@ std::vector<Term> terms_of(const SideBySide& sides) {
 }
 
 std::string label_of(const std::string& key) {
-  const auto part = std::ranges::find(kParts, key, &Part::key);
-  return part == std::end(kParts) ? key : std::string(part->label);
+  const auto part = std::ranges::find(sim::kBreakdownParts, key, &sim::BreakdownPart::key);
+  return part == std::end(sim::kBreakdownParts) ? key : std::string(part->label);
 }
 
 void write_changes(Page& page, const SideBySide& sides) {

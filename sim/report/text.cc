@@ -12,9 +12,8 @@
 
 #include "sim/report/internal/disturbed.h"
 #include "sim/report/internal/page.h"
-#include "sim/report/internal/sensitivity.h"
 #include "sim/report/numbers.h"
-#include "sim/report/parts.h"
+#include "sim/study/records.h"
 
 namespace foreshard::report {
 namespace {
@@ -27,6 +26,27 @@ void write_head(Page& page, const Report& report) {
   page.box(
       subject.description.empty() ? subject.name : subject.description,
       {{"model", subject.model}, {"cluster", subject.cluster}, {"strategy", subject.strategy}});
+}
+
+std::string described(const sim::Speed& speed) {
+  const std::string name(name_of(speed.kind));
+  return speed.device.empty() ? name : fmt::format("{}, {}", name, speed.device);
+}
+
+// Leaves out speeds whose effect is too small to show.
+void write_sensitivities(Page& page, const sim::Sensitivities& sensitivities) {
+  constexpr double kLeast = 5e-4;  // smallest elasticity, or saving by 10 % more, to show
+  page.heading("What faster parts buy", "each alone, algorithms held");
+  page.line(fmt::format("  {}{}{}{}", left("", 44), right("by 1 %", 10), right("by 10 %", 11),
+                        right("then", 11)));
+  for (const sim::Sensitivity& one : sensitivities.of) {
+    const double saved = 1 - one.step_at_more / sensitivities.step;
+    if (-one.elasticity < kLeast && saved < kLeast) continue;
+    page.line(fmt::format("  {}{}{}{}", left(described(one.speed), 44),
+                          right(fmt::format("{:.2f} %", -one.elasticity), 10),
+                          right(fmt::format("{:.1f} %", 100 * saved), 11),
+                          right(format(one.step_at_more), 11)));
+  }
 }
 
 // The first line about a step that does not run: it precedes all times.
@@ -180,7 +200,7 @@ void write_breakdown(Page& page, const sim::Prediction& prediction) {
   page.heading("Where the time goes", "on the device that finishes last");
   const Seconds total = prediction.breakdown.total();
   Seconds before;
-  for (const Part& part : kParts) {
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
     const Seconds time = prediction.breakdown.*part.time;
     if (time == 0_s) continue;
     const std::string bar = stretch(before / total, (before + time) / total, kBar);
@@ -256,9 +276,9 @@ void write_memory(Page& page, const Report& report) {
     page.line(fmt::format("  ... and {} more with more headroom", all - roles.size()));
   const auto& worst = classes[static_cast<std::size_t>(report.prediction.worst_memory)];
   std::string parts;
-  for (std::size_t kind = 0; kind < kMemoryParts.size(); ++kind) {
+  for (std::size_t kind = 0; kind < sim::kMemoryParts.size(); ++kind) {
     if (worst.memory.by_kind[kind] == 0_B) continue;
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", kMemoryParts[kind],
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", sim::kMemoryParts[kind],
                          format(worst.memory.by_kind[kind]));
   }
   page.remark(fmt::format("{} at its peak:", worst.role), parts, Tone::kFaint);

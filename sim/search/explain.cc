@@ -11,14 +11,12 @@
 #include "base/text.h"
 #include "base/yaml/loader.h"
 
-#include "sim/search/internal/parts.h"
+#include "sim/study/records.h"
 #include "sim/search/output.h"
 
 namespace foreshard::search {
 namespace {
 
-using internal::kParts;
-using internal::Part;
 using Json = nlohmann::ordered_json;
 
 Seconds seconds_at(const Json& json, const char* key) {
@@ -38,7 +36,7 @@ Simulated listed_of(const Json& json) {
   one.unmeasured = study::unmeasured_in(json.at("evidence"));
   one.fits = json.at("fits").get<bool>();
   one.tight = json.value("tight", false);  // results of graphs have none
-  for (const Part& part : kParts)
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
     one.breakdown.*part.time = seconds_at(json.at("breakdown_s"), part.key.data());
   return one;
 }
@@ -143,7 +141,7 @@ std::string terms_text(const Simulated& first, const Simulated* second) {
       text += fmt::format(" {:>10} {:>14}", format(other), format(other - own));
     text += "\n";
   };
-  for (const Part& part : kParts) {
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
     const Seconds own = first.breakdown.*part.time;
     const Seconds other = second == nullptr ? Seconds{} : second->breakdown.*part.time;
     if (own > Seconds{} || other > Seconds{}) line(part.label, own, other);
@@ -153,8 +151,8 @@ std::string terms_text(const Simulated& first, const Simulated* second) {
 }
 
 std::string dominance_text(const Simulated& first) {
-  const Part& all = internal::dominant(first.breakdown, true);
-  const Part& rest = internal::dominant(first.breakdown, false);
+  const sim::BreakdownPart& all = sim::dominant(first.breakdown, true);
+  const sim::BreakdownPart& rest = sim::dominant(first.breakdown, false);
   std::string text = fmt::format("\nOf the first's step {} takes most, {:.0f} %", all.label,
                                  100 * (first.breakdown.*all.time / first.step));
   if (all.key != rest.key)
@@ -197,8 +195,8 @@ Json listed_json(const ReadResult& result, std::size_t i) {
           {"evidence", study::evidence_json(one.unmeasured)},
           {"fits", one.fits},
           {"headroom_bytes", one.headroom().in_base()},
-          {"dominant", internal::dominant(one.breakdown, true).key},
-          {"dominant_overhead", internal::dominant(one.breakdown, false).key}};
+          {"dominant", sim::dominant(one.breakdown, true).key},
+          {"dominant_overhead", sim::dominant(one.breakdown, false).key}};
 }
 
 }  // namespace
@@ -283,7 +281,7 @@ std::string explanation_json(const ReadResult& result, const std::optional<WhyNo
                {"first_beats_second", probability ? Json(*probability) : Json(nullptr)},
                {"robustness", robustness_json(found)},
                {"why_not", why_not ? why_not_json(*why_not) : Json(nullptr)}};
-  for (const Part& part : kParts) {
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
     if (found.simulated.empty()) break;
     const Seconds own = found.simulated.front().breakdown.*part.time;
     Json& term = json["terms"][std::string(part.key)];

@@ -12,9 +12,10 @@
 #include "base/csv.h"
 #include "base/grouped.h"
 #include "base/quantity.h"
+#include "base/record/record.h"
 #include "base/text.h"
 
-#include "sim/search/internal/parts.h"
+#include "sim/study/records.h"
 #include "strategies/launch/inabilities.h"
 #include "strategies/parallelism/reserve.h"
 
@@ -23,9 +24,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-using internal::dominant;
-using internal::kParts;
-using internal::Part;
 
 std::span<const Simulated> top_of(const SearchResult& result, std::int64_t top) {
   return std::span(result.simulated)
@@ -171,7 +169,7 @@ std::string described(const Simulated& one) {
 // Breakdown key -> how much longer that part is than in the first strategy, in seconds.
 Json behind_json(const Simulated& first, const Simulated& one) {
   Json behind = Json::object();
-  for (const Part& part : kParts)
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
     behind[std::string(part.key)] =
         (one.breakdown.*part.time - first.breakdown.*part.time).in_base();
   return behind;
@@ -283,8 +281,8 @@ std::string difference_text(const Simulated& first, const Simulated& one) {
   constexpr std::size_t kMostParts = 3;
   constexpr double kLeast = 0.02;  // share of the difference, or of the first one's step
   std::vector<std::pair<Seconds, std::string_view>> parts;
-  parts.reserve(std::size(kParts));
-  for (const Part& part : kParts)
+  parts.reserve(std::size(sim::kBreakdownParts));
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
     parts.emplace_back(one.breakdown.*part.time - first.breakdown.*part.time, part.label);
   const auto size = [](Seconds time) { return std::max(time, -time); };
   std::ranges::stable_sort(parts, std::greater(),
@@ -301,10 +299,10 @@ std::string difference_text(const Simulated& first, const Simulated& one) {
 }
 
 std::string remedy_text(const Simulated& first, const Simulated& one) {
-  const auto more = [&](const Part& part) {
+  const auto more = [&](const sim::BreakdownPart& part) {
     return one.breakdown.*part.time - first.breakdown.*part.time;
   };
-  const Part& most = *std::ranges::max_element(kParts, {}, more);
+  const sim::BreakdownPart& most = *std::ranges::max_element(sim::kBreakdownParts, {}, more);
   const Seconds behind = one.step - first.step;
   if (more(most) < behind)
     return fmt::format("it would have to be {} faster, in more than one term", format(behind));
@@ -372,7 +370,7 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
                         "strategy; what costs most beside compute");
     for (std::size_t i = 0; i < best.size(); ++i) {
       const Simulated& one = best[i];
-      const Part& first = dominant(one.breakdown, false);
+      const sim::BreakdownPart& first = sim::dominant(one.breakdown, false);
       text += fmt::format(
           "  {:>2}  {:>9} {:>9.1f} {:>9}  {}\n  {:>36}{}; compute {:.0f} %, {} {:.0f} %{}\n", i + 1,
           format(one.step), one.tflops_per_device, format(one.headroom()), described(one), "",
@@ -475,9 +473,9 @@ std::string search_json(const study::LoadedStudy& study, const SearchResult& res
          {"peak_bytes", whole(one.peak)},
          {"headroom_bytes", whole(one.headroom())},
          {"behind_s", behind_json(result.simulated.front(), one)},
-         {"dominant", dominant(one.breakdown, true).key},
-         {"dominant_overhead", dominant(one.breakdown, false).key},
-         {"breakdown_s", internal::breakdown_json(one.breakdown)}});
+         {"dominant", sim::dominant(one.breakdown, true).key},
+         {"dominant_overhead", sim::dominant(one.breakdown, false).key},
+         {"breakdown_s", record::write(one.breakdown)}});
   }
   for (const Simulated& one : result.simulated)
     if (one.on_front)
@@ -512,7 +510,7 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{}", ++rank, one.step.in_base(),
                         one.estimate.step.in_base(), one.estimate.bound.in_base(),
                         one.tflops_per_device, one.mfu, whole(one.peak), whole(one.headroom()),
-                        one.fits, dominant(one.breakdown, false).key);
+                        one.fits, sim::dominant(one.breakdown, false).key);
     const Json knobs = knobs_of(one.strategy);
     for (const auto& [key, value] : columns.items())
       if (varies(key)) text += "," + (knobs.contains(key) ? csv_of(knobs[key]) : "");

@@ -9,7 +9,7 @@
 #include "base/quantity.h"
 
 #include "sim/report/numbers.h"
-#include "sim/report/parts.h"
+#include "sim/study/records.h"
 #include "sim/study/evidence.h"
 #include "sim/sweep/comparison.h"
 #include "sim/sweep/internal/json.h"
@@ -44,8 +44,8 @@ std::vector<SharedTerm> shared_terms(const Outcome& a, const Outcome& b) {
 }
 
 std::string term_label(const std::string& key) {
-  const auto part = std::ranges::find(report::kParts, key, &report::Part::key);
-  return part == std::end(report::kParts) ? key : std::string(part->label);
+  const auto part = std::ranges::find(sim::kBreakdownParts, key, &sim::BreakdownPart::key);
+  return part == std::end(sim::kBreakdownParts) ? key : std::string(part->label);
 }
 
 // Money and energy for tokens are given per million tokens.

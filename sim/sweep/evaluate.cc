@@ -14,7 +14,7 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/quoted.h"
 
-#include "sim/report/parts.h"
+#include "sim/study/records.h"
 #include "sim/search/output.h"
 #include "sim/search/search.h"
 #include "sim/search/space.h"
@@ -152,8 +152,8 @@ std::string too_large(Bytes peak, Bytes room) {
 
 std::vector<Term> terms_of(const sim::Breakdown& breakdown) {
   std::vector<Term> terms;
-  terms.reserve(report::kParts.size());
-  for (const report::Part& part : report::kParts)
+  terms.reserve(sim::kBreakdownParts.size());
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts)
     terms.push_back({std::string(part.key), breakdown.*part.time});
   return terms;
 }

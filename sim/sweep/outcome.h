@@ -32,7 +32,7 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// A part of a step's time, by the key of sim/report/parts.h: "tp_comm".
+/// A part of a step's time, by the key of sim/study/records.h: "tp_comm".
 struct Term {
   std::string key;
   Seconds time;

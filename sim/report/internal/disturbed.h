@@ -2,8 +2,6 @@
 /// The part of a report on disturbances, and on a step that never ends because of them.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "sim/report/internal/page.h"
 #include "sim/report/report.h"
 
@@ -22,9 +20,5 @@ StepStatistics statistics_of(std::vector<Seconds> steps);
 
 void write_disturbances(Page& page, const Report& report);
 void write_interruption(Page& page, const Report& report);
-
-/// \pre report.prediction.disturbances
-nlohmann::ordered_json disturbances_json(const Report& report);
-nlohmann::ordered_json interruption_json(const InterruptionReport& interruption);
 
 }  // namespace foreshard::report

@@ -29,6 +29,20 @@ std::string names(const disturbance::Hit& hit) {
 
 }  // namespace
 
+StepStatistics statistics_of(std::vector<Seconds> steps) {
+  std::ranges::sort(steps);
+  Seconds sum;
+  for (const Seconds step : steps) sum += step;
+  const auto rank = [&](std::size_t percent) {
+    return steps[(percent * steps.size() + 99) / 100 - 1];
+  };
+  return {.mean = sum / static_cast<double>(steps.size()),
+          .lowest = steps.front(),
+          .median = rank(50),
+          .p95 = rank(95),
+          .highest = steps.back()};
+}
+
 void write_disturbances(Page& page, const Report& report) {
   if (!report.prediction.disturbances) return;
   const sim::DisturbanceSummary& summary = *report.prediction.disturbances;

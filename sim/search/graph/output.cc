@@ -11,10 +11,11 @@
 #include "base/csv.h"
 #include "base/grouped.h"
 #include "base/quantity.h"
+#include "base/record/record.h"
 #include "base/text.h"
 
 #include "sim/search/graph/annotations.h"
-#include "sim/search/internal/parts.h"
+#include "sim/study/records.h"
 
 namespace foreshard::search {
 namespace {
@@ -243,7 +244,7 @@ std::string graph_search_json(const study::LoadedStudy& study, const GraphSearch
          {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J) : Json(nullptr)},
          {"peak_bytes", whole(one.peak)},
          {"headroom_bytes", whole(one.headroom())},
-         {"breakdown_s", internal::breakdown_json(one.breakdown)},
+         {"breakdown_s", record::write(one.breakdown)},
          {"annotations", std::move(annotations)}});
   }
   return json.dump(1, ' ') + "\n";

@@ -10,7 +10,7 @@
 #include "base/yaml/describe.h"
 #include "base/yaml/loader.h"
 
-#include "sim/search/internal/parts.h"
+#include "sim/study/records.h"
 
 namespace foreshard::search {
 namespace {
@@ -55,7 +55,7 @@ void each_number(S& one, const Visit& visit) {
   visit(one.tight);
   visit(one.mfu);
   visit(one.tflops_per_device);
-  for (const internal::Part& part : internal::kParts) visit(one.breakdown.*part.time);
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) visit(one.breakdown.*part.time);
   visit(one.usd);
   visit(one.energy);
   visit(one.rent_of_used);
