@@ -25,7 +25,7 @@ elseif(NOT NCCL_INCLUDE_DIR)
   set(FORESHARD_CUDA_MISSING "nccl.h (say where with -DNCCL_INCLUDE_DIR=...)")
 else()
   # One cubin for each generation that training runs on, and PTX of the last for those to come.
-  if(NOT CMAKE_CUDA_ARCHITECTURES)
+  if(NOT CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
     if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)

@@ -130,10 +130,13 @@ function(foreshard_test name)
   endforeach()
 endfunction()
 
-# foreshard_benchmark(<name> SOURCES <file>... DEPS <library>...): a Google Benchmark binary.
+# foreshard_benchmark(<name> SOURCES <file>... DEPS <library>...): a Google Benchmark binary. No test
+# runs it, so that it is built by its name, or with all others by the target `benchmarks`.
+add_custom_target(benchmarks)
 function(foreshard_benchmark name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
-  add_executable(${name} ${arg_SOURCES})
+  add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
+  add_dependencies(benchmarks ${name})
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} benchmark::benchmark)
 endfunction()
 
