@@ -32,7 +32,7 @@ void append_elements(const Type& type, const void* object, Numbers& numbers) {
 }  // namespace
 
 std::vector<const Field*> fields_without(const Fields& fields,
-                                         std::initializer_list<std::string_view> without) {
+                                         std::span<const std::string_view> without) {
   std::vector<const Field*> rest;
   for (const Field& field : fields.fields)
     if (std::ranges::find(without, field.key) == without.end()) rest.push_back(&field);

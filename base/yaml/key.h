@@ -3,13 +3,14 @@
 /// but for those that are left out by name, so that a new field makes a cache miss where it need
 /// not, and never a stale hit.
 ///
-///     const yaml::Key<Strategy> key({"global_batch", "schedule"});
+///     constexpr std::string_view kWithout[] = {"global_batch", "schedule"};
+///     const yaml::Key<Strategy> key(kWithout);
 ///     std::vector<std::int64_t> numbers;
 ///     key.append(strategy, numbers);
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace foreshard::yaml {
 namespace internal {
 /// The fields that a key is of.
 std::vector<const Field*> fields_without(const Fields& fields,
-                                         std::initializer_list<std::string_view> without);
+                                         std::span<const std::string_view> without);
 void append_key(const Type& type, const void* object, std::vector<std::int64_t>& numbers);
 }  // namespace internal
 
@@ -28,7 +29,7 @@ template <class T>
 class Key {
  public:
   /// \pre `without` are keys of T's table.
-  explicit Key(std::initializer_list<std::string_view> without)
+  explicit Key(std::span<const std::string_view> without)
       : fields_(internal::fields_without(yaml_table(static_cast<const T*>(nullptr)).fields(),
                                          without)) {}
 

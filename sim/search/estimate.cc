@@ -20,6 +20,7 @@
 #include "sim/search/internal/members.h"
 #include "sim/search/internal/numbers.h"
 #include "sim/search/internal/shared_forms.h"
+#include "sim/search/internal/strategy_keys.h"
 #include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/pipeline.h"
 
@@ -30,13 +31,6 @@ namespace {
 constexpr std::size_t kRememberedSplits = 4096;
 constexpr std::size_t kRememberedLayouts = 16384;
 constexpr std::size_t kRememberedAgain = 256;
-
-std::int64_t number_of(const StateSharding& states) {
-  const auto bit = [](bool value) { return std::int64_t{value ? 1 : 0}; };
-  return bit(states.cuts_parameters) + 2 * bit(states.cuts_gradients) +
-         4 * bit(states.cuts_optimizer) + 8 * static_cast<std::int64_t>(states.gather) +
-         64 * static_cast<std::int64_t>(states.reduce);
-}
 
 }  // namespace
 
@@ -140,11 +134,10 @@ class Estimator::Tables {
   }
 
   Result<Seconds> least_step(const Strategy& strategy) {
-    const auto numbers = layout_numbers(strategy);
-    std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit - 1);  // any order
+    StrategyKey key = keys_.of_layer(strategy);
     auto known = kernels_.find(key);
     if (known == kernels_.end()) {
-      FORESHARD_ASSIGN(const Split* const split, split_of(strategy, numbers));
+      FORESHARD_ASSIGN(const Split* const split, split_of(strategy));
       known = kernels_
                   .emplace(std::move(key), work_of_kernels(model_, alone_of(strategy),
                                                            split->blocks, places_, times_))
@@ -358,8 +351,7 @@ class Estimator::Tables {
   }
 
   Result<Again*> again_of(const Strategy& strategy, const std::vector<Recomputation>& ways) {
-    const auto numbers = layout_numbers(strategy);
-    std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit - 1);  // any order
+    StrategyKey key = keys_.of_layer(strategy);
     key.push_back(ways_.of(parts_in(ways)));
     if (const auto known = again_.find(key); known != again_.end()) return known->second.get();
     if (again_.size() > kRememberedAgain) again_.clear();
@@ -437,49 +429,10 @@ class Estimator::Tables {
     });
   }
 
-  // The length of a layout's cache key: all that its blocks and the states of its stages depend on.
-  static constexpr std::size_t kOfSplit = 16;
-  static constexpr std::size_t kOfLayout = kOfSplit + 5;
-
-  // The cache key of a layout; its first kOfSplit numbers are the key of the split.
-  std::array<std::int64_t, kOfLayout> layout_numbers(const Strategy& strategy) {
-    return {strategy.tensor_parallel,
-            strategy.context_parallel,
-            static_cast<std::int64_t>(strategy.context_exchange),
-            strategy.context_heads,
-            strategy.expert_parallel,
-            strategy.expert_tensor_parallel,
-            strategy.sequence_parallel ? 1 : 0,
-            strategy.micro_batch,
-            static_cast<std::int64_t>(strategy.recompute),
-            parts_.of(strategy.recompute_parts),
-            forms_.variants_of(strategy),
-            strategy.shard_replicas,
-            splits_backward(strategy) ? 1 : 0,
-            static_cast<std::int64_t>(strategy.mode),
-            static_cast<std::int64_t>(strategy.token_dispatcher),
-            orders_.of(strategy.rank_order),
-            strategy.pipeline_parallel,
-            strategy.data_parallel,
-            number_of(state_sharding(strategy)),
-            last_stage(strategy) == 0 ? 1 : 0,
-            2 * static_cast<std::int64_t>(strategy.offload_optimizer) +
-                (strategy.offload_parameters ? 1 : 0)};
-  }
-
   // The blocks of a strategy, lowered once for all strategies that split a layer alike, whatever
   // their replicas and stages (the mesh keeps its axes).
-  Result<Split*> split_of(const Strategy& strategy,
-                          const std::array<std::int64_t, kOfLayout>& numbers) {
-    // The strides of the axes whose ranks share a layer.
-    std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit);
-    std::int64_t stride = 1;
-    for (const MeshAxis& axis : mesh_of(strategy)) {
-      if (axis.name.starts_with("tensor") || axis.name.starts_with("context") ||
-          axis.name.starts_with("expert"))
-        key.push_back(stride);
-      stride *= axis.size;
-    }
+  Result<Split*> split_of(const Strategy& strategy) {
+    StrategyKey key = keys_.of_split(strategy);
     if (const auto it = splits_.find(key); it != splits_.end()) return it->second.get();
     FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone_of(strategy)));
     auto split = std::make_unique<Split>(Split{.blocks = std::move(blocks)});
@@ -498,13 +451,13 @@ class Estimator::Tables {
   }
 
   Result<Known*> layout_of(const Strategy& strategy) {
-    const auto numbers = layout_numbers(strategy);
-    if (const auto it = layouts_.find(numbers); it != layouts_.end()) return &it->second;
-    FORESHARD_ASSIGN(Split* const split, split_of(strategy, numbers));
+    StrategyKey key = keys_.of_layout(strategy);
+    if (const auto it = layouts_.find(key); it != layouts_.end()) return &it->second;
+    FORESHARD_ASSIGN(Split* const split, split_of(strategy));
     Known known{.layout = std::make_unique<Layout>(strategy, model_, *split, places_, times_)};
     known.pattern = &pattern_of(strategy, *known.layout);
     known.transfers = &transfers_of(strategy, *known.layout);
-    return &layouts_.emplace(numbers, std::move(known)).first->second;
+    return &layouts_.emplace(std::move(key), std::move(known)).first->second;
   }
 
   const Numbered<Pattern>& pattern_of(const Strategy& strategy, Layout& layout) {
@@ -542,15 +495,14 @@ class Estimator::Tables {
   const Model& model_;
   std::shared_ptr<SharedForms> shared_;
   Forms forms_;
+  StrategyKeys keys_{forms_};
   Places places_;
   Times times_;
-  Numbers<std::vector<Part>> parts_;
-  Numbers<std::vector<std::string>> orders_;
   Numbers<std::vector<std::vector<foreshard::Part>>> ways_;
-  std::map<std::vector<std::int64_t>, std::unique_ptr<Split>> splits_;
-  std::map<std::vector<std::int64_t>, std::unique_ptr<Again>> again_;
-  std::map<std::vector<std::int64_t>, StepWork> kernels_;  // split -> kernels of a micro-batch
-  ByNumbers<kOfLayout, Known> layouts_;
+  ByKey<std::unique_ptr<Split>> splits_;
+  ByKey<std::unique_ptr<Again>> again_;
+  ByKey<StepWork> kernels_;  // split -> kernels of a micro-batch
+  ByKey<Known> layouts_;
   std::map<Pattern, std::int64_t> patterns_;
   std::map<TransferKinds, std::int64_t> transfers_;
   std::vector<Layout::Stage*> stages_;  // class -> stage of the strategy at hand

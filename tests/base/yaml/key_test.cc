@@ -42,7 +42,8 @@ const Table<Whole>& yaml_table(const Whole*) {
 }
 
 std::vector<std::int64_t> numbers_of(const Whole& whole) {
-  static const Key<Whole> key({"ignored"});
+  static constexpr std::string_view kWithout[] = {"ignored"};
+  static const Key<Whole> key(kWithout);
   std::vector<std::int64_t> numbers;
   key.append(whole, numbers);
   return numbers;
