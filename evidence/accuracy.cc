@@ -24,20 +24,6 @@ namespace {
 
 constexpr Bytes kLargestTable = 1_GiB;
 
-const std::vector<TableKind>& table_kinds() {
-  static const auto kinds = [] {
-    std::vector<TableKind> list{
-        {"collectives", {"op", "bytes", "time_us", "nodes"}, collective_jobs}};
-    for (const KernelFormat& format : kernel_formats())
-      list.push_back(
-          {format.name, format.columns, [&format](const Table& table, const Context& context) {
-             return Result<Jobs>(kernel_jobs(table, context, format));
-           }});
-    return list;
-  }();
-  return kinds;
-}
-
 Result<Table> read_table(const std::filesystem::path& path, std::string_view operation = {}) {
   FORESHARD_ASSIGN(auto cells, read_measured_table(path, kLargestTable, operation));
   return Table{path, std::move(cells)};
@@ -59,9 +45,12 @@ Error no_such_row(const std::string& id) {
 Result<Jobs> jobs_of(const Table& table, const Context& context) {
   FORESHARD_ASSIGN(const auto format, format_of(table.cells, context.catalogue));
   if (format) return training_jobs(table, format, context);
-  std::vector<std::string> known{"training steps (configs/tables)"};
-  for (const TableKind& kind : table_kinds()) {
-    if (has_columns(table.cells, kind.columns)) return kind.jobs(table, context);
+  if (has_columns(table.cells, collective_columns())) return collective_jobs(table, context);
+  std::vector<std::string> known{
+      "training steps (configs/tables)",
+      fmt::format("collectives ({})", fmt::join(collective_columns(), ", "))};
+  for (const KernelFormat& kind : context.kernel_formats) {
+    if (has_columns(table.cells, kind.columns)) return kernel_jobs(table, context, kind);
     known.push_back(fmt::format("{} ({})", kind.name, fmt::join(kind.columns, ", ")));
   }
   return Error{
@@ -178,11 +167,13 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   FORESHARD_ASSIGN(auto exclusions,
                    loader.read_ref<Exclusions>("excluded-collectives", "exclusions"));
   FORESHARD_ASSIGN(auto errors, study::read_parameter_errors(loader));
+  FORESHARD_ASSIGN(auto kernel_formats, read_kernel_formats(loader));
   const Context context{.catalogue = options.catalogue,
                         .communication = std::move(communication),
                         .errors = std::move(errors),
                         .exclusions = std::move(exclusions),
-                        .machine = options.machine ? &*options.machine : nullptr};
+                        .machine = options.machine ? &*options.machine : nullptr,
+                        .kernel_formats = std::move(kernel_formats)};
 
   std::vector<Task> tasks;
   std::vector<Outcome> outcomes;

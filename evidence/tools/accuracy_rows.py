@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared/data"
 PROGRAM = ROOT / "build/release/bin/foreshard"
 KERNELS = ("attention_rates.csv", "norm_rates.csv", "gemm_b300_gb200_gb300.csv")  # of facts/
