@@ -26,7 +26,7 @@
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
 #include "validate/profile/kernel_names.h"
-#include "validate/tables/exclusions.h"
+#include "validate/tables/collective_rows.h"
 #include "validate/tables/kernel_rows.h"
 
 namespace foreshard::cli {

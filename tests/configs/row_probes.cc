@@ -4,7 +4,7 @@
 
 #include "base/csv.h"
 #include "base/yaml/describe.h"
-#include "evidence/training_row.h"
+#include "evidence/row_format.h"
 #include "tests/configs/probes.h"
 
 namespace foreshard {
@@ -93,8 +93,8 @@ std::vector<Cells> cells_for(const std::vector<accuracy::Conditions>& together) 
       for (const std::string& word : words.words)
         if (column != "part") {
           all.push_back(first);
-          all.back()[column] = word.starts_with("!") ? word.substr(word.find_first_not_of("!="))
-                                                     : cell_of(word);
+          all.back()[column] =
+              word.starts_with("!") ? word.substr(word.find_first_not_of("!=")) : cell_of(word);
         }
   return all;
 }
@@ -201,15 +201,18 @@ std::string read_kernels(const accuracy::KernelFormat& format,
       lines += line + "\n";
     }
   }
-  const auto table = read_csv(header + "end\n" + [&] {
-    std::string text;
-    for (std::size_t at = 0; at < lines.size();) {
-      const std::size_t end = lines.find('\n', at);
-      text += lines.substr(at, end - at) + "0\n";
-      at = end + 1;
-    }
-    return text;
-  }(), "table");
+  const auto table = read_csv(
+      header + "end\n" +
+          [&] {
+            std::string text;
+            for (std::size_t at = 0; at < lines.size();) {
+              const std::size_t end = lines.find('\n', at);
+              text += lines.substr(at, end - at) + "0\n";
+              at = end + 1;
+            }
+            return text;
+          }(),
+      "table");
   if (!table) return table.error().message;
   std::string text;
   for (const std::string& column : shipped.columns) {
@@ -220,8 +223,8 @@ std::string read_kernels(const accuracy::KernelFormat& format,
   text += accuracy::has_columns(*table, format.columns) ? "yes;" : "no;";
   for (const auto& row : accuracy::kernel_rows(format, *table, "table")) {
     text += fmt::format("{} {} {} {} {} {} {} {} ", row.id, row.operation, row.blocks.count,
-                        row.blocks.threads, row.pass_share.value_or(0),
-                        static_cast<int>(row.duty), row.draws_little, row.measured / 1_s);
+                        row.blocks.threads, row.pass_share.value_or(0), static_cast<int>(row.duty),
+                        row.draws_little, row.measured / 1_s);
     for (const Kernel& kernel : row.kernels) {
       text += describe(kernel) + ",";
       if (const auto* gemm = std::get_if<Gemm>(&kernel))
@@ -243,7 +246,8 @@ Probes<accuracy::KernelFormat> probes_of(const accuracy::KernelFormat*, const st
   yaml::Loader loader({.catalogue = {kShippedFolder}});
   const auto shipped = *loader.read_file<accuracy::KernelFormat>(
       std::string(kShippedFolder) + "/tables/kernels/" + name + ".yaml");
-  return {[shipped](const accuracy::KernelFormat& format) { return read_kernels(format, shipped); }};
+  return {
+      [shipped](const accuracy::KernelFormat& format) { return read_kernels(format, shipped); }};
 }
 
 Probes<accuracy::RowFormat> probes_of(const accuracy::RowFormat*, const std::string& name) {

@@ -14,7 +14,7 @@
 
 #include "strategies/comm/choose.h"
 #include "validate/calibrate/pooling.h"
-#include "validate/tables/exclusions.h"
+#include "validate/tables/collective_rows.h"
 #include "validate/tables/table.h"
 
 namespace foreshard::calibrate {

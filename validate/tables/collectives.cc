@@ -10,7 +10,6 @@
 #include "strategies/comm/nccl/estimate.h"
 #include "strategies/comm/nccl/search.h"
 #include "validate/tables/collective_rows.h"
-#include "validate/tables/exclusions.h"
 #include "validate/tables/table.h"
 
 namespace foreshard::accuracy {

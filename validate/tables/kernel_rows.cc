@@ -193,8 +193,7 @@ class Line {
             .duty = format_->sustained ? Duty::kSustained : Duty::kBurst};
     const bool has_rate =
         !format_->rate.empty() && (time.column.empty() || cells_.text(time.column).empty());
-    if (!has_rate && !time.column.empty())
-      row_.measured = cells_.required(time.column) * time.unit;
+    if (!has_rate && !time.column.empty()) row_.measured = cells_.required(time.column) * time.unit;
     row_.obstacle = reason_to_skip();
     const auto known =
         std::ranges::find_if(format_->operators, [&](const auto& one) { return fits(one.where); });
@@ -290,8 +289,7 @@ class Line {
     const auto value = whole_number(text(name));
     if (value && *value > 0) return value;
     if (may_lack && text(name).empty()) return std::nullopt;
-    cells_.fault(
-        fmt::format("column '{}' has no whole number '{}' above 0", format_->pairs, name));
+    cells_.fault(fmt::format("column '{}' has no whole number '{}' above 0", format_->pairs, name));
     return 1;
   }
   std::int64_t size(const MeasuredKernel& kernel, const std::string& name,
@@ -350,8 +348,7 @@ class Line {
             .k = size(kernel, "k"),
             .dtype = dtype_of(kernel),
             .accumulate = !kernel.accumulate.empty() && fits(kernel.accumulate),
-            .scales =
-                contains(cells_.text("dtype"), "block") ? Scales::kBlocks : Scales::kTensor,
+            .scales = contains(cells_.text("dtype"), "block") ? Scales::kBlocks : Scales::kTensor,
             .apart = kernel.apart};
   }
 
@@ -401,8 +398,8 @@ class Line {
 };
 
 constexpr std::array<std::string_view, 13> kSizes{
-    "batch",  "m",         "n",      "k",        "rows",     "columns",  "threads",
-    "length", "heads",     "kv_heads", "head_dim", "value_dim", "window"};
+    "batch",  "m",     "n",        "k",        "rows",      "columns", "threads",
+    "length", "heads", "kv_heads", "head_dim", "value_dim", "window"};
 
 std::string fault_of_kernel(const MeasuredKernel& kernel) {
   for (const std::string_view name : {kGemm, kAttention, kSoftmaxAlone})

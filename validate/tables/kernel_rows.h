@@ -60,12 +60,13 @@ struct MeasuredKernel {
   /// its query_heads; `threads` is the size of each of `rows` short blocks (Blocks). A size that is
   /// left out is 1; kv_heads are then as many as heads, value_dim and window 0.
   std::map<std::string, std::string> sizes;
-  Conditions accumulate;       ///< Rows whose product adds to its result; empty: none.
-  bool apart = false;          ///< Gemm::apart.
-  bool causal = true;          ///< Attention::causal.
-  std::string causal_column;   ///< Column whose text begins with "0" if there is no causal mask.
-  std::string implementation;  ///< Name of the attention's kernel; empty: as the format's words say.
-  std::string dtype;           ///< Name of a data type; empty: the row's.
+  Conditions accumulate;      ///< Rows whose product adds to its result; empty: none.
+  bool apart = false;         ///< Gemm::apart.
+  bool causal = true;         ///< Attention::causal.
+  std::string causal_column;  ///< Column whose text begins with "0" if there is no causal mask.
+  std::string
+      implementation;  ///< Name of the attention's kernel; empty: as the format's words say.
+  std::string dtype;   ///< Name of a data type; empty: the row's.
 };
 const yaml::Table<MeasuredKernel>& yaml_table(const MeasuredKernel*);
 
@@ -75,7 +76,7 @@ struct MeasuredOperator {
   std::string name;  ///< KernelRow::operation of the forward pass; empty: its last kernel's name.
   std::vector<MeasuredKernel> kernels;
   std::vector<MeasuredKernel> backward;  ///< Empty: the backward passes of `kernels`.
-  double counts = 1;            ///< FLOPs that a rate counts, as a multiple of flops_of().
+  double counts = 1;                     ///< FLOPs that a rate counts, as a multiple of flops_of().
   bool zero_gradients = false;  ///< The backward pass multiplies zeros, which draws little power.
   std::optional<double> pass_share;  ///< KernelRow::pass_share.
 };

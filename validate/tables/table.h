@@ -18,7 +18,7 @@
 #include "sim/study/interval.h"
 #include "strategies/comm/parameters.h"
 #include "topology/cluster_config.h"
-#include "validate/tables/exclusions.h"
+#include "validate/tables/collective_rows.h"
 #include "validate/tables/kernel_rows.h"
 #include "validate/tables/outcome.h"
 
