@@ -33,17 +33,6 @@
 
 namespace foreshard::calibrate {
 
-/// A number of the efficiency or communication file, after a fit.
-struct FittedValue {
-  std::string name;  ///< For example "gemm.rate_of.fp32".
-  double before = 0;
-  double value = 0;
-  double low = 0;  ///< 95 % interval, from the curvature at the minimum; 0 if the number was kept.
-  double high = 0;
-  bool at_bound = false;  ///< The fit ended at a bound of the number.
-  std::string kept{};     ///< Why the number was not fitted; empty: it was.
-};
-
 /// Quantiles of |predicted / measured - 1|.
 struct FitError {
   std::int64_t rows = 0;
@@ -96,7 +85,7 @@ Result<KernelFit> fit_kernels(const DeviceType& given, const std::vector<KernelS
 /// configs/devices/efficiency); overheads, which are only a part of most times, are known less
 /// well. The last row stands for orders of magnitude.
 ///
-/// Values are the indices of the alternatives of Kernel.
+/// The values of KernelFamily are the indices of the alternatives of Kernel.
 enum class KernelFamily : std::uint8_t { kGemm, kAttention, kPass };
 KernelFamily family_of(const Kernel& kernel);
 

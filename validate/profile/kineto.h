@@ -97,8 +97,6 @@ bool is_trace(std::string_view text);
 ///     a trace without GPU events.
 Result<Trace> read_trace(std::string_view text, std::string_view name);
 
-/// Sizes of what a traced kernel computed or sent, as far as its operator's recorded inputs tell.
-///
 /// The extents of a batched product D[b] = A[b] B[b].
 struct ProductShape {
   std::int64_t batch = 1;

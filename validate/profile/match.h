@@ -34,6 +34,16 @@
 
 namespace foreshard::profile {
 
+/// A task for aligned().
+struct Expected {
+  Seconds time;
+  std::int64_t most = 1;  ///< Most units that the task may take.
+};
+
+struct Alignment {
+  std::vector<std::int32_t> task_of;  ///< Unit -> index of its task; negative: none.
+  double cost = 0;
+};
 /// Aligns a sequence of measured units with a sequence of expected tasks. Each task takes up to
 /// `most` consecutive units. The alignment minimises
 ///
@@ -46,15 +56,6 @@ namespace foreshard::profile {
 /// amino acid sequence of two proteins", J. Mol. Biol. 48, 1970, extended to runs of units.
 /// Cost: O(tasks x band x most), where the band surrounds the straight line from the first task and
 /// unit to the last.
-struct Expected {
-  Seconds time;
-  std::int64_t most = 1;  ///< Most units that the task may take.
-};
-
-struct Alignment {
-  std::vector<std::int32_t> task_of;  ///< Unit -> index of its task; negative: none.
-  double cost = 0;
-};
 Alignment aligned(const std::vector<Expected>& tasks, const std::vector<Seconds>& units);
 
 enum class MatchedBy : std::uint8_t { kNothing, kShape, kOrder, kPlace };

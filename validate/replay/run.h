@@ -11,7 +11,7 @@
 
 namespace foreshard::replay {
 
-/// The exit codes of foreshard-replay: those of `foreshard` (cli/exit_code.h) and kRankLost.
+/// The exit codes of foreshard-replay: the codes of `foreshard` (cli/exit_code.h) and kRankLost.
 enum ExitCode : int {
   kDone = 0,
   kInternalError = 1,

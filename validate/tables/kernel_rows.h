@@ -8,7 +8,7 @@
 /// cell must hold a number above 0, unless "or" follows its name: `kv_heads or q_heads`.
 ///
 /// A condition maps columns to texts: "x": the cell contains x; "=x": it is x; "!x", "!=x": not so.
-/// Of a list of texts, all that begin with "!" must hold, and one of the others.
+/// A list of texts holds if all that begin with "!" do, and one of the others.
 #pragma once
 
 #include <map>

@@ -114,12 +114,11 @@ std::size_t stage_bytes(const CollectiveSpec& spec);
 void add(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
          std::span<std::byte> sum);
 
-/// Writes known numbers into a communication's buffers and checks the results (pattern.h).
-///
 /// Most faults that a rank names.
 inline constexpr std::size_t kMostFaults = 20;
 
-/// Writes the numbers that this rank sends. Buffers are as in start_collective (collective.h).
+/// For --verify: writes the numbers that this rank sends (pattern.h). Buffers are as in
+/// start_collective (collective.h).
 void write_given(const RankPlan& plan, std::size_t instance, std::span<std::byte> send,
                  std::span<std::byte> receive);
 
