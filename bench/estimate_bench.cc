@@ -21,7 +21,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
-#include "validate/tables/statistics.h"
+#include "validate/tables/outcome.h"
 
 namespace foreshard {
 namespace {

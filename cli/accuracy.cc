@@ -12,7 +12,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/percentage.h"
-#include "evidence/markdown.h"
 #include "evidence/report.h"
 
 #include "sim/study/study.h"

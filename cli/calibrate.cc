@@ -16,8 +16,7 @@
 #include "cli/output.h"
 
 #include "validate/calibrate/collective_fit.h"
-#include "validate/calibrate/write.h"
-#include "validate/tables/collective_summary.h"
+#include "validate/tables/outcome.h"
 
 namespace foreshard::cli {
 namespace {

@@ -20,8 +20,7 @@
 #include "strategies/program/ir/verify.h"
 #include "validate/calibrate/machine.h"
 #include "validate/calibrate/plan.h"
-#include "validate/measurement/fingerprint.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::cli {
 namespace {

@@ -26,7 +26,6 @@
 #include "validate/profile/kineto.h"
 #include "validate/profile/match.h"
 #include "validate/profile/samples.h"
-#include "validate/profile/write.h"
 
 namespace foreshard::cli {
 namespace {

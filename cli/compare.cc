@@ -28,8 +28,7 @@
 #include "sim/sweep/store.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
-#include "validate/compare/write.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::cli {
 namespace {

@@ -18,7 +18,7 @@
 #include "sim/report/predict.h"
 #include "sim/study/break_even.h"
 #include "sim/study/inputs.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::cli {
 namespace {

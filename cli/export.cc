@@ -11,7 +11,7 @@
 #include "strategies/launch/launch.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/lower/lower.h"
-#include "validate/compare/arrivals.h"
+#include "validate/compare/timeline.h"
 #include "validate/replay/bundle/bundle.h"
 
 namespace foreshard::cli {

@@ -26,7 +26,8 @@
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
 #include "validate/profile/kernel_names.h"
-#include "validate/tables/exclusions.h"
+#include "validate/tables/collective_rows.h"
+#include "validate/tables/kernel_rows.h"
 
 namespace foreshard::cli {
 namespace {
@@ -138,8 +139,8 @@ std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const Kind& kind,
 // The kind of the nearest folder that has the name of a catalogue folder; nullptr if there is none.
 const Kind* kind_of_folder(fs::path folder) {
   for (; folder.has_relative_path(); folder = folder.parent_path()) {
-    for (const char* below_devices : {"draw", "efficiency"})
-      if (folder.filename() == below_devices) return find_kind(below_devices);
+    for (const char* nested : {"devices/draw", "devices/efficiency", "tables/kernels"})
+      if (folder.filename() == fs::path(nested).filename()) return find_kind(nested);
     const Kind* kind = find_kind(folder.filename().string());
     if (kind != nullptr && folder.filename() == kind->folder) return kind;
   }
@@ -149,7 +150,7 @@ const Kind* kind_of_folder(fs::path folder) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 24> kKinds{
+  static constexpr std::array<Kind, 25> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -170,6 +171,8 @@ std::span<const Kind> kinds() {
       kind<Hardware>("hardware", "hardware", "How devices present themselves to tools."),
       kind<profile::KernelNames>("kernel_names", "profiles",
                                  "What kernels of a profile do, by their names (--kernel-names)."),
+      kind<accuracy::KernelFormat>("kernel_table", "tables/kernels",
+                                   "How tables of measured kernels write things down."),
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
       kind<HfType>("model_type", "huggingface",
                    "How the config.json of a model type of Hugging Face is read."),

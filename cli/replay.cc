@@ -20,7 +20,7 @@
 #include "sim/study/run.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
-#include "validate/compare/arrivals.h"
+#include "validate/compare/timeline.h"
 
 // The command `foreshard replay`: lowers a study to its Program (or takes a Program's JSON) and
 // runs foreshard-replay on it, which measures the Program on real devices or verifies its

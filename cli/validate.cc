@@ -20,10 +20,8 @@
 #include "validate/calibrate/machine.h"
 #include "validate/calibrate/plan.h"
 #include "validate/compare/compare.h"
-#include "validate/compare/write.h"
 #include "validate/loop/validation.h"
-#include "validate/measurement/fingerprint.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::cli {
 namespace {

@@ -2,14 +2,14 @@
 /// Scores the simulator on tables of measurements: every row is compared with its prediction, and
 /// the errors are summarised per file, per source, per tier, per kernel and over all rows.
 /// `foreshard accuracy` (cli/accuracy.cc) calls score() and prints the Report with report.h and
-/// markdown.h.
+/// its to_markdown().
 ///
 ///     auto report = score({"measurements.csv"}, {.catalogue = {"configs"}});
 ///     report->overall.time.mape_pct
 ///
 /// The header of a table tells its kind:
 ///
-/// - training: steps of whole training runs (training_row.h), simulated with the fluid engine;
+/// - training: steps of whole training runs (row_format.h), simulated with the fluid engine;
 /// - collectives: single operations as nccl-tests measures them, predicted on idle links;
 /// - kernels, in one format per kind of source (kernel_rows.h), predicted by the compute model.
 ///
@@ -20,6 +20,7 @@
 /// all (setting.h, device_names.h).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -27,13 +28,74 @@
 #include <vector>
 
 #include "base/result.h"
-#include "evidence/regret.h"
 
 #include "strategies/comm/parameters.h"
 #include "topology/cluster_config.h"
 #include "validate/tables/outcome.h"
 
 namespace foreshard::accuracy {
+
+struct Context;
+
+inline constexpr std::size_t kFewestStrategies = 5;
+
+/// Measures the search: how much slower its choice was measured than the fastest strategy that
+/// somebody measured, and how well simulation ranks the measured strategies.
+///
+/// A **group** is the rows of one table that were measured with the same model, framework, batch,
+/// sequence and precision on the same number of devices of the same machine, with at least
+/// kFewestStrategies different strategies. Several rows of one strategy count as one, with the mean
+/// of their times.
+///
+///     regret = measured time of the strategy that the search takes / least measured time - 1
+///
+/// The search is `search::search_among` on the group's strategies: it ranks them by estimate, drops
+/// them by lower bound, and simulates until the choice is certified. Every measured strategy did
+/// run, so memory rules none out.
+///
+/// This is the result of one group.
+struct RegretGroup {
+  std::string file;
+  std::string model;
+  std::string device;
+  std::int64_t devices = 0;
+  std::int64_t batch = 0;
+  std::int64_t sequence = 0;
+  std::string precision;
+  std::int64_t strategies = 0;  ///< Number of different strategies.
+  std::int64_t simulated = 0;   ///< Strategies that were simulated to certify the choice.
+  bool certified = false;
+  std::string chosen;     ///< Id of the first row with the strategy that the search takes.
+  std::string fastest;    ///< Id of the first row with the strategy that was measured the fastest.
+  std::string simulates;  ///< Id of the first row with the strategy of least simulated time.
+  double regret_pct = 0;
+  /// Kendall's tau of measured against simulated times of the strategies (statistics.h); empty if
+  /// all measured or all simulated times are equal.
+  std::optional<double> tau{};
+  double slower_pct = 0;  ///< How much longer `chosen` takes than `simulates`, both simulated.
+};
+
+/// The mean and the worst regret over several groups, each with the same weight.
+struct MeanRegret {
+  std::int64_t groups = 0;
+  double mean_pct = 0;
+  double worst_pct = 0;
+  std::optional<double> tau{};  ///< Mean over the groups that have a tau.
+};
+
+struct Regret {
+  std::vector<RegretGroup> groups;          ///< Groups, sorted by their first rows.
+  std::map<std::string, MeanRegret> files;  ///< file -> mean over its groups, if it has any.
+  MeanRegret overall;                       ///< Mean over all groups.
+};
+
+/// The regret over the predicted rows of training steps. Strategies that offload to the host are
+/// left out.
+/// \param threads  number of threads, each of which searches one group at a time; the result does
+///     not depend on it.
+/// \return Errors of the study and of the search; kInfeasible if no strategy of a group can be
+///     routed.
+Result<Regret> regret_of(const std::vector<Outcome>& rows, const Context& context, int threads);
 
 struct Options {
   std::vector<std::filesystem::path> catalogue{};
@@ -46,7 +108,7 @@ struct Options {
   std::string operation{};
   /// The `id` of the only row to predict; empty: all rows.
   std::string row{};
-  bool regret = false;    ///< Also search each group of measured strategies (regret.h).
+  bool regret = false;    ///< Also search each group of measured strategies (Regret).
   int threads = 1;        ///< Number of threads; the report does not depend on it.
   bool progress = false;  ///< Show progress on stderr if it is a terminal (base/progress.h).
 };

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/csv.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
-#include "sim/study/records.h"
-#include "validate/tables/collective_summary.h"
+#include "validate/tables/outcome.h"
 
 namespace foreshard::accuracy {
 namespace {
@@ -279,6 +279,241 @@ std::string to_csv(const Report& report) {
     text += "," + field(row.nccl) + "," + csv_field(row.kernel) + "\n";
   }
   return text;
+}
+
+namespace {
+
+using Rows = std::vector<const Outcome*>;
+using Groups = std::map<std::string, Rows>;
+
+std::string percent(const std::optional<double>& number, bool is_signed = false) {
+  if (!number) return "-";
+  return is_signed ? fmt::format("{:+.1f} %", *number) : fmt::format("{:.1f} %", *number);
+}
+
+std::string plain(const std::optional<double>& number) {
+  return number ? fmt::format("{:.2f}", *number) : "-";
+}
+
+constexpr const char* kHead =
+    "| {} | rows | predicted | median | mean | bias | p90 | tau | within |{}\n"
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |{}\n";
+
+std::string scores_of(const std::string& name, const Summary& summary,
+                      const std::string& rest = "") {
+  const Statistics& time = summary.time;
+  return fmt::format(
+      "| {} | {} | {} | {} | {} | {} | {} | {} | {} |{}\n", name, summary.rows, summary.ok,
+      percent(time.median_ape_pct), percent(time.mape_pct), percent(time.bias_pct, true),
+      percent(time.p90_ape_pct), plain(time.kendall_tau),
+      time.interval_coverage_pct ? fmt::format("{:.0f} %", *time.interval_coverage_pct) : "-",
+      rest);
+}
+
+std::string ranking_of(const std::string& file, const Report& report) {
+  const MeanRegret* mean = nullptr;
+  if (report.regret) {
+    const auto found = report.regret->files.find(file);
+    if (found != report.regret->files.end()) mean = &found->second;
+  }
+  return mean ? fmt::format(" {} | {} | {:.1f} % |", mean->groups, plain(mean->tau), mean->mean_pct)
+              : " - | - | - |";
+}
+
+// The mean of the tables' medians and of their biases; each table counts the same.
+std::string means(const std::map<std::string, Summary>& summaries) {
+  double medians = 0;
+  double biases = 0;
+  std::int64_t count = 0;
+  for (const auto& [name, summary] : summaries) {
+    if (!summary.time.median_ape_pct) continue;
+    ++count;
+    medians += *summary.time.median_ape_pct;
+    biases += *summary.time.bias_pct;
+  }
+  if (count == 0) return "";
+  const auto of = static_cast<double>(count);
+  return fmt::format(
+      "\nMean over {} tables: of their medians {:.1f} %, of their biases {:+.1f} %.\n", count,
+      medians / of, biases / of);
+}
+
+std::string tables_text(const Groups& files, const Rows& scored, const Report& report) {
+  std::string text = "## Tables\n\n";
+  text += fmt::format(fmt::runtime(kHead), "table", " groups | tau in groups | regret |",
+                      " ---: | ---: | ---: |");
+  std::map<std::string, Summary> summaries;
+  for (const auto& [name, rows] : files) {
+    summaries[name] = summary_of(rows);
+    text += scores_of(name, summaries[name], ranking_of(name, report));
+  }
+  std::string all = " - | - | - |";
+  if (report.regret && report.regret->overall.groups > 0)
+    all = fmt::format(" {} | {} | {:.1f} % |", report.regret->overall.groups,
+                      plain(report.regret->overall.tau), report.regret->overall.mean_pct);
+  text += scores_of("**all**", summary_of(scored), all) + means(summaries);
+  std::string tendencies;
+  for (const auto& [name, rows] : files)
+    if (const auto tendency = tendency_of(rows))
+      tendencies += fmt::format("- {}: {}\n", name, in_words(*tendency));
+  if (!tendencies.empty()) text += "\nWhat the errors of a table grow with:\n\n" + tendencies;
+  return text;
+}
+
+std::string groups_text(const char* title, const char* word, const Groups& groups) {
+  if (groups.empty()) return "";
+  std::string text =
+      fmt::format("\n## {}\n\n", title) + fmt::format(fmt::runtime(kHead), word, "", "");
+  for (const auto& [name, rows] : groups) text += scores_of(name, summary_of(rows));
+  return text;
+}
+
+std::string memory_text(const Report& report) {
+  std::string lines;
+  for (const auto& [name, summary] : report.files)
+    if (summary.memory.pairs > 0)
+      lines += fmt::format("| {} | {} | {} | {} | {} |\n", name, summary.memory.pairs,
+                           percent(summary.memory.median_ape_pct), percent(summary.memory.mape_pct),
+                           percent(summary.memory.bias_pct, true));
+  if (lines.empty()) return "";
+  return "\n## Peak memory\n\n| table | rows | median | mean | bias |\n"
+         "| --- | ---: | ---: | ---: | ---: |\n" +
+         lines;
+}
+
+std::string worst_text(Rows rows, const Groups& files) {
+  constexpr std::size_t kWorst = 10;
+  std::erase_if(rows, [](const Outcome* row) { return !row->pair(); });
+  std::ranges::stable_sort(rows, std::ranges::greater{},
+                           [](const Outcome* row) { return std::abs(row->pair()->error_pct()); });
+  if (rows.size() > kWorst) rows.resize(kWorst);
+  if (rows.empty()) return "";
+  std::string text =
+      "\n## Farthest off\n\n| row | table | measured | predicted | error | likely cause |\n"
+      "| --- | --- | ---: | ---: | ---: | --- |\n";
+  for (const Outcome* row : rows)
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", row->id, row->file,
+                        format(*row->measured * 1_s), format(*row->predicted * 1_s),
+                        percent(row->pair()->error_pct(), true),
+                        likely_causes(*row, tendency_of(files.at(row->file))));
+  return text;
+}
+
+std::string reasons_text(const Report& report) {
+  const auto counts = reasons_of(report.rows);
+  if (counts.empty()) return "";
+  std::string text = "\n## Rows without a prediction\n\n| rows | why |\n| ---: | --- |\n";
+  for (const auto& [reason, count] : counts) text += fmt::format("| {} | {} |\n", count, reason);
+  return text;
+}
+
+}  // namespace
+
+std::string to_markdown(const Report& report) {
+  const bool tiered =
+      std::ranges::any_of(report.rows, [](const Outcome& row) { return row.tier == "core"; });
+  Rows scored;
+  Groups files;
+  Groups frameworks;
+  Groups kernels;
+  Groups other;
+  for (const Outcome& row : report.rows) {
+    if (row.quantity == Quantity::kMemory) continue;
+    if (tiered && row.tier != "core") {
+      other[fmt::format("{}, tier {}", row.file, row.tier.empty() ? "none" : row.tier)].push_back(
+          &row);
+      continue;
+    }
+    scored.push_back(&row);
+    files[row.file].push_back(&row);
+    if (!row.framework.empty()) frameworks[row.framework].push_back(&row);
+    if (!row.kernel.empty()) kernels[row.kernel].push_back(&row);
+  }
+  return fmt::format(
+             "# How far predictions are from measurements\n\n"
+             "Made by `foreshard accuracy TABLE.csv ... --report FILE.md`. Errors are (predicted - "
+             "measured) / measured{}. *within*: measured within the 80 % "
+             "interval. *tau*: Kendall's, of all rows of the line; *tau in groups* and *regret*: "
+             "means over groups of {} and more strategies of one model on the same devices.\n\n",
+             tiered ? ", of rows of tier core" : "", kFewestStrategies) +
+         tables_text(files, scored, report) + groups_text("Frameworks", "framework", frameworks) +
+         groups_text("Kernels", "kernel", kernels) + groups_text("Other tiers", "table", other) +
+         memory_text(report) + worst_text(scored, files) + reasons_text(report);
+}
+
+namespace {
+
+// Uncertain parameters are named as a cause only if they widen the row's interval by more than this
+// factor; otherwise the framework's own error dominates.
+constexpr double kNotableWidening = 1.1;
+
+// The part's share of the predicted time.
+double share_of(const Outcome& row, const sim::BreakdownPart& part) {
+  return ((*row.breakdown).*part.time).in_base() / *row.predicted;
+}
+
+// Pearson's correlation of |error| with the part's share; empty if either does not vary.
+std::optional<double> correlation_with(const sim::BreakdownPart& part,
+                                       const std::vector<const Outcome*>& rows) {
+  const auto count = static_cast<double>(rows.size());
+  double mean_share = 0;
+  double mean_error = 0;
+  for (const Outcome* row : rows) {
+    mean_share += share_of(*row, part) / count;
+    mean_error += std::abs(row->pair()->error_pct()) / count;
+  }
+  double both = 0;
+  double shares = 0;
+  double errors = 0;
+  for (const Outcome* row : rows) {
+    const double share = share_of(*row, part) - mean_share;
+    const double error = std::abs(row->pair()->error_pct()) - mean_error;
+    both += share * error;
+    shares += share * share;
+    errors += error * error;
+  }
+  if (!(shares > 1e-9) || !(errors > 1e-9)) return std::nullopt;
+  return both / std::sqrt(shares * errors);
+}
+
+}  // namespace
+
+std::optional<Tendency> tendency_of(const std::vector<const Outcome*>& rows) {
+  std::vector<const Outcome*> known;
+  std::ranges::copy_if(rows, std::back_inserter(known),
+                       [](const Outcome* row) { return row->breakdown && row->pair(); });
+  if (known.size() < kFewestOfTendency) return std::nullopt;
+  std::optional<Tendency> strongest;
+  for (const sim::BreakdownPart& part : sim::kBreakdownParts) {
+    const auto correlation = correlation_with(part, known);
+    if (!correlation || *correlation < kWeakestTendency) continue;
+    if (!strongest || *correlation > strongest->correlation)
+      strongest = Tendency{&part, *correlation};
+  }
+  return strongest;
+}
+
+std::string in_words(const Tendency& tendency) {
+  return fmt::format("farthest off where the share of {} is large (r = {:.2f})",
+                     tendency.part->name, tendency.correlation);
+}
+
+std::string likely_causes(const Outcome& row, const std::optional<Tendency>& table) {
+  std::vector<std::string> causes;
+  if (!row.reason.empty()) causes.push_back(row.reason);
+  if (!row.assumed.empty()) causes.push_back("assumed: " + join(row.assumed));
+  if (row.widened_low && std::max(1 / *row.widened_low, *row.widened_high) > kNotableWidening)
+    causes.emplace_back("rates or links that nobody measured on its devices");
+  if (table) causes.push_back("its table is " + in_words(*table));
+  if (row.breakdown) {
+    const auto beside =
+        std::ranges::max_element(sim::kBreakdownParts.begin() + 1, sim::kBreakdownParts.end(), {},
+                                 [&](const sim::BreakdownPart& part) { return share_of(row, part); });
+    causes.push_back(fmt::format("{:.0f} % computation, {:.0f} % {}",
+                                 100 * share_of(row, sim::kBreakdownParts.front()),
+                                 100 * share_of(row, *beside), beside->name));
+  }
+  return join(causes, "; ");
 }
 
 }  // namespace foreshard::accuracy

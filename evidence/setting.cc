@@ -8,9 +8,7 @@
 #include <limits>
 
 #include "base/text.h"
-#include "evidence/captures.h"
-#include "evidence/memory_savers.h"
-#include "evidence/parts.h"
+#include "evidence/training.h"
 #include "evidence/words.h"
 
 #include "strategies/schedule/schedule.h"

@@ -11,7 +11,6 @@
 #include "base/result.h"
 #include "base/yaml/loader.h"
 #include "evidence/row_format.h"
-#include "evidence/training_row.h"
 
 #include "sim/study/open_settings.h"
 #include "strategies/graph/model.h"

@@ -71,8 +71,8 @@ struct Shards {
 
 /// Uncertainty of a prediction: for 80 % of the public measurements, weighted towards those with
 /// this framework, measured / predicted time lies between `low` and `high` (10th and 90th
-/// percentile). tools/residuals takes them from the rows of `foreshard accuracy --format json`;
-/// predictions themselves are not scaled by them.
+/// percentile). evidence/tools/residuals takes them from the rows of `foreshard accuracy --format
+/// json`; predictions themselves are not scaled by them.
 struct Residual {
   double low = 1;
   double high = 1;

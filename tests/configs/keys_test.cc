@@ -118,9 +118,10 @@ WordPool pool_of(const std::vector<fs::path>& files) {
 // The code that reads the files of a kind and uses what it read, as beginnings of paths. Any code
 // of the model, where the kind is not named here.
 const std::map<std::string_view, std::vector<std::string_view>> kCode{
-    {"exclusions", {"validate/tables/"}},  {"table", {"evidence/"}},
-    {"hardware", {"topology/"}},           {"kernel_names", {"validate/profile/"}},
-    {"model_type", {"strategies/graph/"}}, {"tuner", {"strategies/comm/"}},
+    {"exclusions", {"validate/tables/"}},    {"table", {"evidence/"}},
+    {"kernel_table", {"validate/tables/"}},  {"hardware", {"topology/"}},
+    {"kernel_names", {"validate/profile/"}}, {"model_type", {"strategies/graph/"}},
+    {"tuner", {"strategies/comm/"}},
 };
 const std::vector<std::string_view> kModel{"base/", "topology/", "strategies/", "sim/"};
 // The keys of a file that are for results and may have died since the last commit that CI passed:
@@ -284,6 +285,9 @@ TEST(EveryKeyChangesSomething, OfExclusions) {
 
 TEST(EveryKeyChangesSomething, OfTables) {
   expect_no_dead_keys<accuracy::RowFormat>("table", "tables");
+}
+TEST(EveryKeyChangesSomething, OfTablesOfKernels) {
+  expect_no_dead_keys<accuracy::KernelFormat>("kernel_table", "tables/kernels");
 }
 TEST(EveryKeyChangesSomething, OfKernelNames) {
   expect_no_dead_keys<profile::KernelNames>("kernel_names", "profiles");

@@ -21,7 +21,8 @@
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
 #include "validate/profile/kernel_names.h"
-#include "validate/tables/exclusions.h"
+#include "validate/tables/collective_rows.h"
+#include "validate/tables/kernel_rows.h"
 
 namespace foreshard {
 
@@ -49,6 +50,8 @@ Probes<comm::nccl::Tables> probes_of(const comm::nccl::Tables*, const std::strin
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string& name);
 /// What rows are read as that use each word of the shipped format.
 Probes<accuracy::RowFormat> probes_of(const accuracy::RowFormat*, const std::string& name);
+/// What is read of tables whose rows meet each condition of the shipped format.
+Probes<accuracy::KernelFormat> probes_of(const accuracy::KernelFormat*, const std::string& name);
 /// What is understood of the names that its own patterns stand for.
 Probes<profile::KernelNames> probes_of(const profile::KernelNames*, const std::string& name);
 /// What a run comes to.

@@ -22,8 +22,7 @@
 #include "topology/cluster_config.h"
 #include "topology/import/import.h"
 #include "validate/calibrate/nccl_tests.h"
-#include "validate/measurement/arrivals.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::errors {
 namespace {

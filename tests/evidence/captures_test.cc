@@ -1,7 +1,7 @@
-#include "evidence/captures.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "evidence/words.h"
 
 namespace foreshard::accuracy {
 namespace {

@@ -1,8 +1,8 @@
 // Printed rates as step times, by the formulas that sources print.
-#include "evidence/conversion.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "evidence/training.h"
 
 namespace foreshard::accuracy {
 namespace conversion_test {

@@ -10,8 +10,8 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "evidence/accuracy.h"
-#include "evidence/conversion.h"
 #include "evidence/setting.h"
+#include "evidence/training.h"
 
 namespace foreshard::accuracy {
 namespace {

@@ -1,12 +1,11 @@
 // Groups of measured strategies, and what a search among them takes.
-#include "evidence/regret.h"
-
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
+#include "evidence/accuracy.h"
 #include "evidence/report.h"
 #include "tests/evidence/tables.h"
 

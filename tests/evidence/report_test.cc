@@ -7,9 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "evidence/causes.h"
-#include "evidence/markdown.h"
-
 namespace foreshard::accuracy {
 namespace report_test {
 

@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "evidence/accuracy.h"
-#include "evidence/parts.h"
 #include "evidence/training.h"
 #include "tests/evidence/tables.h"
 #include "tests/seeds.h"

@@ -315,6 +315,27 @@ TEST_F(Score, GroupedProductsByStage) {
   EXPECT_GT(*report.rows[2].predicted, 0.33e-3);
 }
 
+// A file beside the catalogue's own says how a table with other columns is read.
+TEST_F(Score, AFormatOfKernelsIsAFile) {
+  const auto format = tables_.write("mine.yaml",
+                                    "name: mine\ncolumns: [what, out, in, ms]\n"
+                                    "times: [{column: ms, unit: 1 ms}]\n"
+                                    "operators: [{kernels: [{kernel: gemm, sizes: "
+                                    "{m: 4096, n: out, k: in}}]}]\n");
+  const auto folder = format.parent_path() / "tables/kernels";
+  std::filesystem::create_directories(folder);
+  std::filesystem::rename(format, folder / "mine.yaml");
+  Options own = options();
+  own.catalogue.insert(own.catalogue.begin(), format.parent_path());
+  const auto table =
+      tables_.write("table.csv", "gpu,what,out,in,ms\nH100-SXM5-80GB,dense,4096,4096,0.19\n");
+  const auto report = score({table}, own);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_DOUBLE_EQ(*report->rows.at(0).measured, 190e-6);
+  EXPECT_GT(*report->rows[0].predicted, 139e-6);
+  EXPECT_FALSE(score({table}, options()));
+}
+
 TEST_F(Score, DataSheetsAreNoKernels) {
   const Report report = of("source,device,what,value\ns,H100,power W,700\n");
   EXPECT_EQ(report.overall.unsupported, 1);

@@ -7,8 +7,7 @@
 #include "base/check.h"
 #include "tests/fuzz/fuzzer.h"
 
-#include "validate/measurement/arrivals.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 
 FORESHARD_FUZZER(fuzz_measurement) {
   using namespace foreshard::measure;

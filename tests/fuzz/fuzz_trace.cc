@@ -7,7 +7,6 @@
 #include "tests/fuzz/fuzzer.h"
 
 #include "validate/profile/kineto.h"
-#include "validate/profile/shapes.h"
 
 FORESHARD_FUZZER(fuzz_trace) {
   using namespace foreshard;

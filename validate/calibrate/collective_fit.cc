@@ -14,7 +14,7 @@
 
 #include "strategies/comm/choose.h"
 #include "validate/calibrate/pooling.h"
-#include "validate/tables/exclusions.h"
+#include "validate/tables/collective_rows.h"
 #include "validate/tables/table.h"
 
 namespace foreshard::calibrate {
@@ -487,7 +487,7 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
   for (const auto& path : tables) {
     if (path.filename() == "machines.csv") continue;
     FORESHARD_ASSIGN(const auto cells, accuracy::read_measured_table(path, 64_MiB, operation));
-    if (!accuracy::is_collectives(cells))
+    if (!accuracy::has_columns(cells, accuracy::collective_columns()))
       return Error{
           Error::Code::kInvalidInput,
           path.string() + ":1: this is not a table of collectives (op, bytes, time_us, nodes)"};

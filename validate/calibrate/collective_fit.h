@@ -119,4 +119,11 @@ Result<Fit> fit(const Input& input, const comm::Parameters& start);
 Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
                                                    const comm::Parameters& parameters);
 
+/// Content of configs/communication/NAME.yaml.
+/// \param header  comment lines at the beginning of the file.
+std::string to_yaml(const comm::Parameters& parameters, const std::string& header);
+
+/// Every number with its 95 % interval.
+std::string to_text(const Fit& fit);
+
 }  // namespace foreshard::calibrate

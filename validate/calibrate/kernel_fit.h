@@ -6,7 +6,7 @@
 ///
 /// with Cauchy's loss, by Levenberg-Marquardt (Ceres), over the logarithms of the numbers, within
 /// their bounds; `predicted` is model_time_of in continuous use. The start value weighs according
-/// to its evidence (efficiency_numbers.h); numbers that the measured kernels do not determine keep
+/// to its evidence (see KernelFamily); numbers that the measured kernels do not determine keep
 /// it (log_fit.h). `sustained` is never changed: replays run in continuous use, so the rates
 /// already include the power limit. Matrix products, attention and passes are fitted separately,
 /// as they share no number.
@@ -20,6 +20,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,20 +28,10 @@
 #include "base/result.h"
 
 #include "topology/device_type.h"
+#include "validate/calibrate/log_fit.h"
 #include "validate/calibrate/samples.h"
 
 namespace foreshard::calibrate {
-
-/// A number of the efficiency or communication file, after a fit.
-struct FittedValue {
-  std::string name;  ///< For example "gemm.rate_of.fp32".
-  double before = 0;
-  double value = 0;
-  double low = 0;  ///< 95 % interval, from the curvature at the minimum; 0 if the number was kept.
-  double high = 0;
-  bool at_bound = false;  ///< The fit ended at a bound of the number.
-  std::string kept{};     ///< Why the number was not fitted; empty: it was.
-};
 
 /// Quantiles of |predicted / measured - 1|.
 struct FitError {
@@ -80,5 +71,33 @@ struct KernelFitOptions {
 /// \return kInvalidInput if there is no kernel to fit to.
 Result<KernelFit> fit_kernels(const DeviceType& given, const std::vector<KernelSample>& kernels,
                               const KernelFitOptions& options);
+
+/// The numbers of a device's efficiency file that a fit may change, and how certain each is before
+/// any data. The spread (log_fit.h) follows from the evidence for this very device:
+///
+/// | evidence | spread of shares of a peak | spread of times and byte rates |
+/// | --- | ---: | ---: |
+/// | measured or fitted | 0.15 | 0.4 |
+/// | transferred from a related device | 0.3 | 0.8 |
+/// | data sheet, or given by the user | 1.5 | 2.5 |
+///
+/// Assumed. The first row is the error of good fits on single kernels (`p90_error` of products in
+/// configs/devices/efficiency); overheads, which are only a part of most times, are known less
+/// well. The last row stands for orders of magnitude.
+///
+/// The values of KernelFamily are the indices of the alternatives of Kernel.
+enum class KernelFamily : std::uint8_t { kGemm, kAttention, kPass };
+KernelFamily family_of(const Kernel& kernel);
+
+/// Prefix of the names of a kernel's numbers, equal to the file's keys: "gemm.", "attention.",
+/// "attention_of.flash-3.", "passes.".
+std::string prefix_of(const Kernel& kernel, const DeviceEfficiency& efficiency);
+
+/// The numbers that `kernels` depend on. A dtype, head size or kind of pass without an entry in the
+/// file gets one, with the value that applies without it.
+/// \param kernels  all of `family`.
+/// \pre `device` outlives the result.
+std::vector<LogNumber> numbers_of(DeviceType& device, KernelFamily family,
+                                  const std::vector<Kernel>& kernels);
 
 }  // namespace foreshard::calibrate

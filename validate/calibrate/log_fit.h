@@ -14,8 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "validate/calibrate/kernel_fit.h"
-
 namespace foreshard::calibrate {
 
 /// A prediction whose relative error is larger than this is worth naming.
@@ -61,6 +59,17 @@ class Knowledge {
   std::vector<double> times(const std::vector<double>& slopes) const;
 
   std::vector<std::vector<double>> covariance_;
+};
+
+/// A number of the efficiency or communication file, after a fit.
+struct FittedValue {
+  std::string name;  ///< For example "gemm.rate_of.fp32".
+  double before = 0;
+  double value = 0;
+  double low = 0;  ///< 95 % interval, from the curvature at the minimum; 0 if the number was kept.
+  double high = 0;
+  bool at_bound = false;  ///< The fit ended at a bound of the number.
+  std::string kept{};     ///< Why the number was not fitted; empty: it was.
 };
 
 /// Moves the numbers that the data tell to the minimum of

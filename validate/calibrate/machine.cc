@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/yaml/describe.h"
 
-#include "validate/calibrate/write.h"
+#include "validate/calibrate/collective_fit.h"
 #include "validate/tables/device_names.h"
 
 namespace foreshard::calibrate {

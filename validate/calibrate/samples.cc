@@ -12,7 +12,7 @@
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/names.h"
-#include "validate/measurement/fingerprint.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::calibrate {
 namespace {

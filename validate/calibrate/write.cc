@@ -1,10 +1,10 @@
-#include "validate/calibrate/write.h"
-
 #include <cmath>
 #include <fmt/format.h>
 
 #include "base/quantity.h"
 #include "base/text.h"
+
+#include "validate/calibrate/collective_fit.h"
 
 namespace foreshard::calibrate {
 namespace {

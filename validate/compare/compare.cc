@@ -12,9 +12,8 @@
 
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/names.h"
-#include "validate/compare/booking.h"
 #include "validate/compare/timeline.h"
-#include "validate/measurement/fingerprint.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::compare {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -9,6 +11,7 @@
 #include "base/check.h"
 
 #include "strategies/program/ir/group.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::compare {
 namespace {
@@ -150,6 +153,69 @@ Timelines timelines_of(const Program& program, const sim::Prediction& prediction
     begin_together(lines, measurement);
   }
   return lines;
+}
+
+namespace {
+
+struct Change {
+  Seconds at;
+  bool begins;
+  std::size_t interval;
+};
+
+}  // namespace
+
+Booking book(std::span<const Interval> intervals, Seconds end) {
+  std::vector<Change> changes;
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    const Seconds last = std::min(intervals[i].end, end);
+    if (!(intervals[i].begin < last)) continue;
+    changes.push_back({intervals[i].begin, true, i});
+    changes.push_back({last, false, i});
+  }
+  std::ranges::stable_sort(changes, {}, &Change::at);
+  Booking out{.of_interval = std::vector<Seconds>(intervals.size())};
+  std::set<std::pair<std::int32_t, std::size_t>> active;
+  Seconds now;
+  const auto pass = [&](Seconds until) {
+    if (!(now < until)) return;
+    (active.empty() ? out.nothing : out.of_interval[active.begin()->second]) += until - now;
+    now = until;
+  };
+  for (const Change& change : changes) {
+    pass(change.at);
+    const std::pair key{intervals[change.interval].priority, change.interval};
+    if (change.begins)
+      active.insert(key);
+    else
+      active.erase(key);
+  }
+  pass(end);
+  return out;
+}
+
+Result<measure::Arrivals> arrivals_of(const program::Program& program,
+                                      const sim::Prediction& prediction, std::int64_t rank) {
+  if (rank < 0 || rank >= program.ranks())
+    return Error{Error::Code::kInvalidInput, "there is no rank " + std::to_string(rank) +
+                                                 "; the Program has " +
+                                                 std::to_string(program.ranks()) + ", from 0 on"};
+  if (prediction.interruption)
+    return Error{Error::Code::kInvalidInput,
+                 "the predicted step never ends; its communications do not all arrive"};
+  measure::Arrivals out{.program = program.name,
+                        .fingerprint = measure::fingerprint_of(program),
+                        .rank = static_cast<std::int32_t>(rank)};
+  const auto c = prediction.class_of_rank[static_cast<std::size_t>(rank)];
+  for (const sim::TimelineEntry& entry : prediction.timeline) {
+    if (entry.device_class != c) continue;
+    const program::Task& task = program.blocks[static_cast<std::size_t>(entry.block)]
+                                    .tasks[static_cast<std::size_t>(entry.task)];
+    out.seconds.push_back(std::holds_alternative<program::Communication>(task.body)
+                              ? std::optional(entry.finish)
+                              : std::nullopt);
+  }
+  return out;
 }
 
 }  // namespace foreshard::compare

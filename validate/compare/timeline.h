@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "base/units.h"
 
 #include "sim/simulate/prediction.h"
@@ -51,5 +53,29 @@ struct Timelines {
 /// \pre the measurement is of the program (compare.h); the prediction has its time line.
 Timelines timelines_of(const program::Program& program, const sim::Prediction& prediction,
                        const measure::Measurement& measurement);
+
+/// An activity of a rank, for book(). An instant is booked under the active interval with the
+/// lowest priority number; a tie goes to the interval listed first.
+struct Interval {
+  Seconds begin{};
+  Seconds end{};
+  std::int32_t priority = 0;
+};
+
+struct Booking {
+  std::vector<Seconds> of_interval{};  ///< Time booked under each interval.
+  Seconds nothing{};                   ///< Time during which no interval was active.
+};
+
+/// Attributes each instant from 0 to `end` to exactly one activity. Intervals may overlap, be
+/// empty, or end after `end`, where they are cut off. Cost: O(n log n).
+Booking book(std::span<const Interval> intervals, Seconds end);
+
+/// The simulated times at which the results of a rank's communications arrive. A replay of the rank
+/// alone needs them.
+/// \param prediction  a prediction of this Program, with its time line.
+/// \return kInvalidInput if the Program has no such rank, or the predicted step never ends.
+Result<measure::Arrivals> arrivals_of(const program::Program& program,
+                                      const sim::Prediction& prediction, std::int64_t rank);
 
 }  // namespace foreshard::compare

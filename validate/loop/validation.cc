@@ -8,7 +8,7 @@
 
 #include "base/quantity.h"
 
-#include "validate/compare/write.h"
+#include "validate/compare/compare.h"
 
 namespace foreshard::loop {
 namespace {

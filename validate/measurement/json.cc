@@ -1,4 +1,3 @@
-#include "validate/measurement/json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +5,7 @@
 #include <utility>
 
 #include "strategies/program/ir/json_node.h"
-#include "validate/measurement/arrivals.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::measure {
 namespace {

@@ -7,6 +7,7 @@
 /// task.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,9 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/units.h"
 
 #include "strategies/program/ir/kernel.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::measure {
 
@@ -138,7 +141,7 @@ struct RankRecord {
 
 struct Measurement {
   std::string program{};      ///< The Program's name.
-  std::string fingerprint{};  ///< The Program's fingerprint (fingerprint.h).
+  std::string fingerprint{};  ///< The Program's fingerprint (fingerprint_of).
   std::string backend{};      ///< "cuda" or "host".
   Providers providers{};
   Mode mode = Mode::kWhole;
@@ -174,5 +177,47 @@ std::vector<std::string> remarks_on_clocks(const Measurement& measurement);
 /// The q-quantile of `values`, interpolated linearly between neighbours.
 /// \pre !values.empty(); 0 <= q <= 1.
 Seconds quantile(std::vector<Seconds> values, double q);
+
+/// The simulated times at which the results of a rank's communications arrive. A replay of the rank
+/// alone needs them. Schema "foreshard.arrivals/1":
+///
+///     {"schema": "foreshard.arrivals/1", "program": "gpt", "fingerprint": "3f2a...", "rank": 5,
+///      "seconds": [null, 0.00123, ...]}      // by instance; null: no communication
+inline constexpr std::string_view kArrivalsSchema = "foreshard.arrivals/1";
+
+struct Arrivals {
+  std::string program{};
+  std::string fingerprint{};
+  std::int32_t rank = 0;
+  /// One per instance, counted from the step's beginning; empty: no communication.
+  std::vector<std::optional<Seconds>> seconds{};
+  bool operator==(const Arrivals&) const = default;
+};
+
+std::string to_json(const Arrivals& arrivals);
+/// \return kInvalidInput, naming the place; kUnsupported for another schema version.
+Result<Arrivals> arrivals_from_json(std::string_view text);
+
+/// 64-bit FNV-1a of the Program's canonical JSON, as 16 hexadecimal digits. `launch_time` counts
+/// as 0: it is a forecast of the host and does not change the work, so a Program predicted on a
+/// calibrated cluster has the same fingerprint as the one that was measured.
+/// Source: Fowler, Noll and Vo, "The FNV Non-Cryptographic Hash Algorithm" (IETF
+/// draft-eastlake-fnv).
+/// \pre verify(program) finds nothing.
+std::string fingerprint_of(const program::Program& program);
+
+/// A measurement as JSON, schema "foreshard.measurement/1" (docs/replay.md). Equal measurements
+/// give equal bytes; reading what was written gives the same measurement exactly.
+inline constexpr std::string_view kMeasurementSchema = "foreshard.measurement/1";
+/// Most characters that measurement_from_json accepts.
+inline constexpr std::size_t kLargestMeasurementText = std::size_t{512} << 20;
+
+/// Tasks are written as columns (one array per field), times in seconds.
+std::string to_json(const Measurement& measurement);
+
+/// Reads strictly: a missing, unknown or repeated key, a wrong type, columns of different lengths
+/// or a number out of range are errors that name the place.
+/// \return kInvalidInput; kUnsupported for another schema version.
+Result<Measurement> measurement_from_json(std::string_view text);
 
 }  // namespace foreshard::measure

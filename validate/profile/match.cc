@@ -10,7 +10,7 @@
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
 #include "validate/profile/internal/step_match.h"
-#include "validate/profile/shapes.h"
+#include "validate/profile/kineto.h"
 
 namespace foreshard::profile {
 namespace {

@@ -8,7 +8,7 @@
 ///     Products of the same input that follow each other run one task together if their extents add
 ///     up to the task's (three projections for one).
 ///  2. By kind and order. Kinds that may have the same kernel name form a set. In each phase, the
-///     kernels and tasks of a set are aligned in order (align.h). A framework may run the tasks of
+///     kernels and tasks of a set are aligned in order (aligned). A framework may run the tasks of
 ///     a block in another order: a task moves if that improves the alignment of all calls together.
 ///  3. By place. A kernel whose name does not tell its purpose belongs to the passes between the
 ///     tasks of its neighbours. Several passes share its time in proportion to their expected
@@ -33,6 +33,30 @@
 #include "validate/profile/kineto.h"
 
 namespace foreshard::profile {
+
+/// A task for aligned().
+struct Expected {
+  Seconds time;
+  std::int64_t most = 1;  ///< Most units that the task may take.
+};
+
+struct Alignment {
+  std::vector<std::int32_t> task_of;  ///< Unit -> index of its task; negative: none.
+  double cost = 0;
+};
+/// Aligns a sequence of measured units with a sequence of expected tasks. Each task takes up to
+/// `most` consecutive units. The alignment minimises
+///
+///     cost = sum over tasks of  min(|ln(time of its units / expected)|, 2) + 0.3 (units - 1)
+///          + 2.5 for each task without a unit and each unit without a task
+///
+/// The constants weigh matches against each other: where tasks and units are equally many, each
+/// task takes one unit; a unit joins another one if it adds time that the task lacks.
+/// Source: Needleman and Wunsch, "A general method applicable to the search for similarities in the
+/// amino acid sequence of two proteins", J. Mol. Biol. 48, 1970, extended to runs of units.
+/// Cost: O(tasks x band x most), where the band surrounds the straight line from the first task and
+/// unit to the last.
+Alignment aligned(const std::vector<Expected>& tasks, const std::vector<Seconds>& units);
 
 enum class MatchedBy : std::uint8_t { kNothing, kShape, kOrder, kPlace };
 

@@ -1,5 +1,7 @@
 // Rule 2 of match.h: kernels and tasks of the same kinds and phase are aligned in order.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <string>
@@ -7,9 +9,9 @@
 #include <utility>
 
 #include "strategies/program/ir/names.h"
-#include "validate/profile/align.h"
 #include "validate/profile/internal/step_match.h"
-#include "validate/profile/shapes.h"
+#include "validate/profile/kineto.h"
+#include "validate/profile/match.h"
 
 namespace foreshard::profile::internal {
 namespace {
@@ -275,6 +277,184 @@ class Ordered {
 
 void match_by_order(StepMatch& step) {
   Ordered(step).run();
+}
+
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+const Kernel* kernel_in(const ProfiledTask& task) {
+  return std::get_if<Kernel>(&task.task->body);
+}
+bool is_pass(const ProfiledTask& task) {
+  const Kernel* kernel = kernel_in(task);
+  return kernel != nullptr && std::holds_alternative<Pass>(*kernel);
+}
+
+// Whether the kernel is unmatched and may be a pass.
+bool is_open(const StepMatch& step, std::size_t kernel) {
+  const KernelName* line = step.match.line_of[kernel];
+  return step.free(kernel) && line != nullptr &&
+         std::ranges::any_of(line->kinds, [](const std::string& kind) {
+           return kind == kAnyPass || find_pass(kind) != nullptr;
+         });
+}
+
+}  // namespace
+
+void match_by_place(StepMatch& step) {
+  // Some schedules run phases concurrently, so the order is looked at within each phase.
+  std::map<MaybePhase, std::vector<std::size_t>> by_phase;
+  for (const std::size_t kernel : step.kernels) by_phase[step.phase_of[kernel]].push_back(kernel);
+  for (const auto& [phase, kernels] : by_phase) {
+    std::vector<std::size_t> passes;
+    for (const std::size_t task : step.tasks)
+      if (is_pass(step.match.tasks[task]) && (!phase || step.phase_of_task[task] == phase))
+        passes.push_back(task);
+    if (passes.empty()) continue;
+    // For each kernel, the task of the next kernel that is matched to a computing task.
+    std::vector<std::size_t> behind(kernels.size(), kNone);
+    const auto task_of = [&](std::size_t kernel) {
+      if (step.free(kernel)) return kNone;
+      const auto task = static_cast<std::size_t>(step.match.task_of[kernel]);
+      return kernel_in(step.match.tasks[task]) == nullptr ? kNone : task;
+    };
+    std::size_t next = kNone;
+    for (std::size_t i = kernels.size(); i-- > 0;) {
+      behind[i] = next;
+      if (const std::size_t task = task_of(kernels[i]); task != kNone) next = task;
+    }
+    struct Gift {
+      std::size_t kernel;
+      std::vector<std::size_t> tasks;
+    };
+    std::vector<Gift> gifts;
+    std::size_t last = kNone;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      if (const std::size_t task = task_of(kernels[i]); task != kNone) last = task;
+      if (!is_open(step, kernels[i])) continue;
+      // Without neighbours and without a phase it has no place.
+      if (!phase && last == kNone && behind[i] == kNone) continue;
+      std::size_t low = last == kNone ? step.tasks.front() : last;
+      std::size_t high = behind[i] == kNone ? step.tasks.back() : behind[i];
+      if (low > high) std::swap(low, high);
+      const auto begin = std::ranges::lower_bound(passes, low);
+      const auto end = std::ranges::upper_bound(passes, high);
+      Gift gift{.kernel = kernels[i], .tasks = {}};
+      std::copy_if(begin, end, std::back_inserter(gift.tasks),
+                   [&](std::size_t task) { return step.bare(task); });
+      if (gift.tasks.empty()) gift.tasks.assign(begin, end);
+      // It is inside a task that several kernels run: take the next pass of the same call.
+      if (gift.tasks.empty() && end != passes.end() &&
+          step.match.tasks[*end].call == step.match.tasks[high].call)
+        gift.tasks.push_back(*end);
+      if (!gift.tasks.empty()) gifts.push_back(std::move(gift));
+    }
+    for (const Gift& gift : gifts) {
+      Seconds all{};
+      for (const std::size_t task : gift.tasks) all += step.match.tasks[task].expected;
+      const Seconds time = step.trace.kernels[gift.kernel].lasted;
+      for (const std::size_t task : gift.tasks) {
+        ProfiledTask& one = step.match.tasks[task];
+        one.measured +=
+            all > 0_s ? (one.expected / all) * time : time / static_cast<double>(gift.tasks.size());
+        one.kernels += 1;
+        if (one.by == MatchedBy::kNothing) one.by = MatchedBy::kPlace;
+      }
+      step.match.kernels[gift.kernel] = MatchedBy::kPlace;
+      step.match.task_of[gift.kernel] = static_cast<std::int32_t>(gift.tasks.front());
+    }
+  }
+}
+
+namespace {
+
+constexpr double kMostMisfit = 2;
+constexpr double kJoining = 0.3;
+constexpr double kLeftOut = 2.5;
+constexpr std::int64_t kHalfBand = 512;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// How a state was reached: the number of units that the task took, or kUnitLeftOut.
+constexpr std::int16_t kUnitLeftOut = -1;
+
+// |ln(measured / expected)|, capped below the cost of leaving both out.
+double misfit(Seconds measured, Seconds expected) {
+  if (!(measured > 0_s) || !(expected > 0_s)) return kMostMisfit;
+  return std::min(std::abs(std::log(measured / expected)), kMostMisfit);
+}
+
+}  // namespace
+
+// Dynamic programming: state (i, j) is that the first i tasks and j units are dealt with.
+Alignment aligned(const std::vector<Expected>& tasks, const std::vector<Seconds>& units) {
+  const auto m = std::ssize(tasks);
+  const auto n = std::ssize(units);
+  Alignment result{.task_of = std::vector<std::int32_t>(units.size(), -1),
+                   .cost = kLeftOut * static_cast<double>(m + n)};
+  if (m == 0 || n == 0) return result;
+  std::vector<Seconds> sums(units.size() + 1);
+  for (std::size_t j = 0; j < units.size(); ++j) sums[j + 1] = sums[j] + units[j];
+  const std::int64_t half = kHalfBand + n / m;
+  const auto lowest = [&](std::int64_t i) {
+    return std::max<std::int64_t>(0, i == 0 ? 0 : i * n / m - half);
+  };
+  const auto highest = [&](std::int64_t i) { return std::min(n, i * n / m + half); };
+  std::vector<std::vector<std::int16_t>> how(static_cast<std::size_t>(m) + 1);
+  std::vector<double> before;
+  for (std::int64_t i = 0; i <= m; ++i) {
+    const std::int64_t low = lowest(i);
+    const std::int64_t high = highest(i);
+    std::vector<double> now(static_cast<std::size_t>(high - low) + 1, kNever);
+    auto& row = how[static_cast<std::size_t>(i)];
+    row.assign(now.size(), kUnitLeftOut);
+    for (std::int64_t j = low; j <= high; ++j) {
+      double best = i == 0 && j == 0 ? 0 : kNever;
+      std::int16_t by = kUnitLeftOut;
+      if (i > 0) {
+        const Expected& task = tasks[static_cast<std::size_t>(i - 1)];
+        for (std::int64_t taken = 0; taken <= std::min(task.most, j); ++taken) {
+          const std::int64_t from = j - taken;
+          if (from < lowest(i - 1) || from > highest(i - 1)) continue;
+          const Seconds time =
+              sums[static_cast<std::size_t>(j)] - sums[static_cast<std::size_t>(from)];
+          const double cost =
+              before[static_cast<std::size_t>(from - lowest(i - 1))] +
+              (taken == 0 ? kLeftOut
+                          : misfit(time, task.time) + kJoining * static_cast<double>(taken - 1));
+          if (cost < best) {
+            best = cost;
+            by = static_cast<std::int16_t>(taken);
+          }
+        }
+      }
+      if (j > low) {
+        const double cost = now[static_cast<std::size_t>(j - 1 - low)] + kLeftOut;
+        if (cost < best) {
+          best = cost;
+          by = kUnitLeftOut;
+        }
+      }
+      now[static_cast<std::size_t>(j - low)] = best;
+      row[static_cast<std::size_t>(j - low)] = by;
+    }
+    before = std::move(now);
+  }
+  result.cost = before.back();
+  std::int64_t j = n;
+  for (std::int64_t i = m; i > 0 || j > 0;) {
+    const std::int16_t by =
+        how[static_cast<std::size_t>(i)][static_cast<std::size_t>(j - lowest(i))];
+    if (by == kUnitLeftOut) {
+      --j;
+      continue;
+    }
+    for (std::int64_t u = j - by; u < j; ++u)
+      result.task_of[static_cast<std::size_t>(u)] = static_cast<std::int32_t>(i - 1);
+    j -= by;
+    --i;
+  }
+  return result;
 }
 
 }  // namespace foreshard::profile::internal

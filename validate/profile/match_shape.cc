@@ -5,7 +5,7 @@
 #include <map>
 
 #include "validate/profile/internal/step_match.h"
-#include "validate/profile/shapes.h"
+#include "validate/profile/kineto.h"
 
 namespace foreshard::profile::internal {
 namespace {

@@ -79,4 +79,11 @@ struct Compared {
 std::vector<Compared> compared(const program::Program& program,
                                const std::vector<ProfiledRank>& ranks);
 
+/// Text for people: matched shares of the time, and the kernels and tasks that could not be
+/// matched.
+std::string to_text(const program::Program& program, const Trace& trace, const Match& match);
+
+/// Text for people: measured times against the model's, the host's times, and the held-out layers.
+std::string to_text(const program::Program& program, const std::vector<ProfiledRank>& ranks);
+
 }  // namespace foreshard::profile

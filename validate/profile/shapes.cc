@@ -1,11 +1,11 @@
-#include "validate/profile/shapes.h"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+
+#include "validate/profile/kineto.h"
 
 namespace foreshard::profile {
 namespace {

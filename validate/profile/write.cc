@@ -1,10 +1,10 @@
-#include "validate/profile/write.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
 
 #include "base/quantity.h"
+
+#include "validate/profile/samples.h"
 
 namespace foreshard::profile {
 namespace {

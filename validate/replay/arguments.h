@@ -30,7 +30,7 @@ struct Arguments {
   std::optional<std::int32_t> as_rank{};
   std::string arrivals{};
   bool shared = false;
-  std::string rendezvous{};  ///< Folder in which the ranks meet (meet.h).
+  std::string rendezvous{};  ///< Folder in which the ranks meet (tcp_store.h).
   struct Hang {
     std::int32_t rank = 0;
     std::int64_t instance = 0;

@@ -27,15 +27,12 @@
 
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
-#include "validate/measurement/arrivals.h"
-#include "validate/measurement/fingerprint.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 #include "validate/replay/arguments.h"
-#include "validate/replay/exit_code.h"
-#include "validate/replay/meet.h"
 #include "validate/replay/plan.h"
 #include "validate/replay/session.h"
 #include "validate/replay/store.h"
+#include "validate/replay/tcp_store.h"
 #include "validate/replay/watchdog.h"
 
 namespace foreshard::replay {

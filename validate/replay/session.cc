@@ -12,11 +12,8 @@
 #include "base/check.h"
 #include "base/quantity.h"
 
-#include "validate/measurement/fingerprint.h"
-#include "validate/measurement/json.h"
-#include "validate/replay/sampling.h"
+#include "validate/measurement/measurement.h"
 #include "validate/replay/statistics.h"
-#include "validate/replay/together.h"
 
 namespace foreshard::replay {
 namespace {
@@ -279,7 +276,7 @@ class Session {
 
   // Sets how long communications lasted, from the times of all their members.
   Status add_lasting(const std::string& own, measure::Measurement& whole) {
-    Together together;
+    CommunicationDurations together;
     for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
       FORESHARD_ASSIGN(const auto text,
                        rank == 0 ? Result<std::string>(own)
@@ -387,6 +384,34 @@ std::string summary(const SessionResult& result) {
   for (const std::string& remark : measure::remarks_on_clocks(measurement))
     text += "note: " + remark + "\n";
   return text;
+}
+
+Sampler::Sampler(std::function<measure::Reading()> read, Seconds period)
+    : read_(std::move(read)), period_(period), thread_([this] { run(); }) {}
+
+Sampler::~Sampler() {
+  if (thread_.joinable()) stop();
+}
+
+void Sampler::run() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, std::chrono::duration<double>(period_ / 1_s),
+                            [&] { return over_; })) {
+    lock.unlock();
+    measure::Reading reading = read_();
+    lock.lock();
+    readings_.push_back(std::move(reading));
+  }
+}
+
+std::vector<measure::Reading> Sampler::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  return std::move(readings_);
 }
 
 }  // namespace foreshard::replay

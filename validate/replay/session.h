@@ -3,10 +3,14 @@
 /// collection of all ranks' records at rank 0.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/result.h"
@@ -63,5 +67,31 @@ std::string date_of_now();
 
 /// Text for people: the step, each rank's memory, what was verified.
 std::string summary(const SessionResult& result);
+
+/// Takes readings of a device during its steps, from a separate thread, for as long as it lives.
+/// The first one is taken one period after the beginning, when steps are under way. A reading asks
+/// the driver, not the device, and delays no stream.
+class Sampler {
+ public:
+  /// \param read  is called from another thread; what it uses must outlive this object.
+  explicit Sampler(std::function<measure::Reading()> read, Seconds period = 100_ms);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  /// Stops. \return the readings.
+  std::vector<measure::Reading> stop();
+
+ private:
+  void run();
+
+  std::function<measure::Reading()> read_;
+  Seconds period_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::vector<measure::Reading> readings_;
+  std::thread thread_;
+};
 
 }  // namespace foreshard::replay

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/net/identity.h"
 #include "base/result.h"
 #include "base/units.h"
 
@@ -34,5 +35,23 @@ Result<std::unique_ptr<Store>> open_tcp_store(const TcpOptions& options);
 /// anything.
 Result<std::unique_ptr<Store>> serve_tcp_store(
     TcpOptions options, const std::function<Status(std::uint16_t port)>& publish);
+
+using net::Environment;
+using net::Identity;
+using net::Meeting;
+
+/// How the ranks of a job find each other.
+struct RendezvousOptions {
+  /// Folder in which rank 0 writes a file with its address; empty: the environment has the address.
+  std::string folder{};
+  JobKey job{};
+  Seconds patience = 60_s;
+};
+
+/// Opens the store that all ranks of the job share. Its address comes from the launcher's
+/// environment or from a file in a folder that the user names.
+/// \return errors of open_tcp_store and meeting_from.
+Result<std::unique_ptr<Store>> open_store(const Environment& environment, const Identity& identity,
+                                          const RendezvousOptions& options);
 
 }  // namespace foreshard::replay

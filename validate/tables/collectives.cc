@@ -10,7 +10,6 @@
 #include "strategies/comm/nccl/estimate.h"
 #include "strategies/comm/nccl/search.h"
 #include "validate/tables/collective_rows.h"
-#include "validate/tables/exclusions.h"
 #include "validate/tables/table.h"
 
 namespace foreshard::accuracy {
@@ -100,9 +99,9 @@ class Group {
 
 }  // namespace
 
-bool is_collectives(const CsvTable& table) {
-  return table.column("op") && table.column("bytes") && table.column("time_us") &&
-         table.column("nodes");
+const std::vector<std::string>& collective_columns() {
+  static const std::vector<std::string> columns{"op", "bytes", "time_us", "nodes"};
+  return columns;
 }
 
 Result<Jobs> collective_jobs(const Table& table, const Context& context) {

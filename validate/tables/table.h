@@ -18,7 +18,7 @@
 #include "sim/study/interval.h"
 #include "strategies/comm/parameters.h"
 #include "topology/cluster_config.h"
-#include "validate/tables/exclusions.h"
+#include "validate/tables/collective_rows.h"
 #include "validate/tables/kernel_rows.h"
 #include "validate/tables/outcome.h"
 
@@ -32,6 +32,7 @@ struct Context {
   Exclusions exclusions{};
   /// Cluster on which all collectives were measured; null: the machines that the rows state.
   const ClusterConfig* machine = nullptr;
+  std::vector<KernelFormat> kernel_formats{};
 };
 
 /// Measurements of a table that are predicted together. Jobs do not depend on each other.
@@ -50,14 +51,8 @@ struct Table {
   CsvTable cells;
 };
 
-struct TableKind {
-  std::string_view name;
-  std::vector<std::string_view> columns;  ///< Columns that every table of this kind has.
-  std::function<Result<Jobs>(const Table& table, const Context& context)> jobs;
-};
-
-/// Whether the table has the columns that tables of collectives must have.
-bool is_collectives(const CsvTable& table);
+/// Columns that every table of collectives has.
+const std::vector<std::string>& collective_columns();
 /// One job for each group of rows with equal setups (CollectiveRow::setup).
 /// \return Errors of collective_rows() and machines_beside().
 Result<Jobs> collective_jobs(const Table& table, const Context& context);

@@ -14,8 +14,7 @@
 
 #include "base/yaml/loader.h"
 
-#include "validate/calibrate/write.h"
-#include "validate/tables/exclusions.h"
+#include "validate/tables/collective_rows.h"
 
 namespace foreshard::calibrate {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "sim/compute/operator_time.h"
 #include "validate/calibrate/log_fit.h"
-#include "validate/calibrate/telling.h"
+#include "validate/calibrate/plan.h"
 
 namespace foreshard::calibrate {
 namespace {
@@ -77,8 +77,8 @@ KernelFit fit_of(const DeviceType& start, const std::vector<Gemm>& products) {
 }
 
 std::vector<Gemm> with_telling(std::vector<Gemm> products) {
-  for (const Gemm& gemm :
-       telling_products(h200(), products, [](const Gemm& one) { return bytes_of(one) <= 1_GiB; }))
+  for (const Gemm& gemm : informative_products(
+           h200(), products, [](const Gemm& one) { return bytes_of(one) <= 1_GiB; }))
     products.push_back(gemm);
   return products;
 }

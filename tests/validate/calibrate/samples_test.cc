@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "validate/measurement/fingerprint.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::calibrate {
 namespace {

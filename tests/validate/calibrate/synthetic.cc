@@ -12,7 +12,7 @@
 #include "strategies/comm/collective.h"
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
-#include "validate/measurement/fingerprint.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::test {
 namespace {

@@ -1,11 +1,10 @@
-#include "validate/compare/arrivals.h"
-
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/study/run.h"
 #include "strategies/program/ir/expand.h"
+#include "validate/compare/timeline.h"
 
 namespace foreshard::compare {
 namespace {

@@ -1,7 +1,7 @@
-#include "validate/compare/booking.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+
+#include "validate/compare/timeline.h"
 
 namespace foreshard::compare {
 namespace {

@@ -10,7 +10,7 @@
 #include "tests/validate/compare/perfect_replay.h"
 
 #include "sim/study/run.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::compare {
 namespace command_test {

@@ -11,8 +11,7 @@
 #include "tests/validate/compare/perfect_replay.h"
 
 #include "sim/study/run.h"
-#include "validate/compare/write.h"
-#include "validate/measurement/fingerprint.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::compare {
 namespace compare_test {

@@ -4,7 +4,6 @@
 
 #include "sim/simulate/prediction.h"
 #include "strategies/program/ir/program.h"
-#include "validate/measurement/fingerprint.h"
 #include "validate/measurement/measurement.h"
 
 namespace foreshard::compare {

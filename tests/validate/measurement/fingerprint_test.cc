@@ -1,6 +1,6 @@
-#include "validate/measurement/fingerprint.h"
-
 #include <gtest/gtest.h>
+
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::measure {
 namespace {

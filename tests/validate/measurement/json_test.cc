@@ -1,11 +1,9 @@
-#include "validate/measurement/json.h"
 
 #include <cmath>
 #include <gmock/gmock.h>
 #include <random>
 #include <rapidcheck.h>
 
-#include "validate/measurement/arrivals.h"
 #include "validate/measurement/measurement.h"
 
 namespace foreshard::measure {

@@ -1,7 +1,7 @@
-#include "validate/profile/align.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "validate/profile/match.h"
 
 namespace foreshard::profile {
 namespace {

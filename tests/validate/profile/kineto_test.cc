@@ -5,8 +5,6 @@
 
 #include "tests/validate/profile/small_trace.h"
 
-#include "validate/profile/shapes.h"
-
 namespace foreshard::profile {
 namespace {
 

@@ -8,7 +8,6 @@
 #include "tests/validate/profile/small_trace.h"
 
 #include "validate/profile/samples.h"
-#include "validate/profile/write.h"
 
 namespace foreshard::profile {
 namespace {

@@ -9,7 +9,6 @@
 #include "tests/validate/replay/pass_oracle.h"
 
 #include "validate/replay/number.h"
-#include "validate/replay/pass/on_host.h"
 #include "validate/replay/pass/operands.h"
 
 namespace foreshard::replay {

@@ -11,9 +11,7 @@
 #include "tests/validate/replay/job.h"
 
 #include "strategies/program/ir/json.h"
-#include "validate/measurement/arrivals.h"
-#include "validate/measurement/fingerprint.h"
-#include "validate/measurement/json.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::replay {
 namespace {

@@ -1,6 +1,6 @@
-#include "validate/replay/sampling.h"
-
 #include <gtest/gtest.h>
+
+#include "validate/replay/session.h"
 
 namespace foreshard::replay {
 namespace {

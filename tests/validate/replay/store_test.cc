@@ -19,9 +19,7 @@
 #include "base/net/socket.h"
 #include "tests/base/temporary_folder.h"
 
-#include "validate/replay/internal/frame.h"
 #include "validate/replay/internal/tcp_server.h"
-#include "validate/replay/meet.h"
 #include "validate/replay/tcp_store.h"
 
 // As /etc/hosts of a Debian host that is called "debian".

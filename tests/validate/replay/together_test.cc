@@ -1,7 +1,7 @@
-#include "validate/replay/together.h"
-
 #include <array>
 #include <gtest/gtest.h>
+
+#include "validate/replay/statistics.h"
 
 namespace foreshard::replay {
 namespace {
@@ -38,11 +38,11 @@ std::string part(const RankPlan& plan, const std::array<double, 3>& start,
 //   repeat 3          1 to 8   3 to 4   2 to 5         3             8          5
 // The members' own medians are 5, 5 and 3 ms; from the last of their median starts (2) to the last
 // of their median finishes (7) it is 5 ms.
-TEST(Together, LastsFromTheLastStartToTheLastFinish) {
+TEST(CommunicationDurations, LastsFromTheLastStartToTheLastFinish) {
   const program::Program program = three_ranks();
   const std::array<std::array<double, 3>, 3> starts{{{1, 5, 1}, {2, 1, 3}, {4, 1, 2}}};
   const std::array<std::array<double, 3>, 3> finishes{{{6, 7, 8}, {7, 7, 4}, {5, 9, 5}}};
-  Together together;
+  CommunicationDurations together;
   for (std::int32_t rank = 0; rank < 3; ++rank) {
     const auto plan = plan_rank(program, rank);
     ASSERT_TRUE(plan) << plan.error().message;
@@ -58,16 +58,16 @@ TEST(Together, LastsFromTheLastStartToTheLastFinish) {
   }
 }
 
-TEST(Together, RefusesWhatIsNoPart) {
+TEST(CommunicationDurations, RefusesWhatIsNoPart) {
   const program::Program program = three_ranks();
   const auto plan = plan_rank(program, 0);
   ASSERT_TRUE(plan) << plan.error().message;
   const std::string whole = part(*plan, {1, 2, 3}, {2, 3, 4});
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
-    Together together;
+    CommunicationDurations together;
     EXPECT_FALSE(together.add(0, whole.substr(0, cut))) << cut;
   }
-  Together together;
+  CommunicationDurations together;
   ASSERT_TRUE(together.add(0, whole));
   Samples fewer(2);
   fewer.add({.total = 1_ms, .start = {0_s, 0_s}, .finish = {1_ms, 1_ms}});

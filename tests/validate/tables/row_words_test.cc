@@ -1,7 +1,7 @@
 // What rows of collectives say in words: adapters, transports, forced algorithms, overheads.
-#include "validate/tables/row_words.h"
-
 #include <gtest/gtest.h>
+
+#include "validate/tables/collective_rows.h"
 
 namespace foreshard::accuracy {
 namespace row_words_test {

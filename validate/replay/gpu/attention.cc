@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "validate/replay/gpu/attention_launch.h"
+#include "validate/replay/gpu/attention_tiles.h"
 
 namespace foreshard::replay::gpu {
 

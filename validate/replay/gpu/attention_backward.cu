@@ -1,9 +1,8 @@
 // The backward pass. A block takes 64 keys of a head and loops over the queries that see them, 64
 // at a time, for all query heads that share the key head. dK and dV stay in registers; dQ is summed
 // in memory.
-#include "validate/replay/gpu/attention_launch.h"
 #include "validate/replay/gpu/attention_tiles.h"
-#include "validate/replay/gpu/map.h"
+#include "validate/replay/gpu/numbers.h"
 
 namespace foreshard::replay::gpu {
 namespace {

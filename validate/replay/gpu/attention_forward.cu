@@ -1,6 +1,5 @@
 // The forward pass. A block takes 128 queries of a head, 16 per warp, and loops over the keys, 64
 // at a time; the next keys and values are loaded while it computes.
-#include "validate/replay/gpu/attention_launch.h"
 #include "validate/replay/gpu/attention_tiles.h"
 
 namespace foreshard::replay::gpu {

@@ -4,6 +4,9 @@
 /// banks.
 #pragma once
 
+#include <cuda_runtime_api.h>
+#include <span>
+
 #include "validate/replay/gpu/device.h"
 
 namespace foreshard::replay::gpu {
@@ -79,5 +82,14 @@ FORESHARD_DEVICE std::uint32_t packed(float first, float second) {
   memcpy(&word, pair, sizeof(word));
   return word;
 }
+
+struct AttentionLaunch {
+  AttentionShape shape{};
+  std::int64_t batch = 1;
+  bool half = false;  ///< True: fp16; false: bf16.
+  std::span<void* const> operands{};
+};
+cudaError_t launch_attention_forward(const AttentionLaunch& attention, cudaStream_t stream);
+cudaError_t launch_attention_backward(const AttentionLaunch& attention, cudaStream_t stream);
 
 }  // namespace foreshard::replay::gpu

@@ -9,8 +9,8 @@
 
 #include "validate/replay/gpu/attention.h"
 #include "validate/replay/gpu/cuda_error.h"
-#include "validate/replay/gpu/facts.h"
 #include "validate/replay/gpu/gpu_verify.h"
+#include "validate/replay/gpu/nvml.h"
 #include "validate/replay/gpu/passes.h"
 #include "validate/replay/gpu/utility.h"
 

@@ -1,5 +1,5 @@
 // Passes over elements. A thread takes kPack neighbours.
-#include "validate/replay/gpu/map.h"
+#include "validate/replay/gpu/numbers.h"
 #include "validate/replay/gpu/passes.h"
 #include "validate/replay/pass/elements.h"
 

@@ -3,15 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "validate/replay/host/internal/attention_tiles.h"
 #include "validate/replay/host/kernels.h"
 #include "validate/replay/pass/elementary.h"
 
 namespace foreshard::replay::host {
 namespace {
-
-using internal::kKeyTile;
-using internal::kQueryTile;
 
 // Attention of one head, with the scratch for its tiles.
 class Head {

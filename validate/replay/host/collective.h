@@ -43,10 +43,31 @@
 #include "base/result.h"
 
 #include "strategies/program/ir/program.h"
-#include "validate/replay/host/wire.h"
+#include "validate/replay/executor.h"
 #include "validate/replay/plan.h"
 
 namespace foreshard::replay::host {
+
+/// Non-blocking messages between ranks, on which collectives are built (collective.h). A replay
+/// uses MPI (mpi_wire.h), tests use memory.
+class Wire {
+ public:
+  /// Identifies a message under way; invalid once `done` returned true.
+  using Ticket = std::int32_t;
+  /// Size of the longest message.
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+  virtual ~Wire() = default;
+
+  /// Between two ranks, messages of one `channel` arrive in the order in which they were sent. The
+  /// memory must stay valid until the message is done.
+  /// \return kIo if the message cannot be sent or received.
+  virtual Result<Ticket> send(std::int32_t to, std::int64_t channel,
+                              std::span<const std::byte> data) = 0;
+  virtual Result<Ticket> receive(std::int32_t from, std::int64_t channel,
+                                 std::span<std::byte> data) = 0;
+  virtual Result<bool> done(Ticket ticket) = 0;
+};
 
 /// Most bytes of a ring's message.
 inline constexpr std::size_t kChunk = std::size_t{256} << 10;
@@ -92,5 +113,19 @@ std::size_t stage_bytes(const CollectiveSpec& spec);
 /// sum[i] = a[i] + b[i], in the dtype. Sizes in bytes are equal; `sum` may be `a` or `b`.
 void add(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
          std::span<std::byte> sum);
+
+/// Most faults that a rank names.
+inline constexpr std::size_t kMostFaults = 20;
+
+/// For --verify: writes the numbers that this rank sends (pattern.h). Buffers are as in
+/// start_collective (collective.h).
+void write_given(const RankPlan& plan, std::size_t instance, std::span<std::byte> send,
+                 std::span<std::byte> receive);
+
+/// Checks the received numbers and counts them in `verification`. Sums must be exact in fp32 and in
+/// integers (modulo their width), and exact within one rounding per addition in other dtypes; fp8
+/// sums are limited to 448.
+void check_expected(const RankPlan& plan, std::size_t instance, std::span<const std::byte> receive,
+                    Verification& verification);
 
 }  // namespace foreshard::replay::host

@@ -20,9 +20,7 @@
 #include "validate/replay/host/machine.h"
 #include "validate/replay/host/memory.h"
 #include "validate/replay/host/mpi_wire.h"
-#include "validate/replay/host/program_memory.h"
 #include "validate/replay/host/streams.h"
-#include "validate/replay/host/verification.h"
 #include "validate/replay/plan.h"
 
 namespace foreshard::replay::host::internal {

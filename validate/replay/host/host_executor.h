@@ -19,7 +19,7 @@
 /// as long as adding other numbers, and in-place sums do not grow with repeats. `verify` gives each
 /// operation its own buffers.
 ///
-/// **Memory.** The Program's buffers are on a heap of touched pages (program_memory.h). Before any
+/// **Memory.** The Program's buffers are on a heap of touched pages (memory.h). Before any
 /// memory is touched, the needs of all ranks of the host are compared with what the machine, its
 /// control groups and its limits leave. The error names what does not fit, with its task and bytes.
 ///

@@ -1,12 +1,11 @@
 #include "validate/replay/host/kernels.h"
 
+#include <cblas.h>
 #include <initializer_list>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "validate/replay/host/internal/attention_tiles.h"
-#include "validate/replay/pass/on_host.h"
 #include "validate/replay/pass/operands.h"
 
 namespace foreshard::replay::host {
@@ -40,7 +39,7 @@ Footprint footprint(const Attention& a) {
   out.read = floats(size.query) + 2 * floats(size.key) +
              (forward ? 0 : 2 * floats(size.query) + floats(size.rows));
   out.written = floats(size.query) + (forward ? floats(size.rows) : 2 * floats(size.key));
-  out.work = floats(2 * internal::kQueryTile * internal::kKeyTile + 2 * internal::kQueryTile);
+  out.work = floats(2 * kQueryTile * kKeyTile + 2 * kQueryTile);
   return out;
 }
 Footprint footprint(const Pass& pass) {
@@ -116,6 +115,16 @@ void run(const Kernel& kernel, Region& read, Region& written, std::span<std::byt
   read.begin(memory.read);
   written.begin(memory.written);
   std::visit([&](const auto& k) { run_on(k, read, written, work); }, kernel);
+}
+
+void multiply(const Gemm& gemm, const float* a, const float* b, float* d) {
+  const auto m = static_cast<int>(gemm.m);
+  const auto n = static_cast<int>(gemm.n);
+  const auto k = static_cast<int>(gemm.k);
+  const float keep = gemm.accumulate ? 1.0F : 0.0F;
+  for (std::int64_t i = 0; i < gemm.batch; ++i)
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0F, a + i * gemm.m * gemm.k,
+                k, b + i * gemm.k * gemm.n, n, keep, d + i * gemm.m * gemm.n, n);
 }
 
 }  // namespace foreshard::replay::host

@@ -46,6 +46,11 @@ void run(const Kernel& kernel, Region& read, Region& written, std::span<std::byt
 /// after batch.
 void multiply(const Gemm& gemm, const float* a, const float* b, float* d);
 
+/// Sizes of attention's tiles. Two score tiles in fp32 (256 KiB) stay in a core's second-level
+/// cache, together with the rows of Q, K and V from which they are computed.
+inline constexpr std::int64_t kQueryTile = 128;
+inline constexpr std::int64_t kKeyTile = 256;
+
 /// Operands with the layout [batch, heads, length, head_dim]. `statistics` has the logarithm of the
 /// sum of exponentials of each query, [batch, query_heads, query_length]; the forward pass writes
 /// it for the backward pass.

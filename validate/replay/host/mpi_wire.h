@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 
-#include "validate/replay/host/wire.h"
+#include "validate/replay/host/collective.h"
 #include "validate/replay/watch.h"
 
 namespace foreshard::replay::host {

@@ -1,11 +1,10 @@
-#include "validate/replay/host/verification.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "strategies/program/ir/names.h"
+#include "validate/replay/host/collective.h"
 #include "validate/replay/number.h"
 #include "validate/replay/pattern.h"
 

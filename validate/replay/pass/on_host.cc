@@ -1,5 +1,3 @@
-#include "validate/replay/pass/on_host.h"
-
 #include <algorithm>
 #include <type_traits>
 
@@ -7,6 +5,7 @@
 
 #include "validate/replay/number.h"
 #include "validate/replay/pass/elements.h"
+#include "validate/replay/pass/operands.h"
 #include "validate/replay/pass/rows.h"
 
 namespace foreshard::replay {

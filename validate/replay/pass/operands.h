@@ -28,6 +28,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "strategies/program/ir/kernel.h"
@@ -55,5 +56,11 @@ std::int64_t rope_head(std::int64_t columns);
 /// Replaces an integer dtype by a floating-point dtype of the same size. Memory traffic, and so the
 /// time, is the same.
 Pass in_floating_point(Pass pass);
+
+/// A pass on one core. The host executor runs it, and the GPU's kernels are checked against it.
+///
+/// Runs a pass; a pass without rows does nothing.
+/// \param arrays  in the order of arrays_of.
+void run_on_host(const Pass& pass, std::span<void* const> arrays);
 
 }  // namespace foreshard::replay

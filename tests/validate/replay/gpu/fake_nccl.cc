@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "validate/replay/gpu/nccl_api.h"
+#include "validate/replay/gpu/communicators.h"
 
 // Last: it defines names that CUDA's headers use for parameters.
 #include "validate/replay/gpu/emulation.h"

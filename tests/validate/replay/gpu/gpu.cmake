@@ -13,11 +13,10 @@ foreach(kernels attention_backward attention_forward pass_columns pass_elements 
 endforeach()
 add_library(foreshard_replay_gpu_emulated STATIC ${emulated}
   ${here}/fake_nccl.cc ${here}/fake_runtime.cc ${here}/fake_gemms.cc
-  ${gpu}/attention.cc ${gpu}/check_attention.cc ${gpu}/check_harness.cc
-  ${gpu}/checks.cc ${gpu}/communicators.cc ${gpu}/emulation.cc ${gpu}/facts.cc
-  ${gpu}/gpu_executor.cc ${gpu}/gpu_verify.cc ${gpu}/library.cc ${gpu}/make.cc ${gpu}/memory.cc
-  ${gpu}/nccl_api.cc ${gpu}/nvml.cc ${gpu}/operands.cc ${gpu}/passes.cc
-  ${gpu}/proposals.cc)
+  ${gpu}/attention.cc ${gpu}/check_harness.cc ${gpu}/checks.cc
+  ${gpu}/communicators.cc ${gpu}/emulation.cc ${gpu}/gpu_executor.cc ${gpu}/gpu_verify.cc
+  ${gpu}/library.cc ${gpu}/make.cc ${gpu}/memory.cc ${gpu}/nvml.cc ${gpu}/operands.cc
+  ${gpu}/passes.cc ${gpu}/proposals.cc)
 find_package(Boost 1.74 REQUIRED COMPONENTS context)
 target_link_libraries(foreshard_replay_gpu_emulated
   PUBLIC foreshard_replay_core ${CMAKE_DL_LIBS} PRIVATE Boost::context)

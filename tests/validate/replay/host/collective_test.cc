@@ -15,7 +15,6 @@
 #include "tests/validate/replay/host/memory_wire.h"
 
 #include "strategies/program/ir/verify.h"
-#include "validate/replay/host/verification.h"
 #include "validate/replay/number.h"
 
 namespace foreshard::replay::host {
