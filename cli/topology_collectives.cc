@@ -17,7 +17,7 @@
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/sweep.h"
-#include "strategies/program/ir/rank_ranges.h"
+#include "strategies/program/ir/group.h"
 #include "topology/cluster_config.h"
 #include "topology/summary.h"
 

@@ -8,8 +8,8 @@
 
 #include "evidence/training_row.h"
 
-#include "strategies/graph/capture.h"
 #include "strategies/graph/model.h"
+#include "strategies/graph/part.h"
 
 namespace foreshard::accuracy {
 

@@ -20,8 +20,8 @@
 #include "sim/search/internal/members.h"
 #include "sim/search/internal/numbers.h"
 #include "sim/search/internal/shared_forms.h"
-#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/pipeline.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
 namespace {

@@ -1,7 +1,7 @@
 // Which strategies of a space are offered: those that the framework can run, and those that the
 // space names.
 #include "sim/search/space.h"
-#include "strategies/launch/inabilities.h"
+#include "strategies/launch/abilities.h"
 
 namespace foreshard::search {
 

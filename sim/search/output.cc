@@ -15,8 +15,8 @@
 #include "base/text.h"
 
 #include "sim/search/internal/parts.h"
-#include "strategies/launch/inabilities.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/launch/abilities.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
 namespace {

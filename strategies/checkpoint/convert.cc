@@ -24,9 +24,8 @@
 #include "base/result.h"
 
 #include "strategies/checkpoint/files.h"
-#include "strategies/checkpoint/internal/faults.h"
+#include "strategies/checkpoint/hugging_face.h"
 #include "strategies/checkpoint/internal/gather.h"
-#include "strategies/checkpoint/internal/hf_index.h"
 #include "strategies/checkpoint/manifest.h"
 #include "strategies/program/ir/json_node.h"
 

@@ -12,8 +12,7 @@
 #include "base/file.h"
 
 #include "strategies/checkpoint/files.h"
-#include "strategies/checkpoint/internal/faults.h"
-#include "strategies/checkpoint/internal/hf_index.h"
+#include "strategies/checkpoint/hugging_face.h"
 #include "strategies/checkpoint/safetensors.h"
 #include "strategies/program/ir/json_node.h"
 

@@ -23,7 +23,6 @@
 #include "base/units.h"
 
 #include "strategies/comm/parameters.h"
-#include "strategies/program/ir/names.h"
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
 

@@ -9,7 +9,7 @@
 #include "base/check.h"
 
 #include "strategies/graph/operators/build.h"
-#include "strategies/graph/operators/gradients.h"
+#include "strategies/graph/operators/definition.h"
 
 // The forward operators are visited in reverse order. Each one's gradient function
 // (OperatorDefinition::gradient in operators/) adds operators to the backward graph through the

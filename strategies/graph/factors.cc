@@ -1,6 +1,6 @@
-#include "strategies/graph/internal/factors.h"
-
 #include <algorithm>
+
+#include "strategies/graph/internal/propagation.h"
 
 namespace foreshard::internal {
 

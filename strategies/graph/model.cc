@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "strategies/graph/internal/model_faults.h"
-
 namespace foreshard {
 
 using internal::has_one_branch;

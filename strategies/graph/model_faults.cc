@@ -1,6 +1,4 @@
 // Checks that hyper-parameters fit together.
-#include "strategies/graph/internal/model_faults.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "strategies/graph/internal/model_faults.h"
 #include "strategies/graph/model.h"
 
 namespace foreshard {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,5 +45,24 @@ bool can_recompute(const Framework& framework, const Recomputation& how, bool so
 /// The sets of parts that the framework can name for selective recomputation, each sorted; nothing
 /// where it can name any.
 std::optional<std::vector<std::vector<Part>>> recompute_sets(const Framework& framework);
+
+/// All inabilities, in the order in which they are looked for; empty where the framework can run
+/// all of the strategy.
+std::vector<Inability> inabilities_in(const Strategy& strategy, const Model& model);
+
+/// Megatron's names for the modules of selective recomputation, as parts of our layers.
+/// Source: NVIDIA/Megatron-LM 002526d81, megatron/core/transformer/transformer_config.py
+/// (recompute_modules). Not modelled: mla_up_proj, a part of the products that read latents.
+struct RecomputeModule {
+  std::string_view name;
+  std::vector<Part> parts;
+};
+std::span<const RecomputeModule> recompute_modules();
+
+/// The parts of all the modules, sorted; nothing if one of the names is not known.
+std::optional<std::vector<Part>> parts_of_modules(std::span<const std::string> names);
+
+/// The fewest modules that have these parts and no others; nothing if there are none.
+std::optional<std::vector<std::string>> modules_of_parts(std::span<const Part> parts);
 
 }  // namespace foreshard::launch

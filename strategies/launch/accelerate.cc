@@ -307,4 +307,25 @@ const Format& accelerate_format() {
   return format;
 }
 
+Status finish_fsdp_offload(Draft& draft) {
+  if (!draft.is("note.cpu_offload")) return {};
+  if (draft.count("strategy.zero_stage", 0) != 3)
+    return fault(draft.place("note.cpu_offload"), draft.from("note.cpu_offload"),
+                 "offloading is modelled where parameters are given up after each pass (ZeRO 3) "
+                 "alone",
+                 "shard parameters fully, or leave it out");
+  draft.set("strategy.offload_optimizer", "cpu", draft.from("note.cpu_offload"));
+  draft.set("strategy.offload_parameters", "true", draft.from("note.cpu_offload"));
+  return {};
+}
+
+void spread_fsdp_offload(Draft& draft, const Strategy& strategy) {
+  const bool all = strategy.zero_stage == 3 && strategy.offload_parameters &&
+                   strategy.offload_optimizer == OptimizerOffload::kCpu;
+  if (!all) return;
+  draft.set("note.cpu_offload", "true", "");
+  draft.drop("strategy.offload_optimizer");
+  draft.drop("strategy.offload_parameters");
+}
+
 }  // namespace foreshard::launch::internal

@@ -4,11 +4,9 @@
 #include <numeric>
 #include <set>
 
-#include "strategies/graph/capture.h"
+#include "strategies/graph/part.h"
 #include "strategies/launch/internal/formats.h"
-#include "strategies/launch/internal/megatron_layout.h"
-#include "strategies/launch/internal/megatron_model.h"
-#include "strategies/launch/internal/megatron_recompute.h"
+#include "strategies/launch/internal/megatron.h"
 
 namespace foreshard::launch::internal {
 namespace {

@@ -1,5 +1,3 @@
-#include "strategies/launch/internal/megatron_model.h"
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -8,6 +6,8 @@
 
 #include "base/text.h"
 #include "base/yaml/quoted.h"
+
+#include "strategies/launch/internal/megatron.h"
 
 namespace foreshard::launch::internal {
 namespace {

@@ -1,5 +1,3 @@
-#include "strategies/launch/internal/megatron_recompute.h"
-
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -8,7 +6,8 @@
 
 #include "base/text.h"
 
-#include "strategies/launch/recompute_modules.h"
+#include "strategies/launch/abilities.h"
+#include "strategies/launch/internal/megatron.h"
 
 // Source: NVIDIA/Megatron-LM 000c4ac24, megatron/training/arguments.py, and 002526d81,
 // megatron/core/transformer/transformer_config.py (recompute_method, recompute_num_layers,

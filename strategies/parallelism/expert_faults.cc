@@ -6,8 +6,8 @@
 
 #include "base/grouped.h"
 
-#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/internal/faults.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/schedule/actions.h"
 
 namespace foreshard {

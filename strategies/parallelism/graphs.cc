@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "strategies/graph/mesh_axes.h"
-#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/state_sharding.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 namespace {

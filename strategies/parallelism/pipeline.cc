@@ -1,7 +1,7 @@
 #include "strategies/parallelism/pipeline.h"
 
 #include "strategies/schedule/actions.h"
-#include "strategies/schedule/granular.h"
+#include "strategies/schedule/schedules.h"
 
 namespace foreshard {
 

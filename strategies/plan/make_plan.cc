@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {

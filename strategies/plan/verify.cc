@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "strategies/plan/order.h"
 #include "strategies/plan/walk.h"
 
 namespace foreshard::plan {

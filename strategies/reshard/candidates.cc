@@ -11,7 +11,6 @@
 
 #include "strategies/graph/layout.h"
 #include "strategies/reshard/internal/paths.h"
-#include "strategies/reshard/internal/templates.h"
 #include "strategies/reshard/plan.h"
 
 namespace foreshard::reshard::internal {

@@ -20,7 +20,6 @@
 #include "base/result.h"
 
 #include "strategies/cost/cost_model.h"
-#include "strategies/reshard/placement.h"
 #include "strategies/reshard/plan.h"
 
 namespace foreshard::reshard {

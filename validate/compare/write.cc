@@ -7,7 +7,7 @@
 
 #include "base/quantity.h"
 
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::compare {
 namespace {

@@ -11,8 +11,7 @@
 #include "base/quantity.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
-#include "strategies/program/ir/rank_ranges.h"
+#include "strategies/program/ir/program.h"
 #include "validate/replay/internal/directory.h"
 
 namespace foreshard::replay {

@@ -9,11 +9,11 @@
 #include "base/check.h"
 
 #include "strategies/graph/mesh_axes.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/host_blocks.h"
+#include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
 #include "strategies/program/lower/quantized_weights.h"
-#include "strategies/program/lower/resident.h"
 
 namespace foreshard::search {
 namespace {

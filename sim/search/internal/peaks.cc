@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-#include "strategies/plan/order.h"
+#include "strategies/plan/walk.h"
 
 namespace foreshard::search {
 namespace {

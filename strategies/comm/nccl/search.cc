@@ -1,6 +1,7 @@
 #include "strategies/comm/nccl/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string>
 #include <utility>
@@ -433,6 +434,14 @@ Result<Communicator> communicator_of(const Participants& group, const Tables& ta
   }
   set_channels(&communicator, tables);
   return communicator;
+}
+
+std::int64_t peer_channels(const Communicator& communicator) {
+  const auto sends = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, communicator.channels))));
+  std::int64_t channels = 2;
+  while (channels > 1 && channels * communicator.members > 4 * sends) channels /= 2;
+  return channels;
 }
 
 }  // namespace foreshard::comm::nccl

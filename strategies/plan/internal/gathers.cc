@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {

@@ -2,7 +2,7 @@
 #include <map>
 #include <utility>
 
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "strategies/graph/mesh_axes.h"
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "strategies/parallelism/pipeline.h"
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {

@@ -1,8 +1,8 @@
 // Tables of names; a further enumerator gets a row here.
-#include "strategies/program/ir/names.h"
-
 #include <array>
 #include <cstddef>
+
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::program {
 namespace {

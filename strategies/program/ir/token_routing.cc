@@ -1,7 +1,7 @@
-#include "strategies/program/ir/token_routing.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::program {
 namespace {

@@ -1,5 +1,3 @@
-#include "strategies/program/lower/action_blocks.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
@@ -12,6 +10,7 @@
 
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/mesh_axes.h"
+#include "strategies/program/lower/calls.h"
 #include "strategies/program/lower/host_blocks.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "strategies/graph/backward.h"
-#include "strategies/graph/capture.h"
-#include "strategies/graph/sharding.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/graph/part.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/ir/program.h"
 #include "strategies/program/lower/ring.h"
-#include "strategies/reshard/mesh_planner.h"
+#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::lower {
 

@@ -17,7 +17,7 @@
 #include "strategies/program/lower/calls.h"
 #include "strategies/program/lower/graph_units.h"
 #include "strategies/program/lower/lower.h"
-#include "strategies/reshard/mesh_planner.h"
+#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::lower {
 namespace {

@@ -1,5 +1,3 @@
-#include "strategies/program/lower/graph_blocks.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -11,6 +9,7 @@
 #include "strategies/graph/operators/build.h"
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/program/lower/emitter.h"
+#include "strategies/program/lower/graph_units.h"
 #include "strategies/program/lower/legacy_behavior.h"
 #include "strategies/program/lower/liveness.h"
 #include "strategies/program/lower/recompute.h"

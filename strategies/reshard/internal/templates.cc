@@ -1,6 +1,6 @@
-#include "strategies/reshard/internal/templates.h"
-
 #include <algorithm>
+
+#include "strategies/reshard/internal/paths.h"
 
 namespace foreshard::reshard::internal {
 namespace {

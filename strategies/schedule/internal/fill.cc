@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-#include "strategies/schedule/internal/progress.h"
+#include "strategies/schedule/walk.h"
 
 namespace foreshard::schedule {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/choose.h"
-#include "strategies/comm/internal/doubling.h"
+#include "strategies/comm/internal/rounds.h"
 #include "strategies/comm/sweep.h"
 #include "topology/cluster_config.h"
 

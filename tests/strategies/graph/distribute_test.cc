@@ -11,7 +11,7 @@
 #include "operator_examples.h"
 
 #include "strategies/graph/backward.h"
-#include "strategies/graph/internal/factors.h"
+#include "strategies/graph/internal/propagation.h"
 #include "strategies/graph/layout.h"
 #include "strategies/graph/transformer.h"
 

@@ -1,8 +1,8 @@
 // Recomputation and stages in Megatron's options: read and written by hand.
 #include "tests/strategies/launch/launches.h"
 
-#include "strategies/launch/internal/megatron_layout.h"
-#include "strategies/launch/recompute_modules.h"
+#include "strategies/launch/abilities.h"
+#include "strategies/launch/internal/megatron.h"
 
 namespace foreshard::launch {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-#include "strategies/parallelism/expert_groups.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard {

@@ -9,8 +9,7 @@
 #include "base/text.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
-#include "strategies/program/ir/rank_ranges.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::replay::internal {
 namespace {

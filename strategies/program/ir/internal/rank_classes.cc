@@ -9,7 +9,6 @@
 #include "base/index.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/internal/violation.h"
 
 namespace foreshard::program::internal {
 namespace {

@@ -1,5 +1,3 @@
-#include "strategies/program/ir/internal/rehearsal.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -7,7 +5,8 @@
 #include "base/index.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/internal/rank_classes.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::program::internal {
 namespace {
