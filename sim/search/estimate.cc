@@ -367,12 +367,13 @@ class Estimator::Tables {
     return again_.emplace(std::move(key), std::make_unique<Again>(std::move(again)))
         .first->second.get();
   }
-  static std::vector<std::vector<foreshard::Part>> parts_in(
+  static std::vector<std::vector<foreshard::LayerPart>> parts_in(
       const std::vector<Recomputation>& ways) {
-    std::vector<std::vector<foreshard::Part>> parts;
+    std::vector<std::vector<foreshard::LayerPart>> parts;
     parts.reserve(ways.size());
     for (const Recomputation& way : ways)
-      parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::Part>{} : way.parts);
+      parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::LayerPart>{}
+                                                  : way.parts);
     return parts;
   }
 
@@ -544,9 +545,9 @@ class Estimator::Tables {
   Forms forms_;
   Places places_;
   Times times_;
-  Numbers<std::vector<Part>> parts_;
+  Numbers<std::vector<LayerPart>> parts_;
   Numbers<std::vector<std::string>> orders_;
-  Numbers<std::vector<std::vector<foreshard::Part>>> ways_;
+  Numbers<std::vector<std::vector<foreshard::LayerPart>>> ways_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Split>> splits_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<Again>> again_;
   std::map<std::vector<std::int64_t>, StepWork> kernels_;  // split -> kernels of a micro-batch

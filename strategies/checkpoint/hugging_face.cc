@@ -27,12 +27,12 @@ enum class Cut : std::uint8_t {
 // InternLM 2's wqkv has, for each key head, its queries, the key and the value, so equal parts have
 // whole groups of heads. GPT-2's c_fc and c_proj are [in, out] and Qwen's w2 is no down projection;
 // but models with these also have a c_attn, which cannot be cut.
-struct Known {
+struct ModuleCut {
   std::string_view name;
   Cut cut;
 };
 
-constexpr Known kInLayers[]{
+constexpr ModuleCut kInLayers[]{
     {"q_proj", Cut::kRows},       {"k_proj", Cut::kRows},
     {"v_proj", Cut::kRows},       {"gate_proj", Cut::kRows},
     {"up_proj", Cut::kRows},      {"fc1", Cut::kRows},
@@ -85,9 +85,9 @@ bool among(std::string_view words, std::string_view word) {
   return words.find(fmt::format(" {} ", word)) != std::string_view::npos;
 }
 
-class Placer {
+class TensorPlacer {
  public:
-  explicit Placer(const std::vector<PlacedTensor>& placed) {
+  explicit TensorPlacer(const std::vector<PlacedTensor>& placed) {
     for (const PlacedTensor& tensor : placed)
       if (tensor.kind == StateKind::kParameter) parameters_[tensor.name] = &tensor;
   }
@@ -124,7 +124,7 @@ class Placer {
   Result<TensorEntry> in_layer(const TensorEntry& source, std::int64_t layer) const {
     const PlacedTensor* qkv = find(fmt::format("layers.{}.qkv.weight", layer));
     if (qkv == nullptr) return unknown(source);
-    const auto known = std::ranges::find(kInLayers, module_of(source.name), &Known::name);
+    const auto known = std::ranges::find(kInLayers, module_of(source.name), &ModuleCut::name);
     const bool matrix = source.shape.size() == 2;
     Cut cut = known == std::end(kInLayers) ? Cut::kWhole : known->cut;
     if (cut == Cut::kWhole && matrix) return unknown(source);
@@ -185,7 +185,7 @@ bool is_hugging_face(const Source& source) {
 }
 
 Result<Target> target_by_parameters(const Source& source, const std::vector<PlacedTensor>& placed) {
-  const Placer placer(placed);
+  const TensorPlacer placer(placed);
   Target target;
   for (const SourceTensor& tensor : source.tensors) {
     const std::string& name = tensor.entry.name;

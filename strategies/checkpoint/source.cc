@@ -19,7 +19,6 @@
 namespace foreshard::checkpoint {
 namespace {
 
-using internal::kHfIndexName;
 constexpr std::string_view kSingleName = "model.safetensors";
 constexpr int kIndexDepth = 16;
 

@@ -22,11 +22,11 @@ struct Slices {
   Shape shape;
   Shape unpadded;
   std::vector<Box> boxes{};  // distinct and not empty
-  struct Holder {
+  struct SliceHolder {
     std::int32_t device;
     std::int32_t box;  // index into `boxes`; -1: empty
   };
-  std::vector<Holder> holders{};  // in the order of the mesh
+  std::vector<SliceHolder> holders{};  // in the order of the mesh
   // box -> devices that have it, ascending, without devices that are down
   std::vector<std::vector<std::int32_t>> of_box{};
   std::vector<std::int64_t> stored{};  // one per holder: elements, padding included
@@ -260,6 +260,41 @@ class Planner {
   Conversion result_;
 };
 
+using Json = nlohmann::ordered_json;
+
+Bytes bytes(std::int64_t count) {
+  return static_cast<double>(count) * 1_B;
+}
+
+std::string interval_text(const Box& box) {
+  std::vector<std::string> ranges;
+  for (std::size_t d = 0; d < box.begin.size(); ++d)
+    ranges.push_back(fmt::format("{}:{}", box.begin[d], box.end[d]));
+  return fmt::format("[{}]", fmt::join(ranges, ", "));
+}
+
+Error loss_of(const Conversion& conversion) {
+  constexpr std::size_t kShown = 6;
+  std::string text =
+      fmt::format("{} slices are lost with the devices that are down:", conversion.lost.size());
+  for (std::size_t i = 0; i < std::min(kShown, conversion.lost.size()); ++i)
+    text += fmt::format("\n  {} of {}", interval_text(conversion.lost[i].box),
+                        conversion.lost[i].tensor);
+  if (conversion.lost.size() > kShown)
+    text += fmt::format("\n  ... ({} more)", conversion.lost.size() - kShown);
+  text += "\nno other device has a copy: go back to a checkpoint for them (reshard --checkpoint)";
+  return {Error::Code::kInfeasible, std::move(text)};
+}
+
+// The device with the largest value of `of`; ties: the first.
+template <class Of>
+const DeviceTraffic* most(const Conversion& conversion, const Of& of) {
+  const DeviceTraffic* best = nullptr;
+  for (const DeviceTraffic& device : conversion.devices)
+    if (best == nullptr || of(device) > of(*best)) best = &device;
+  return best;
+}
+
 }  // namespace
 
 Result<Conversion> plan_conversion(const Phase& from, const Phase& to, const Options& options) {
@@ -302,45 +337,6 @@ std::optional<program::Program> program_of(const Conversion& conversion, std::st
   program.roles.push_back(std::move(role));
   return program;
 }
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-Bytes bytes(std::int64_t count) {
-  return static_cast<double>(count) * 1_B;
-}
-
-std::string interval_text(const Box& box) {
-  std::vector<std::string> ranges;
-  for (std::size_t d = 0; d < box.begin.size(); ++d)
-    ranges.push_back(fmt::format("{}:{}", box.begin[d], box.end[d]));
-  return fmt::format("[{}]", fmt::join(ranges, ", "));
-}
-
-Error loss_of(const Conversion& conversion) {
-  constexpr std::size_t kShown = 6;
-  std::string text =
-      fmt::format("{} slices are lost with the devices that are down:", conversion.lost.size());
-  for (std::size_t i = 0; i < std::min(kShown, conversion.lost.size()); ++i)
-    text += fmt::format("\n  {} of {}", interval_text(conversion.lost[i].box),
-                        conversion.lost[i].tensor);
-  if (conversion.lost.size() > kShown)
-    text += fmt::format("\n  ... ({} more)", conversion.lost.size() - kShown);
-  text += "\nno other device has a copy: go back to a checkpoint for them (reshard --checkpoint)";
-  return {Error::Code::kInfeasible, std::move(text)};
-}
-
-// The device with the largest value of `of`; ties: the first.
-template <class Of>
-const DeviceTraffic* most(const Conversion& conversion, const Of& of) {
-  const DeviceTraffic* best = nullptr;
-  for (const DeviceTraffic& device : conversion.devices)
-    if (best == nullptr || of(device) > of(*best)) best = &device;
-  return best;
-}
-
-}  // namespace
 
 Result<Explanation> explain(Conversion conversion, const CostModel& cost,
                             const ClusterView& cluster) {

@@ -66,7 +66,7 @@ struct Transfer {
 };
 
 /// Elements that no device has any longer.
-struct Loss {
+struct LostRegion {
   std::string tensor;
   Box box;
 };
@@ -80,7 +80,7 @@ struct Conversion {
   std::int64_t bytes_staying = 0;
   std::int64_t bytes_dropped = 0;  ///< Bytes of whole tensors that the second phase does not have.
   std::int64_t tensors_dropped = 0;
-  std::vector<Loss> lost{};  ///< If not empty, the remaining data are planned all the same.
+  std::vector<LostRegion> lost{};  ///< If not empty, the remaining data are planned all the same.
 };
 
 /// \return kInvalidInput if the second phase has a tensor that the first lacks or has with another

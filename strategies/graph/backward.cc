@@ -71,7 +71,7 @@ class Backward {
     for (const Operator& op : forward_.operators)
       for (const TensorId id : op.inputs) {
         ++readers_[id];
-        if (op.part == Part::kAdapters) adapted_.insert(id);
+        if (op.part == LayerPart::kAdapters) adapted_.insert(id);
       }
     find_wanted();
   }

@@ -113,7 +113,7 @@ struct Operator {
   /// computes with this split however its operands lie; they are converted.
   std::optional<Splits> splits{};
   bool accumulates = false;  ///< The product adds its result to an fp32 gradient.
-  Part part = Part::kNone;
+  LayerPart part = LayerPart::kNone;
   /// The part of the layer with which a CUDA graph can capture it.
   Capture capture = Capture::kNone;
 };

@@ -11,7 +11,7 @@ namespace foreshard {
 namespace {
 
 using internal::Assignment;
-using internal::Clash;
+using internal::AxisConflict;
 
 Error illegal(const std::string& why) {
   return {Error::Code::kInvalidInput, why};
@@ -49,7 +49,8 @@ Result<std::vector<Partial>> carried(const Rule& rule, const std::vector<Attribu
   return all;
 }
 
-std::string clash_text(const Rule& rule, const Clash& clash, const std::vector<MeshAxis>& mesh) {
+std::string clash_text(const Rule& rule, const AxisConflict& clash,
+                       const std::vector<MeshAxis>& mesh) {
   const auto name = [&](std::int32_t factor) {
     return rule.factors[static_cast<std::size_t>(factor)].name;
   };
@@ -79,7 +80,7 @@ Result<std::vector<Signature>> legal_signatures(
   FORESHARD_ASSIGN(const auto summands, carried(rule, inputs, mesh));
 
   Assignment given(rule, mesh);
-  std::vector<Clash> clashes;
+  std::vector<AxisConflict> clashes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     given.merge(i, inputs[i], shapes[i], &clashes);
     if (!clashes.empty()) return illegal(clash_text(rule, clashes.front(), mesh));

@@ -14,7 +14,6 @@
 
 #include "strategies/graph/adapters.h"
 #include "strategies/graph/encoder.h"
-#include "strategies/graph/ends.h"
 #include "strategies/graph/mamba.h"
 #include "strategies/graph/quantization.h"
 #include "strategies/graph/samples.h"

@@ -14,7 +14,7 @@ namespace foreshard {
 
 /// Parts in the order of a layer. Operators of general graphs, of the embedding and of the head
 /// have kNone.
-enum class Part : std::uint8_t {
+enum class LayerPart : std::uint8_t {
   kNone,
   kNorm,           ///< The norms around attention and the feed-forward layer.
   kQkv,            ///< The product that makes queries, keys and values, and their norms.
@@ -36,13 +36,13 @@ enum class Part : std::uint8_t {
 };
 
 /// Names of all values but kNone.
-const yaml::Names<Part>& yaml_names(const Part*);
+const yaml::Names<LayerPart>& yaml_names(const LayerPart*);
 
 /// Whether recomputation of the part keeps the results that other parts read. True only for core
 /// attention; all other parts drop their results, too, and recompute them for their readers.
 /// Source: Megatron-LM, megatron/core/tensor_parallel/random.py (`checkpoint` of core attention,
 /// `CheckpointWithoutOutput` of norms and activations).
-bool keeps_results(Part part);
+bool keeps_results(LayerPart part);
 
 struct Model;
 

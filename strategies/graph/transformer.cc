@@ -26,7 +26,7 @@ TensorId BlockBuilder::parallel_layer(TensorId x, const std::string& output) {
   capture(feed_forward_capture());
   const TensorId fed = feed_forward(norm2);
   if (has_feed_forward_bias()) fused_bias("mlp_residual", fed, model_.hidden, kWhole);
-  begin(Part::kResidual);
+  begin(LayerPart::kResidual);
   return join("residual", sum("branches", attended, fed), false, x, output);
 }
 
@@ -106,7 +106,7 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   const TensorId x = several ? build.streams("head_in", predictions) : build.boundary("head_in");
   const bool is_normed = several || !model.has_final_norm();
   const TensorId states = is_normed ? x : build.norm("final_norm", x);
-  build.begin(Part::kNone);
+  build.begin(LayerPart::kNone);
   std::vector<TensorId> outputs;
   if (model.classes > 0 || model.pooler) outputs.push_back(internal::of_first_token(build, states));
   if (model.head == Head::kNone) {

@@ -1,4 +1,4 @@
-// Blocks before and after the layers (ends.h).
+// Blocks before and after the layers (encoder.h).
 #include <fmt/format.h>
 
 #include "strategies/graph/internal/block_builder.h"
@@ -47,7 +47,7 @@ TensorId transformed(BlockBuilder& build, TensorId states) {
   const TensorId active =
       build.added({.type = "bias_gelu", .name = "transform_activation", .inputs = {up, bias}});
   const TensorId normed = build.norm("transform_norm", active);
-  build.begin(Part::kNone);
+  build.begin(LayerPart::kNone);
   return normed;
 }
 
@@ -112,8 +112,8 @@ Graph prediction_graph(const Model& model, const TransformerOptions& options, st
   // Only operators of the module's layer belong to parts; norms around it belong to none.
   const auto normed = [&](const std::string& name, TensorId x) {
     const TensorId y = build.norm(name, x);
-    build.maker_of(y)->part = Part::kNone;
-    build.begin(Part::kNone);
+    build.maker_of(y)->part = LayerPart::kNone;
+    build.begin(LayerPart::kNone);
     return y;
   };
   const auto alone = [&](const std::string& name, TensorId x) {

@@ -130,40 +130,6 @@ class Unroller {
   std::map<TensorId, TensorId> now_;  // output of an unrolled loop -> the tensor that replaces it
 };
 
-}  // namespace
-
-Result<std::int64_t> units_of(const Graph& graph, const std::vector<std::string>& cuts) {
-  std::set<std::size_t> begins;
-  std::int64_t units = 1;
-  for (const std::string& name : cuts) {
-    FORESHARD_ASSIGN(const std::size_t begin, operator_at(graph, name));
-    const Operator& op = graph.operators[begin];
-    const std::int64_t further =
-        (is_stack(graph, op) ? op.settings.integer("count") : 1) - (begin == 0 ? 1 : 0);
-    if (further == 0)
-      return Error{Error::Code::kInvalidInput,
-                   fmt::format("graph '{}' begins with operator '{}': nothing is before it",
-                               graph.name, op.name)};
-    if (!begins.insert(begin).second)
-      return Error{Error::Code::kInvalidInput,
-                   fmt::format("a unit begins with operator '{}' already", op.name)};
-    units += std::min(further, kMostUnits);
-  }
-  if (units > kMostUnits)
-    return Error{Error::Code::kInvalidInput,
-                 fmt::format("graph '{}' would have more than {} units", graph.name, kMostUnits)};
-  return units;
-}
-
-Result<CutGraph> with_cuts(const Graph& graph, const std::vector<std::string>& cuts) {
-  FORESHARD_TRY(units_of(graph, cuts));
-  std::set<std::size_t> begins;
-  for (const std::string& name : cuts) begins.insert(*operator_at(graph, name));
-  return Unroller(graph, begins).run();
-}
-
-namespace {
-
 bool is_in(const std::vector<TensorId>& list, TensorId id) {
   return std::ranges::find(list, id) != list.end();
 }
@@ -258,6 +224,36 @@ class Cutter {
 
 }  // namespace
 
+Result<std::int64_t> units_of(const Graph& graph, const std::vector<std::string>& cuts) {
+  std::set<std::size_t> begins;
+  std::int64_t units = 1;
+  for (const std::string& name : cuts) {
+    FORESHARD_ASSIGN(const std::size_t begin, operator_at(graph, name));
+    const Operator& op = graph.operators[begin];
+    const std::int64_t further =
+        (is_stack(graph, op) ? op.settings.integer("count") : 1) - (begin == 0 ? 1 : 0);
+    if (further == 0)
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("graph '{}' begins with operator '{}': nothing is before it",
+                               graph.name, op.name)};
+    if (!begins.insert(begin).second)
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("a unit begins with operator '{}' already", op.name)};
+    units += std::min(further, kMostUnits);
+  }
+  if (units > kMostUnits)
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("graph '{}' would have more than {} units", graph.name, kMostUnits)};
+  return units;
+}
+
+Result<CutGraph> with_cuts(const Graph& graph, const std::vector<std::string>& cuts) {
+  FORESHARD_TRY(units_of(graph, cuts));
+  std::set<std::size_t> begins;
+  for (const std::string& name : cuts) begins.insert(*operator_at(graph, name));
+  return Unroller(graph, begins).run();
+}
+
 std::vector<GraphUnit> cut(const ShardedGraph& whole, const std::vector<std::size_t>& begins) {
   const Graph& graph = *whole.graph;
   if (begins.empty()) {
@@ -324,7 +320,7 @@ std::vector<UnitGradients> gradients_of(const Graph& whole, const std::vector<Gr
   return all;
 }
 
-bool alike(const Graph& a, const Graph& b) {
+bool equivalent(const Graph& a, const Graph& b) {
   const auto same_tensor = [](const Tensor& x, const Tensor& y) {
     return x.dtype == y.dtype && x.shape == y.shape && x.role == y.role && x.pinned == y.pinned &&
            x.open == y.open && x.gradient_of == y.gradient_of && x.frozen == y.frozen &&
@@ -338,7 +334,7 @@ bool alike(const Graph& a, const Graph& b) {
   return a.inputs == b.inputs && a.outputs == b.outputs && a.gradients_apart == b.gradients_apart &&
          std::ranges::equal(a.tensors, b.tensors, same_tensor) &&
          std::ranges::equal(a.operators, b.operators, same_operator) &&
-         std::ranges::equal(a.bodies, b.bodies, alike);
+         std::ranges::equal(a.bodies, b.bodies, equivalent);
 }
 
 }  // namespace foreshard

@@ -73,6 +73,6 @@ std::vector<UnitGradients> gradients_of(const Graph& whole, const std::vector<Gr
                                         const BackwardOptions& options);
 
 /// Whether two graphs are equal except for names.
-bool alike(const Graph& a, const Graph& b);
+bool equivalent(const Graph& a, const Graph& b);
 
 }  // namespace foreshard

@@ -57,7 +57,7 @@ Status finish_megatron_recomputation(Draft& draft) {
                          fmt::format("only {} are modelled", join(names_of_modules(), ", ")));
     if (*parts == usual_recompute_parts()) return {};
     Value value{.list = true, .from = draft.from("note.recompute_modules")};
-    for (const Part part : *parts) value.words.emplace_back(yaml::name_of(part));
+    for (const LayerPart part : *parts) value.words.emplace_back(yaml::name_of(part));
     draft.set("strategy.recompute_parts", std::move(value));
     return {};
   }

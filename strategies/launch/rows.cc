@@ -240,8 +240,8 @@ Result<Draft> take(const Format& format, const std::vector<Setting>& settings, I
   return draft;
 }
 
-std::vector<Written> put(const Format& format, Draft& draft, const Draft& defaults) {
-  std::vector<Written> settings;
+std::vector<OutputSetting> put(const Format& format, Draft& draft, const Draft& defaults) {
+  std::vector<OutputSetting> settings;
   for (const Row& row : format.rows()) {
     if (!draft.has(row.ours)) continue;
     const Value& value = draft.at(row.ours);

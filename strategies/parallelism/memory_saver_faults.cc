@@ -13,36 +13,36 @@ namespace foreshard {
 namespace {
 
 // Whether a layer of the model has operators of the part.
-bool has_part(const Model& model, const Framework& framework, Part part) {
+bool has_part(const Model& model, const Framework& framework, LayerPart part) {
   const bool has_dense = model.has_dense_layers();
   switch (part) {
-    case Part::kNone:
+    case LayerPart::kNone:
       return false;
-    case Part::kRope:
+    case LayerPart::kRope:
       return model.positions == Positions::kRotary && model.has_mixer(Mixer::kAttention);
-    case Part::kMlpGate:
+    case LayerPart::kMlpGate:
       return has_dense && model.activation == Activation::kSwiglu && framework.gate_apart;
-    case Part::kMlpUp:
-    case Part::kActivation:
-    case Part::kMlpDown:
+    case LayerPart::kMlpUp:
+    case LayerPart::kActivation:
+    case LayerPart::kMlpDown:
       return has_dense;
-    case Part::kRouting:
-    case Part::kExpertsUp:
-    case Part::kExpertActivation:
-    case Part::kExpertsDown:
+    case LayerPart::kRouting:
+    case LayerPart::kExpertsUp:
+    case LayerPart::kExpertActivation:
+    case LayerPart::kExpertsDown:
       return model.experts > 0;
-    case Part::kSharedExperts:
+    case LayerPart::kSharedExperts:
       return model.shared_ffn > 0;
-    case Part::kMamba:
+    case LayerPart::kMamba:
       return model.has_mixer(Mixer::kMamba);
-    case Part::kAdapters:
+    case LayerPart::kAdapters:
       return model.adapters.has_value();
-    case Part::kQkv:
-    case Part::kCoreAttention:
-    case Part::kAttentionOut:
+    case LayerPart::kQkv:
+    case LayerPart::kCoreAttention:
+    case LayerPart::kAttentionOut:
       return model.has_mixer(Mixer::kAttention);
-    case Part::kNorm:
-    case Part::kResidual:
+    case LayerPart::kNorm:
+    case LayerPart::kResidual:
       break;
   }
   return true;
@@ -68,11 +68,11 @@ void recompute_faults(const Strategy& strategy, const Model& model,
   if (strategy.recompute_parts.empty())
     fault("recompute_parts", "recompute: selective recomputes some part",
           "name one, such as [norm], or set recompute: none");
-  for (const Part part : strategy.recompute_parts)
+  for (const LayerPart part : strategy.recompute_parts)
     if (!has_part(model, *strategy.framework, part))
       fault("recompute_parts",
             fmt::format("no layer of model '{}' has a part '{}'{}", model.name, yaml::name_of(part),
-                        part == Part::kMlpGate ? " of its own under this framework" : ""),
+                        part == LayerPart::kMlpGate ? " of its own under this framework" : ""),
             "leave it out");
 }
 

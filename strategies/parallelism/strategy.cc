@@ -13,8 +13,8 @@ constexpr double kMaxBatch = 1 << 30;
 
 }  // namespace
 
-const std::vector<Part>& usual_recompute_parts() {
-  static const std::vector<Part> parts{Part::kCoreAttention};
+const std::vector<LayerPart>& usual_recompute_parts() {
+  static const std::vector<LayerPart> parts{LayerPart::kCoreAttention};
   return parts;
 }
 
@@ -262,7 +262,7 @@ std::string words_of_recomputation(const Strategy& strategy) {
   const bool is_usual = strategy.recompute_parts == usual_recompute_parts();
   if (strategy.recompute == Recompute::kSelective && !is_usual) {
     text += " (";
-    for (const Part part : strategy.recompute_parts)
+    for (const LayerPart part : strategy.recompute_parts)
       text += fmt::format("{}{}", text.ends_with('(') ? "" : ", ", yaml::name_of(part));
     text += ")";
   }

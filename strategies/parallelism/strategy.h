@@ -32,7 +32,7 @@ enum class Recompute : std::uint8_t {
 /// The part of a block that its backward pass recomputes.
 struct Recomputation {
   Recompute how = Recompute::kNone;
-  std::vector<Part> parts{};  ///< Read if `how` is kSelective.
+  std::vector<LayerPart> parts{};  ///< Read if `how` is kSelective.
   bool operator==(const Recomputation&) const = default;
 };
 
@@ -56,7 +56,7 @@ enum class Mode : std::uint8_t {
 };
 
 /// The parts that selective recomputation recomputes if none are named.
-const std::vector<Part>& usual_recompute_parts();
+const std::vector<LayerPart>& usual_recompute_parts();
 
 struct Strategy {
   Mode mode = Mode::kTrain;
@@ -97,7 +97,7 @@ struct Strategy {
                                     ///< data_parallel / shard_replicas ranks.
   Recompute recompute = Recompute::kNone;
   /// Read if `recompute` is selective.
-  std::vector<Part> recompute_parts = usual_recompute_parts();
+  std::vector<LayerPart> recompute_parts = usual_recompute_parts();
   /// Number of layers, the first of each stage (in an interleaved pipeline: of each chunk), that
   /// are recomputed; 0: all.
   std::int64_t recompute_layers = 0;

@@ -52,7 +52,7 @@ class DraftRole {
   ActionRef optimizer() const;  ///< The optimizer's step; kNone where nothing is trained.
 
   /// All units that the role holds.
-  std::vector<Run> all_units() const;
+  std::vector<UnitRange> all_units() const;
 
   /// The role with its actions numbered in the order of issue.
   Role finish() &&;
@@ -68,7 +68,7 @@ struct Draft {
 
   std::int32_t add(Bucket bucket) { return added(plan.buckets, std::move(bucket)); }
   std::int32_t add(Crossing crossing) { return added(plan.crossings, crossing); }
-  std::int32_t add(Copies copies) { return added(plan.copies, std::move(copies)); }
+  std::int32_t add(GradientCopies copies) { return added(plan.copies, std::move(copies)); }
   bool trains() const { return strategy.mode == Mode::kTrain; }
 
  private:
@@ -88,7 +88,7 @@ struct Planner {
 std::span<const Planner> planners();
 
 /// `make_plan` with other planners.
-Result<StepPlan> make_plan(Parts parts, const Strategy& strategy,
+Result<StepPlan> make_plan(PlannedModel parts, const Strategy& strategy,
                            std::span<const Planner> planners);
 
 /// Assigns pieces to the chunks of roles, as the schedule places them (schedule::piece_of), and

@@ -98,7 +98,7 @@ bool Walk::may_run(std::size_t role, ActionId id) const {
       it.after, [&](ActionId earlier) { return state.done[static_cast<std::size_t>(earlier)]; });
 }
 
-Order::Order(const Role& role, bool blocking_launches) : role_(role) {
+HappensBefore::HappensBefore(const Role& role, bool blocking_launches) : role_(role) {
   const auto join = [](Done& into, const Done& other) {
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       into[lane] = std::max(into[lane], other[lane]);
@@ -125,7 +125,7 @@ Order::Order(const Role& role, bool blocking_launches) : role_(role) {
   }
 }
 
-bool Order::waits(ActionId later, ActionId earlier) const {
+bool HappensBefore::waits(ActionId later, ActionId earlier) const {
   const Action& before = role_.actions[static_cast<std::size_t>(earlier)];
   return at_start_[static_cast<std::size_t>(later)][lane_index(before)] >= earlier;
 }

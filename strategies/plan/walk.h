@@ -63,12 +63,12 @@ class Walk {
 
 /// Which actions of a role are known to be done when another one begins: by its dependencies, by
 /// the order of its lane, and by what the host has waited for.
-class Order {
+class HappensBefore {
  public:
   /// `blocking_launches`: the host waits for each action, except transfers, as soon as it has
   /// issued it.
   /// \pre Each action waits for earlier ones only (invariant 3 of StepPlan).
-  explicit Order(const Role& role, bool blocking_launches = false);
+  explicit HappensBefore(const Role& role, bool blocking_launches = false);
 
   /// Whether action `later` is known to begin only when `earlier` is done.
   bool waits(ActionId later, ActionId earlier) const;

@@ -24,14 +24,15 @@ struct Bandwidth {
   BytesPerSecond out{};
 };
 
-struct Crossing {
+struct ElementTraffic {
   double in = 0;  // elements
   double out = 0;
 };
 
-class Bound {
+class LowerBoundFinder {
  public:
-  Bound(const TensorSpec& tensor, const Layout& from, const Layout& to, const Placement& placement)
+  LowerBoundFinder(const TensorSpec& tensor, const Layout& from, const Layout& to,
+                   const Placement& placement)
       : tensor_(tensor),
         from_(from),
         to_(to),
@@ -115,7 +116,7 @@ class Bound {
   }
 
   // The devices or nodes that have a cell and that need it, ascending.
-  struct Parties {
+  struct CellDevices {
     double elements = 0;
     std::vector<std::int32_t> holders;
     std::vector<std::int32_t> takers;
@@ -149,8 +150,8 @@ class Bound {
   // Adds the elements of a cell that must cross the borders of its holders and takers.
   // `each_differs`: every holder has a summand that no other holder has; `complete`: a holder may
   // have the complete value.
-  static void cross(const Parties& cell, bool each_differs, bool complete,
-                    std::map<std::int32_t, Crossing>& at) {
+  static void cross(const CellDevices& cell, bool each_differs, bool complete,
+                    std::map<std::int32_t, ElementTraffic>& at) {
     const bool one = cell.holders.size() == 1;
     for (const std::int32_t taker : cell.takers) {
       const bool has = std::ranges::binary_search(cell.holders, taker);
@@ -164,12 +165,12 @@ class Bound {
   }
 
   void of_devices_and_nodes() {
-    std::map<std::int32_t, Crossing> devices;
-    std::map<std::int32_t, Crossing> nodes;
+    std::map<std::int32_t, ElementTraffic> devices;
+    std::map<std::int32_t, ElementTraffic> nodes;
     const auto node_of = [&](std::int32_t device) {
       return placement_.cluster->devices()[DeviceId{device}.index()].node;
     };
-    for (Parties& cell : cells_) {
+    for (CellDevices& cell : cells_) {
       make_distinct(cell.holders);
       make_distinct(cell.takers);
       // With replicas of summands, a node is assumed to hold all of them.
@@ -203,7 +204,7 @@ class Bound {
     }
   }
 
-  void consider(const char* what, std::int32_t which, const Crossing& crossing,
+  void consider(const char* what, std::int32_t which, const ElementTraffic& crossing,
                 const Bandwidth& bandwidth) {
     const auto one = [&](double elements, BytesPerSecond rate, const char* way) {
       if (elements <= 0 || !(rate > BytesPerSecond{})) return;
@@ -227,18 +228,9 @@ class Bound {
   std::vector<Bandwidth> device_;
   std::vector<Bandwidth> node_;
   std::vector<std::vector<std::int64_t>> cuts_;
-  std::vector<Parties> cells_;
+  std::vector<CellDevices> cells_;
   LowerBound best_;
 };
-
-}  // namespace
-
-LowerBound lower_bound(const TensorSpec& tensor, const Layout& from, const Layout& to,
-                       const Placement& placement) {
-  return Bound(tensor, from, to, placement).run();
-}
-
-namespace {
 
 Status fault_in(const char* what, const Layout& layout, const TensorSpec& tensor,
                 const Placement& placement) {
@@ -314,6 +306,11 @@ void say_why_not(Choice& choice, std::size_t simulated) {
 }
 
 }  // namespace
+
+LowerBound lower_bound(const TensorSpec& tensor, const Layout& from, const Layout& to,
+                       const Placement& placement) {
+  return LowerBoundFinder(tensor, from, to, placement).run();
+}
 
 Plan gather_and_slice(const Layout& from, const Layout& to, std::size_t dimensions) {
   Plan plan;

@@ -59,42 +59,6 @@ std::vector<Explanation::LinkUse> uses_of(const std::vector<LinkBytes>& loads,
   return uses;
 }
 
-}  // namespace
-
-Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const Layout& to,
-                            const CostModel& cost, const Placement& placement,
-                            const ChooseOptions& options) {
-  FORESHARD_ASSIGN(auto choice, choose(tensor, from, to, cost, placement, options));
-  Explanation result{.tensor = tensor,
-                     .from = from,
-                     .to = to,
-                     .cluster = placement.cluster->name(),
-                     .choice = std::move(choice)};
-  StepPricer price(tensor, cost, placement);
-  const Plan& plan = result.choice.best().plan;
-  for (const Step& step : plan.steps) {
-    FORESHARD_ASSIGN(auto numbers, numbers_of(step, tensor, price));
-    result.steps.push_back(numbers);
-  }
-  if (!(plan.estimate > 0_s)) return result;
-  result.links_known = result.choice.best().simulated.has_value() || options.simulate == 0;
-  if (!result.links_known) return result;
-  const auto program = program_of(plan, tensor, placement);
-  if (!program) {
-    result.links_known = false;
-    return result;
-  }
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    if (plan.steps[s].primitive == Primitive::kTransfer)
-      count_groups(*program, std::to_string(s + 1) + " transfer", result.steps[s]);
-  }
-  FORESHARD_ASSIGN(const auto loads, cost.link_bytes(*program));
-  result.links = uses_of(loads, *placement.cluster);
-  return result;
-}
-
-namespace {
-
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostLinksInText = 8;
@@ -229,6 +193,38 @@ Json plan_json(const Explanation& e) {
 }
 
 }  // namespace
+
+Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const Layout& to,
+                            const CostModel& cost, const Placement& placement,
+                            const ChooseOptions& options) {
+  FORESHARD_ASSIGN(auto choice, choose(tensor, from, to, cost, placement, options));
+  Explanation result{.tensor = tensor,
+                     .from = from,
+                     .to = to,
+                     .cluster = placement.cluster->name(),
+                     .choice = std::move(choice)};
+  StepPricer price(tensor, cost, placement);
+  const Plan& plan = result.choice.best().plan;
+  for (const Step& step : plan.steps) {
+    FORESHARD_ASSIGN(auto numbers, numbers_of(step, tensor, price));
+    result.steps.push_back(numbers);
+  }
+  if (!(plan.estimate > 0_s)) return result;
+  result.links_known = result.choice.best().simulated.has_value() || options.simulate == 0;
+  if (!result.links_known) return result;
+  const auto program = program_of(plan, tensor, placement);
+  if (!program) {
+    result.links_known = false;
+    return result;
+  }
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    if (plan.steps[s].primitive == Primitive::kTransfer)
+      count_groups(*program, std::to_string(s + 1) + " transfer", result.steps[s]);
+  }
+  FORESHARD_ASSIGN(const auto loads, cost.link_bytes(*program));
+  result.links = uses_of(loads, *placement.cluster);
+  return result;
+}
 
 std::string to_text(const Explanation& e) {
   std::string text =

@@ -29,7 +29,7 @@ std::uint64_t kind_of(const Link& link) {
 
 // Numbers keys by first use.
 template <class Key, class Hash = std::hash<Key>>
-class Numbers {
+class Interner {
  public:
   std::uint64_t of(const Key& key) { return known_.try_emplace(key, known_.size()).first->second; }
 
@@ -39,7 +39,7 @@ class Numbers {
 
 // One number for each distinct set of vertices.
 std::vector<std::int32_t> numbered(std::vector<std::vector<std::int32_t>>& sets) {
-  Numbers<std::uint64_t> known;
+  Interner<std::uint64_t> known;
   std::vector<std::int32_t> numbers;
   numbers.reserve(sets.size());
   for (auto& set : sets) {
@@ -52,9 +52,14 @@ std::vector<std::int32_t> numbered(std::vector<std::vector<std::int32_t>>& sets)
   return numbers;
 }
 
+// Transfers with more messages are priced by the messages of a few ranks.
+constexpr double kMostListed = 1024;
+constexpr std::int64_t kMostSampledTargets = 4;
+constexpr std::size_t kMostSampledMessages = 128;
+
 }  // namespace
 
-Surroundings::Surroundings(const ClusterView& cluster) {
+DeviceSymmetry::DeviceSymmetry(const ClusterView& cluster) {
   const auto vertices = cluster.vertices();
   const auto nodes = static_cast<std::size_t>(cluster.node_count());
   std::vector<std::int32_t> vertices_of_node(nodes, 0);
@@ -116,13 +121,13 @@ Surroundings::Surroundings(const ClusterView& cluster) {
   for (std::size_t n = 0; n < nodes; ++n) pods_[n] = pods_[like[n]];
 }
 
-std::uint64_t Surroundings::pattern_of(const std::vector<DeviceId>& devices) const {
-  Numbers<std::int32_t> node_number;
-  Numbers<std::int32_t> leaf_number;
-  Numbers<std::int32_t> pod_number;
+std::uint64_t DeviceSymmetry::pattern_of(const std::vector<DeviceId>& devices) const {
+  Interner<std::int32_t> node_number;
+  Interner<std::int32_t> leaf_number;
+  Interner<std::int32_t> pod_number;
   std::uint64_t pattern = devices.size();
   for (const DeviceId device : devices) {
-    const Place& place = place_of_[device.index()];
+    const NodePosition& place = place_of_[device.index()];
     const auto node = static_cast<std::size_t>(place.node);
     pattern = joined(pattern, node_kind_[node]);
     pattern =
@@ -132,7 +137,7 @@ std::uint64_t Surroundings::pattern_of(const std::vector<DeviceId>& devices) con
   return pattern;
 }
 
-bool Surroundings::uniform(const std::vector<DeviceId>& devices) const {
+bool DeviceSymmetry::uniform(const std::vector<DeviceId>& devices) const {
   std::unordered_map<std::int32_t, std::int32_t> members;
   for (const DeviceId device : devices) ++members[place_of_[device.index()].node];
   const auto& [first, count] = *members.begin();
@@ -142,20 +147,11 @@ bool Surroundings::uniform(const std::vector<DeviceId>& devices) const {
   });
 }
 
-namespace {
-
-// Transfers with more messages are priced by the messages of a few ranks.
-constexpr double kMostListed = 1024;
-constexpr std::int64_t kMostSampledTargets = 4;
-constexpr std::size_t kMostSampledMessages = 128;
-
-}  // namespace
-
 StepPricer::StepPricer(const TensorSpec& tensor, const CostModel& cost, const Placement& placement)
     : tensor_(tensor),
       cost_(cost),
       placement_(placement),
-      surroundings_(*placement.cluster),
+      symmetry_(*placement.cluster),
       nodes_(nodes_of_ranks(placement)) {}
 
 Result<Seconds> StepPricer::operator()(const Step& step) {
@@ -200,8 +196,8 @@ const StepPricer::Groups& StepPricer::distinct_groups(const Step& step) {
     devices.reserve(group.size());
     for (const std::int32_t rank : group) devices.push_back(placement_.device(rank));
     if (step.primitive != Primitive::kBroadcast) std::ranges::sort(devices);
-    if (seen.insert(surroundings_.pattern_of(devices)).second)
-      place->second.push_back({devices, surroundings_.uniform(devices)});
+    if (seen.insert(symmetry_.pattern_of(devices)).second)
+      place->second.push_back({devices, symmetry_.uniform(devices)});
   }
   return place->second;
 }

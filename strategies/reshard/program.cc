@@ -16,9 +16,9 @@ using program::Communication;
 using program::Task;
 
 // Sets of ranks joined by messages.
-class Components {
+class UnionFind {
  public:
-  explicit Components(std::size_t ranks) : parent_(ranks) {
+  explicit UnionFind(std::size_t ranks) : parent_(ranks) {
     std::iota(parent_.begin(), parent_.end(), 0);
   }
   std::int32_t of(std::int32_t rank) {
@@ -140,7 +140,7 @@ class Writer {
                        std::to_string(static_cast<std::int64_t>(kMostMoves)) + " are written out"};
     Communication what{
         .kind = program::CollectiveKind::kExchange, .group = {}, .dtype = tensor_.dtype};
-    Components components(program_.device_of_rank.size());
+    UnionFind components(program_.device_of_rank.size());
     for (const Move& move : moves_of(step, tensor_, nodes_)) {
       if (move.from == move.to) continue;
       const Bytes bytes = size_of(tensor_.dtype) * static_cast<double>(move.box.elements());
@@ -189,16 +189,6 @@ class Writer {
   program::Program program_;
 };
 
-}  // namespace
-
-Result<program::Program> program_of(const Plan& plan, const TensorSpec& tensor,
-                                    const Placement& placement) {
-  FORESHARD_CHECK(placement.cluster != nullptr);
-  return Writer(plan, tensor, placement).run(plan);
-}
-
-namespace {
-
 // The largest extent of a dimension's slices.
 std::int64_t widest(const Slices& slices, std::size_t dim) {
   const auto& bounds = slices.bounds(dim);
@@ -225,6 +215,12 @@ bool scattered(const Slices& holder, const Slices& other, std::size_t dimensions
 }
 
 }  // namespace
+
+Result<program::Program> program_of(const Plan& plan, const TensorSpec& tensor,
+                                    const Placement& placement) {
+  FORESHARD_CHECK(placement.cluster != nullptr);
+  return Writer(plan, tensor, placement).run(plan);
+}
 
 Repack repack_of(const Step& step, const TensorSpec& tensor) {
   const Slices from(step.from, tensor.shape);

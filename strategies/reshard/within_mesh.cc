@@ -36,78 +36,29 @@ constexpr std::array kOrder{Primitive::kSlice,     Primitive::kReduceScatter, Pr
                             Primitive::kAllReduce, Primitive::kAllGather,     Primitive::kPad};
 
 // The state of an axis before and after.
-struct Change {
+struct AxisChange {
   Axis axis = 0;
   AxisState from{};
   AxisState to{};
 };
 
 // The changes, all by one primitive, that one operation can make together with the first.
-std::vector<Change> together(Primitive primitive, const std::vector<Change>& changes) {
-  const Change& first = changes.front();
+std::vector<AxisChange> together(Primitive primitive, const std::vector<AxisChange>& changes) {
+  const AxisChange& first = changes.front();
   const auto those = [&](auto alike) {
-    std::vector<Change> found;
+    std::vector<AxisChange> found;
     std::ranges::copy_if(changes, std::back_inserter(found), alike);
     return found;
   };
   if (primitive != Primitive::kAllToAll)
-    return those([&](const Change& change) {
+    return those([&](const AxisChange& change) {
       return change.from.reduction == first.from.reduction &&
              change.to.reduction == first.to.reduction;
     });
-  auto reach = those([&](const Change& change) { return change.to.dim == first.to.dim; });
-  auto leave = those([&](const Change& change) { return change.from.dim == first.from.dim; });
+  auto reach = those([&](const AxisChange& change) { return change.to.dim == first.to.dim; });
+  auto leave = those([&](const AxisChange& change) { return change.from.dim == first.from.dim; });
   return leave.size() > reach.size() ? leave : reach;
 }
-
-}  // namespace
-
-std::vector<AxesStep> direct_steps(const Shape& shape, Bytes element, const Attribute& from,
-                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
-  FORESHARD_CHECK(from.dims.size() == shape.size() && to.dims.size() == shape.size());
-  Bytes whole = element;
-  for (const std::int64_t extent : shape) whole = whole * static_cast<double>(extent);
-
-  // Ways that the currently split axes divide the tensor.
-  double divided = 1;
-  std::map<Primitive, std::vector<Change>> changes;
-  for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis) {
-    const std::int64_t ranks = mesh[static_cast<std::size_t>(axis)].size;
-    if (ranks == 1) continue;
-    const Change change{axis, state_of(from, axis), state_of(to, axis)};
-    if (change.from.kind == Kind::kSplit) divided *= static_cast<double>(ranks);
-    if (const auto primitive = primitive_for(change.from, change.to))
-      changes[*primitive].push_back(change);
-  }
-
-  std::vector<AxesStep> steps;
-  for (const Primitive primitive : kOrder) {
-    std::vector<Change>& left = changes[primitive];
-    while (!left.empty()) {
-      AxesStep step{.primitive = primitive};
-      const std::vector<Change> joint = together(primitive, left);
-      for (const Change& change : joint) step.axes.push_back(change.axis);
-      std::erase_if(left, [&](const Change& change) {
-        return std::ranges::find(step.axes, change.axis) != step.axes.end();
-      });
-      const auto ranks = static_cast<double>(ways(step.axes, mesh));
-      const auto splits = [&](const AxisState Change::*state) {
-        double product = 1;
-        for (const Change& change : joint)
-          if ((change.*state).kind == Kind::kSplit)
-            product *= static_cast<double>(mesh[static_cast<std::size_t>(change.axis)].size);
-        return product;
-      };
-      divided /= splits(&Change::from);
-      step.volume = volume_of_group(primitive, whole / divided, ranks);
-      divided *= splits(&Change::to);
-      steps.push_back(std::move(step));
-    }
-  }
-  return steps;
-}
-
-namespace {
 
 // An attribute in which `axes` have their states in `to`, and all other axes their states in
 // `from`.
@@ -200,33 +151,6 @@ Result<Seconds> time_of(const std::vector<MeshStep>& steps, const ProcessMesh& m
   return sum;
 }
 
-}  // namespace
-
-std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
-                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
-  if (auto steps = direct(tensor, from, to, mesh)) return *std::move(steps);
-  // A byte over a link costs a second here, since only the order of plans matters.
-  auto steps = cheapest(tensor, from, to, mesh_from(mesh), [&](const Step& step) {
-    return Result<Seconds>(Seconds::from_base(volume_of(step, tensor).exact_total.in_base()));
-  });
-  FORESHARD_CHECK(steps.has_value());
-  return *std::move(steps);
-}
-
-std::vector<MeshStep> fastest_within(const TensorSpec& tensor, const Attribute& from,
-                                     const Attribute& to, const ProcessMesh& mesh,
-                                     const StepPrice& price) {
-  auto usual = steps_within(tensor, from, to, mesh.axes);
-  auto other = cheapest(tensor, from, to, mesh, price);
-  if (!other) return usual;
-  const auto usual_time = time_of(usual, mesh, price);
-  const auto other_time = time_of(*other, mesh, price);
-  if (other_time && (!usual_time || *other_time < *usual_time)) return *std::move(other);
-  return usual;
-}
-
-namespace {
-
 class PlannerByTime {
  public:
   PlannerByTime(const CostModel& cost, Placement placement, std::vector<std::int32_t> ranks)
@@ -251,6 +175,74 @@ class PlannerByTime {
 };
 
 }  // namespace
+
+std::vector<AxesStep> direct_steps(const Shape& shape, Bytes element, const Attribute& from,
+                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
+  FORESHARD_CHECK(from.dims.size() == shape.size() && to.dims.size() == shape.size());
+  Bytes whole = element;
+  for (const std::int64_t extent : shape) whole = whole * static_cast<double>(extent);
+
+  // Ways that the currently split axes divide the tensor.
+  double divided = 1;
+  std::map<Primitive, std::vector<AxisChange>> changes;
+  for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis) {
+    const std::int64_t ranks = mesh[static_cast<std::size_t>(axis)].size;
+    if (ranks == 1) continue;
+    const AxisChange change{axis, state_of(from, axis), state_of(to, axis)};
+    if (change.from.kind == Kind::kSplit) divided *= static_cast<double>(ranks);
+    if (const auto primitive = primitive_for(change.from, change.to))
+      changes[*primitive].push_back(change);
+  }
+
+  std::vector<AxesStep> steps;
+  for (const Primitive primitive : kOrder) {
+    std::vector<AxisChange>& left = changes[primitive];
+    while (!left.empty()) {
+      AxesStep step{.primitive = primitive};
+      const std::vector<AxisChange> joint = together(primitive, left);
+      for (const AxisChange& change : joint) step.axes.push_back(change.axis);
+      std::erase_if(left, [&](const AxisChange& change) {
+        return std::ranges::find(step.axes, change.axis) != step.axes.end();
+      });
+      const auto ranks = static_cast<double>(ways(step.axes, mesh));
+      const auto splits = [&](const AxisState AxisChange::*state) {
+        double product = 1;
+        for (const AxisChange& change : joint)
+          if ((change.*state).kind == Kind::kSplit)
+            product *= static_cast<double>(mesh[static_cast<std::size_t>(change.axis)].size);
+        return product;
+      };
+      divided /= splits(&AxisChange::from);
+      step.volume = volume_of_group(primitive, whole / divided, ranks);
+      divided *= splits(&AxisChange::to);
+      steps.push_back(std::move(step));
+    }
+  }
+  return steps;
+}
+
+std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
+                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
+  if (auto steps = direct(tensor, from, to, mesh)) return *std::move(steps);
+  // A byte over a link costs a second here, since only the order of plans matters.
+  auto steps = cheapest(tensor, from, to, mesh_from(mesh), [&](const Step& step) {
+    return Result<Seconds>(Seconds::from_base(volume_of(step, tensor).exact_total.in_base()));
+  });
+  FORESHARD_CHECK(steps.has_value());
+  return *std::move(steps);
+}
+
+std::vector<MeshStep> fastest_within(const TensorSpec& tensor, const Attribute& from,
+                                     const Attribute& to, const ProcessMesh& mesh,
+                                     const StepPrice& price) {
+  auto usual = steps_within(tensor, from, to, mesh.axes);
+  auto other = cheapest(tensor, from, to, mesh, price);
+  if (!other) return usual;
+  const auto usual_time = time_of(usual, mesh, price);
+  const auto other_time = time_of(*other, mesh, price);
+  if (other_time && (!usual_time || *other_time < *usual_time)) return *std::move(other);
+  return usual;
+}
 
 MeshPlanner planner_by_time(const CostModel& cost, Placement placement,
                             std::vector<std::int32_t> ranks) {

@@ -398,7 +398,7 @@ Layout::Groups Layout::own_groups(std::int32_t block) {
   return groups;
 }
 
-// The groups that are sharded, as in plan::Parts::cut_groups.
+// The groups that are sharded, as in plan::PlannedModel::cut_groups.
 Layout::Groups Layout::cut(const Groups& groups) const {
   Groups found = plan::by_shards(groups, mesh_);
   std::erase_if(found, [](const plan::ParameterGroup& group) { return group.over.empty(); });

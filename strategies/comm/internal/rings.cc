@@ -374,6 +374,25 @@ Result<std::vector<Ring>> search_rings(const Participants& group) {
   return chosen;
 }
 
+constexpr double kMostMessages = 64e6;
+
+Path longest_path(const Traffic& traffic, const std::vector<std::int32_t>& ring, int rounds) {
+  const std::size_t count = ring.size();
+  const auto hop = [&](std::size_t i) {
+    return traffic.hop(ring[i % count], ring[(i + 1) % count]);
+  };
+  Path total;
+  for (std::size_t i = 0; i < count; ++i) total.add(hop(i), rounds);
+  Path longest;
+  for (std::size_t i = 0; i < count; ++i) {
+    Path path = total;
+    for (int skipped = 0; skipped < rounds; ++skipped)
+      path.add(hop(i + static_cast<std::size_t>(skipped)), -1);
+    if (i == 0 || longer(path, longest)) longest = path;
+  }
+  return longest;
+}
+
 }  // namespace
 
 std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group) {
@@ -465,29 +484,6 @@ Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) 
     all.push_back(ring_over_nodes(nodes, count, number, orders));
   return all;
 }
-
-namespace {
-
-constexpr double kMostMessages = 64e6;
-
-Path longest_path(const Traffic& traffic, const std::vector<std::int32_t>& ring, int rounds) {
-  const std::size_t count = ring.size();
-  const auto hop = [&](std::size_t i) {
-    return traffic.hop(ring[i % count], ring[(i + 1) % count]);
-  };
-  Path total;
-  for (std::size_t i = 0; i < count; ++i) total.add(hop(i), rounds);
-  Path longest;
-  for (std::size_t i = 0; i < count; ++i) {
-    Path path = total;
-    for (int skipped = 0; skipped < rounds; ++skipped)
-      path.add(hop(i + static_cast<std::size_t>(skipped)), -1);
-    if (i == 0 || longer(path, longest)) longest = path;
-  }
-  return longest;
-}
-
-}  // namespace
 
 Result<Pattern> ring_pattern(const Participants& group, int rounds) {
   FORESHARD_ASSIGN(const auto all, rings(group));

@@ -20,7 +20,7 @@ struct Split {
 };
 
 /// A mismatch between the attribute of one operand and the splits of the operator.
-struct Clash {
+struct AxisConflict {
   std::size_t operand = 0;
   std::int32_t factor = -1;  ///< -1: the dimension's axes do not line up with its factors.
   Axis axis = -1;
@@ -43,7 +43,7 @@ class Assignment {
   /// \param shape  shape of the operand.
   /// \param clashes  if not null, receives the axes that could not be assigned.
   void merge(std::size_t operand, const Attribute& attribute,
-             const std::vector<std::int64_t>& shape, std::vector<Clash>* clashes);
+             const std::vector<std::int64_t>& shape, std::vector<AxisConflict>* clashes);
   /// Assigns `splits` to the factors.
   /// \return whether this is possible, and every operand can express it (`trim` removes nothing).
   bool take(const Splits& splits);
@@ -75,7 +75,7 @@ class Assignment {
 };
 
 /// The source of a tensor's attribute, strongest first.
-enum class Claim : std::uint8_t { kPinnedParameter, kPinned, kParameter, kPropagated };
+enum class AttributeSource : std::uint8_t { kPinnedParameter, kPinned, kParameter, kPropagated };
 
 /// An operator as propagation sees it.
 struct Node {
@@ -100,10 +100,10 @@ class Propagation {
   const std::vector<Attribute>& attributes() const { return attributes_; }
   const Attribute* pin(TensorId tensor) const { return pins_[tensor.index()]; }
   /// The splits with which `node` works, given the current attributes.
-  Assignment assign(const Node& node, std::vector<Clash>* clashes) const;
+  Assignment assign(const Node& node, std::vector<AxisConflict>* clashes) const;
 
  private:
-  Claim claim_of(TensorId tensor) const;
+  AttributeSource claim_of(TensorId tensor) const;
   bool may_grow(TensorId tensor, std::size_t dim) const;
   bool extend(TensorId tensor, const Attribute& wish);
   void settle(bool all);

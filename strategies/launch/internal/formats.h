@@ -108,7 +108,7 @@ struct Rule {
 };
 
 /// What `finish` gets besides the draft.
-struct Reading {
+struct ReadContext {
   const Request& request;
   std::vector<Unmodelled>& unmodelled;
 
@@ -118,13 +118,13 @@ struct Reading {
 };
 
 /// What `spread` gets besides the draft.
-struct Writing {
+struct WriteContext {
   const Strategy& strategy;
   const Model* model;
 };
 
 /// A setting to write.
-struct Written {
+struct OutputSetting {
   std::string key;
   Kind kind = Kind::kText;
   std::vector<std::string> words{};
@@ -137,16 +137,16 @@ struct Format {
   std::string_view suffix;
   bool (*recognises)(std::string_view text);
   Result<std::vector<Setting>> (*cut)(std::string_view text, const std::string& name);
-  std::string (*print)(const std::vector<Written>& settings);
+  std::string (*print)(const std::vector<OutputSetting>& settings);
   std::span<const Row> (*rows)();
   std::span<const Rule> (*rules)();
   std::string_view idle;  ///< Globs of keys without effect on a step.
   /// After reading: makes keys of ours from the notes, and checks settings that depend on each
   /// other.
-  Status (*finish)(Draft& draft, const Reading& reading);
+  Status (*finish)(Draft& draft, const ReadContext& reading);
   /// Before writing: makes notes from keys of ours that no row has. Keys that the format cannot
   /// express stay in the draft.
-  void (*spread)(Draft& draft, const Writing& writing);
+  void (*spread)(Draft& draft, const WriteContext& writing);
   bool has_model = false;
   /// Keys of a strategy that such a file leaves to the program, each with where the program sets
   /// it: "strategy.micro_batch=per_device_train_batch_size;...".
@@ -157,7 +157,7 @@ struct Format {
 Result<Draft> take(const Format& format, const std::vector<Setting>& settings, Imported& imported);
 /// The settings that the rows make from the draft; keys that are written are removed from it.
 /// Defined in rows.cc.
-std::vector<Written> put(const Format& format, Draft& draft, const Draft& defaults);
+std::vector<OutputSetting> put(const Format& format, Draft& draft, const Draft& defaults);
 
 /// "place: error: key: why\n   help: help"
 Error fault(std::string_view place, std::string_view key, std::string_view why,
@@ -172,7 +172,7 @@ std::int64_t product(std::initializer_list<std::int64_t> factors);
 /// \param sizes  what these ranks are, for messages: "tensor 8 x pipeline 4".
 /// \return the data-parallel ranks; `kInvalidInput` if neither file nor request says how many ranks
 ///     there are, if they contradict each other, or if the ranks do not divide.
-Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
+Result<std::int64_t> data_parallel(const Draft& draft, const ReadContext& reading,
                                    std::int64_t model_ranks, std::string_view sizes);
 /// The key of a draft whose micro-batch size nobody says.
 inline constexpr std::string_view kOpenMicroBatch = "note.open_micro_batch";
@@ -180,7 +180,7 @@ inline constexpr std::string_view kOpenMicroBatch = "note.open_micro_batch";
 void leave_micro_batch_open(Draft& draft);
 /// Checks that `global_batch` is given and divides by data-parallel ranks x micro-batch; either of
 /// these counts as 1 if it is missing.
-Status fault_in_batch(const Draft& draft, const Reading& reading);
+Status fault_in_batch(const Draft& draft, const ReadContext& reading);
 
 const Format& accelerate_format();
 const Format& deepspeed_format();
@@ -194,15 +194,15 @@ std::span<const Format* const> all_formats();
 Result<std::vector<Setting>> cut_yaml(std::string_view text, const std::string& name);
 /// Whether a line of the text, not indented, begins with "key:".
 bool has_top_key(std::string_view text, std::string_view key);
-std::string print_yaml(const std::vector<Written>& settings);
-std::string print_json(const std::vector<Written>& settings);
+std::string print_yaml(const std::vector<OutputSetting>& settings);
+std::string print_json(const std::vector<OutputSetting>& settings);
 /// settings_toml.cc
 Result<std::vector<Setting>> cut_toml(std::string_view text, const std::string& name);
-std::string print_toml(const std::vector<Written>& settings);
+std::string print_toml(const std::vector<OutputSetting>& settings);
 /// settings_words.cc: a command line, or a shell script that holds one. Variables are replaced by
 /// the values that the script gives them (NAME=8, ${NAME}, ${NAME:-8}, $((A * B))).
 Result<std::vector<Setting>> cut_words(std::string_view text, const std::string& name);
-std::string print_words(const std::vector<Written>& settings);
+std::string print_words(const std::vector<OutputSetting>& settings);
 
 /// megatron_family.cc: the command line of Megatron-LM and the YAML of NeMo and Megatron-Bridge
 /// configure the same program. Their rows make these notes:
@@ -212,8 +212,8 @@ std::string print_words(const std::vector<Written>& settings);
 ///     accumulate_fp32, fp8, fp8_recipe; precision_aware, main_gradients; context_sizes;
 ///     pipeline_before_data; blocking_transfers; attention_dropout, hidden_dropout; grouped_query,
 ///     query_groups, groups_alone; moe_frequency; positions.
-Status finish_megatron(Draft& draft, const Reading& reading);
-void spread_megatron(Draft& draft, const Writing& writing);
+Status finish_megatron(Draft& draft, const ReadContext& reading);
+void spread_megatron(Draft& draft, const WriteContext& writing);
 
 /// accelerate.cc: FSDP offloads parameters, gradients and states together (PyTorch:
 /// CPUOffloadPolicy); the note "cpu_offload" stands for all three.

@@ -14,8 +14,8 @@
 
 namespace foreshard::launch::internal {
 
-Status finish_megatron_model(Draft& draft, const Reading& reading);
-void spread_megatron_model(Draft& draft, const Writing& writing);
+Status finish_megatron_model(Draft& draft, const ReadContext& reading);
+void spread_megatron_model(Draft& draft, const WriteContext& writing);
 
 /// \pre the draft has the stages and their chunks.
 Status finish_megatron_recomputation(Draft& draft);

@@ -32,7 +32,7 @@ class Transfers {
 
   void add_to(Section& section) {
     const Slot& slot = *section.slot;
-    if (slot.part == Part::kWeight) return;
+    if (slot.part == PassPart::kWeight) return;
     const std::int32_t piece = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].piece;
     const auto crossings = static_cast<std::int32_t>(draft_.plan.crossings.size());
     // Crossing i lies between piece i and the one behind it.
@@ -153,7 +153,7 @@ Status plan_transfers(Draft& draft) {
     return draft.roles[static_cast<std::size_t>(role_of[static_cast<std::size_t>(piece)])]
         .role.together;
   };
-  const bool is_v = placement_of(draft.strategy) == schedule::Placement::kV;
+  const bool is_v = placement_of(draft.strategy) == schedule::StagePlacement::kV;
   for (std::int32_t piece = 0; piece + 1 < pieces; ++piece)
     draft.add(Crossing{.from_piece = piece,
                        .to_piece = piece + 1,

@@ -49,6 +49,44 @@ std::vector<std::int32_t> members(const Program& program, const AxisGroup& group
   return found;
 }
 
+Error fault(std::string_view part, const std::string& why) {
+  return {Error::Code::kInvalidInput, "'" + std::string(part.substr(0, 40)) + "' " + why};
+}
+
+// Takes an integer off the front of `text`.
+std::optional<std::int32_t> take_number(std::string_view& text) {
+  std::int32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+bool take(std::string_view& text, char c) {
+  if (!text.starts_with(c)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+struct Range {
+  std::int64_t first, last, step;
+};
+
+// "5", "0-7" or "0-56:8".
+std::optional<Range> parse(std::string_view text) {
+  const auto first = take_number(text);
+  if (!first || *first < 0) return std::nullopt;
+  if (text.empty()) return Range{*first, *first, 1};
+  if (!take(text, '-')) return std::nullopt;
+  const auto last = take_number(text);
+  if (!last || *last < 0) return std::nullopt;
+  if (text.empty()) return Range{*first, *last, 1};
+  if (!take(text, ':')) return std::nullopt;
+  const auto step = take_number(text);
+  if (!step || !text.empty()) return std::nullopt;
+  return Range{*first, *last, *step};
+}
+
 }  // namespace
 
 std::int64_t coordinate_of(const Program& program, std::int32_t rank, std::int32_t axis) {
@@ -110,48 +148,6 @@ std::optional<std::int32_t> peer_of(const Program& program, const Group& group, 
   if (!peer) return std::nullopt;
   return with_coordinate(program, rank, peer->axis, peer->coordinate);
 }
-
-namespace {
-
-Error fault(std::string_view part, const std::string& why) {
-  return {Error::Code::kInvalidInput, "'" + std::string(part.substr(0, 40)) + "' " + why};
-}
-
-// Takes an integer off the front of `text`.
-std::optional<std::int32_t> take_number(std::string_view& text) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
-bool take(std::string_view& text, char c) {
-  if (!text.starts_with(c)) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
-struct Range {
-  std::int64_t first, last, step;
-};
-
-// "5", "0-7" or "0-56:8".
-std::optional<Range> parse(std::string_view text) {
-  const auto first = take_number(text);
-  if (!first || *first < 0) return std::nullopt;
-  if (text.empty()) return Range{*first, *first, 1};
-  if (!take(text, '-')) return std::nullopt;
-  const auto last = take_number(text);
-  if (!last || *last < 0) return std::nullopt;
-  if (text.empty()) return Range{*first, *last, 1};
-  if (!take(text, ':')) return std::nullopt;
-  const auto step = take_number(text);
-  if (!step || !text.empty()) return std::nullopt;
-  return Range{*first, *last, *step};
-}
-
-}  // namespace
 
 std::string write_ranges(const std::vector<std::int32_t>& list) {
   std::string text;

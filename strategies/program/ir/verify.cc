@@ -558,7 +558,7 @@ Status execution_fault(const Program& program) {
                  "program: its ranks differ too much to be checked for deadlocks: " +
                      text(std::ssize(classes.classes)) + " kinds of ranks run " + text(instances) +
                      " tasks; the limit is " + text(kMaxRehearsed)};
-  return internal::rehearse(program, classes, expansions);
+  return internal::dry_run(program, classes, expansions);
 }
 
 }  // namespace

@@ -195,10 +195,11 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy);
 /// recomputation and the index of the block. Work that does not depend on the recomputation is done
 /// once.
 /// \pre `strategy` trains and recomputes all layers, in some way.
-using VisitAgain =
+using RecomputeVisitor =
     std::function<void(std::size_t way, std::size_t block, const LoweredBlock& lowered)>;
-Status lower_again(const Model& model, const Strategy& strategy,
-                   std::span<const Recomputation> ways, const VisitAgain& visit);
+Status lower_with_recomputations(const Model& model, const Strategy& strategy,
+                                 std::span<const Recomputation> ways,
+                                 const RecomputeVisitor& visit);
 
 /// Appends to `block` the communication that converts a tensor's layout from `from` to `to`, as the
 /// series of steps that `planner` gives. Each task waits for the one before it, the first for

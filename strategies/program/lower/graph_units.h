@@ -75,21 +75,22 @@ Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<Mesh
                                    const Strategy& strategy);
 
 /// The pieces of a pipeline, by Strategy::layers_per_stage.
-std::vector<plan::Run> pieces_of(const Strategy& strategy, std::size_t units);
+std::vector<plan::UnitRange> pieces_of(const Strategy& strategy, std::size_t units);
 
 /// What each unit keeps from its forward to its backward pass. A tensor that several units of a
 /// piece keep is counted for the first of them.
-std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<plan::Run>& pieces);
+std::vector<Bytes> activations_of(const ShardedUnits& units,
+                                  const std::vector<plan::UnitRange>& pieces);
 
 /// What each unit holds of its parameters. A parameter that several units of a piece read is
 /// counted for the first of them.
 std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
-                                           const std::vector<plan::Run>& pieces);
+                                           const std::vector<plan::UnitRange>& pieces);
 
 /// The parameters that the first and the last unit both train, if there are any.
 /// \return kUnsupported where other units share a trained parameter, and where the gradients of a
 ///     shared parameter are reduced over different axes.
-Result<std::optional<plan::Tie>> tie_of(const ShardedUnits& units);
+Result<std::optional<plan::TiedWeights>> tie_of(const ShardedUnits& units);
 
 /// A tensor by name, and the form in which it passes from one piece to the next.
 struct NamedBoundary {
@@ -98,10 +99,10 @@ struct NamedBoundary {
 };
 /// What each piece hands to the next one.
 /// \return kUnsupported where a piece hands on nothing or, in training, nothing with a gradient.
-Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(const ShardedUnits& units,
-                                                              const std::vector<plan::Run>& pieces);
+Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
+    const ShardedUnits& units, const std::vector<plan::UnitRange>& pieces);
 
 /// Whether the passes through two units differ in names only.
-bool alike(const ShardedUnits& units, std::size_t a, std::size_t b);
+bool equivalent(const ShardedUnits& units, std::size_t a, std::size_t b);
 
 }  // namespace foreshard::lower

@@ -23,6 +23,8 @@
 namespace foreshard::lower {
 namespace {
 
+using program::MemoryKind;
+
 // A step in which ranks of one stage do different things, joined from one Program for each kind of
 // rank.
 //
@@ -43,7 +45,7 @@ using program::Program;
 using program::Role;
 
 // The blocks of several Programs; equal blocks are held once.
-class Blocks {
+class BlockPool {
  public:
   // \param name  tells it apart from a different block of the same name.
   BlockId id_of(Block block, const std::string& name) {
@@ -68,7 +70,7 @@ class Blocks {
 // One Program in which each rank makes the calls of its own program. Everything else is taken from
 // the first program; the caller has to set `totals`.
 Program joined(ProgramPerRank step) {
-  Blocks blocks;
+  BlockPool blocks;
   std::vector<std::vector<BlockId>> ids;
   for (std::size_t p = 0; p < step.programs.size(); ++p) {
     ids.emplace_back();
@@ -140,6 +142,46 @@ Result<program::Program> lower_shares(const Model& model, const Strategy& strate
   return program;
 }
 
+// Calls `visit` with each distinct block of a stage and how often the stage has it.
+template <class Visit>
+void visit_blocks(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
+                  std::int64_t stage, Visit visit) {
+  const auto split = variants_of_stages(model, strategy);
+  std::vector<std::int64_t> layers(blocks.layers.size());
+  bool has_head = false;
+  for_each_piece(strategy, stage, [&](std::int64_t, std::int64_t piece) {
+    for (std::size_t variant = 0; variant < layers.size(); ++variant)
+      layers[variant] += split[static_cast<std::size_t>(piece)][variant];
+    has_head = has_head || piece == strategy.stages() - 1;
+  });
+  if (stage == 0) visit(blocks.embedding, 1);
+  for (std::size_t variant = 0; variant < layers.size(); ++variant)
+    if (layers[variant] > 0) visit(blocks.layers[variant], layers[variant]);
+  if (!has_head) return;
+  for (const LoweredBlock& prediction : blocks.predictions) visit(prediction, 1);
+  visit(blocks.head, 1);
+}
+
+Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
+                        std::int64_t stage) {
+  if (!strategy.framework->keeps_gradient_placeholders) return {};
+  std::map<std::vector<std::int64_t>, Bytes> shapes;
+  visit_blocks(strategy, model, blocks, stage, [&](const LoweredBlock& block, std::int64_t) {
+    shapes.insert(block.placeholders.begin(), block.placeholders.end());
+  });
+  Bytes sum;
+  for (const auto& [shape, bytes] : shapes) sum += bytes;
+  return sum;
+}
+
+// The residual stream of a micro-batch on one rank, in its layout between two blocks.
+Bytes boundary_bytes(const Strategy& strategy, const LoweredModel& blocks) {
+  double count = 1;
+  for (const auto extent : local_shape(blocks.boundary_shape, blocks.boundary, blocks.mesh))
+    count *= static_cast<double>(extent);
+  return size_of(strategy.precision) * count;
+}
+
 }  // namespace
 
 ElementBytes element_bytes(const Strategy& strategy) {
@@ -152,8 +194,9 @@ ElementBytes element_bytes(const Strategy& strategy) {
   return {own, state - own, matrix - own};
 }
 
-plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks) {
-  plan::Parts parts{
+plan::PlannedModel parts_of(const Model& model, const Strategy& strategy,
+                            const LoweredModel& blocks) {
+  plan::PlannedModel parts{
       .name = fmt::format("{}, tensor {} x pipeline {} x data {}{}", model.name,
                           strategy.tensor_parallel, strategy.pipeline_parallel,
                           strategy.data_parallel, strategy.mode == Mode::kTrain ? "" : ", forward"),
@@ -189,11 +232,11 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
   parts.pieces.front() = {0, parts.pieces.front().count + 1};
   parts.pieces.back().count += last_block - first_prediction + 1;
   if (const auto readers = static_cast<std::int32_t>(model.tables_behind()); readers > 0)
-    parts.tie = plan::Tie{.first_unit = 0,
-                          .others = {next, readers},
-                          .over = copy_axes(blocks.mesh),
-                          .elements = blocks.head.largest_parameter,
-                          .is_frozen = model.freezes_embedding()};
+    parts.tie = plan::TiedWeights{.first_unit = 0,
+                                  .others = {next, readers},
+                                  .over = copy_axes(blocks.mesh),
+                                  .elements = blocks.head.largest_parameter,
+                                  .is_frozen = model.freezes_embedding()};
   return parts;
 }
 
@@ -240,52 +283,6 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
   return program;
 }
 
-namespace {
-
-using program::MemoryKind;
-
-// Calls `visit` with each distinct block of a stage and how often the stage has it.
-template <class Visit>
-void visit_blocks(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
-                  std::int64_t stage, Visit visit) {
-  const auto split = variants_of_stages(model, strategy);
-  std::vector<std::int64_t> layers(blocks.layers.size());
-  bool has_head = false;
-  for_each_piece(strategy, stage, [&](std::int64_t, std::int64_t piece) {
-    for (std::size_t variant = 0; variant < layers.size(); ++variant)
-      layers[variant] += split[static_cast<std::size_t>(piece)][variant];
-    has_head = has_head || piece == strategy.stages() - 1;
-  });
-  if (stage == 0) visit(blocks.embedding, 1);
-  for (std::size_t variant = 0; variant < layers.size(); ++variant)
-    if (layers[variant] > 0) visit(blocks.layers[variant], layers[variant]);
-  if (!has_head) return;
-  for (const LoweredBlock& prediction : blocks.predictions) visit(prediction, 1);
-  visit(blocks.head, 1);
-}
-
-Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
-                        std::int64_t stage) {
-  if (!strategy.framework->keeps_gradient_placeholders) return {};
-  std::map<std::vector<std::int64_t>, Bytes> shapes;
-  visit_blocks(strategy, model, blocks, stage, [&](const LoweredBlock& block, std::int64_t) {
-    shapes.insert(block.placeholders.begin(), block.placeholders.end());
-  });
-  Bytes sum;
-  for (const auto& [shape, bytes] : shapes) sum += bytes;
-  return sum;
-}
-
-// The residual stream of a micro-batch on one rank, in its layout between two blocks.
-Bytes boundary_bytes(const Strategy& strategy, const LoweredModel& blocks) {
-  double count = 1;
-  for (const auto extent : local_shape(blocks.boundary_shape, blocks.boundary, blocks.mesh))
-    count *= static_cast<double>(extent);
-  return size_of(strategy.precision) * count;
-}
-
-}  // namespace
-
 std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, const Model& model,
                                                   const LoweredModel& blocks, std::int64_t stage) {
   std::vector<plan::ParameterGroup> groups;
@@ -295,7 +292,7 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
       group.quantized *= times;
       group.frozen *= times;
       group.tensors *= times;
-      for (Matrices& one : group.matrices) one.count *= times;
+      for (MatrixGroup& one : group.matrices) one.count *= times;
       groups.push_back(std::move(group));
     }
   });
@@ -353,7 +350,7 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
       gradients += count * (sharding.cuts_gradients ? share : 1.0);
     if (strategy.offload_optimizer != OptimizerOffload::kNone) continue;
     states += count * (sharding.cuts_optimizer ? share : 1.0);
-    for (const Matrices& one : group.matrices)
+    for (const MatrixGroup& one : group.matrices)
       matrices += static_cast<double>(elements_of(one, blocks.mesh)) *
                   (sharding.cuts_optimizer ? share : 1.0);
   }

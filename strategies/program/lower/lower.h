@@ -37,7 +37,8 @@ Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
 
 /// The model as the planners take it, and what the Program runs for its blocks: the embedding, a
 /// layer and the head, in this order.
-plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks);
+plan::PlannedModel parts_of(const Model& model, const Strategy& strategy,
+                            const LoweredModel& blocks);
 PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy);
 
 /// `lower` and `plan_of` with given blocks (the search lowers blocks once for many strategies).

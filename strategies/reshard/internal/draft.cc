@@ -210,7 +210,7 @@ Step Pricer::step_of(const DraftStep& step) const {
 
 const Result<Seconds>& Pricer::price(const DraftStep& step) {
   if (step.axes.empty() || step.primitive == Primitive::kBroadcast) {
-    const std::pair<Place, Place> key{step.from, step.to};
+    const std::pair<MeshAttribute, MeshAttribute> key{step.from, step.to};
     const auto known = others_.find(key);
     if (known != others_.end()) return known->second;
     return others_.emplace(key, price_(step_of(step))).first->second;

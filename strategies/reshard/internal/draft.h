@@ -89,16 +89,16 @@ class Meshes {
   std::vector<ProcessMesh> meshes_{};
 };
 
-struct Place {
+struct MeshAttribute {
   MeshId mesh = 0;
   Attribute attribute{};
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const MeshAttribute&) const = default;
 };
 
 struct DraftStep {
   Primitive primitive = Primitive::kSlice;
-  Place from{};
-  Place to{};
+  MeshAttribute from{};
+  MeshAttribute to{};
   std::vector<Axis> axes{};
   bool rename = false;  ///< The same slices written on another mesh: costs nothing.
 };
@@ -145,7 +145,7 @@ class Pricer {
   const StepPrice& price_;
   BytesPerSecond fastest_{};
   std::map<Key, Result<Seconds>> collectives_{};
-  std::map<std::pair<Place, Place>, Result<Seconds>> others_{};
+  std::map<std::pair<MeshAttribute, MeshAttribute>, Result<Seconds>> others_{};
 };
 
 /// "all_gather(tp) + slice(dp)"; "nothing" if all steps are renames.

@@ -25,7 +25,7 @@ struct Edge {
 // The explored part of the attribute graph, with states numbered in order of discovery.
 class Graph {
  public:
-  Graph(const Place& from, const Place& to, Seconds limit, Pricer& pricer)
+  Graph(const MeshAttribute& from, const MeshAttribute& to, Seconds limit, Pricer& pricer)
       : mesh_(to.mesh),
         limit_(limit.in_base()),
         pricer_(pricer),
@@ -164,7 +164,7 @@ Draft Graph::draft_of(const std::vector<const Edge*>& edges, const std::vector<A
 // an edge is priced when a path that ends with it is the best open one. A visit is a path, and
 // `before` is its prefix.
 std::vector<Draft> Graph::paths(std::size_t most, std::vector<Failure>& failures) {
-  struct Visit {
+  struct PathNode {
     int state;
     int before;
     int steps;
@@ -172,17 +172,17 @@ std::vector<Draft> Graph::paths(std::size_t most, std::vector<Failure>& failures
     double until;  // Seconds before the edge.
   };
   using Entry = std::tuple<double, int, int>;  // Total seconds, steps, visit.
-  std::vector<Visit> visits;
+  std::vector<PathNode> visits;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
-  const auto seconds_of = [](const Visit& visit) {
+  const auto seconds_of = [](const PathNode& visit) {
     return visit.until + (visit.by != nullptr ? visit.by->seconds : 0);
   };
   const auto push = [&](int index) {
-    const Visit& visit = visits[static_cast<std::size_t>(index)];
+    const PathNode& visit = visits[static_cast<std::size_t>(index)];
     const double total = seconds_of(visit) + remaining_[static_cast<std::size_t>(visit.state)];
     if (total <= limit_ && total < kNever) open.push({total, visit.steps, index});
   };
-  const auto add = [&](const Visit& visit) {
+  const auto add = [&](const PathNode& visit) {
     if (visit.steps > kMostSteps || visits.size() >= kMostVisits) return;
     visits.push_back(visit);
     push(static_cast<int>(visits.size()) - 1);
@@ -192,7 +192,7 @@ std::vector<Draft> Graph::paths(std::size_t most, std::vector<Failure>& failures
   while (!open.empty() && drafts.size() < most) {
     const auto [total, steps, index] = open.top();
     open.pop();
-    const Visit visit = visits[static_cast<std::size_t>(index)];
+    const PathNode visit = visits[static_cast<std::size_t>(index)];
     if (visit.by != nullptr) {
       price(visits[static_cast<std::size_t>(visit.before)].state, *visit.by, failures);
       const double now = seconds_of(visit) + remaining_[static_cast<std::size_t>(visit.state)];
@@ -236,22 +236,13 @@ std::vector<Draft> Graph::paths(std::size_t most, std::vector<Failure>& failures
   return drafts;
 }
 
-}  // namespace
-
-std::vector<Draft> cheapest_paths(const Place& from, const Place& to, std::size_t most,
-                                  Seconds limit, Pricer& pricer, std::vector<Failure>& failures) {
-  return Graph(from, to, limit, pricer).paths(most, failures);
-}
-
-namespace {
-
 // Beyond this many combinations, only single axes and all axes together are tried.
 constexpr std::size_t kMostCombinations = 64;
 
 // The edges that leave `at`, one function per primitive.
-class Routes {
+class RouteEnumerator {
  public:
-  Routes(const Attribute& at, const Attribute& from, const Attribute& to, const Grid& grid)
+  RouteEnumerator(const Attribute& at, const Attribute& from, const Attribute& to, const Grid& grid)
       : at_(at), from_(from), to_(to), grid_(grid) {
     for (const Partial& partial : at.partial)
       if (!kept(partial)) partial_.push_back(partial.axis);
@@ -402,9 +393,15 @@ class Routes {
 
 }  // namespace
 
+std::vector<Draft> cheapest_paths(const MeshAttribute& from, const MeshAttribute& to,
+                                  std::size_t most, Seconds limit, Pricer& pricer,
+                                  std::vector<Failure>& failures) {
+  return Graph(from, to, limit, pricer).paths(most, failures);
+}
+
 std::vector<Route> routes_from(const Attribute& at, const Attribute& from, const Attribute& to,
                                const Grid& grid) {
-  return Routes(at, from, to, grid).all();
+  return RouteEnumerator(at, from, to, grid).all();
 }
 
 std::optional<std::vector<Axis>> pad_to(const Attribute& at, const Attribute& to,

@@ -121,6 +121,19 @@ std::vector<std::int64_t> typed_integers(const TensorProto& tensor) {
   return values;
 }
 
+// Refuses zero strides and dilations: libonnx divides by them without a check.
+Status fault_in_window(const ::onnx::NodeProto& node) {
+  for (const ::onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() != "strides" && attribute.name() != "dilations") continue;
+    for (const std::int64_t step : attribute.ints())
+      if (step < 1)
+        return Error{Error::Code::kInvalidInput, "attribute '" + attribute.name() +
+                                                     "' must be at least 1, found " +
+                                                     std::to_string(step)};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<DType> dtype_of(std::int32_t type) {
@@ -278,23 +291,6 @@ std::optional<TensorProto> constant_tensor(const ::onnx::AttributeProto& attribu
       return std::nullopt;
   }
 }
-
-namespace {
-
-// Refuses zero strides and dilations: libonnx divides by them without a check.
-Status fault_in_window(const ::onnx::NodeProto& node) {
-  for (const ::onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() != "strides" && attribute.name() != "dilations") continue;
-    for (const std::int64_t step : attribute.ints())
-      if (step < 1)
-        return Error{Error::Code::kInvalidInput, "attribute '" + attribute.name() +
-                                                     "' must be at least 1, found " +
-                                                     std::to_string(step)};
-  }
-  return {};
-}
-
-}  // namespace
 
 Result<std::vector<::onnx::TypeProto>> inferred_types(::onnx::NodeProto node,
                                                       const std::vector<Operand>& inputs,

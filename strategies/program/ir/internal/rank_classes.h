@@ -36,10 +36,10 @@ inline std::string place_of(const Role& role, std::size_t call) {
 }
 
 /// A class that takes part in a group, and the index of that group among the groups of its role.
-struct Attendee {
+struct GroupMember {
   std::int32_t rank_class = 0;
   std::int32_t group = 0;
-  auto operator<=>(const Attendee&) const = default;
+  auto operator<=>(const GroupMember&) const = default;
 };
 
 struct RankClass {
@@ -50,7 +50,7 @@ struct RankClass {
   std::vector<std::int32_t> same_as;
   /// Per group of the role: the classes that take part, ascending, this class included; for an
   /// AxisPeer only the class on the other side.
-  std::vector<std::vector<Attendee>> attendees;
+  std::vector<std::vector<GroupMember>> attendees;
 };
 
 struct RankClasses {
@@ -71,7 +71,7 @@ Result<RankClasses> rank_classes(const Program& program);
 /// Invariants 17 (operations match) and 18 (no deadlock).
 /// \param expansions  one per role.
 /// \pre invariants 1 to 16.
-Status rehearse(const Program& program, const RankClasses& classes,
-                const std::vector<Expansion>& expansions);
+Status dry_run(const Program& program, const RankClasses& classes,
+               const std::vector<Expansion>& expansions);
 
 }  // namespace foreshard::program::internal
