@@ -104,8 +104,8 @@ bool can_recompute(const Abilities& can, const Recomputation& how, bool some_lay
   return !some_layers && can.parts && modules_of_parts(how.parts).has_value();
 }
 
-std::optional<Limitation> inability_to_offload(const Abilities& can, const Strategy& strategy,
-                                               const Model& model) {
+std::optional<Limitation> offload_limitation(const Abilities& can, const Strategy& strategy,
+                                             const Model& model) {
   if (!strategy.offloads()) return std::nullopt;
   const bool cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
   if (can.format == "torchtitan" || can.format == "accelerate") {
@@ -228,7 +228,7 @@ std::vector<Limitation> limitations_in(const Strategy& strategy, const Model& mo
                    "it recomputes other modules, or whole layers"});
   if (!strategy.batch_shares.empty())
     all.push_back({"batch_shares", "its data-parallel ranks take as many micro-batches each"});
-  if (const auto offload = inability_to_offload(*can, strategy, model)) all.push_back(*offload);
+  if (const auto offload = offload_limitation(*can, strategy, model)) all.push_back(*offload);
   return all;
 }
 

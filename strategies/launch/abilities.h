@@ -28,7 +28,7 @@ struct Limitation {
   std::string_view key;  ///< Key of the strategy.
   std::string_view why;
 };
-/// The first inability; nothing where the framework can run all of the strategy. A search calls it
+/// The first limitation; nothing where the framework can run all of the strategy. A search calls it
 /// for every strategy that it lists, so it only compares numbers, and reads and writes no text.
 ///
 /// Not looked at: precision, optimizer, quantization and what else a search takes from its study.
@@ -46,7 +46,7 @@ bool can_recompute(const Framework& framework, const Recomputation& how, bool so
 /// where it can name any.
 std::optional<std::vector<std::vector<LayerPart>>> recompute_sets(const Framework& framework);
 
-/// All inabilities, in the order in which they are looked for; empty where the framework can run
+/// All limitations, in the order in which they are looked for; empty where the framework can run
 /// all of the strategy.
 std::vector<Limitation> limitations_in(const Strategy& strategy, const Model& model);
 

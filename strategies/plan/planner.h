@@ -21,7 +21,7 @@ inline constexpr ActionRef kNone = -1;
 
 /// The actions of one slot or, without `slot`, of the start or the end of the step.
 struct Section {
-  std::optional<Slot> slot{};
+  std::optional<PassSlot> slot{};
   std::vector<ActionRef> actions{};  ///< Actions, in the order of issue.
 };
 

@@ -291,7 +291,7 @@ struct Chunk {
 };
 
 /// Where a pass of one micro-batch through one chunk, or a part of it, begins in `actions`.
-struct Slot {
+struct PassSlot {
   ActionId first = 0;
   Direction direction = Direction::kForward;
   std::int32_t chunk = 0;
@@ -314,7 +314,7 @@ struct Role {
   }
   /// Actions, in the order of issue: the start of the step, the slots, the end of the step.
   std::vector<Action> actions{};
-  std::vector<Slot> slots{};
+  std::vector<PassSlot> slots{};
   ActionId end = 0;  ///< The first action behind the slots.
 };
 

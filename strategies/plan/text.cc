@@ -196,7 +196,7 @@ class Text {
     line("{}", text);
   }
 
-  static std::string label(const Slot& slot) {
+  static std::string label(const PassSlot& slot) {
     const char backward = slot.part == PassPart::kWhole   ? 'B'
                           : slot.part == PassPart::kInput ? 'I'
                                                           : 'W';
@@ -214,7 +214,7 @@ class Text {
 
   static bool splits(const Role& role) {
     return std::ranges::any_of(role.slots,
-                               [](const Slot& slot) { return slot.part != PassPart::kWhole; });
+                               [](const PassSlot& slot) { return slot.part != PassPart::kWhole; });
   }
 
   static ActionId end_of(const Role& role, std::size_t slot) {
@@ -224,8 +224,8 @@ class Text {
   // Whether the two slots differ in the micro-batch only. Their actions must wait for actions that
   // stand equally far before them.
   static bool are_alike(const Role& role, std::size_t a, std::size_t b) {
-    const Slot& one = role.slots[a];
-    const Slot& other = role.slots[b];
+    const PassSlot& one = role.slots[a];
+    const PassSlot& other = role.slots[b];
     const ActionId count = end_of(role, a) - one.first;
     if (one.direction != other.direction || one.chunk != other.chunk || one.part != other.part ||
         one.beside != other.beside || count != end_of(role, b) - other.first)

@@ -101,7 +101,7 @@ class RoleCheck {
   Fault slots() {
     const auto crossings = static_cast<std::int32_t>(plan_.crossings.size());
     for (std::size_t i = 0; i < role_.slots.size(); ++i) {
-      const Slot& slot = role_.slots[i];
+      const PassSlot& slot = role_.slots[i];
       const ActionId end = i + 1 < role_.slots.size() ? role_.slots[i + 1].first : role_.end;
       const Chunk& chunk = role_.chunks.at(static_cast<std::size_t>(slot.chunk));
       if (slot.beside && !is_pair(i))
@@ -160,8 +160,8 @@ class RoleCheck {
   // Slot `i` and the one before it: a forward and a backward pass that do not depend on each other.
   bool is_pair(std::size_t i) const {
     if (i == 0) return false;
-    const Slot& one = role_.slots[i - 1];
-    const Slot& other = role_.slots[i];
+    const PassSlot& one = role_.slots[i - 1];
+    const PassSlot& other = role_.slots[i];
     return !one.beside && one.direction == Direction::kForward &&
            other.direction == Direction::kBackward && other.part != PassPart::kWeight &&
            std::pair(one.chunk, one.micro_batch) != std::pair(other.chunk, other.micro_batch);
@@ -180,7 +180,7 @@ class RoleCheck {
     PassActions backward;
     PassActions inputs;
     std::set<std::int32_t> micro_batches;
-    for (const Slot& slot : role_.slots) micro_batches.insert(slot.micro_batch);
+    for (const PassSlot& slot : role_.slots) micro_batches.insert(slot.micro_batch);
     for (ActionId id = 0; id < size(); ++id) {
       const Action& pass = action(id);
       if (pass.kind != ActionKind::kPass) continue;
@@ -533,7 +533,7 @@ std::optional<std::string> micro_batches_fault(const StepPlan& plan) {
   std::optional<std::set<std::int32_t>> of_first;
   for (const Role& role : plan.roles) {
     std::set<std::int32_t> own;
-    for (const Slot& slot : role.slots)
+    for (const PassSlot& slot : role.slots)
       for (std::int32_t m = 0; m < role.together; ++m) own.insert(slot.micro_batch + m);
     if (!of_first) of_first = own;
     if (own != *of_first)

@@ -30,7 +30,7 @@ class Compiler {
         of_copies_(plan.copies.size(), -1),
         of_crossing_(plan.crossings.size() * kDirections, -1) {
     for (const plan::Role& role : plan.roles)
-      for (const plan::Slot& slot : role.slots)
+      for (const plan::PassSlot& slot : role.slots)
         micro_batches_ = std::max(micro_batches_, index(slot.micro_batch) + 1);
     transfers_.assign(of_crossing_.size() * micro_batches_, -1);
   }

@@ -57,7 +57,7 @@ class Activations {
 
   ActionRef copy(Section& section, ActionKind kind, std::int32_t layer,
                  std::vector<ActionId> after) {
-    const Slot& slot = *section.slot;
+    const PassSlot& slot = *section.slot;
     const bool goes = kind == ActionKind::kOffload;
     section.actions.push_back(role_.make({.kind = kind,
                                           .direction = slot.direction,

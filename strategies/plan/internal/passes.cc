@@ -46,11 +46,11 @@ class Passes {
       if (slot.part == PassPart::kWeight) apart_.insert({slot.chunk, slot.micro_batch});
     for (const schedule::Slot& slot : slots) {
       if (!trains_ && slot.direction != Direction::kForward) continue;
-      Section section{.slot = Slot{.direction = slot.direction,
-                                   .chunk = slot.chunk,
-                                   .micro_batch = slot.micro_batch,
-                                   .part = slot.part,
-                                   .beside = slot.beside && trains_}};
+      Section section{.slot = PassSlot{.direction = slot.direction,
+                                       .chunk = slot.chunk,
+                                       .micro_batch = slot.micro_batch,
+                                       .part = slot.part,
+                                       .beside = slot.beside && trains_}};
       for (const UnitRange& run : runs(slot))
         if (const ActionRef pass = made(slot, run); pass != kNone) section.actions.push_back(pass);
       role_.slots.push_back(std::move(section));

@@ -31,7 +31,7 @@ class Transfers {
   bool in_ring() const { return role_.role.chunks.size() > 1 || !may_block_; }
 
   void add_to(Section& section) {
-    const Slot& slot = *section.slot;
+    const PassSlot& slot = *section.slot;
     if (slot.part == PassPart::kWeight) return;
     const std::int32_t piece = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].piece;
     const auto crossings = static_cast<std::int32_t>(draft_.plan.crossings.size());
@@ -80,7 +80,7 @@ class Transfers {
   bool is_local(std::int32_t crossing) const { return crossing_at(crossing).is_local(); }
 
   // `message`: its index among the messages that the slot has over the crossing.
-  Action transfer(ActionKind kind, const Slot& slot, std::int32_t crossing,
+  Action transfer(ActionKind kind, const PassSlot& slot, std::int32_t crossing,
                   std::int32_t message = 0) const {
     const std::int32_t together = crossing >= 0 ? crossing_at(crossing).together : 1;
     return {.kind = kind,
