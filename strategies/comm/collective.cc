@@ -262,7 +262,7 @@ bool is_for(const FormParameters& form, CollectiveKind kind) {
 
 bool is_requested(const std::string& algorithm, CollectiveKind kind, const Parameters& parameters) {
   return std::any_of(parameters.choices.begin(), parameters.choices.end(),
-                     [&](const Choice& choice) {
+                     [&](const AlgorithmOverride& choice) {
                        return choice.algorithm == algorithm && choice.operation == name_of(kind);
                      });
 }

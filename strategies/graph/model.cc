@@ -6,8 +6,6 @@
 
 namespace foreshard {
 
-using internal::has_one_branch;
-
 namespace {
 
 // Bounds far beyond every published model, and small enough for exact tensor sizes.

@@ -227,8 +227,6 @@ Flops forward_flops(const Model& model, double samples);
 ///     has, a window that holds the sequence), or if one of them has no effect beside the others.
 Result<Model> checked(Model model);
 
-namespace internal {
-
 /// Whether a layer has one branch, with one norm: only attention, Mamba, a feed-forward layer or
 /// experts.
 bool has_one_branch(LayerKind kind);
@@ -236,7 +234,5 @@ bool has_one_branch(LayerKind kind);
 /// What is wrong with the pattern of a model, with keys that the pattern needs, or with keys that
 /// have no effect beside it; empty if nothing is.
 std::string pattern_fault(const Model& model);
-
-}  // namespace internal
 
 }  // namespace foreshard
