@@ -456,7 +456,7 @@ class Writer {
     // call.
     if (call_of_[id] < 0) call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
     const bool is_forward = pass.direction == Direction::kForward;
-    const Run& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
+    const UnitRange& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
     const bool is_last = is_forward != trains_ &&
                          pass.units.contains(trains_ ? chunk.first : chunk.first + chunk.count - 1);
     if (!is_last) last_call_[{pass.chunk, pass.micro_batch}] = open.before;
