@@ -20,7 +20,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/study/measured_times.h"
 #include "sim/study/run.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 #include "validate/calibrate/nccl_tests.h"
 #include "validate/profile/inspector.h"
 #include "validate/profile/kineto.h"

@@ -154,7 +154,7 @@ class ReshardCheckpoint final : public ReshardMode {
   }
 
   std::string written(const ReshardOptions& options, const ConversionPlan& plan,
-                      const checkpoint::Conversion& result) const {
+                      const checkpoint::ConversionResult& result) const {
     const Bytes bytes = static_cast<double>(plan.bytes_to_write) * 1_B;
     const std::size_t tensors = plan.target.tensors.size();
     if (options.format == "json")

@@ -13,7 +13,7 @@
 
 #include "sim/elastic/move.h"
 #include "sim/study/study.h"
-#include "strategies/conversion/explain.h"
+#include "strategies/conversion/conversion.h"
 #include "topology/cluster_config.h"
 
 namespace foreshard::cli {

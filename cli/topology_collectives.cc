@@ -17,7 +17,7 @@
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/sweep.h"
-#include "strategies/program/ir/rank_ranges.h"
+#include "strategies/program/ir/group.h"
 #include "topology/cluster_config.h"
 #include "topology/summary.h"
 
@@ -325,7 +325,7 @@ Status add_choice(const std::string& operation, const std::string& algorithm,
     if (channels > 0) return bad("--channels needs --algorithm");
     return {};
   }
-  comm::Choice choice;
+  comm::AlgorithmOverride choice;
   choice.operation = operation;
   choice.algorithm = algorithm;
   for (const auto known : {comm::Protocol::kLl, comm::Protocol::kLl128, comm::Protocol::kSimple})

@@ -71,23 +71,23 @@ namespace {
 // A module that a row names, and the parts of a layer that it recomputes.
 struct Module {
   std::string_view name;
-  std::vector<Part> of_dense{};    ///< Parts in layers without experts.
-  std::vector<Part> of_experts{};  ///< Parts in layers with experts.
+  std::vector<LayerPart> of_dense{};    ///< Parts in layers without experts.
+  std::vector<LayerPart> of_experts{};  ///< Parts in layers with experts.
 };
 
 // Source: Megatron-LM, megatron/training/arguments.py (--recompute-modules). "attention core",
 // "norm" and "act" are short names that tables use.
 const std::vector<Module>& modules() {
   static const std::vector<Module> list{
-      {"core_attn", {Part::kCoreAttention}, {Part::kCoreAttention}},
-      {"attention core", {Part::kCoreAttention}, {Part::kCoreAttention}},
-      {"layernorm", {Part::kNorm}, {Part::kNorm}},
-      {"norm", {Part::kNorm}, {Part::kNorm}},
-      {"act", {Part::kActivation}, {Part::kExpertActivation}},
-      {"moe_act", {}, {Part::kExpertActivation}},
-      {"mlp", {Part::kMlpUp, Part::kActivation, Part::kMlpDown}, {}},
-      {"moe", {}, {Part::kRouting, Part::kExpertsUp, Part::kExpertActivation, Part::kExpertsDown}},
-      {"shared_experts", {}, {Part::kSharedExperts}},
+      {"core_attn", {LayerPart::kCoreAttention}, {LayerPart::kCoreAttention}},
+      {"attention core", {LayerPart::kCoreAttention}, {LayerPart::kCoreAttention}},
+      {"layernorm", {LayerPart::kNorm}, {LayerPart::kNorm}},
+      {"norm", {LayerPart::kNorm}, {LayerPart::kNorm}},
+      {"act", {LayerPart::kActivation}, {LayerPart::kExpertActivation}},
+      {"moe_act", {}, {LayerPart::kExpertActivation}},
+      {"mlp", {LayerPart::kMlpUp, LayerPart::kActivation, LayerPart::kMlpDown}, {}},
+      {"moe", {}, {LayerPart::kRouting, LayerPart::kExpertsUp, LayerPart::kExpertActivation, LayerPart::kExpertsDown}},
+      {"shared_experts", {}, {LayerPart::kSharedExperts}},
   };
   return list;
 }
@@ -109,15 +109,15 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 // The parts that the named modules recompute in this model; nothing if a name is unknown.
-std::optional<std::vector<Part>> parts_of(const std::vector<std::string>& names,
+std::optional<std::vector<LayerPart>> parts_of(const std::vector<std::string>& names,
                                           const Model& model) {
-  std::vector<Part> parts;
+  std::vector<LayerPart> parts;
   const auto kinds = model.layer_kinds();
   for (const std::string& name : names) {
     const auto known = std::ranges::find(modules(), name, &Module::name);
     if (known == modules().end()) return std::nullopt;
     for (const LayerKind kind : kinds)
-      for (const Part part : kind.experts ? known->of_experts : known->of_dense)
+      for (const LayerPart part : kind.experts ? known->of_experts : known->of_dense)
         if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
   }
   return parts;
@@ -168,14 +168,14 @@ Status read_recomputation(const std::string& column, const Model& model, Strateg
     return {};
   } else if (contains(text, "op-level sac")) {
     strategy.recompute = Recompute::kSelective;
-    strategy.recompute_parts = {Part::kNorm, Part::kRope, Part::kMlpUp, Part::kActivation,
-                                Part::kResidual};
-    if (strategy.tensor_parallel == 1) strategy.recompute_parts.push_back(Part::kAttentionOut);
+    strategy.recompute_parts = {LayerPart::kNorm, LayerPart::kRope, LayerPart::kMlpUp, LayerPart::kActivation,
+                                LayerPart::kResidual};
+    if (strategy.tensor_parallel == 1) strategy.recompute_parts.push_back(LayerPart::kAttentionOut);
     return {};
   } else if (text == "save_dot_only") {
     strategy.recompute = Recompute::kSelective;
-    strategy.recompute_parts = {Part::kNorm, Part::kCoreAttention, Part::kActivation,
-                                Part::kResidual};
+    strategy.recompute_parts = {LayerPart::kNorm, LayerPart::kCoreAttention, LayerPart::kActivation,
+                                LayerPart::kResidual};
     return {};
   } else {
     std::vector<std::string> names = words_of(text);

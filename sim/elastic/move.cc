@@ -31,7 +31,7 @@ Result<PlannedMove> plan_move(const Model& model, const Side& from, const Side& 
   std::map<std::string_view, const PlacedTensor*> tensors;
   if (!move.plan.lost.empty())
     for (const PlacedTensor& tensor : second.tensors) tensors[tensor.name] = &tensor;
-  for (const conversion::Loss& loss : move.plan.lost)
+  for (const conversion::LostRegion& loss : move.plan.lost)
     move.lost += bytes_of(*tensors.at(loss.tensor), loss.box.elements());
   return move;
 }

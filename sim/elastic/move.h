@@ -14,7 +14,7 @@
 #include "base/units.h"
 
 #include "strategies/comm/parameters.h"
-#include "strategies/conversion/explain.h"
+#include "strategies/conversion/conversion.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_view.h"

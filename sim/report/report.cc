@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 #include "sim/report/numbers.h"
-#include "strategies/parallelism/expert_groups.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard::report {
 namespace {

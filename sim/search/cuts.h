@@ -45,7 +45,7 @@ struct CutProblem {
   std::vector<std::int32_t> kind_of_layer;
   std::vector<Stage> stages;
   std::int64_t chunks = 1;  ///< Pieces per stage.
-  schedule::Placement placement = schedule::Placement::kWrap;
+  schedule::StagePlacement placement = schedule::StagePlacement::kWrap;
   auto operator<=>(const CutProblem&) const = default;
 };
 

@@ -21,7 +21,7 @@
 #include "sim/search/internal/numbers.h"
 #include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/strategy_keys.h"
-#include "strategies/parallelism/expert_groups.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/parallelism/pipeline.h"
 
 namespace foreshard::search {
@@ -359,12 +359,13 @@ class Estimator::Tables {
     return again_.emplace(std::move(key), std::make_unique<Again>(std::move(again)))
         .first->second.get();
   }
-  static std::vector<std::vector<foreshard::Part>> parts_in(
+  static std::vector<std::vector<foreshard::LayerPart>> parts_in(
       const std::vector<Recomputation>& ways) {
-    std::vector<std::vector<foreshard::Part>> parts;
+    std::vector<std::vector<foreshard::LayerPart>> parts;
     parts.reserve(ways.size());
     for (const Recomputation& way : ways)
-      parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::Part>{} : way.parts);
+      parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::LayerPart>{}
+                                                  : way.parts);
     return parts;
   }
 
@@ -498,7 +499,7 @@ class Estimator::Tables {
   StrategyKeys keys_{forms_};
   Places places_;
   Times times_;
-  Numbers<std::vector<std::vector<foreshard::Part>>> ways_;
+  Numbers<std::vector<std::vector<foreshard::LayerPart>>> ways_;
   ByKey<std::unique_ptr<Split>> splits_;
   ByKey<std::unique_ptr<Again>> again_;
   ByKey<StepWork> kernels_;  // split -> kernels of a micro-batch

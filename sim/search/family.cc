@@ -16,7 +16,7 @@
 namespace foreshard::search {
 namespace {
 
-using Parts = std::vector<foreshard::Part>;
+using Parts = std::vector<foreshard::LayerPart>;
 
 // Only sets of a layer's first parts, up to this many, are listed: each further part doubles their
 // number.
@@ -26,7 +26,7 @@ constexpr std::size_t kMostParts = 10;
 Parts parts_of(const Graph& layer) {
   Parts parts;
   for (const Operator& op : layer.operators)
-    if (op.part != foreshard::Part::kNone && std::ranges::find(parts, op.part) == parts.end())
+    if (op.part != foreshard::LayerPart::kNone && std::ranges::find(parts, op.part) == parts.end())
       parts.push_back(op.part);
   return parts;
 }

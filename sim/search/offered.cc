@@ -1,12 +1,12 @@
 // Which strategies of a space are offered: those that the framework can run, and those that the
 // space names.
 #include "sim/search/space.h"
-#include "strategies/launch/inabilities.h"
+#include "strategies/launch/abilities.h"
 
 namespace foreshard::search {
 
-std::optional<launch::Inability> inability_in(const Strategy& strategy, const Model& model,
-                                              const SearchSpace& space) {
+std::optional<launch::Limitation> limitation_in(const Strategy& strategy, const Model& model,
+                                                const SearchSpace& space) {
   if (space.any_framework) return std::nullopt;
   const auto is_named = [&](std::string_view key) {
     if (key == "zero_stage") return !space.zero_stage.empty();
@@ -24,7 +24,7 @@ std::optional<launch::Inability> inability_in(const Strategy& strategy, const Mo
     // nothing fits without them. The answer says that the framework cannot run them.
     return key == "batch_shares" || key == "context_exchange" || key.starts_with("offload_");
   };
-  for (const launch::Inability& one : launch::inabilities_in(strategy, model))
+  for (const launch::Limitation& one : launch::limitations_in(strategy, model))
     if (!is_named(one.key)) return one;
   return std::nullopt;
 }

@@ -16,8 +16,8 @@
 #include "base/text.h"
 
 #include "sim/study/records.h"
-#include "strategies/launch/inabilities.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/launch/abilities.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
 namespace {
@@ -126,7 +126,7 @@ std::string unmeasured_text(const Simulated& one) {
 // strategies with them are tried in any case (offered.cc).
 std::string inability_text(const Model& model, const Simulated& one) {
   std::vector<std::string> words;
-  for (const launch::Inability& cannot : launch::inabilities_in(one.strategy, model))
+  for (const launch::Limitation& cannot : launch::limitations_in(one.strategy, model))
     words.push_back(fmt::format("{}: {}", cannot.key, cannot.why));
   return words.empty() ? ""
                        : fmt::format("; {} CANNOT RUN IT ({})", one.strategy.framework->name,
@@ -134,7 +134,7 @@ std::string inability_text(const Model& model, const Simulated& one) {
 }
 Json inability_json(const Model& model, const Simulated& one) {
   Json list = Json::array();
-  for (const launch::Inability& cannot : launch::inabilities_in(one.strategy, model))
+  for (const launch::Limitation& cannot : launch::limitations_in(one.strategy, model))
     list.push_back({{"key", cannot.key}, {"why", cannot.why}});
   return list;
 }

@@ -27,7 +27,7 @@
 #include "sim/search/why_not.h"
 #include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
 

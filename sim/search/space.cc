@@ -391,7 +391,7 @@ class Enumerator {
 
   bool can_split_sequence() {
     strategy_.sequence_parallel = true;
-    const auto cannot = inability_in(strategy_, model_, space_);
+    const auto cannot = limitation_in(strategy_, model_, space_);
     return !cannot || cannot->key != "sequence_parallel";
   }
 
@@ -406,7 +406,7 @@ class Enumerator {
       ++result_.misfits[faults.front().key];
       return;
     }
-    if (const auto cannot = inability_in(strategy_, model_, space_)) {
+    if (const auto cannot = limitation_in(strategy_, model_, space_)) {
       ++result_.misfits[std::string(kFrameworkMisfit)];
       return;
     }
@@ -429,7 +429,7 @@ class Enumerator {
   std::int64_t shard_replicas_ = strategy_.shard_replicas;  // used where states are sharded
   ContextExchange exchange_ = strategy_.context_exchange;
   std::int64_t context_heads_ = strategy_.context_heads;
-  std::vector<foreshard::Part> recompute_parts_ =
+  std::vector<foreshard::LayerPart> recompute_parts_ =
       strategy_.recompute_parts;  // used where recomputation is selective
   const Model& model_;
   std::int64_t devices_;
@@ -470,7 +470,7 @@ nlohmann::ordered_json knobs_of(const Strategy& strategy) {
                                   {"zero_stage", strategy.zero_stage},
                                   {"shard_replicas", strategy.shard_replicas},
                                   {"batch_shares", strategy.batch_shares}};
-  for (const foreshard::Part part : strategy.recompute_parts)
+  for (const foreshard::LayerPart part : strategy.recompute_parts)
     knobs["recompute_parts"].push_back(yaml::name_of(part));
   if (strategy.offloads()) {
     knobs["offload_activation_layers"] = strategy.offload_activation_layers;

@@ -144,8 +144,8 @@ Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Mode
 inline constexpr std::string_view kFrameworkMisfit = "framework";
 /// The first thing about the strategy that its framework cannot run and that the space does not ask
 /// for in any case; nothing where there is none.
-std::optional<launch::Inability> inability_in(const Strategy& strategy, const Model& model,
-                                              const SearchSpace& space);
+std::optional<launch::Limitation> limitation_in(const Strategy& strategy, const Model& model,
+                                                const SearchSpace& space);
 
 /// Whether stages may have unequal numbers of layers.
 inline bool is_uneven(const SearchSpace& space) {

@@ -75,13 +75,14 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
   return kernels_[type.index()](kernel);
 }
 
-Result<const comm::Repertoire*> SimulatedCost::repertoire(
+Result<const comm::AlgorithmSelector*> SimulatedCost::repertoire(
     program::CollectiveKind kind, const std::vector<DeviceId>& devices) const {
   const std::pair key(kind, group_kind(devices));
   auto known = forms_.find(key);
   if (known == forms_.end()) {
-    FORESHARD_ASSIGN(comm::Repertoire repertoire,
-                     comm::Repertoire::of(kind, participants(kind, devices), communication_));
+    FORESHARD_ASSIGN(
+        comm::AlgorithmSelector repertoire,
+        comm::AlgorithmSelector::of(kind, participants(kind, devices), communication_));
     repertoire.forget_loads();
     known = forms_.emplace(key, std::move(repertoire)).first;
   }
@@ -91,14 +92,14 @@ Result<const comm::Repertoire*> SimulatedCost::repertoire(
 Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
                                                   const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2 && !program::is_with_host(kind)) return Seconds{};
-  FORESHARD_ASSIGN(const comm::Repertoire* const forms, repertoire(kind, devices));
+  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, repertoire(kind, devices));
   return forms->time(bytes);
 }
 
 Result<HeldMultiprocessors> SimulatedCost::held(program::CollectiveKind kind, Bytes bytes,
                                                 const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2 && !program::is_with_host(kind)) return HeldMultiprocessors{};
-  FORESHARD_ASSIGN(const comm::Repertoire* const forms, repertoire(kind, devices));
+  FORESHARD_ASSIGN(const comm::AlgorithmSelector* const forms, repertoire(kind, devices));
   FORESHARD_ASSIGN(const auto flow, forms->flow(bytes));
   return HeldMultiprocessors{.share = flow.sm_share, .time = flow.time};
 }
@@ -110,8 +111,8 @@ Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, By
   auto known = approximate_.find(key);
   if (known == approximate_.end()) {
     FORESHARD_ASSIGN(
-        comm::Repertoire repertoire,
-        comm::Repertoire::representative(kind, participants(kind, devices), communication_));
+        comm::AlgorithmSelector repertoire,
+        comm::AlgorithmSelector::representative(kind, participants(kind, devices), communication_));
     repertoire.forget_loads();
     known = approximate_.emplace(std::move(key), std::move(repertoire)).first;
   }
@@ -136,7 +137,7 @@ Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& 
         {from, member_of(transfer.to), transfer.bytes / bytes, transfer.messages});
   }
   const auto repertoire =
-      comm::Repertoire::of(program::CollectiveKind::kExchange, group, communication_);
+      comm::AlgorithmSelector::of(program::CollectiveKind::kExchange, group, communication_);
   if (!repertoire) return repertoire.error();
   return repertoire->time(bytes);
 }

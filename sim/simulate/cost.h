@@ -47,8 +47,8 @@ class SimulatedCost final : public CostModel {
  private:
   class GroupKinds;
 
-  Result<const comm::Repertoire*> repertoire(program::CollectiveKind kind,
-                                             const std::vector<DeviceId>& devices) const;
+  Result<const comm::AlgorithmSelector*> repertoire(program::CollectiveKind kind,
+                                                    const std::vector<DeviceId>& devices) const;
   Sharing& sharing() const;
   comm::Participants participants(program::CollectiveKind kind,
                                   const std::vector<DeviceId>& devices) const;
@@ -59,8 +59,10 @@ class SimulatedCost final : public CostModel {
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
   mutable std::unique_ptr<GroupKinds> group_kinds_;  // created at the first use
   mutable std::unique_ptr<Sharing> sharing_;         // created at the first use
-  mutable std::map<std::pair<program::CollectiveKind, std::int32_t>, comm::Repertoire> forms_;
-  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, comm::Repertoire>
+  mutable std::map<std::pair<program::CollectiveKind, std::int32_t>, comm::AlgorithmSelector>
+      forms_;
+  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>,
+                   comm::AlgorithmSelector>
       approximate_;
 };
 

@@ -153,7 +153,7 @@ class FormChooser {
  private:
   Status add_kind(program::CollectiveKind kind, const comm::Participants& group,
                   const std::vector<double>& sizes) {
-    FORESHARD_ASSIGN(const auto repertoire, comm::Repertoire::of(kind, group, parameters_));
+    FORESHARD_ASSIGN(const auto repertoire, comm::AlgorithmSelector::of(kind, group, parameters_));
     auto& shared = chosen_.kinds_.emplace_back();
     std::map<std::size_t, std::vector<double>> used;  // form -> sizes
     for (const double bytes : sizes) {

@@ -50,7 +50,7 @@ struct SimulateOptions {
   /// Maximum memory of the simulated tasks, as estimated before they are expanded (memory_limit.h).
   /// Infinite: no limit.
   Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
-  /// Part of each device's memory that is not for tensors (strategies/parallelism/reserve.h).
+  /// Part of each device's memory that is not for tensors (reserve_of()).
   Bytes reserve{};
   /// By the name of the device type; links of unnamed types count as measured.
   std::map<std::string, LinkEvidence> links = {};

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "sim/simulate/communicators.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {

@@ -8,10 +8,10 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
-#include "strategies/graph/cuts.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/onnx/import.h"
 #include "strategies/graph/operators/build.h"
+#include "strategies/graph/units.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/graph.h"
 

@@ -32,7 +32,7 @@ struct GraphSource {
   /// Mesh axes in addition to tensor, data and pipeline.
   std::map<std::string, std::int64_t> axes;
   std::vector<Annotation> annotations;
-  std::vector<std::string> cuts;  ///< Names of operators at which units begin (graph/cuts.h).
+  std::vector<std::string> cuts;  ///< Names of operators at which units begin (graph/units.h).
   /// Condition name -> probability of its first branch.
   std::map<std::string, double> probabilities;
   std::int64_t seed = 1;                    ///< Seed of the random branches.

@@ -17,7 +17,7 @@
 #include "sim/compute/kernel_text.h"
 #include "sim/study/study.h"
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::study {
 namespace {

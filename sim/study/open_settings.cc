@@ -10,7 +10,7 @@
 
 #include "sim/study/alternatives.h"
 #include "sim/study/run.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {
@@ -41,9 +41,9 @@ std::optional<Strategy> interleaved(Strategy strategy, const Model& model, std::
 }
 
 // What the branch of experts computes again (Megatron-LM, module "moe").
-const std::vector<Part>& branch_of_experts() {
-  static const std::vector<Part> parts{Part::kRouting, Part::kExpertsUp, Part::kExpertActivation,
-                                       Part::kExpertsDown};
+const std::vector<LayerPart>& branch_of_experts() {
+  static const std::vector<LayerPart> parts{LayerPart::kRouting, LayerPart::kExpertsUp,
+                                            LayerPart::kExpertActivation, LayerPart::kExpertsDown};
   return parts;
 }
 

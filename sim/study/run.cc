@@ -23,7 +23,7 @@
 #include "sim/study/study.h"
 #include "strategies/graph/annotate.h"
 #include "strategies/parallelism/graphs.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/ir/program.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"

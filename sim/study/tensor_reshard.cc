@@ -7,8 +7,8 @@
 
 #include "sim/simulate/cost.h"
 #include "sim/study/study.h"
-#include "strategies/graph/layout_text.h"
-#include "strategies/reshard/tensor_text.h"
+#include "strategies/graph/layout.h"
+#include "strategies/reshard/plan.h"
 #include "topology/cluster_config.h"
 
 namespace foreshard::study {

@@ -18,9 +18,9 @@
 namespace foreshard::study {
 
 struct TensorReshardText {
-  std::string tensor;   ///< Text in the form of tensor_text.h: "bf16[8192, 53248]".
-  std::string from;     ///< Text in the form of layout_text.h: "tp=8 @0-7 [-, tp]".
-  std::string to;       ///< Text in the form of layout_text.h.
+  std::string tensor;   ///< Text in the form of parse_tensor(): "bf16[8192, 53248]".
+  std::string from;     ///< Text in the form of layout.h: "tp=8 @0-7 [-, tp]".
+  std::string to;       ///< Text in the form of layout.h.
   std::string cluster;  ///< A catalogue name, a file, or YAML in braces. Rank r is on device r.
 };
 

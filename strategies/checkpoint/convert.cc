@@ -24,9 +24,8 @@
 #include "base/result.h"
 
 #include "strategies/checkpoint/files.h"
-#include "strategies/checkpoint/internal/faults.h"
+#include "strategies/checkpoint/hugging_face.h"
 #include "strategies/checkpoint/internal/gather.h"
-#include "strategies/checkpoint/internal/hf_index.h"
 #include "strategies/checkpoint/manifest.h"
 #include "strategies/program/ir/json_node.h"
 
@@ -223,7 +222,7 @@ class Converter {
     for (const SourceFile& file : plan.source.files) paths_.push_back(file.path);
   }
 
-  Result<Conversion> run() {
+  Result<ConversionResult> run() {
     FORESHARD_TRY(look_at_target());
     if (result_.was_there) return result_;
     FORESHARD_TRY(verify_source());
@@ -284,7 +283,7 @@ class Converter {
   // Refuses to replace a directory that has other files than the checkpoint's: all would be lost.
   Status foreign(const Manifest& manifest) const {
     std::set<std::string> own{std::string(kManifestName), std::string(kJournalName),
-                              std::string(internal::kHfIndexName)};
+                              std::string(kHfIndexName)};
     for (const ShardFile& file : manifest.files) own.insert(file.path);
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(out_, error))
@@ -454,8 +453,8 @@ class Converter {
                             .conversion = plan_.identity,
                             .files = done_,
                             .tensors = plan_.target.tensors};
-    if (const auto index = internal::hf_index(plan_))
-      FORESHARD_TRY(write_file(partial_ / internal::kHfIndexName, *index));
+    if (const auto index = hf_index(plan_))
+      FORESHARD_TRY(write_file(partial_ / kHfIndexName, *index));
     FORESHARD_TRY(write_file(partial_ / kManifestName, to_json(manifest)));
     FORESHARD_TRY(flush_directory(partial_));
     const unsigned how = exists_ ? RENAME_EXCHANGE : RENAME_NOREPLACE;
@@ -491,13 +490,13 @@ class Converter {
   std::atomic<std::int64_t> files_reused_{0};
   std::atomic<std::int64_t> bytes_read_{0};
   std::atomic<std::int64_t> bytes_written_{0};
-  Conversion result_;
+  ConversionResult result_;
 };
 
 }  // namespace
 
-Result<Conversion> convert(const ConversionPlan& plan, const fs::path& out,
-                           const ConvertOptions& options) {
+Result<ConversionResult> convert(const ConversionPlan& plan, const fs::path& out,
+                                 const ConvertOptions& options) {
   // "out/", "out/." and "out" are the same place; the name of OUT.partial is made from "out".
   const fs::path normal = out.lexically_normal();
   const fs::path place = normal.has_filename() ? normal : normal.parent_path();

@@ -74,7 +74,7 @@ struct ConvertOptions {
   std::function<void(std::int64_t)> progress{};
 };
 
-struct Conversion {
+struct ConversionResult {
   bool was_there = false;         ///< OUT held this conversion already: nothing was done.
   std::int64_t files = 0;         ///< Files in OUT.
   std::int64_t files_reused = 0;  ///< Files that an earlier run had finished.
@@ -88,8 +88,8 @@ struct Conversion {
 ///     digest is wrong; if `max_memory` is less than 1 MiB. kIo where the system refuses: no
 ///     space, a broken disk. OUT is then as it was; OUT.partial is kept for the next run if a file
 ///     in it is finished.
-Result<Conversion> convert(const ConversionPlan& plan, const std::filesystem::path& out,
-                           const ConvertOptions& options = {});
+Result<ConversionResult> convert(const ConversionPlan& plan, const std::filesystem::path& out,
+                                 const ConvertOptions& options = {});
 
 /// "rank-00012.safetensors".
 std::string shard_name(std::int32_t rank, FileFormat format);

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/digest/sha256.h"
@@ -101,5 +102,12 @@ Status flush_directory(const std::filesystem::path& path);
 
 /// Most files that OpenFiles keeps open.
 inline constexpr std::size_t kMostOpenFiles = 64;
+
+inline Error fault(std::string why) {
+  return {Error::Code::kInvalidInput, std::move(why)};
+}
+inline Error fault(const std::filesystem::path& path, const std::string& why) {
+  return fault(path.string() + ": " + why);
+}
 
 }  // namespace foreshard::checkpoint

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
@@ -26,12 +27,12 @@ enum class Cut : std::uint8_t {
 // InternLM 2's wqkv has, for each key head, its queries, the key and the value, so equal parts have
 // whole groups of heads. GPT-2's c_fc and c_proj are [in, out] and Qwen's w2 is no down projection;
 // but models with these also have a c_attn, which cannot be cut.
-struct Known {
+struct ModuleCut {
   std::string_view name;
   Cut cut;
 };
 
-constexpr Known kInLayers[]{
+constexpr ModuleCut kInLayers[]{
     {"q_proj", Cut::kRows},       {"k_proj", Cut::kRows},
     {"v_proj", Cut::kRows},       {"gate_proj", Cut::kRows},
     {"up_proj", Cut::kRows},      {"fc1", Cut::kRows},
@@ -84,9 +85,9 @@ bool among(std::string_view words, std::string_view word) {
   return words.find(fmt::format(" {} ", word)) != std::string_view::npos;
 }
 
-class Placer {
+class TensorPlacer {
  public:
-  explicit Placer(const std::vector<PlacedTensor>& placed) {
+  explicit TensorPlacer(const std::vector<PlacedTensor>& placed) {
     for (const PlacedTensor& tensor : placed)
       if (tensor.kind == StateKind::kParameter) parameters_[tensor.name] = &tensor;
   }
@@ -123,7 +124,7 @@ class Placer {
   Result<TensorEntry> in_layer(const TensorEntry& source, std::int64_t layer) const {
     const PlacedTensor* qkv = find(fmt::format("layers.{}.qkv.weight", layer));
     if (qkv == nullptr) return unknown(source);
-    const auto known = std::ranges::find(kInLayers, module_of(source.name), &Known::name);
+    const auto known = std::ranges::find(kInLayers, module_of(source.name), &ModuleCut::name);
     const bool matrix = source.shape.size() == 2;
     Cut cut = known == std::end(kInLayers) ? Cut::kWhole : known->cut;
     if (cut == Cut::kWhole && matrix) return unknown(source);
@@ -184,7 +185,7 @@ bool is_hugging_face(const Source& source) {
 }
 
 Result<Target> target_by_parameters(const Source& source, const std::vector<PlacedTensor>& placed) {
-  const Placer placer(placed);
+  const TensorPlacer placer(placed);
   Target target;
   for (const SourceTensor& tensor : source.tensors) {
     const std::string& name = tensor.entry.name;
@@ -225,6 +226,27 @@ Status other_elements(const Target& target, const std::vector<PlacedTensor>& pla
                     grouped(held), where, grouped(wanted))};
   }
   return {};
+}
+
+std::optional<std::string> hf_index(const ConversionPlan& plan) {
+  const Target& target = plan.target;
+  if (!target.origin.starts_with(kHuggingFace) || target.format != FileFormat::kSafetensors)
+    return std::nullopt;
+  std::int64_t total = 0;
+  std::map<std::string, std::string> weight_map;
+  for (const TargetFile& file : plan.files) {
+    for (const TargetFile::Slice& slice : file.slices) {
+      const TensorEntry& tensor = target.tensors[static_cast<std::size_t>(slice.tensor)];
+      if (slice.box != whole_of(tensor.logical())) return std::nullopt;
+      // The first of a tensor's replicas counts.
+      const bool is_new =
+          weight_map.emplace(tensor.name, shard_name(file.rank, target.format)).second;
+      if (is_new) total += *bytes_of(tensor.type, tensor.shape);
+    }
+  }
+  const nlohmann::ordered_json index{{"metadata", {{"total_size", total}}},
+                                     {"weight_map", weight_map}};
+  return index.dump(2) + "\n";
 }
 
 }  // namespace foreshard::checkpoint

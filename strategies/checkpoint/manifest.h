@@ -25,7 +25,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-#include "strategies/checkpoint/element_type.h"
+#include "strategies/checkpoint/safetensors.h"
 #include "strategies/graph/layout.h"
 
 namespace foreshard::checkpoint {

@@ -9,7 +9,7 @@
 #include "base/digest/sha256.h"
 
 #include "strategies/checkpoint/convert.h"
-#include "strategies/checkpoint/internal/faults.h"
+#include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/internal/gather.h"
 #include "strategies/checkpoint/safetensors.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/glob.h"
 
-#include "strategies/graph/layout_text.h"
+#include "strategies/graph/layout.h"
 
 namespace foreshard::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 ///       - {match: "*.first_moment", leave_out: true}
 ///
 /// `*` stands for any text, `{0-11}` for a number from 0 to 11. The first rule that matches
-/// decides. strategies/graph/layout_text.h describes how layouts are written.
+/// decides. strategies/graph/layout.h describes how layouts are written.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 #include "strategies/checkpoint/safetensors.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
@@ -11,10 +12,40 @@
 #include "base/check.h"
 #include "base/text.h"
 
-#include "strategies/checkpoint/internal/faults.h"
+#include "strategies/checkpoint/files.h"
 
 namespace foreshard::checkpoint {
 namespace {
+
+struct TypeRow {
+  ElementType type;
+  std::string_view name;
+  std::int64_t size;
+};
+
+constexpr std::array<TypeRow, 15> kTypes{{
+    {ElementType::kBool, "BOOL", 1},
+    {ElementType::kU8, "U8", 1},
+    {ElementType::kI8, "I8", 1},
+    {ElementType::kF8E5M2, "F8_E5M2", 1},
+    {ElementType::kF8E4M3, "F8_E4M3", 1},
+    {ElementType::kI16, "I16", 2},
+    {ElementType::kU16, "U16", 2},
+    {ElementType::kF16, "F16", 2},
+    {ElementType::kBf16, "BF16", 2},
+    {ElementType::kI32, "I32", 4},
+    {ElementType::kU32, "U32", 4},
+    {ElementType::kF32, "F32", 4},
+    {ElementType::kF64, "F64", 8},
+    {ElementType::kI64, "I64", 8},
+    {ElementType::kU64, "U64", 8},
+}};
+
+const TypeRow& line_of(ElementType type) {
+  const auto index = static_cast<std::size_t>(type);
+  FORESHARD_CHECK(index < kTypes.size() && kTypes[index].type == type);
+  return kTypes[index];
+}
 
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 80;
@@ -22,7 +53,7 @@ std::string shown(std::string_view text) {
 }
 
 // State of the reader: every event is legal in exactly one of these.
-enum class At : std::uint8_t {
+enum class ReaderState : std::uint8_t {
   kStart,
   kTop,        // in the header's object
   kTensor,     // in a tensor's object
@@ -65,36 +96,36 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool string(std::string& text) override {
-    if (at_ == At::kDtype) {
+    if (at_ == ReaderState::kDtype) {
       const auto type = element_type_named(text);
       if (!type)
         return refuse(fmt::format("tensor '{}' has the unknown dtype '{}'; known are {}",
                                   shown(name_), shown(text), join(element_type_names())));
       tensor_.type = *type;
-      at_ = At::kTensor;
+      at_ = ReaderState::kTensor;
       return true;
     }
-    if (at_ == At::kMetaValue) {
+    if (at_ == ReaderState::kMetaValue) {
       header_.metadata[key_] = text;
-      at_ = At::kMetadata;
+      at_ = ReaderState::kMetadata;
       return true;
     }
     return unexpected("the text '" + shown(text) + "'");
   }
 
   bool start_object(std::size_t) override {
-    if (at_ == At::kStart) {
-      at_ = At::kTop;
+    if (at_ == ReaderState::kStart) {
+      at_ = ReaderState::kTop;
       return true;
     }
-    if (at_ != At::kTop || name_.empty()) return unexpected("an object");
-    at_ = name_ == "__metadata__" ? At::kMetadata : At::kTensor;
+    if (at_ != ReaderState::kTop || name_.empty()) return unexpected("an object");
+    at_ = name_ == "__metadata__" ? ReaderState::kMetadata : ReaderState::kTensor;
     keys_.clear();
     tensor_ = {.name = name_};
     return true;
   }
   bool key(std::string& key) override {
-    if (at_ == At::kTop) {
+    if (at_ == ReaderState::kTop) {
       if (key.empty()) return refuse("a tensor without a name");
       if (!names_.insert(key).second) return refuse(fmt::format("'{}' appears twice", shown(key)));
       name_ = key;
@@ -103,16 +134,16 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     if (!keys_.insert(key).second)
       return refuse(fmt::format("'{}': '{}' appears twice", shown(name_), shown(key)));
     key_ = key;
-    if (at_ == At::kMetadata) {
-      at_ = At::kMetaValue;
+    if (at_ == ReaderState::kMetadata) {
+      at_ = ReaderState::kMetaValue;
       return true;
     }
     if (key == "dtype") {
-      at_ = At::kDtype;
+      at_ = ReaderState::kDtype;
     } else if (key == "shape") {
-      at_ = At::kShape;
+      at_ = ReaderState::kShape;
     } else if (key == "data_offsets") {
-      at_ = At::kOffsets;
+      at_ = ReaderState::kOffsets;
     } else {
       return refuse(
           fmt::format("tensor '{}' has the unknown key '{}'; legal are dtype, shape and "
@@ -122,26 +153,27 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
-    if (at_ == At::kTop) {
-      at_ = At::kEnd;
+    if (at_ == ReaderState::kTop) {
+      at_ = ReaderState::kEnd;
       return true;
     }
-    if (at_ == At::kMetadata) {
-      at_ = At::kTop;
+    if (at_ == ReaderState::kMetadata) {
+      at_ = ReaderState::kTop;
       name_.clear();
       return true;
     }
-    return at_ == At::kTensor ? finish_tensor() : unexpected("the end of an object");
+    return at_ == ReaderState::kTensor ? finish_tensor() : unexpected("the end of an object");
   }
   bool start_array(std::size_t) override {
-    if ((at_ != At::kShape && at_ != At::kOffsets) || in_array_) return unexpected("an array");
+    if ((at_ != ReaderState::kShape && at_ != ReaderState::kOffsets) || in_array_)
+      return unexpected("an array");
     in_array_ = true;
     numbers_.clear();
     return true;
   }
   bool end_array() override {
     in_array_ = false;
-    if (at_ == At::kShape) {
+    if (at_ == ReaderState::kShape) {
       tensor_.shape = numbers_;
     } else if (numbers_.size() != 2) {
       return refuse(fmt::format("tensor '{}': data_offsets are two numbers, found {}", shown(name_),
@@ -150,7 +182,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       tensor_.offset = numbers_[0];
       end_ = numbers_[1];
     }
-    at_ = At::kTensor;
+    at_ = ReaderState::kTensor;
     return true;
   }
   bool parse_error(std::size_t position, const std::string&,
@@ -183,13 +215,13 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
                       shown(name_), name_of(tensor_.type), fmt::join(tensor_.shape, ","),
                       end_ - tensor_.offset));
     header_.tensors.push_back(std::move(tensor_));
-    at_ = At::kTop;
+    at_ = ReaderState::kTop;
     name_.clear();
     return true;
   }
 
   SafetensorsHeader& header_;
-  At at_ = At::kStart;
+  ReaderState at_ = ReaderState::kStart;
   bool in_array_ = false;
   std::string name_;  // name of the member of the header's object that is being read
   std::string key_;
@@ -233,6 +265,63 @@ std::optional<std::string> gap_in(const std::vector<StoredTensor>& tensors,
 }
 
 }  // namespace
+
+std::string_view name_of(ElementType type) {
+  return line_of(type).name;
+}
+
+std::optional<ElementType> element_type_named(std::string_view name) {
+  const auto* const it = std::ranges::find(kTypes, name, &TypeRow::name);
+  if (it == kTypes.end()) return std::nullopt;
+  return it->type;
+}
+
+std::vector<std::string> element_type_names() {
+  std::vector<std::string> names;
+  names.reserve(kTypes.size());
+  for (const TypeRow& line : kTypes) names.emplace_back(line.name);
+  return names;
+}
+
+std::int64_t size_of(ElementType type) {
+  return line_of(type).size;
+}
+
+ElementType stored_as(DType dtype) {
+  switch (dtype) {
+    case DType::kFp32:
+    case DType::kTf32:
+      return ElementType::kF32;
+    case DType::kFp16:
+      return ElementType::kF16;
+    case DType::kBf16:
+      return ElementType::kBf16;
+    case DType::kFp8:
+      return ElementType::kF8E4M3;
+    case DType::kFp4:  // no tensor is stored in it
+      break;
+    case DType::kInt8:
+      return ElementType::kI8;
+    case DType::kInt32:
+      return ElementType::kI32;
+    case DType::kInt64:
+      return ElementType::kI64;
+  }
+  FORESHARD_CHECK(false);
+}
+
+std::optional<std::int64_t> bytes_of(ElementType type, const Shape& shape) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; }))
+    return std::nullopt;
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
+  std::int64_t bytes = size_of(type);
+  for (const std::int64_t extent : shape) {
+    if (bytes > kMost / extent) return std::nullopt;
+    bytes *= extent;
+  }
+  return bytes;
+}
 
 Result<std::int64_t> safetensors_header_length(std::string_view first, std::int64_t file_bytes) {
   constexpr std::size_t kPrefix = 8;

@@ -12,15 +12,13 @@
 #include "base/file.h"
 
 #include "strategies/checkpoint/files.h"
-#include "strategies/checkpoint/internal/faults.h"
-#include "strategies/checkpoint/internal/hf_index.h"
+#include "strategies/checkpoint/hugging_face.h"
 #include "strategies/checkpoint/safetensors.h"
 #include "strategies/program/ir/json_node.h"
 
 namespace foreshard::checkpoint {
 namespace {
 
-using internal::kHfIndexName;
 constexpr std::string_view kSingleName = "model.safetensors";
 constexpr int kIndexDepth = 16;
 

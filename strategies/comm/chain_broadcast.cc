@@ -11,7 +11,6 @@
 #include <algorithm>
 
 #include "strategies/comm/algorithms.h"
-#include "strategies/comm/internal/ring_pattern.h"
 #include "strategies/comm/internal/rings.h"
 
 namespace foreshard::comm {

@@ -39,12 +39,13 @@ bool asks_nccl(const Participants& group, TunerKind tuner) {
 
 // The rate of a form with fewer channels than its own. Channels that have a rate of their own keep
 // it; others share the rate that the form reaches on idle links.
-struct Narrowed {
+struct FewerChannels {
   BytesPerSecond rate;
   double full_rate_channels = 1;  // StartUp::channels
 };
 
-Narrowed narrowed_to(std::int64_t channels, const FlatCollective& form, BytesPerSecond idle_rate) {
+FewerChannels narrowed_to(std::int64_t channels, const FlatCollective& form,
+                          BytesPerSecond idle_rate) {
   const double ratio = std::min(1.0, static_cast<double>(channels) / form.channels);
   if (!std::isfinite(form.rate_cap.in_base()))
     return {ratio * idle_rate, ratio * form.start.channels};
@@ -61,8 +62,9 @@ bool has_plugin_tuner(const Participants& group) {
   });
 }
 
-Repertoire::Repertoire(CollectiveKind kind, const Participants& group, const Parameters& parameters,
-                       std::vector<FlatCollective> forms)
+AlgorithmSelector::AlgorithmSelector(CollectiveKind kind, const Participants& group,
+                                     const Parameters& parameters,
+                                     std::vector<FlatCollective> forms)
     : kind_(kind),
       cluster_(group.cluster),
       parameters_(&parameters),
@@ -71,7 +73,7 @@ Repertoire::Repertoire(CollectiveKind kind, const Participants& group, const Par
       nodes_(parameters.choices.empty() && parameters.measured.empty() ? 0 : nodes_of(group)) {
   curves_.reserve(forms_.size());
   for (const FlatCollective& form : forms_) curves_.push_back(form.curve(*cluster_));
-  for (const Choice& choice : parameters.choices)
+  for (const AlgorithmOverride& choice : parameters.choices)
     if (choice.operation == name_of(kind) && in_range(ranks_, choice.from_ranks, choice.to_ranks) &&
         in_range(nodes_, choice.from_nodes, choice.to_nodes) && ranks_ > 1)
       choices_.push_back(&choice);
@@ -81,45 +83,46 @@ Repertoire::Repertoire(CollectiveKind kind, const Participants& group, const Par
       measured_.push_back(&one);
 }
 
-Result<Repertoire> Repertoire::made(CollectiveKind kind, const Participants& group,
-                                    const Parameters& parameters,
-                                    Result<std::vector<FlatCollective>> forms) {
+Result<AlgorithmSelector> AlgorithmSelector::made(CollectiveKind kind, const Participants& group,
+                                                  const Parameters& parameters,
+                                                  Result<std::vector<FlatCollective>> forms) {
   if (!forms) return forms.error();
-  Repertoire repertoire(kind, group, parameters, *std::move(forms));
+  AlgorithmSelector repertoire(kind, group, parameters, *std::move(forms));
   if (parameters.nccl && repertoire.forms_.size() > 1 && asks_nccl(group, parameters.tuner)) {
     FORESHARD_ASSIGN(repertoire.communicator_, nccl::communicator_of(group, **parameters.nccl));
   }
   return repertoire;
 }
 
-Result<Repertoire> Repertoire::of(CollectiveKind kind, const Participants& group,
-                                  const Parameters& parameters) {
+Result<AlgorithmSelector> AlgorithmSelector::of(CollectiveKind kind, const Participants& group,
+                                                const Parameters& parameters) {
   return made(kind, group, parameters, flat_forms(kind, group, parameters));
 }
 
-Result<Repertoire> Repertoire::representative(CollectiveKind kind, const Participants& group,
-                                              const Parameters& parameters) {
+Result<AlgorithmSelector> AlgorithmSelector::representative(CollectiveKind kind,
+                                                            const Participants& group,
+                                                            const Parameters& parameters) {
   return made(kind, group, parameters, representative_forms(kind, group, parameters));
 }
 
-bool Repertoire::takes_fastest() const {
+bool AlgorithmSelector::takes_fastest() const {
   return choices_.empty() && measured_.empty() && !communicator_;
 }
 
-const Choice* Repertoire::choice_for(Bytes bytes) const {
-  for (const Choice* choice : choices_)
+const AlgorithmOverride* AlgorithmSelector::choice_for(Bytes bytes) const {
+  for (const AlgorithmOverride* choice : choices_)
     if (in_range(bytes, choice->from_bytes, choice->to_bytes)) return choice;
   return nullptr;
 }
 
-const MeasuredCollective* Repertoire::measured_for(Bytes bytes) const {
+const MeasuredCollective* AlgorithmSelector::measured_for(Bytes bytes) const {
   constexpr double kAlike = 1e-3;
   for (const MeasuredCollective* one : measured_)
     if (std::abs(one->bytes / bytes - 1) <= kAlike) return one;
   return nullptr;
 }
 
-std::size_t Repertoire::tuned(Bytes bytes, std::vector<std::size_t> candidates) const {
+std::size_t AlgorithmSelector::tuned(Bytes bytes, std::vector<std::size_t> candidates) const {
   FORESHARD_CHECK(!candidates.empty());
   if (communicator_) {
     const bool protocol_too = parameters_->tuner == TunerKind::kNccl;
@@ -141,11 +144,11 @@ std::size_t Repertoire::tuned(Bytes bytes, std::vector<std::size_t> candidates) 
   return candidates[least_of(curves, bytes)];
 }
 
-Result<std::size_t> Repertoire::index_for(Bytes bytes) const {
+Result<std::size_t> AlgorithmSelector::index_for(Bytes bytes) const {
   if (takes_fastest()) return least_of(curves_, bytes);
   std::vector<std::size_t> candidates(forms_.size());
   std::iota(candidates.begin(), candidates.end(), std::size_t{0});
-  const Choice* choice = choice_for(bytes);
+  const AlgorithmOverride* choice = choice_for(bytes);
   if (choice == nullptr) return tuned(bytes, candidates);
   std::erase_if(candidates, [&](std::size_t i) {
     return forms_[i].algorithm != choice->algorithm ||
@@ -166,9 +169,9 @@ Result<std::size_t> Repertoire::index_for(Bytes bytes) const {
                    " was chosen, but these devices cannot do it; they can do " + list};
 }
 
-Result<FlatCollective> Repertoire::choose(Bytes bytes) const {
+Result<FlatCollective> AlgorithmSelector::choose(Bytes bytes) const {
   FORESHARD_ASSIGN(const auto index, index_for(bytes));
-  const Choice* choice = choice_for(bytes);
+  const AlgorithmOverride* choice = choice_for(bytes);
   FlatCollective form = choice == nullptr || !choice->channels
                             ? forms_[index]
                             : with_channels(forms_[index], *choice->channels, *cluster_);
@@ -177,24 +180,24 @@ Result<FlatCollective> Repertoire::choose(Bytes bytes) const {
   return form;
 }
 
-Result<Seconds> Repertoire::time(Bytes bytes) const {
+Result<Seconds> AlgorithmSelector::time(Bytes bytes) const {
   if (const MeasuredCollective* measured = measured_for(bytes)) return measured->time;
   FORESHARD_ASSIGN(const auto index, index_for(bytes));
   return curve_for(index, choice_for(bytes))(bytes);
 }
 
-TimeCurve Repertoire::curve_for(std::size_t index, const Choice* choice) const {
+TimeCurve AlgorithmSelector::curve_for(std::size_t index, const AlgorithmOverride* choice) const {
   TimeCurve curve = curves_[index];
   if (choice == nullptr || !choice->channels) return curve;
-  const Narrowed narrowed = narrowed_to(*choice->channels, forms_[index], curve.rate);
+  const FewerChannels narrowed = narrowed_to(*choice->channels, forms_[index], curve.rate);
   curve.rate = narrowed.rate;
   curve.start.channels = narrowed.full_rate_channels;
   return curve;
 }
 
-Result<Repertoire::Flow> Repertoire::flow(Bytes bytes) const {
+Result<AlgorithmSelector::Flow> AlgorithmSelector::flow(Bytes bytes) const {
   FORESHARD_ASSIGN(const auto index, index_for(bytes));
-  const Choice* const choice = choice_for(bytes);
+  const AlgorithmOverride* const choice = choice_for(bytes);
   const TimeCurve curve = curve_for(index, choice);
   Flow flow{.time = bytes / curve.rate, .sm_share = forms_[index].sm_share};
   if (choice != nullptr && choice->channels)
@@ -206,14 +209,14 @@ Result<Repertoire::Flow> Repertoire::flow(Bytes bytes) const {
   return flow;
 }
 
-void Repertoire::forget_loads() {
+void AlgorithmSelector::forget_loads() {
   for (FlatCollective& form : forms_) std::vector<LinkLoad>().swap(form.loads);
 }
 
 FlatCollective with_channels(FlatCollective form, std::int64_t channels,
                              const ClusterView& cluster) {
   const double ratio = static_cast<double>(channels) / form.channels;
-  const Narrowed narrowed = narrowed_to(channels, form, form.idle_rate(cluster));
+  const FewerChannels narrowed = narrowed_to(channels, form, form.idle_rate(cluster));
   if (ratio < 1) form.rate_cap = narrowed.rate;
   form.start.channels = narrowed.full_rate_channels;
   form.channels = static_cast<double>(channels);

@@ -4,8 +4,8 @@
 /// replaces the form's own. The simulator, the search and the accuracy tables all choose forms
 /// here.
 ///
-///     const auto repertoire = Repertoire::of(CollectiveKind::kAllReduce, group, parameters);
-///     const auto form = repertoire->choose(64_MiB);
+///     const auto repertoire = AlgorithmSelector::of(CollectiveKind::kAllReduce, group,
+///     parameters); const auto form = repertoire->choose(64_MiB);
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ namespace foreshard::comm {
 /// Whether a transport plugin of some member replaces NCCL's tuner between nodes.
 bool has_plugin_tuner(const Participants& group);
 
-class Repertoire {
+class AlgorithmSelector {
  public:
   /// Chooses among the forms of flat_forms. The cluster and `parameters` must outlive it.
   /// \return As flat_forms.
-  static Result<Repertoire> of(CollectiveKind kind, const Participants& group,
-                               const Parameters& parameters);
+  static Result<AlgorithmSelector> of(CollectiveKind kind, const Participants& group,
+                                      const Parameters& parameters);
   /// Chooses among the forms of representative_forms; otherwise as `of`.
-  static Result<Repertoire> representative(CollectiveKind kind, const Participants& group,
-                                           const Parameters& parameters);
+  static Result<AlgorithmSelector> representative(CollectiveKind kind, const Participants& group,
+                                                  const Parameters& parameters);
 
   const std::vector<FlatCollective>& forms() const { return forms_; }
   /// Whether the fastest form is always the one taken: no choice, measurement or tuner interferes.
@@ -58,13 +58,13 @@ class Repertoire {
   void forget_loads();
 
  private:
-  Repertoire(CollectiveKind kind, const Participants& group, const Parameters& parameters,
-             std::vector<FlatCollective> forms);
-  static Result<Repertoire> made(CollectiveKind kind, const Participants& group,
-                                 const Parameters& parameters,
-                                 Result<std::vector<FlatCollective>> forms);
-  TimeCurve curve_for(std::size_t index, const Choice* choice) const;
-  const Choice* choice_for(Bytes bytes) const;
+  AlgorithmSelector(CollectiveKind kind, const Participants& group, const Parameters& parameters,
+                    std::vector<FlatCollective> forms);
+  static Result<AlgorithmSelector> made(CollectiveKind kind, const Participants& group,
+                                        const Parameters& parameters,
+                                        Result<std::vector<FlatCollective>> forms);
+  TimeCurve curve_for(std::size_t index, const AlgorithmOverride* choice) const;
+  const AlgorithmOverride* choice_for(Bytes bytes) const;
   const MeasuredCollective* measured_for(Bytes bytes) const;
   std::size_t tuned(Bytes bytes, std::vector<std::size_t> candidates) const;
 
@@ -75,7 +75,8 @@ class Repertoire {
   std::vector<TimeCurve> curves_;  ///< One per form of forms_.
   std::int64_t ranks_;
   std::int64_t nodes_;
-  std::vector<const Choice*> choices_;  ///< Choices that apply to this group for some size.
+  std::vector<const AlgorithmOverride*>
+      choices_;  ///< Choices that apply to this group for some size.
   /// Measurements of this operation on this group.
   std::vector<const MeasuredCollective*> measured_;
   std::optional<nccl::Communicator> communicator_;  ///< Empty where NCCL's tuner is not asked.

@@ -96,13 +96,13 @@ Participants first_nodes(const Participants& group,
 }
 
 // How the critical path grows with the nodes.
-enum class Growth : std::uint8_t { kLinear, kLogarithmic, kNone, kUnknown };
+enum class PathGrowth : std::uint8_t { kLinear, kLogarithmic, kNone, kUnknown };
 
-Growth growth_of(std::string_view algorithm) {
-  if (algorithm == "ring" || algorithm == "chain") return Growth::kLinear;
-  if (algorithm.ends_with("tree") || algorithm == "pat") return Growth::kLogarithmic;
-  if (algorithm == "nvls" || algorithm.starts_with("collnet")) return Growth::kNone;
-  return Growth::kUnknown;
+PathGrowth growth_of(std::string_view algorithm) {
+  if (algorithm == "ring" || algorithm == "chain") return PathGrowth::kLinear;
+  if (algorithm.ends_with("tree") || algorithm == "pat") return PathGrowth::kLogarithmic;
+  if (algorithm == "nvls" || algorithm.starts_with("collnet")) return PathGrowth::kNone;
+  return PathGrowth::kUnknown;
 }
 
 // As algorithm.pattern(group), in time that hardly grows with the group. It has the loads of some
@@ -121,12 +121,12 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
       algorithm.kind == CollectiveKind::kExchange)
     return algorithm.pattern(group);
   if (all_pairs && algorithm.name == "pairwise") return all_to_all(group);
-  const Growth growth = growth_of(algorithm.name);
-  if (growth == Growth::kUnknown) return algorithm.pattern(group);
+  const PathGrowth growth = growth_of(algorithm.name);
+  if (growth == PathGrowth::kUnknown) return algorithm.pattern(group);
   const auto nodes = members_by_node(group);
   const auto unequal = [&](const auto& node) { return node.size() != nodes.front().size(); };
   if (std::ranges::any_of(nodes, unequal)) return algorithm.pattern(group);
-  const bool is_tree = growth == Growth::kLogarithmic;
+  const bool is_tree = growth == PathGrowth::kLogarithmic;
   // An even number of nodes: rings over an odd number need a third entrance to close.
   const std::size_t kept =
       std::max<std::size_t>(is_tree ? 4 : 2, kMostMembers / nodes.front().size() / 2 * 2);
@@ -134,7 +134,7 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
   const Participants part = first_nodes(group, nodes, kept);
   FORESHARD_ASSIGN(Pattern pattern, algorithm.pattern(part));
 
-  if (growth == Growth::kNone) return pattern;
+  if (growth == PathGrowth::kNone) return pattern;
   if (is_tree) {  // every further doubling of the nodes costs as much as the last one
     FORESHARD_ASSIGN(const auto half, algorithm.pattern(first_nodes(group, nodes, kept / 2)));
     const double doublings =
@@ -262,7 +262,7 @@ bool is_for(const FormParameters& form, CollectiveKind kind) {
 
 bool is_requested(const std::string& algorithm, CollectiveKind kind, const Parameters& parameters) {
   return std::any_of(parameters.choices.begin(), parameters.choices.end(),
-                     [&](const Choice& choice) {
+                     [&](const AlgorithmOverride& choice) {
                        return choice.algorithm == algorithm && choice.operation == name_of(kind);
                      });
 }
@@ -293,9 +293,9 @@ double part_of_multiprocessors(double channels, const Participants& group) {
 }
 
 // The flat form of a pattern with one protocol's numbers.
-FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
-                         const FormParameters& form, const Participants& group,
-                         const TransportNumbers& transport) {
+FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern,
+                         const LinkDemand& demand, const FormParameters& form,
+                         const Participants& group, const TransportNumbers& transport) {
   const FormNumbers numbers = numbers_of(algorithm, pattern, demand, form, transport);
   FlatCollective flat;
   flat.algorithm = algorithm.name;
@@ -422,7 +422,7 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.kind != kind) continue;
     std::optional<Pattern> pattern;
-    Demand demand;
+    LinkDemand demand;
     for (const FormParameters* form : suitable) {
       if (form->algorithm != algorithm.name) continue;
       if (!pattern) {
@@ -498,14 +498,14 @@ Result<Route> StepwiseCollective::route_of(const Message& message,
                        : internal::route_between(group, message.from, message.to);
 }
 
-Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
-                         const Parameters& parameters) {
+Result<OperationPrediction> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
+                                    const Parameters& parameters) {
   if (!(bytes >= 0_B))
     return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": negative size"};
-  FORESHARD_ASSIGN(const auto repertoire, Repertoire::of(kind, group, parameters));
+  FORESHARD_ASSIGN(const auto repertoire, AlgorithmSelector::of(kind, group, parameters));
   FORESHARD_ASSIGN(auto form, repertoire.choose(bytes));
   const Seconds time = form.idle_time(bytes, *group.cluster);
-  return Forecast{std::move(form), time};
+  return OperationPrediction{std::move(form), time};
 }
 
 }  // namespace foreshard::comm

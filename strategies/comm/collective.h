@@ -23,7 +23,6 @@
 #include "base/units.h"
 
 #include "strategies/comm/parameters.h"
-#include "strategies/program/ir/names.h"
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
 
@@ -218,14 +217,14 @@ Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveK
                                          const Participants& group);
 
 /// The prediction for one operation on idle links.
-struct Forecast {
+struct OperationPrediction {
   FlatCollective form;
   Seconds time;
 };
 /// The form that `parameters` choose (choose.h) and its idle time.
 /// \return As flat_forms; kInvalidInput if bytes < 0, or if a choice of `parameters` cannot be
 ///     followed.
-Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
-                         const Parameters& parameters);
+Result<OperationPrediction> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
+                                    const Parameters& parameters);
 
 }  // namespace foreshard::comm

@@ -10,7 +10,7 @@
 // Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/attention/dot_product_attention/
 // context_parallel.py (a send and a receive to and from the neighbours in the ring).
 #include "strategies/comm/algorithms.h"
-#include "strategies/comm/internal/ring_pattern.h"
+#include "strategies/comm/internal/rings.h"
 
 namespace foreshard::comm {
 

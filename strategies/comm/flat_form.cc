@@ -31,14 +31,14 @@ bool keep_common(std::vector<std::string>& names, const std::vector<std::string>
   return !names.empty();
 }
 
-double slowest(const Demand& demand) {
+double slowest(const LinkDemand& demand) {
   return std::max({demand.nvlink, demand.pcie, demand.network});
 }
 
 }  // namespace
 
-Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
-  Demand demand;
+LinkDemand demand_of(const Pattern& pattern, const ClusterView& cluster) {
+  LinkDemand demand;
   const bool networked = pattern.path.network > 0;
   const auto is = [&](VertexId vertex, VertexKind kind) {
     return cluster.vertices()[vertex.index()].kind == kind;
@@ -115,12 +115,12 @@ bool can_use(const FormParameters& form, CollectiveKind kind, const Pattern& pat
                      allows(transport.protocols, name_of(form.protocol)));
 }
 
-BytesPerSecond FormNumbers::idle_rate(const Demand& demand) const {
+BytesPerSecond FormNumbers::idle_rate(const LinkDemand& demand) const {
   const double time = slowest(demand) / bandwidth_fraction;
   return std::min(rate_cap, time > 0 ? BytesPerSecond::from_base(1 / time) : rate_cap);
 }
 
-FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
+FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const LinkDemand& demand,
                        const FormParameters& form, const TransportNumbers& transport) {
   const internal::Path& path = pattern.path;
   const bool networked = path.network > 0;

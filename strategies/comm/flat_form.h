@@ -14,7 +14,7 @@ namespace foreshard::comm {
 
 /// Seconds that a byte of the operation takes on the slowest link of each kind, links alone; 0
 /// where the pattern has no such link.
-struct Demand {
+struct LinkDemand {
   double nvlink = 0;
   double pcie = 0;  ///< PCIe, and links between sockets.
   double network = 0;
@@ -22,7 +22,7 @@ struct Demand {
   /// if the pattern crosses the root complex between GPUs of one host, else 0.
   double through_host = 0;
 };
-Demand demand_of(const Pattern& pattern, const ClusterView& cluster);
+LinkDemand demand_of(const Pattern& pattern, const ClusterView& cluster);
 
 /// The software that drives the network adapters of a group.
 struct GroupTransport {
@@ -50,9 +50,9 @@ struct FormNumbers {
   StartUp start;                  ///< See FlatCollective.
   double channels = 1;
 
-  BytesPerSecond idle_rate(const Demand& demand) const;
+  BytesPerSecond idle_rate(const LinkDemand& demand) const;
 };
-FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
+FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const LinkDemand& demand,
                        const FormParameters& form, const TransportNumbers& transport);
 
 }  // namespace foreshard::comm

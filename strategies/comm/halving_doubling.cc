@@ -14,7 +14,7 @@
 // MPICH", IJHPCA 19(1), 2005, sections 4.1, 4.4; Rabenseifner, "Optimization of collective
 // reduction operations", ICCS 2004. NCCL does not have them.
 #include "strategies/comm/algorithms.h"
-#include "strategies/comm/internal/doubling.h"
+#include "strategies/comm/internal/rounds.h"
 
 namespace foreshard::comm {
 namespace {

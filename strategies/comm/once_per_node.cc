@@ -3,7 +3,8 @@
 // The results take the same way back, added up.
 //
 // A token goes to d of the p members on average, and to some member of a node of k members with
-// probability q (token_routing.h). With B bytes for one copy of each token per destination member,
+// probability q (visit_probability). With B bytes for one copy of each token per destination
+// member,
 //
 //     volume = (k-1)/k B inside nodes, q (N-1)/d B between N nodes
 //

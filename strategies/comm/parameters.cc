@@ -39,7 +39,7 @@ std::string algorithms_of(const std::string& operation) {
   return list;
 }
 
-std::string unknown_operation(const Choice& choice) {
+std::string unknown_operation(const AlgorithmOverride& choice) {
   if (!algorithms_of(choice.operation).empty()) return {};
   return "unknown operation '" + choice.operation + "'; there are " + operation_names();
 }
@@ -103,7 +103,7 @@ std::string hidden_form(const Parameters& parameters) {
   return {};
 }
 
-std::string impossible_algorithm(const Choice& choice) {
+std::string impossible_algorithm(const AlgorithmOverride& choice) {
   const std::string legal = algorithms_of(choice.operation);
   if (legal.empty()) return {};
   for (const Algorithm& algorithm : algorithms())
@@ -112,7 +112,7 @@ std::string impossible_algorithm(const Choice& choice) {
   return "'" + choice.algorithm + "' does no " + choice.operation + "; there are " + legal;
 }
 
-std::string empty_range(const Choice& choice) {
+std::string empty_range(const AlgorithmOverride& choice) {
   const auto crossed = [](const auto& from, const auto& to) { return from && to && *to < *from; };
   if (crossed(choice.from_bytes, choice.to_bytes)) return "to_bytes is less than from_bytes";
   if (crossed(choice.from_ranks, choice.to_ranks)) return "to_ranks is less than from_ranks";
@@ -120,7 +120,7 @@ std::string empty_range(const Choice& choice) {
   return {};
 }
 
-std::string too_many_channels(const Choice& choice) {
+std::string too_many_channels(const AlgorithmOverride& choice) {
   constexpr std::int64_t kMost = 64;  // NCCL 2.28, src/include/device.h: MAXCHANNELS
   if (choice.channels.value_or(1) <= kMost) return {};
   return std::to_string(*choice.channels) + " channels are more than NCCL's " +
@@ -141,7 +141,7 @@ std::string missing_tables(const Parameters& parameters) {
 }
 
 std::string formless_choice(const Parameters& parameters) {
-  for (const Choice& choice : parameters.choices) {
+  for (const AlgorithmOverride& choice : parameters.choices) {
     const bool has_form =
         std::any_of(parameters.forms.begin(), parameters.forms.end(), [&](const auto& form) {
           return form.algorithm == choice.algorithm &&
@@ -272,21 +272,25 @@ const yaml::Names<TunerKind>& yaml_names(const TunerKind*) {
   return names;
 }
 
-const yaml::Table<Choice>& yaml_table(const Choice*) {
+const yaml::Table<AlgorithmOverride>& yaml_table(const AlgorithmOverride*) {
   static const auto table =
-      yaml::Table<Choice>("choice", "What some operations must use; ranges include their ends.")
-          .required("operation", &Choice::operation, "all_reduce, all_gather ...")
-          .optional("from_bytes", &Choice::from_bytes, "Least size. Default: any.",
+      yaml::Table<AlgorithmOverride>("choice",
+                                     "What some operations must use; ranges include their ends.")
+          .required("operation", &AlgorithmOverride::operation, "all_reduce, all_gather ...")
+          .optional("from_bytes", &AlgorithmOverride::from_bytes, "Least size. Default: any.",
                     yaml::non_negative())
-          .optional("to_bytes", &Choice::to_bytes, "Largest size.", yaml::non_negative())
-          .optional("from_ranks", &Choice::from_ranks, "Fewest ranks.", yaml::at_least(1))
-          .optional("to_ranks", &Choice::to_ranks, "Most ranks.", yaml::at_least(1))
-          .optional("from_nodes", &Choice::from_nodes, "Fewest nodes.", yaml::at_least(1))
-          .optional("to_nodes", &Choice::to_nodes, "Most nodes.", yaml::at_least(1))
-          .required("algorithm", &Choice::algorithm, "ring, tree, nvls ...")
-          .optional("protocol", &Choice::protocol,
+          .optional("to_bytes", &AlgorithmOverride::to_bytes, "Largest size.", yaml::non_negative())
+          .optional("from_ranks", &AlgorithmOverride::from_ranks, "Fewest ranks.",
+                    yaml::at_least(1))
+          .optional("to_ranks", &AlgorithmOverride::to_ranks, "Most ranks.", yaml::at_least(1))
+          .optional("from_nodes", &AlgorithmOverride::from_nodes, "Fewest nodes.",
+                    yaml::at_least(1))
+          .optional("to_nodes", &AlgorithmOverride::to_nodes, "Most nodes.", yaml::at_least(1))
+          .required("algorithm", &AlgorithmOverride::algorithm, "ring, tree, nvls ...")
+          .optional("protocol", &AlgorithmOverride::protocol,
                     "LL, LL128 or Simple. Default: the tuner's choice.")
-          .optional("channels", &Choice::channels, "Default: those of the form.", yaml::at_least(1))
+          .optional("channels", &AlgorithmOverride::channels, "Default: those of the form.",
+                    yaml::at_least(1))
           .check("channels", too_many_channels)
           .check("operation", unknown_operation)
           .check("algorithm", impossible_algorithm)
@@ -294,7 +298,7 @@ const yaml::Table<Choice>& yaml_table(const Choice*) {
   return table;
 }
 
-std::string fault_in(const Choice& choice) {
+std::string fault_in(const AlgorithmOverride& choice) {
   for (auto* fault : {unknown_operation, impossible_algorithm, empty_range, too_many_channels})
     if (std::string text = fault(choice); !text.empty()) return text;
   return {};

@@ -111,7 +111,7 @@ struct FormParameters {
   std::vector<std::string> architectures;
   /// Operations that the form is for, by name ("all_reduce"). Empty: all that the algorithm does.
   std::vector<std::string> operations{};
-  /// Used only if a Choice names its algorithm: NCCL does not have it.
+  /// Used only if an AlgorithmOverride names its algorithm: NCCL does not have it.
   bool on_request = false;
   std::string source;
   yaml::Evidence evidence = yaml::Evidence::kUser;
@@ -136,7 +136,7 @@ const yaml::Names<TunerKind>& yaml_names(const TunerKind*);
 
 /// The form that some operations must use, whatever the tuner would choose (R4.8). Ranges include
 /// their ends.
-struct Choice {
+struct AlgorithmOverride {
   std::string operation;  ///< "all_reduce", "all_gather" ...
   std::optional<Bytes> from_bytes;
   std::optional<Bytes> to_bytes;
@@ -148,9 +148,9 @@ struct Choice {
   std::optional<Protocol> protocol;      ///< Default: the tuner's, among the algorithm's protocols.
   std::optional<std::int64_t> channels;  ///< Default: the form's.
 };
-const yaml::Table<Choice>& yaml_table(const Choice*);
+const yaml::Table<AlgorithmOverride>& yaml_table(const AlgorithmOverride*);
 /// A description of what is wrong with a choice, whatever the cluster; empty if nothing is.
-std::string fault_in(const Choice& choice);
+std::string fault_in(const AlgorithmOverride& choice);
 
 /// A measured operation that ran alone on a group of `ranks` ranks. Its time replaces the time of
 /// whatever form is chosen.
@@ -169,7 +169,8 @@ struct Parameters {
   /// one.
   std::vector<FormParameters> forms;
   TunerKind tuner = TunerKind::kFastest;
-  std::vector<Choice> choices{};  ///< The first one that applies to an operation decides.
+  std::vector<AlgorithmOverride>
+      choices{};  ///< The first one that applies to an operation decides.
   std::optional<yaml::Ref<nccl::Tables>> nccl{};  ///< Needed by tuners other than kFastest.
   /// This library's numbers for the transports of these names, which give none themselves
   /// (configs/transports/).

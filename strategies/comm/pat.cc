@@ -11,8 +11,8 @@
 // 2025, arXiv:2506.20252; NVIDIA/nccl v2.28.9, src/graph/tuning.cc (one member per node only). Not
 // modelled: buffers that hold fewer chunks than a round sends; it then takes more rounds.
 #include "strategies/comm/algorithms.h"
-#include "strategies/comm/internal/doubling.h"
 #include "strategies/comm/internal/rings.h"
+#include "strategies/comm/internal/rounds.h"
 
 namespace foreshard::comm {
 namespace {

@@ -7,7 +7,7 @@
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
 // MPICH", IJHPCA 19(1), 2005, section 4.1.
 #include "strategies/comm/algorithms.h"
-#include "strategies/comm/internal/ring_pattern.h"
+#include "strategies/comm/internal/rings.h"
 
 namespace foreshard::comm {
 

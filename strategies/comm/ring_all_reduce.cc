@@ -7,7 +7,7 @@
 // workstations", JPDC 69(2), 2009.
 // Not modelled: the arithmetic of the reduction, which keeps up with the links.
 #include "strategies/comm/algorithms.h"
-#include "strategies/comm/internal/ring_pattern.h"
+#include "strategies/comm/internal/rings.h"
 
 namespace foreshard::comm {
 

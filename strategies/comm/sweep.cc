@@ -60,7 +60,7 @@ std::vector<Bytes> sizes_between(Bytes first, Bytes last, double step) {
 Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& group,
                                     const Parameters& parameters, const std::vector<Bytes>& sizes,
                                     bool also_on_request) {
-  FORESHARD_ASSIGN(const auto repertoire, Repertoire::of(kind, group, parameters));
+  FORESHARD_ASSIGN(const auto repertoire, AlgorithmSelector::of(kind, group, parameters));
   const ClusterView& cluster = *group.cluster;
   auto listed = repertoire.forms();
   if (also_on_request) {

@@ -49,7 +49,7 @@ double bus_factor(CollectiveKind kind, std::int64_t members);
 std::vector<Bytes> sizes_between(Bytes first, Bytes last, double step);
 
 /// \param also_on_request  lists among `all` also the forms that are used only on request.
-/// \return As Repertoire (choose.h): also kInvalidInput if a choice cannot be followed.
+/// \return As AlgorithmSelector (choose.h): also kInvalidInput if a choice cannot be followed.
 Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& group,
                                     const Parameters& parameters, const std::vector<Bytes>& sizes,
                                     bool also_on_request = false);

@@ -21,7 +21,6 @@
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/internal/double_tree.h"
-#include "strategies/comm/internal/ring_pattern.h"
 #include "strategies/comm/internal/rings.h"
 
 namespace foreshard::comm {

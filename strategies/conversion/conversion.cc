@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/quantity.h"
+#include "base/text.h"
 
 namespace foreshard::conversion {
 namespace {
@@ -19,11 +22,11 @@ struct Slices {
   Shape shape;
   Shape unpadded;
   std::vector<Box> boxes{};  // distinct and not empty
-  struct Holder {
+  struct SliceHolder {
     std::int32_t device;
     std::int32_t box;  // index into `boxes`; -1: empty
   };
-  std::vector<Holder> holders{};  // in the order of the mesh
+  std::vector<SliceHolder> holders{};  // in the order of the mesh
   // box -> devices that have it, ascending, without devices that are down
   std::vector<std::vector<std::int32_t>> of_box{};
   std::vector<std::int64_t> stored{};  // one per holder: elements, padding included
@@ -257,6 +260,41 @@ class Planner {
   Conversion result_;
 };
 
+using Json = nlohmann::ordered_json;
+
+Bytes bytes(std::int64_t count) {
+  return static_cast<double>(count) * 1_B;
+}
+
+std::string interval_text(const Box& box) {
+  std::vector<std::string> ranges;
+  for (std::size_t d = 0; d < box.begin.size(); ++d)
+    ranges.push_back(fmt::format("{}:{}", box.begin[d], box.end[d]));
+  return fmt::format("[{}]", fmt::join(ranges, ", "));
+}
+
+Error loss_of(const Conversion& conversion) {
+  constexpr std::size_t kShown = 6;
+  std::string text =
+      fmt::format("{} slices are lost with the devices that are down:", conversion.lost.size());
+  for (std::size_t i = 0; i < std::min(kShown, conversion.lost.size()); ++i)
+    text += fmt::format("\n  {} of {}", interval_text(conversion.lost[i].box),
+                        conversion.lost[i].tensor);
+  if (conversion.lost.size() > kShown)
+    text += fmt::format("\n  ... ({} more)", conversion.lost.size() - kShown);
+  text += "\nno other device has a copy: go back to a checkpoint for them (reshard --checkpoint)";
+  return {Error::Code::kInfeasible, std::move(text)};
+}
+
+// The device with the largest value of `of`; ties: the first.
+template <class Of>
+const DeviceTraffic* most(const Conversion& conversion, const Of& of) {
+  const DeviceTraffic* best = nullptr;
+  for (const DeviceTraffic& device : conversion.devices)
+    if (best == nullptr || of(device) > of(*best)) best = &device;
+  return best;
+}
+
 }  // namespace
 
 Result<Conversion> plan_conversion(const Phase& from, const Phase& to, const Options& options) {
@@ -298,6 +336,134 @@ std::optional<program::Program> program_of(const Conversion& conversion, std::st
   role.calls.push_back({.block = program::BlockId{0}, .repeat = 1});
   program.roles.push_back(std::move(role));
   return program;
+}
+
+Result<Explanation> explain(Conversion conversion, const CostModel& cost,
+                            const ClusterView& cluster) {
+  if (!conversion.lost.empty()) return loss_of(conversion);
+  Explanation result{.cluster = cluster.name(), .conversion = std::move(conversion)};
+  const Conversion& known = result.conversion;
+  if (!known.transfers.empty()) {
+    std::vector<DeviceTransfer> transfers;
+    transfers.reserve(known.transfers.size());
+    for (const Transfer& transfer : known.transfers)
+      transfers.push_back({DeviceId{transfer.from}, DeviceId{transfer.to}, bytes(transfer.bytes)});
+    FORESHARD_ASSIGN(result.closed_form, cost.exchange_time(transfers));
+    const auto program = program_of(known, "conversion");
+    FORESHARD_CHECK(program.has_value());
+    if (static_cast<std::int64_t>(known.transfers.size()) <= kMostSimulated) {
+      FORESHARD_ASSIGN(result.simulated, cost.program_time(*program));
+    }
+    FORESHARD_ASSIGN(const auto loads, cost.link_bytes(*program));
+    for (const LinkBytes& load : loads) {
+      const Link& link = cluster.links()[load.link.index()];
+      result.links.push_back({.from = cluster.vertices()[link.from.index()].name,
+                              .to = cluster.vertices()[link.to.index()].name,
+                              .bytes = load.bytes,
+                              .time = load.bytes / link.bandwidth});
+    }
+    std::ranges::stable_sort(result.links, std::greater<>{}, &Explanation::LinkUse::time);
+  }
+  const auto fullness = [&](const DeviceTraffic& d) {
+    return bytes(d.peak()) / cluster.type_of(DeviceId{d.device}).memory.value;
+  };
+  if (const auto* fullest = most(known, fullness)) {
+    result.fullest_device = fullest->device;
+    result.peak_memory = bytes(fullest->peak());
+    result.memory_capacity = cluster.type_of(DeviceId{fullest->device}).memory.value;
+  }
+  return result;
+}
+
+std::string to_text(const Explanation& e) {
+  const Conversion& c = e.conversion;
+  std::string text =
+      fmt::format("{} on {}\n  from {}\n  to   {}\n", e.model, e.cluster, e.from, e.to);
+  if (!e.down.empty()) text += fmt::format("  down {}\n", describe_ranks(e.down));
+  text += fmt::format("\n  {} {}: {} move, {} stay where they are\n", c.tensors,
+                      plural(c.tensors, "tensor"), format(bytes(c.bytes_moved)),
+                      format(bytes(c.bytes_staying)));
+  if (c.tensors_dropped > 0)
+    text += fmt::format("  {} {} of {} no longer needed\n", c.tensors_dropped,
+                        plural(c.tensors_dropped, "tensor"), format(bytes(c.bytes_dropped)));
+  const std::string memory = fmt::format(
+      "  peak memory of old and new slices: {} of {} on device {}{}\n", format(e.peak_memory),
+      format(e.memory_capacity), e.fullest_device,
+      e.peak_memory > e.memory_capacity ? "; it does not fit: convert through a checkpoint" : "");
+  if (c.transfers.empty()) return text + "  nothing is sent\n" + memory;
+  text += fmt::format("  {} {} between {} {} of devices, as one exchange\n", c.messages,
+                      plural(c.messages, "slice"), c.transfers.size(),
+                      plural(std::ssize(c.transfers), "pair"));
+  text += e.simulated ? fmt::format("  simulated {} (closed form {})\n", format(*e.simulated),
+                                    format(*e.closed_form))
+                      : fmt::format("  closed form {}; not simulated: more than {} pairs\n",
+                                    format(*e.closed_form), kMostSimulated);
+  const auto* sends = most(c, [](const DeviceTraffic& d) { return d.sent; });
+  const auto* receives = most(c, [](const DeviceTraffic& d) { return d.received; });
+  text +=
+      fmt::format("  most is sent by device {}: {}; received by device {}: {}\n", sends->device,
+                  format(bytes(sends->sent)), receives->device, format(bytes(receives->received)));
+  text += memory;
+  constexpr std::size_t kMostLinks = 8;
+  text += "\n  busiest links\n";
+  for (std::size_t i = 0; i < std::min(kMostLinks, e.links.size()); ++i) {
+    const auto& link = e.links[i];
+    text += fmt::format("    {:<40} {:>10} {:>10}\n", link.from + " -> " + link.to,
+                        format(link.bytes), format(link.time));
+  }
+  return text;
+}
+
+std::string to_json(const Explanation& e) {
+  const Conversion& c = e.conversion;
+  const auto seconds = [](const std::optional<Seconds>& time) {
+    return time ? Json(time->in_base()) : Json(nullptr);
+  };
+  Json devices = Json::array();
+  for (const DeviceTraffic& d : c.devices)
+    devices.push_back({{"device", d.device},
+                       {"before_bytes", d.before},
+                       {"after_bytes", d.after},
+                       {"stays_bytes", d.stays},
+                       {"sent_bytes", d.sent},
+                       {"received_bytes", d.received},
+                       {"peak_bytes", d.peak()}});
+  Json links = Json::array();
+  for (const auto& link : e.links)
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"bytes", link.bytes.in_base()},
+                     {"time_s", link.time.in_base()}});
+  return Json{{"schema", kConversionSchema},
+              {"model", e.model},
+              {"cluster", e.cluster},
+              {"from", e.from},
+              {"to", e.to},
+              {"down", e.down},
+              {"tensors", c.tensors},
+              {"tensors_dropped", c.tensors_dropped},
+              {"bytes_moved", c.bytes_moved},
+              {"bytes_staying", c.bytes_staying},
+              {"bytes_dropped", c.bytes_dropped},
+              {"slices_sent", c.messages},
+              {"pairs", c.transfers.size()},
+              {"closed_form_s", seconds(e.closed_form)},
+              {"simulated_s", seconds(e.simulated)},
+              {"peak_memory_bytes", e.peak_memory.in_base()},
+              {"memory_capacity_bytes", e.memory_capacity.in_base()},
+              {"devices", std::move(devices)},
+              {"links", std::move(links)}}
+             .dump(2) +
+         "\n";
+}
+
+std::string to_csv(const Explanation& e) {
+  std::string text =
+      "device,before_bytes,after_bytes,stays_bytes,sent_bytes,received_bytes,peak_bytes\n";
+  for (const DeviceTraffic& d : e.conversion.devices)
+    text += fmt::format("{},{},{},{},{},{},{}\n", d.device, d.before, d.after, d.stays, d.sent,
+                        d.received, d.peak());
+  return text;
 }
 
 }  // namespace foreshard::conversion

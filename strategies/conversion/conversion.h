@@ -17,13 +17,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 
+#include "strategies/cost/cost_model.h"
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/ir/program.h"
+#include "topology/cluster_view.h"
 
 namespace foreshard::conversion {
 
@@ -63,7 +66,7 @@ struct Transfer {
 };
 
 /// Elements that no device has any longer.
-struct Loss {
+struct LostRegion {
   std::string tensor;
   Box box;
 };
@@ -77,7 +80,7 @@ struct Conversion {
   std::int64_t bytes_staying = 0;
   std::int64_t bytes_dropped = 0;  ///< Bytes of whole tensors that the second phase does not have.
   std::int64_t tensors_dropped = 0;
-  std::vector<Loss> lost{};  ///< If not empty, the remaining data are planned all the same.
+  std::vector<LostRegion> lost{};  ///< If not empty, the remaining data are planned all the same.
 };
 
 /// \return kInvalidInput if the second phase has a tensor that the first lacks or has with another
@@ -86,5 +89,47 @@ Result<Conversion> plan_conversion(const Phase& from, const Phase& to, const Opt
 
 /// The exchange as a valid Program on the devices that send or receive; empty if nothing moves.
 std::optional<program::Program> program_of(const Conversion& conversion, std::string name);
+
+// Reports of a conversion on a cluster: time, load of links and devices, memory. As text for
+// people; as JSON (schema "foreshard.reshard_strategy/1") and CSV (a line per device) for
+// programs.
+
+inline constexpr std::string_view kConversionSchema = "foreshard.reshard_strategy/1";
+
+/// Most transfers that are simulated.
+inline constexpr std::int64_t kMostSimulated = 250'000;
+
+struct Explanation {
+  std::string model{};
+  std::string from{};  ///< "tensor 8 x pipeline 16 x data 8 on 1024 devices".
+  std::string to{};
+  std::string cluster{};
+  std::vector<std::int32_t> down{};
+  Conversion conversion{};
+
+  /// Time of the exchange on idle links; empty if nothing moves.
+  std::optional<Seconds> closed_form{};
+  std::optional<Seconds> simulated{};  ///< Empty above kMostSimulated transfers.
+  struct LinkUse {
+    std::string from{};
+    std::string to{};
+    Bytes bytes{};
+    Seconds time{};  ///< Time of these bytes at the link's bandwidth.
+  };
+  std::vector<LinkUse> links{};  ///< The busiest (by time) first.
+
+  std::int32_t fullest_device = 0;  ///< The device with the largest fraction of its memory in use.
+  Bytes peak_memory{};      ///< Peak memory of that device: old and new slices side by side.
+  Bytes memory_capacity{};  ///< Memory of that device.
+};
+
+/// \return kInfeasible if two devices that have to communicate have no route, or if data are lost:
+///     the message names them.
+Result<Explanation> explain(Conversion conversion, const CostModel& cost,
+                            const ClusterView& cluster);
+
+std::string to_text(const Explanation& explanation);
+std::string to_json(const Explanation& explanation);
+std::string to_csv(const Explanation& explanation);
 
 }  // namespace foreshard::conversion

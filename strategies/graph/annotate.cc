@@ -8,8 +8,8 @@
 #include "base/glob.h"
 #include "base/text.h"
 
+#include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
-#include "strategies/graph/splits.h"
 
 namespace foreshard {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/check.h"
 
 #include "strategies/graph/operators/build.h"
-#include "strategies/graph/operators/gradients.h"
+#include "strategies/graph/operators/definition.h"
 
 // The forward operators are visited in reverse order. Each one's gradient function
 // (OperatorDefinition::gradient in operators/) adds operators to the backward graph through the
@@ -71,7 +71,7 @@ class Backward {
     for (const Operator& op : forward_.operators)
       for (const TensorId id : op.inputs) {
         ++readers_[id];
-        if (op.part == Part::kAdapters) adapted_.insert(id);
+        if (op.part == LayerPart::kAdapters) adapted_.insert(id);
       }
     find_wanted();
   }

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "strategies/graph/sharding.h"
+#include "strategies/graph/distribute.h"
 
 namespace foreshard {
 

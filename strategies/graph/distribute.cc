@@ -16,7 +16,7 @@ namespace foreshard {
 namespace {
 
 using internal::Assignment;
-using internal::Clash;
+using internal::AxisConflict;
 using internal::Node;
 using internal::Propagation;
 using Pins = std::vector<const Attribute*>;
@@ -100,9 +100,9 @@ class Distributor {
   // Notes the attributes that the operator needs of its operands, and who reads each tensor.
   Status plan(const Node& node) {
     const auto op = static_cast<std::size_t>(node.op);
-    std::vector<Clash> clashes;
+    std::vector<AxisConflict> clashes;
     const Assignment assignment = propagation_.assign(node, &clashes);
-    for (const Clash& clash : clashes) {
+    for (const AxisConflict& clash : clashes) {
       std::string text = remark(node, clash);
       if (flow_ == Flow::kForward && !divides(node, clash))
         return Error{Error::Code::kInvalidInput, std::move(text)};
@@ -119,13 +119,13 @@ class Distributor {
   }
 
   // Whether the axis that was refused would divide the factor.
-  bool divides(const Node& node, const Clash& clash) const {
+  bool divides(const Node& node, const AxisConflict& clash) const {
     return clash.factor < 0 || node.rule->factors[static_cast<std::size_t>(clash.factor)].size %
                                        mesh_[static_cast<std::size_t>(clash.axis)].size ==
                                    0;
   }
 
-  std::string remark(const Node& node, const Clash& clash) const {
+  std::string remark(const Node& node, const AxisConflict& clash) const {
     const Operator& op = graph_.operators[static_cast<std::size_t>(node.op)];
     const TensorId tensor = node.operands[clash.operand];
     const std::string& axis = mesh_[static_cast<std::size_t>(clash.axis)].name;

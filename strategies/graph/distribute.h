@@ -35,10 +35,40 @@
 
 #include "base/result.h"
 
+#include "strategies/graph/graph.h"
 #include "strategies/graph/rule.h"
-#include "strategies/graph/sharding.h"
 
 namespace foreshard {
+
+/// A conversion: `tensor` lies as `from`, but is needed as `to`.
+struct Conversion {
+  TensorId tensor;
+  Attribute from;
+  Attribute to;
+};
+
+struct ShardedOperator {
+  /// Operand (inputs, then outputs) -> the attribute with which the operator computes.
+  std::vector<Attribute> operands;
+  /// Conversions of its inputs, done before it; indices into ShardedGraph::conversions.
+  std::vector<std::int32_t> conversions;
+};
+
+/// A sharded graph: every operator has one assignment of mesh axes to its factors; where a tensor
+/// does not lie as its consumer needs it, a conversion is noted, once per distinct need.
+struct ShardedGraph {
+  const Graph* graph = nullptr;
+  std::vector<MeshAxis> mesh;
+  std::vector<ShardedOperator> operators;  ///< Same order as Graph::operators.
+  /// Tensor -> its attribute after its producer and after the conversion to its pin.
+  std::vector<Attribute> attributes;
+  std::vector<Conversion> conversions;
+  /// Operator -> conversions (indices) that follow it, for outputs that are to lie otherwise than
+  /// it makes them.
+  std::vector<std::vector<std::int32_t>> after_operator;
+  std::vector<ShardedGraph> bodies{};  ///< Sharded Graph::bodies, in order.
+  std::vector<std::string> remarks{};  ///< Conflicts, and how they were resolved.
+};
 
 /// Which way splits move through operators. With kForward a producer does not know how its result
 /// is to lie: the result stays summands, and a reader that needs values reads a reduced copy.
@@ -76,5 +106,17 @@ Result<std::vector<Signature>> legal_signatures(
 std::vector<std::int64_t> largest_local_shape(const std::vector<std::int64_t>& shape,
                                               const Attribute& attribute,
                                               const std::vector<MeshAxis>& mesh);
+
+/// All ways to split, the unsplit one first. Axes of one rank split nothing; several axes of one
+/// factor come in the mesh's order. Ways that some operand cannot express are left out (the minor
+/// factor of a dimension is split, but its major factor not completely).
+/// Cost: O((factors + 1) ^ axes).
+std::vector<Splits> legal_splits(const Rule& rule, const std::vector<MeshAxis>& mesh);
+
+/// \pre `splits` is one of legal_splits(rule, mesh).
+Signature signature_of(const Rule& rule, const Splits& splits, const std::vector<MeshAxis>& mesh);
+
+/// Whether an operator of that rule can be split as `splits` says.
+bool is_legal(const Rule& rule, const Splits& splits, const std::vector<MeshAxis>& mesh);
 
 }  // namespace foreshard

@@ -13,6 +13,24 @@ constexpr double kMostLayers = 1 << 14;
 constexpr double kMostTokens = 1 << 24;
 constexpr double kMostBins = 1 << 12;
 
+constexpr double kMaxSide = 1 << 16;
+constexpr double kMaxChannels = 1 << 12;
+
+std::int64_t elements_of_norm(const Model& model) {
+  return (has_scale(model.norm) ? model.hidden : 0) + (has_shift(model.norm) ? model.hidden : 0);
+}
+
+// Elements of a linear layer that reads the stream: weight and bias.
+std::int64_t elements_of_linear(const Model& model, std::int64_t out) {
+  return (model.hidden + 1) * out;
+}
+
+std::string fault_in_squares(const Image& image) {
+  if (image.patch < 1 || image.size % image.patch == 0) return {};
+  return fmt::format("an image of {0} x {0} pixels does not divide into squares of {1}", image.size,
+                     image.patch);
+}
+
 }  // namespace
 
 const yaml::Table<Encoder>& yaml_table(const Encoder*) {
@@ -89,6 +107,108 @@ std::string fault_in_encoder(const Model& model) {
     return "rotary positions beside an encoder are not modelled; set positions: learned, relative "
            "or "
            "none";
+  return {};
+}
+
+const yaml::Names<Head>& yaml_names(const Head*) {
+  static const yaml::Names<Head> names{
+      {"language", Head::kLanguage, "The projection to the vocabulary."},
+      {"masked", Head::kMasked,
+       "The projection to the vocabulary, behind a product, GELU and a norm (BERT)."},
+      {"none", Head::kNone, "Nothing: the states go out, or `classes` are told of them."},
+  };
+  return names;
+}
+
+const yaml::Table<Image>& yaml_table(const Image*) {
+  static const auto table =
+      yaml::Table<Image>("image", "Images, cut into squares that take the place of tokens.")
+          .required("size", &Image::size, "Pixels of a side.", yaml::between(1, kMaxSide))
+          .required("patch", &Image::patch, "Pixels of a side of a square.",
+                    yaml::between(1, kMaxSide))
+          .optional("channels", &Image::channels, "Values of a pixel.",
+                    yaml::between(1, kMaxChannels))
+          .check("patch", fault_in_squares);
+  return table;
+}
+
+std::int64_t parameters_of_ends(const Model& model) {
+  const std::int64_t h = model.hidden;
+  const std::int64_t norm = elements_of_norm(model);
+  std::int64_t sum = (model.vocabulary + model.token_types) * h;
+  if (model.image) sum += (model.image->patch_values() + 1) * h + h;
+  if (model.positions == Positions::kLearned) sum += model.position_rows() * h;
+  if (const auto& encoder = model.encoder) {
+    if (model.positions == Positions::kLearned) sum += encoder->sequence * h;
+    if (encoder->mel_bins > 0) sum += (Encoder::kWidth * (encoder->mel_bins + h) + 2) * h;
+  }
+  if (model.embedding_norm) sum += norm;
+  if (model.has_final_norm()) sum += norm;
+  if (model.head == Head::kMasked) sum += elements_of_linear(model, h) + norm;
+  if (model.head != Head::kNone && !model.tied_embeddings) sum += model.vocabulary * h;
+  if (model.head_bias) sum += model.vocabulary;
+  if (model.pooler) sum += elements_of_linear(model, h);
+  return sum + (model.classes > 0 ? elements_of_linear(model, model.classes) : 0);
+}
+
+double products_of_ends(const Model& model) {
+  const auto h = static_cast<double>(model.hidden);
+  const auto s = static_cast<double>(model.sequence);
+  double sum = h * static_cast<double>(model.classes);
+  if (model.image)
+    sum += static_cast<double>(model.image->patches() * model.image->patch_values()) * h;
+  if (model.encoder && model.encoder->mel_bins > 0) {
+    const auto tokens = static_cast<double>(model.encoder->sequence);
+    sum += tokens * Encoder::kWidth * h * (2 * static_cast<double>(model.encoder->mel_bins) + h);
+  }
+  if (model.head == Head::kMasked) sum += s * h * h;
+  if (model.head != Head::kNone)
+    sum += s * h * static_cast<double>(model.vocabulary * (1 + model.multi_token_prediction));
+  return sum + (model.pooler ? h * h : 0);
+}
+
+std::string fault_in_ends(const Model& model) {
+  if (model.image) {
+    if (std::string why = fault_in_squares(*model.image); !why.empty()) return why;
+    if (model.vocabulary > 0 || model.token_types > 0)
+      return fmt::format("images are read in place of tokens: leave out {}",
+                         model.vocabulary > 0 ? "vocabulary" : "token_types");
+    if (model.sequence != model.image->tokens())
+      return fmt::format(
+          "an image of {0} x {0} pixels in squares of {1} is {2} tokens and the class token: set "
+          "sequence: {3}",
+          model.image->size, model.image->patch, model.image->patches(), model.image->tokens());
+    if (model.causal || model.head != Head::kNone)
+      return "images are encoded, not continued: set causal: false and head: none";
+  } else if (model.vocabulary == 0) {
+    return "vocabulary is missing: how many tokens there are";
+  }
+  if (model.causal) {
+    const std::string set = model.head != Head::kLanguage ? "head"
+                            : model.classes > 0           ? "classes"
+                            : model.pooler                ? "pooler"
+                                                          : "";
+    if (!set.empty())
+      return fmt::format(
+          "{} is for an encoder: the first token of a causal model sees no other, and each is told "
+          "the next; set causal: false, or leave it out",
+          set);
+  }
+  if (model.pooler && model.classes == 0 && model.head != Head::kNone)
+    return "nothing reads what the pooler makes: give classes, or leave out pooler";
+  if (model.head == Head::kNone && (!model.tied_embeddings || model.head_bias))
+    return fmt::format("{} has no meaning without a head (head: none): leave it out",
+                       model.head_bias ? "head_bias" : "tied_embeddings");
+  if (!model.causal &&
+      (model.window > 0 || model.sinks || model.has_latents() || model.multi_token_prediction > 0))
+    return fmt::format("without a causal mask {} not modelled; leave it out",
+                       model.window > 0      ? "a window (window) is"
+                       : model.sinks         ? "sinks (sinks) are"
+                       : model.has_latents() ? "latents (key_value_rank) are"
+                                             : "multi_token_prediction is");
+  if (model.norm_places == NormPlaces::kAfterSum && model.multi_token_prediction > 0)
+    return "multi_token_prediction with norms after the sum is not modelled; leave out one of the "
+           "two";
   return {};
 }
 

@@ -1,6 +1,6 @@
-#include "strategies/graph/internal/factors.h"
-
 #include <algorithm>
+
+#include "strategies/graph/internal/propagation.h"
 
 namespace foreshard::internal {
 
@@ -29,7 +29,7 @@ bool Assignment::sole(std::int32_t factor, std::int64_t extent) const {
 }
 
 void Assignment::merge(std::size_t operand, const Attribute& attribute,
-                       const std::vector<std::int64_t>& shape, std::vector<Clash>* clashes) {
+                       const std::vector<std::int64_t>& shape, std::vector<AxisConflict>* clashes) {
   const auto& dimensions = rule_->operands[operand];
   const auto clash = [&](std::int32_t factor, Axis axis, std::int32_t holder) {
     if (clashes != nullptr) clashes->push_back({operand, factor, axis, holder});

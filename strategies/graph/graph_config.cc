@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-#include "strategies/graph/layout_text.h"
+#include "strategies/graph/layout.h"
 #include "strategies/graph/operators/build.h"
 
 namespace foreshard {

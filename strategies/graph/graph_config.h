@@ -42,7 +42,7 @@ struct GraphTensor {
   std::string dtype{};  ///< Optional for an activation; must then be what its operator makes.
   std::optional<std::vector<std::int64_t>> shape{};
   /// Per dimension "-", or axes, major to minor, joined by '+'; with unequal slices
-  /// "tensor{3,3,2,2}" (layout_text.h). Empty: not annotated.
+  /// "tensor{3,3,2,2}" (layout.h). Empty: not annotated.
   std::vector<std::string> dims{};
   std::vector<std::string> partial{};  ///< Axes over which the tensor is left as summands.
   std::vector<std::int64_t> open{};    ///< Dimensions that propagation may split further.

@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/yaml/names.h"
+
 #include "strategies/program/ir/kernel.h"
 
 namespace foreshard {
@@ -72,5 +74,20 @@ struct Pointwise {
 /// The kernels, in order, of an operator whose fused form is `pass`. An operator for which `how`
 /// makes no difference stays one kernel.
 std::vector<Kernel> kernels_of(const Pass& pass, Implementation how);
+
+/// How context-parallel ranks, each of which holds a part of the same sequences, let their queries
+/// attend to the keys of all tokens.
+enum class ContextExchange : std::uint8_t {
+  kAllGather,  ///< Keys and values of all tokens are gathered before attention.
+  /// Keys and values are gathered while queries attend to the keys of their own rank. One kernel
+  /// for the tokens of each other rank follows, and the results are merged.
+  kOverlappedAllGather,
+  /// Keys and values go round a ring: the attention of each step overlaps the transfer of the next
+  /// step's keys.
+  kRing,
+  kAllToAll,  ///< Ranks exchange tokens for heads: each has all tokens of some heads.
+};
+
+const yaml::Names<ContextExchange>& yaml_names(const ContextExchange*);
 
 }  // namespace foreshard

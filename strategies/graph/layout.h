@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -117,9 +118,32 @@ std::vector<std::int64_t> balanced_sizes(std::int64_t extent, std::int64_t parts
 ///  6. a dimension without `sizes` is divisible by its number of parts.
 std::optional<std::string> fault_in(const Layout& layout, const Shape& shape);
 
-/// "tp=4 @0-3 [-, tp] sum(dp)": the grammar of layout_text.h, which reads it back.
+/// "tp=4 @0-3 [-, tp] sum(dp)": as parse_layout() reads it back.
 std::string describe(const Layout& layout);
 /// "0-3,8,10-11"; ranks stay in the given order.
 std::string describe_ranks(const std::vector<std::int32_t>& ranks);
+
+// Layouts as text on one line, for the command line:
+//
+//     layout  = [axis {"," axis}] ["@" ranks] "[" [dim {"," dim}] "]" {partial}
+//     axis    = NAME "=" SIZE                         the first varies fastest over the ranks
+//     ranks   = range {"," range}                     default: 0 to the number of ranks - 1
+//     range   = RANK ["-" RANK]
+//     dim     = "-" | (NAME {"+" NAME} | "-") ["~" | "{" SIZE {"," SIZE} "}"]
+//     partial = ("sum" | "max" | "min") "(" NAME {"," NAME} ")"
+//
+//     tp=4,dp=2 @0-7 [-, dp+tp]         columns over both axes, dp the major one
+//     tp=4 [tp{3,3,2,2}, -]             rows in slices of 3, 3, 2 and 2
+//     tp=4 @0,8,16,24 [tp~, -]          as equal as can be (of 10 rows: 3, 3, 2, 2)
+//     tp=4 [-, -] sum(tp)               every rank holds a summand
+//
+// A NAME has letters, digits, `_`, `.` and `'`, and begins with a letter or `_`. Blanks between
+// the parts do not matter. `parse_layout` reads back what `describe(layout)` writes.
+
+/// Cost: O(text + ranks).
+/// \return kInvalidInput, with a caret under the place, if the text breaks the grammar or names an
+///     axis that it does not declare; also, with the message of `fault_in(layout, shape)`, if the
+///     layout does not fit a tensor of `shape`. At most 2^22 ranks.
+Result<Layout> parse_layout(std::string_view text, const Shape& shape);
 
 }  // namespace foreshard

@@ -51,7 +51,7 @@ std::vector<Axis> last_first(const std::vector<MeshAxis>& mesh, NameSpan names) 
 
 Parameters kind_of(const Graph& graph, TensorId parameter) {
   const bool is_of_experts = std::ranges::any_of(graph.operators, [&](const Operator& op) {
-    return (op.part == Part::kExpertsUp || op.part == Part::kExpertsDown) &&
+    return (op.part == LayerPart::kExpertsUp || op.part == LayerPart::kExpertsDown) &&
            std::ranges::find(op.inputs, parameter) != op.inputs.end();
   });
   return is_of_experts ? Parameters::kExperts : Parameters::kAllElse;

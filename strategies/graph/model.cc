@@ -4,11 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "strategies/graph/internal/model_faults.h"
-
 namespace foreshard {
-
-using internal::has_one_branch;
 
 namespace {
 

@@ -14,8 +14,6 @@
 
 #include "strategies/graph/adapters.h"
 #include "strategies/graph/encoder.h"
-#include "strategies/graph/ends.h"
-#include "strategies/graph/frozen.h"
 #include "strategies/graph/mamba.h"
 #include "strategies/graph/quantization.h"
 #include "strategies/graph/samples.h"
@@ -228,5 +226,13 @@ Flops forward_flops(const Model& model, double samples);
 ///     has, parallel branches that are normalised afterwards, more experts for a token than a layer
 ///     has, a window that holds the sequence), or if one of them has no effect beside the others.
 Result<Model> checked(Model model);
+
+/// Whether a layer has one branch, with one norm: only attention, Mamba, a feed-forward layer or
+/// experts.
+bool has_one_branch(LayerKind kind);
+
+/// What is wrong with the pattern of a model, with keys that the pattern needs, or with keys that
+/// have no effect beside it; empty if nothing is.
+std::string pattern_fault(const Model& model);
 
 }  // namespace foreshard

@@ -1,6 +1,4 @@
 // Checks that hyper-parameters fit together.
-#include "strategies/graph/internal/model_faults.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>
@@ -172,7 +170,7 @@ Result<Model> checked(Model model) {
   const auto fault = [&](const std::string& why) {
     return Error{Error::Code::kInvalidInput, fmt::format("model '{}': {}", model.name, why)};
   };
-  if (const std::string why = internal::pattern_fault(model); !why.empty()) return fault(why);
+  if (const std::string why = pattern_fault(model); !why.empty()) return fault(why);
   if (model.head_dim <= 0 && model.heads > 0 && model.hidden % model.heads != 0)
     return fault(fmt::format("hidden {} is not divisible by heads {}; give head_dim", model.hidden,
                              model.heads));

@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "strategies/graph/internal/model_faults.h"
 #include "strategies/graph/model.h"
 
 namespace foreshard {
 
-bool internal::has_one_branch(LayerKind kind) {
+bool has_one_branch(LayerKind kind) {
   return kind.mixer == Mixer::kNone || !kind.feed_forward;
 }
-
-using internal::has_one_branch;
 
 namespace {
 
@@ -88,7 +85,7 @@ std::string unmodelled_beside_pattern(const Model& model) {
 
 }  // namespace
 
-std::string internal::pattern_fault(const Model& model) {
+std::string pattern_fault(const Model& model) {
   const bool squares = model.activation == Activation::kSquaredRelu;
   if (squares && model.has_mlp_bias())
     return "activation: squared-relu with biases is not modelled; set bias: false";
@@ -96,7 +93,7 @@ std::string internal::pattern_fault(const Model& model) {
     if (model.mamba) return "mamba has no meaning without a pattern that has M; give pattern";
     return model.heads > 0 ? "" : "heads is 0, and layers have attention; give 1 or more";
   }
-  if (auto why = foreshard::pattern_fault(model.pattern, model.layers); !why.empty()) return why;
+  if (auto why = pattern_fault(model.pattern, model.layers); !why.empty()) return why;
   const auto has = [&](char letter) { return model.pattern.find(letter) != std::string::npos; };
   if (has(kMambaLetter) && !model.mamba)
     return "pattern has M: give the sizes of its layers (mamba)";

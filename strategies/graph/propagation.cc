@@ -76,10 +76,11 @@ Propagation::Propagation(const Graph& graph, const std::vector<MeshAxis>& mesh, 
   }
 }
 
-Claim Propagation::claim_of(TensorId tensor) const {
+AttributeSource Propagation::claim_of(TensorId tensor) const {
   const bool parameter = graph_[tensor].role != TensorRole::kActivation;
-  if (pin(tensor) != nullptr) return parameter ? Claim::kPinnedParameter : Claim::kPinned;
-  return parameter ? Claim::kParameter : Claim::kPropagated;
+  if (pin(tensor) != nullptr)
+    return parameter ? AttributeSource::kPinnedParameter : AttributeSource::kPinned;
+  return parameter ? AttributeSource::kParameter : AttributeSource::kPropagated;
 }
 
 bool Propagation::may_grow(TensorId tensor, std::size_t dim) const {
@@ -88,7 +89,7 @@ bool Propagation::may_grow(TensorId tensor, std::size_t dim) const {
   return std::ranges::find(open, static_cast<std::int32_t>(dim)) != open.end();
 }
 
-Assignment Propagation::assign(const Node& node, std::vector<Clash>* clashes) const {
+Assignment Propagation::assign(const Node& node, std::vector<AxisConflict>* clashes) const {
   Assignment assignment(*node.rule, mesh_);
   if (node.op >= 0) {
     const auto& splits = graph_.operators[static_cast<std::size_t>(node.op)].splits;
@@ -97,16 +98,16 @@ Assignment Propagation::assign(const Node& node, std::vector<Clash>* clashes) co
       return assignment;
     }
   }
-  for (const Claim claim :
-       {Claim::kPinnedParameter, Claim::kPinned, Claim::kParameter, Claim::kPropagated}) {
+  for (const AttributeSource claim : {AttributeSource::kPinnedParameter, AttributeSource::kPinned,
+                                      AttributeSource::kParameter, AttributeSource::kPropagated}) {
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       const TensorId tensor = node.operands[i];
-      if (claim == Claim::kPinned && !node.hints.empty() && node.hints[i] != nullptr)
+      if (claim == AttributeSource::kPinned && !node.hints.empty() && node.hints[i] != nullptr)
         assignment.merge(i, *node.hints[i], graph_[tensor].shape, clashes);
       if (claim_of(tensor) == claim)
         assignment.merge(i, attributes_[tensor.index()], graph_[tensor].shape, clashes);
     }
-    if (claim != Claim::kPinnedParameter) continue;
+    if (claim != AttributeSource::kPinnedParameter) continue;
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       const TensorId tensor = node.operands[i];
       if (claim_of(tensor) == claim && graph_[tensor].open.empty()) assignment.fix(i);

@@ -1,11 +1,15 @@
 #include "strategies/graph/transformer.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "strategies/graph/internal/block_builder.h"
-#include "strategies/graph/internal/model_faults.h"
+#include "strategies/graph/model.h"
 
 namespace foreshard {
+
 namespace internal {
 
 // A layer with attention and feed-forward layer in parallel. Each rank adds the summands of the two
@@ -22,7 +26,7 @@ TensorId BlockBuilder::parallel_layer(TensorId x, const std::string& output) {
   capture(feed_forward_capture());
   const TensorId fed = feed_forward(norm2);
   if (has_feed_forward_bias()) fused_bias("mlp_residual", fed, model_.hidden, kWhole);
-  begin(Part::kResidual);
+  begin(LayerPart::kResidual);
   return join("residual", sum("branches", attended, fed), false, x, output);
 }
 
@@ -102,7 +106,7 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   const TensorId x = several ? build.streams("head_in", predictions) : build.boundary("head_in");
   const bool is_normed = several || !model.has_final_norm();
   const TensorId states = is_normed ? x : build.norm("final_norm", x);
-  build.begin(Part::kNone);
+  build.begin(LayerPart::kNone);
   std::vector<TensorId> outputs;
   if (model.classes > 0 || model.pooler) outputs.push_back(internal::of_first_token(build, states));
   if (model.head == Head::kNone) {
@@ -138,6 +142,44 @@ TransformerGraphs transformer_graphs(const Model& model, const TransformerOption
   for (std::int64_t depth = 1; depth <= model.multi_token_prediction; ++depth)
     graphs.predictions.push_back(internal::prediction_graph(model, options, depth));
   return graphs;
+}
+
+Graph transformer_graph(const Model& model, const TransformerOptions& options) {
+  const TransformerGraphs blocks = transformer_graphs(model, options);
+  Graph whole{.name = "transformer", .tensors = {}, .operators = {}, .gradients_apart = true};
+  std::vector<TensorId> streams;
+  // Appends a block. Its inputs are the current streams; its first outputs are the streams after
+  // it.
+  const auto append = [&](const Graph& block, const std::string& name) {
+    std::vector<TensorId> ids;
+    ids.reserve(block.tensors.size());
+    for (std::size_t t = 0; t < block.tensors.size(); ++t) {
+      const auto input = std::ranges::find(block.inputs, TensorId{static_cast<std::int64_t>(t)});
+      const auto which = static_cast<std::size_t>(input - block.inputs.begin());
+      if (which < std::min(block.inputs.size(), streams.size())) {
+        ids.push_back(streams[which]);
+        continue;
+      }
+      Tensor tensor = block.tensors[t];
+      tensor.name = name + "." + tensor.name;
+      ids.push_back(whole.add(std::move(tensor)));
+    }
+    for (Operator op : block.operators) {
+      op.name = name + "." + op.name;
+      for (TensorId& id : op.inputs) id = ids[id.index()];
+      for (TensorId& id : op.outputs) id = ids[id.index()];
+      whole.operators.push_back(std::move(op));
+    }
+    streams.clear();
+    for (const TensorId id : block.outputs) streams.push_back(ids[id.index()]);
+  };
+  append(blocks.embedding, "embedding");
+  for (std::int64_t i = 0; i < model.layers; ++i)
+    append(blocks.layers[model.kind_index(i, options.unquantized)], "layer" + std::to_string(i));
+  for (const Graph& prediction : blocks.predictions) append(prediction, prediction.name);
+  append(blocks.head, "head");
+  whole.outputs = streams;
+  return whole;
 }
 
 }  // namespace foreshard

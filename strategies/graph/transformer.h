@@ -15,7 +15,6 @@
 
 #include <vector>
 
-#include "strategies/graph/context_exchange.h"
 #include "strategies/graph/graph.h"
 #include "strategies/graph/implementation.h"
 #include "strategies/graph/model.h"

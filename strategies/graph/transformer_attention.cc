@@ -15,13 +15,13 @@ TensorId BlockBuilder::attention(std::string type, std::vector<TensorId> inputs,
         parameter("attention.relative", {kRelativeBuckets, model_.heads}, {kWhole, tensor()}));
     settings.set("relative", true);
   }
-  begin(Part::kCoreAttention);
+  begin(LayerPart::kCoreAttention);
   const TensorId heads = added({.type = std::move(type),
                                 .name = "attention",
                                 .inputs = std::move(inputs),
                                 .settings = std::move(settings),
                                 .output_names = {"context", "attention.logsumexp"}});
-  begin(Part::kAttentionOut);
+  begin(LayerPart::kAttentionOut);
   return heads;
 }
 
@@ -40,7 +40,7 @@ TensorId BlockBuilder::packed_attention(TensorId qkv) {
     settings.set("gradient_copies", options_.attention_gradient_copies);
   if (quantization_ == Quantization::kNone || !options_.fp8_attention)
     return attention("packed_attention", {qkv}, std::move(settings));
-  begin(Part::kCoreAttention);
+  begin(LayerPart::kCoreAttention);
   return widened(attention("packed_attention", {in_fp8(qkv, false)}, std::move(settings)));
 }
 
@@ -85,7 +85,7 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
                   .inputs = {a, b},
                   .settings = {{"equation", equation}, {"grouped", std::string("a")}}});
   };
-  begin(Part::kCoreAttention);
+  begin(LayerPart::kCoreAttention);
   const TensorId scores = product("scores", "bsad,btad->bast", parts[0], parts[1]);
   const double scale = 1 / std::sqrt(static_cast<double>(model_.head_size()));
   TensorId weights = added({.type = "softmax",
@@ -99,7 +99,7 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
                      .settings = {{"rate", kDropoutRate}, {"fused", true}},
                      .output_names = {"attention_dropout", "attention_dropout.mask"}});
   const TensorId heads = product("context_heads", "bast,btad->basd", weights, parts[2]);
-  begin(Part::kAttentionOut);
+  begin(LayerPart::kAttentionOut);
   return added({.type = "merge_heads",
                 .name = "merge_heads",
                 .inputs = {heads},
@@ -128,7 +128,7 @@ TensorId BlockBuilder::qk_norm(TensorId qkv) {
 }
 
 TensorId BlockBuilder::projected_attention(TensorId x) {
-  begin(Part::kQkv);
+  begin(LayerPart::kQkv);
   TensorId qkv;
   if (model_.key_bias) {
     qkv = matmul("qkv", x, model_.hidden, qkv_width(), {kWhole, tensor()});
@@ -137,9 +137,9 @@ TensorId BlockBuilder::projected_attention(TensorId x) {
     qkv = separate_heads("qkv", x, {"query", "key", "value"});
   }
   qkv = adapted(AdapterTarget::kQkv, "qkv", qkv, x, {kWhole, tensor()});
-  begin(Part::kQkv);
+  begin(LayerPart::kQkv);
   qkv = qk_norm(qkv);
-  begin(Part::kRope);
+  begin(LayerPart::kRope);
   if (model_.positions == Positions::kRotary && !kind_.unrotated)
     qkv = added({.type = "rope",
                  .name = "rope",
@@ -156,11 +156,11 @@ TensorId BlockBuilder::latent_attention(TensorId x) {
   const std::int64_t rotary = model_.rotary_dim;
   const std::int64_t queries_width = model_.heads * model_.head_size();
   TensorId queries = x;
-  begin(Part::kQkv);
+  begin(LayerPart::kQkv);
   if (model_.query_rank > 0)
     queries = norm("query_norm",
                    matmul("query_down", x, model_.hidden, model_.query_rank, {kWhole, kWhole}));
-  begin(Part::kQkv);
+  begin(LayerPart::kQkv);
   queries =
       matmul("query_up", queries, graph_[queries].shape.back(), queries_width, {kWhole, tensor()});
   const auto latents = all_added(
@@ -191,6 +191,36 @@ TensorId BlockBuilder::attention_branch(TensorId x) {
   const TensorId out =
       matmul("attention_out", heads, attention_width(), model_.hidden, {tensor(), kWhole});
   return adapted(AdapterTarget::kAttentionOut, "attention_out", out, heads, {tensor(), kWhole});
+}
+
+TensorId BlockBuilder::adapted(AdapterTarget target, const std::string& name, TensorId y,
+                               TensorId x, const std::vector<std::vector<Axis>>& dims) {
+  if (!model_.has_adapter(target)) return y;
+  begin(LayerPart::kAdapters);
+  const auto product = [&](const std::string& part, TensorId of, std::int64_t out,
+                           std::vector<std::vector<Axis>> split) {
+    const TensorId weight =
+        parameter(name + part + ".weight", {graph_[of].shape.back(), out}, std::move(split));
+    graph_[weight].frozen = false;
+    return added({.type = "matmul", .name = name + part, .inputs = {of, weight}});
+  };
+  if (model_.adapters->dropout)
+    x = added({.type = "dropout",
+               .name = name + ".adapter_dropout",
+               .inputs = {x},
+               .settings = {{"rate", kDropoutRate}, {"fused", true}},
+               .output_names = {name + ".adapter_dropout", name + ".adapter_mask"}});
+  const bool by_rows = !dims.front().empty();
+  const TensorId narrow =
+      product(".adapter_in", x, model_.adapters->rank, {dims.front(), by_rows ? kWhole : tensor()});
+  const TensorId wide = product(".adapter_out", narrow, graph_[y].shape.back(), {kWhole, tensor()});
+  const TensorId scaled =
+      added({.type = "unary",
+             .name = name + ".adapter_scale",
+             .inputs = {wide},
+             .settings = {{"operation", std::string("scale")}, {"value", kAdapterScale}}});
+  const TensorId both = sum(name + ".adapted", y, scaled);
+  return by_rows ? at_boundary(both) : both;
 }
 
 }  // namespace foreshard::internal

@@ -33,7 +33,7 @@ TensorId BlockBuilder::separate_heads(const std::string& name, TensorId x,
 
 // Keys and values lie by key-value group, as in the packed projection.
 TensorId BlockBuilder::cross_attention_branch(TensorId x, TensorId encoded) {
-  begin(Part::kQkv);
+  begin(LayerPart::kQkv);
   const std::int64_t queries_width = model_.heads * model_.head_size();
   const std::int64_t keys_width = 2 * model_.kv() * model_.head_size();
   const TensorId queries =
@@ -46,7 +46,7 @@ TensorId BlockBuilder::cross_attention_branch(TensorId x, TensorId encoded) {
   } else {
     keys = separate_heads("cross", encoded, {"key", "value"});
   }
-  begin(Part::kCoreAttention);
+  begin(LayerPart::kCoreAttention);
   Settings settings = attention_settings();
   settings.set("causal", false);
   const TensorId heads = added({.type = "context_attention",
@@ -54,7 +54,7 @@ TensorId BlockBuilder::cross_attention_branch(TensorId x, TensorId encoded) {
                                 .inputs = {queries, keys},
                                 .settings = std::move(settings),
                                 .output_names = {"cross_context", "cross_attention.logsumexp"}});
-  begin(Part::kAttentionOut);
+  begin(LayerPart::kAttentionOut);
   return matmul("cross_attention_out", heads, attention_width(), model_.hidden, {tensor(), kWhole});
 }
 

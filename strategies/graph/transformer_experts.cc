@@ -28,21 +28,23 @@ TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> 
 }
 
 TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t width) {
-  const auto begin_own = [&](Part part) { begin(name == "mlp" ? part : Part::kSharedExperts); };
+  const auto begin_own = [&](LayerPart part) {
+    begin(name == "mlp" ? part : LayerPart::kSharedExperts);
+  };
   std::vector<TensorId> gate;
   if (gated() && options_.gate_apart) {
-    begin_own(Part::kMlpGate);
+    begin_own(LayerPart::kMlpGate);
     gate.push_back(matmul(name + "_gate", x, model_.hidden, width, {kWhole, tensor()}));
     if (model_.has_mlp_bias()) fused_bias(name + "_gate", gate.front(), width, tensor());
     gate.front() =
         adapted(AdapterTarget::kMlpUp, name + "_gate", gate.front(), x, {kWhole, tensor()});
   }
   const std::int64_t up_width = gated() && gate.empty() ? 2 * width : width;
-  begin_own(Part::kMlpUp);
+  begin_own(LayerPart::kMlpUp);
   TensorId up = matmul(name + "_up", x, model_.hidden, up_width, {kWhole, tensor()});
   if (model_.has_mlp_bias() && gated()) fused_bias(name + "_up", up, up_width, tensor());
   up = adapted(AdapterTarget::kMlpUp, name + "_up", up, x, {kWhole, tensor()});
-  begin_own(Part::kActivation);
+  begin_own(LayerPart::kActivation);
   TensorId between;
   if (model_.has_mlp_bias() && !gated()) {
     between = added({.type = "bias_gelu",
@@ -54,7 +56,7 @@ TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t wid
       for (const TensorId read : gate) in_fp8(read, true);
     between = activated(name + "_activation", std::move(gate));
   }
-  begin_own(Part::kMlpDown);
+  begin_own(LayerPart::kMlpDown);
   const TensorId down = matmul(name + "_down", between, width, model_.hidden, {tensor(), kWhole});
   return adapted(AdapterTarget::kMlpDown, name + "_down", down, between, {tensor(), kWhole});
 }
@@ -110,7 +112,7 @@ std::vector<std::vector<Axis>> BlockBuilder::sequence_runs() const {
 // width] with one dimension of parts for each of sequence_runs(). Slots are the same with a first
 // dimension of experts, and slots in place of tokens.
 TensorId BlockBuilder::experts_branch(TensorId x) {
-  begin(Part::kRouting);
+  begin(LayerPart::kRouting);
   const std::int64_t hidden = model_.hidden;
   const auto runs = sequence_runs();
   const std::int64_t length = model_.sequence / ways(sequence(), options_.mesh);
@@ -185,18 +187,18 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
                                  {"apart", options_.experts_apart}}});
   };
   const std::int64_t width = model_.expert_width();
-  begin(Part::kExpertsUp);
+  begin(LayerPart::kExpertsUp);
   const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
                                      {expert_axes, kWhole, width_axes}, model_.has_mlp_bias());
   // Not modelled: in the forward pass the kernel of the activation itself quantizes, and reads the
   // unquantized input.
   const bool keeps_quantized = is_quantized && options_.quantized_expert_inputs;
   const TensorId kept = keeps_quantized ? narrowed(up) : up;
-  begin(Part::kExpertActivation);
+  begin(LayerPart::kExpertActivation);
   std::vector<TensorId> activates{keeps_quantized ? widened(kept) : kept};
   activates.insert(activates.end(), weights.begin(), weights.end());
   const TensorId between = activated("experts_activation", std::move(activates), weighs_early);
-  begin(Part::kExpertsDown);
+  begin(LayerPart::kExpertsDown);
   // Not modelled: the weights also multiply biases that the product adds.
   const bool adds_bias = model_.has_mlp_bias() && weighs_early &&
                          eager(options_.pointwise.expert_bias) &&
@@ -211,7 +213,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
          .inputs = {down,
                     parameter("experts_down.bias", {model_.experts, hidden}, {expert_axes, kWhole}),
                     weights.front()}});
-  begin(Part::kRouting);
+  begin(LayerPart::kRouting);
   const TensorId leaving = sorted("unsorted", down);
   // Gradients arrive at the experts in 16 bits, and are quantized there. Not modelled: the same for
   // experts that are split over ranks; their gradients travel quantized here.
@@ -226,7 +228,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   if (!runs.empty()) mixed = reshaped("mixed", mixed, this->tokens(hidden));
   if (model_.shared_ffn == 0) return mixed;
   const TensorId shared = shared_experts(x);
-  begin(Part::kResidual);
+  begin(LayerPart::kResidual);
   return sum("experts_sum", mixed, shared);
 }
 

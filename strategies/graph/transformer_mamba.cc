@@ -13,10 +13,10 @@ namespace foreshard::internal {
 TensorId BlockBuilder::mamba_branch(TensorId x) {
   const Mamba& mamba = *model_.mamba;
   const std::int64_t groups = mamba.groups;
-  begin(Part::kNone);
+  begin(LayerPart::kNone);
   const TensorId projected =
       matmul("mamba_in", x, model_.hidden, mamba.projected(), {kWhole, tensor()});
-  begin(Part::kMamba);
+  begin(LayerPart::kMamba);
   const std::vector<std::int64_t> widths{mamba.width(), mamba.conv_width(), mamba.heads};
   std::vector<std::int64_t> of_group;
   of_group.reserve(widths.size());
@@ -56,7 +56,7 @@ TensorId BlockBuilder::mamba_branch(TensorId x) {
        .name = "mamba_norm",
        .inputs = {scanned, parts[0], parameter("mamba_norm.weight", {mamba.width()}, {tensor()})},
        .settings = {{"groups", groups}}});
-  begin(Part::kNone);
+  begin(LayerPart::kNone);
   return matmul("mamba_out", normed, mamba.width(), model_.hidden, {tensor(), kWhole});
 }
 

@@ -5,9 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "strategies/launch/inabilities.h"
-#include "strategies/launch/recompute_modules.h"
-
 namespace foreshard::launch {
 namespace {
 
@@ -94,15 +91,6 @@ std::vector<std::string_view> axes_that_matter(const Strategy& strategy,
   return axes;
 }
 
-}  // namespace
-
-bool has_usual_order(const Strategy& strategy) {
-  return axes_that_matter(strategy, strategy.rank_order) ==
-         axes_that_matter(strategy, Strategy{}.rank_order);
-}
-
-namespace {
-
 bool can_order(const Abilities& can, const Strategy& strategy) {
   static const std::vector<std::string> other{"tensor", "pipeline", "data"};
   return has_usual_order(strategy) ||
@@ -116,34 +104,47 @@ bool can_recompute(const Abilities& can, const Recomputation& how, bool some_lay
   return !some_layers && can.parts && modules_of_parts(how.parts).has_value();
 }
 
-std::optional<Inability> inability_to_offload(const Abilities& can, const Strategy& strategy,
-                                              const Model& model) {
+std::optional<Limitation> offload_limitation(const Abilities& can, const Strategy& strategy,
+                                             const Model& model) {
   if (!strategy.offloads()) return std::nullopt;
   const bool cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
   if (can.format == "torchtitan" || can.format == "accelerate") {
     const bool all = strategy.zero_stage == 3 && strategy.offload_parameters && cpu &&
                      strategy.offload_activation_layers == 0;
     if (all) return std::nullopt;
-    return Inability{"offload_optimizer",
-                     "it offloads parameters, gradients and optimizer states together"};
+    return Limitation{"offload_optimizer",
+                      "it offloads parameters, gradients and optimizer states together"};
   }
   if (strategy.offload_optimizer == OptimizerOffload::kFetch)
-    return Inability{"offload_optimizer", "the step of offloaded states is the CPU's"};
+    return Limitation{"offload_optimizer", "the step of offloaded states is the CPU's"};
   if (can.format == "deepspeed") {
     if (strategy.offload_activation_layers == 0) return std::nullopt;
-    return Inability{"offload_activation_layers", "the program does it, or does not"};
+    return Limitation{"offload_activation_layers", "the program does it, or does not"};
   }
   if (strategy.offload_parameters)
-    return Inability{"offload_parameters", "it has no option for it"};
+    return Limitation{"offload_parameters", "it has no option for it"};
   if (strategy.offload_activation_layers == 0) return std::nullopt;
   if (strategy.pipeline_parallel > 1 || strategy.recompute != Recompute::kNone ||
       strategy.offload_activation_layers >= model.layers)
-    return Inability{"offload_activation_layers",
-                     "it is for one pipeline stage, without recomputation, and leaves one layer"};
+    return Limitation{"offload_activation_layers",
+                      "it is for one pipeline stage, without recomputation, and leaves one layer"};
   return std::nullopt;
 }
 
+bool has(std::span<const LayerPart> parts, LayerPart part) {
+  return std::ranges::find(parts, part) != parts.end();
+}
+
+bool contains_all(std::span<const LayerPart> parts, std::span<const LayerPart> others) {
+  return std::ranges::all_of(others, [&](LayerPart part) { return has(parts, part); });
+}
+
 }  // namespace
+
+bool has_usual_order(const Strategy& strategy) {
+  return axes_that_matter(strategy, strategy.rank_order) ==
+         axes_that_matter(strategy, Strategy{}.rank_order);
+}
 
 std::string_view format_of(const Framework& framework) {
   const Abilities* can = abilities_of(framework);
@@ -155,14 +156,14 @@ bool can_recompute(const Framework& framework, const Recomputation& how, bool so
   return can == nullptr || can_recompute(*can, how, some_layers);
 }
 
-std::optional<std::vector<std::vector<Part>>> recompute_sets(const Framework& framework) {
+std::optional<std::vector<std::vector<LayerPart>>> recompute_sets(const Framework& framework) {
   const Abilities* can = abilities_of(framework);
   if (can == nullptr) return std::nullopt;
-  std::vector<std::vector<Part>> sets;
+  std::vector<std::vector<LayerPart>> sets;
   if (!can->parts) return sets;
   const auto modules = recompute_modules();
   for (std::size_t set = 1; set < std::size_t{1} << modules.size(); ++set) {
-    std::vector<Part> parts;
+    std::vector<LayerPart> parts;
     for (std::size_t i = 0; i < modules.size(); ++i)
       if ((set >> i & 1) != 0)
         parts.insert(parts.end(), modules[i].parts.begin(), modules[i].parts.end());
@@ -173,8 +174,8 @@ std::optional<std::vector<std::vector<Part>>> recompute_sets(const Framework& fr
   return sets;
 }
 
-std::vector<Inability> inabilities_in(const Strategy& strategy, const Model& model) {
-  std::vector<Inability> all;
+std::vector<Limitation> limitations_in(const Strategy& strategy, const Model& model) {
+  std::vector<Limitation> all;
   const Abilities* can = abilities_of(*strategy.framework);
   if (can == nullptr) return all;
   if (strategy.zero_stage > can->highest_zero)
@@ -227,13 +228,56 @@ std::vector<Inability> inabilities_in(const Strategy& strategy, const Model& mod
                    "it recomputes other modules, or whole layers"});
   if (!strategy.batch_shares.empty())
     all.push_back({"batch_shares", "its data-parallel ranks take as many micro-batches each"});
-  if (const auto offload = inability_to_offload(*can, strategy, model)) all.push_back(*offload);
+  if (const auto offload = offload_limitation(*can, strategy, model)) all.push_back(*offload);
   return all;
 }
 
-std::optional<Inability> inability_in(const Strategy& strategy, const Model& model) {
-  const auto all = inabilities_in(strategy, model);
+std::optional<Limitation> limitation_in(const Strategy& strategy, const Model& model) {
+  const auto all = limitations_in(strategy, model);
   return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
+std::span<const RecomputeModule> recompute_modules() {
+  static const std::vector<RecomputeModule> modules{
+      {"core_attn", {LayerPart::kCoreAttention}},
+      {"layernorm", {LayerPart::kNorm}},
+      {"mlp", {LayerPart::kMlpUp, LayerPart::kActivation, LayerPart::kMlpDown}},
+      {"moe",
+       {LayerPart::kRouting, LayerPart::kExpertsUp, LayerPart::kExpertActivation,
+        LayerPart::kExpertsDown}},
+      {"moe_act", {LayerPart::kExpertActivation}},
+      {"shared_experts", {LayerPart::kSharedExperts}},
+  };
+  return modules;
+}
+
+std::optional<std::vector<LayerPart>> parts_of_modules(std::span<const std::string> names) {
+  std::vector<LayerPart> parts;
+  for (const std::string& name : names) {
+    const auto known = std::ranges::find(recompute_modules(), name, &RecomputeModule::name);
+    if (known == recompute_modules().end()) return std::nullopt;
+    for (const LayerPart part : known->parts)
+      if (!has(parts, part)) parts.push_back(part);
+  }
+  std::ranges::sort(parts);
+  return parts;
+}
+
+std::optional<std::vector<std::string>> modules_of_parts(std::span<const LayerPart> parts) {
+  std::vector<const RecomputeModule*> chosen;
+  for (const RecomputeModule& module : recompute_modules())
+    if (contains_all(parts, module.parts)) chosen.push_back(&module);
+  // Drops modules whose parts a larger chosen module has.
+  std::erase_if(chosen, [&](const RecomputeModule* one) {
+    return std::ranges::any_of(chosen, [&](const RecomputeModule* other) {
+      return other->parts.size() > one->parts.size() && contains_all(other->parts, one->parts);
+    });
+  });
+  std::vector<std::string> names;
+  for (const RecomputeModule* module : chosen) names.emplace_back(module->name);
+  const auto covered = parts_of_modules(names);
+  if (names.empty() || !covered || !contains_all(*covered, parts)) return std::nullopt;
+  return names;
 }
 
 }  // namespace foreshard::launch

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,15 +24,15 @@ namespace foreshard::launch {
 std::string_view format_of(const Framework& framework);
 
 /// Something in a strategy that its framework cannot run.
-struct Inability {
+struct Limitation {
   std::string_view key;  ///< Key of the strategy.
   std::string_view why;
 };
-/// The first inability; nothing where the framework can run all of the strategy. A search calls it
+/// The first limitation; nothing where the framework can run all of the strategy. A search calls it
 /// for every strategy that it lists, so it only compares numbers, and reads and writes no text.
 ///
 /// Not looked at: precision, optimizer, quantization and what else a search takes from its study.
-std::optional<Inability> inability_in(const Strategy& strategy, const Model& model);
+std::optional<Limitation> limitation_in(const Strategy& strategy, const Model& model);
 
 /// Whether the ranks are ordered as by default (tensor, data, pipeline). Axes with a single rank
 /// are ignored.
@@ -43,6 +44,25 @@ bool can_recompute(const Framework& framework, const Recomputation& how, bool so
 
 /// The sets of parts that the framework can name for selective recomputation, each sorted; nothing
 /// where it can name any.
-std::optional<std::vector<std::vector<Part>>> recompute_sets(const Framework& framework);
+std::optional<std::vector<std::vector<LayerPart>>> recompute_sets(const Framework& framework);
+
+/// All limitations, in the order in which they are looked for; empty where the framework can run
+/// all of the strategy.
+std::vector<Limitation> limitations_in(const Strategy& strategy, const Model& model);
+
+/// Megatron's names for the modules of selective recomputation, as parts of our layers.
+/// Source: NVIDIA/Megatron-LM 002526d81, megatron/core/transformer/transformer_config.py
+/// (recompute_modules). Not modelled: mla_up_proj, a part of the products that read latents.
+struct RecomputeModule {
+  std::string_view name;
+  std::vector<LayerPart> parts;
+};
+std::span<const RecomputeModule> recompute_modules();
+
+/// The parts of all the modules, sorted; nothing if one of the names is not known.
+std::optional<std::vector<LayerPart>> parts_of_modules(std::span<const std::string> names);
+
+/// The fewest modules that have these parts and no others; nothing if there are none.
+std::optional<std::vector<std::string>> modules_of_parts(std::span<const LayerPart> parts);
 
 }  // namespace foreshard::launch

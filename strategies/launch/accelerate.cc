@@ -129,7 +129,7 @@ Status sharding(Draft& draft, std::int64_t data) {
   return {};
 }
 
-Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
+Status batch(Draft& draft, const ReadContext& reading, std::int64_t data) {
   const auto& settled = reading.request.settled;
   const std::string steps = draft.word("note.accumulation", "auto");
   if (settled.contains("strategy.micro_batch") && !settled.contains("strategy.global_batch") &&
@@ -158,7 +158,7 @@ void precision(Draft& draft) {
     draft.set("strategy.quantization", draft.word("note.fp8_backend", "fp8-delayed"), from);
 }
 
-Status finish(Draft& draft, const Reading& reading) {
+Status finish(Draft& draft, const ReadContext& reading) {
   if (!draft.has("note.type"))
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}: error: distributed_type is missing", reading.request.name)};
@@ -246,7 +246,7 @@ void spread_megatron_lm(Draft& draft, const Strategy& strategy) {
     draft.forbid("strategy.context_parallel", "the Megatron-LM plugin has no context parallelism");
 }
 
-void spread(Draft& draft, const Writing& writing) {
+void spread(Draft& draft, const WriteContext& writing) {
   const Strategy& strategy = writing.strategy;
   const std::string type = type_for(strategy);
   draft.set("note.type", type, "");
@@ -305,6 +305,27 @@ const Format& accelerate_format() {
           "strategy.micro_batch=per_device_train_batch_size;"
           "strategy.global_batch=that x accumulation steps x data-parallel ranks"};
   return format;
+}
+
+Status finish_fsdp_offload(Draft& draft) {
+  if (!draft.is("note.cpu_offload")) return {};
+  if (draft.count("strategy.zero_stage", 0) != 3)
+    return fault(draft.place("note.cpu_offload"), draft.from("note.cpu_offload"),
+                 "offloading is modelled where parameters are given up after each pass (ZeRO 3) "
+                 "alone",
+                 "shard parameters fully, or leave it out");
+  draft.set("strategy.offload_optimizer", "cpu", draft.from("note.cpu_offload"));
+  draft.set("strategy.offload_parameters", "true", draft.from("note.cpu_offload"));
+  return {};
+}
+
+void spread_fsdp_offload(Draft& draft, const Strategy& strategy) {
+  const bool all = strategy.zero_stage == 3 && strategy.offload_parameters &&
+                   strategy.offload_optimizer == OptimizerOffload::kCpu;
+  if (!all) return;
+  draft.set("note.cpu_offload", "true", "");
+  draft.drop("strategy.offload_optimizer");
+  draft.drop("strategy.offload_parameters");
 }
 
 }  // namespace foreshard::launch::internal

@@ -112,7 +112,7 @@ Result<std::vector<Setting>> cut(std::string_view text, const std::string& name)
 }
 
 // train_batch_size = micro-batch x accumulation x data-parallel ranks: two give the third.
-Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
+Status batch(Draft& draft, const ReadContext& reading, std::int64_t data) {
   FORESHARD_ASSIGN(auto global, size(draft, "note.train_batch", "strategy.global_batch"));
   FORESHARD_ASSIGN(auto micro, size(draft, "note.micro_batch", "strategy.micro_batch"));
   FORESHARD_ASSIGN(auto steps, size(draft, "note.accumulation", "strategy.global_batch"));
@@ -153,7 +153,7 @@ Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
 
 // "auto" follows --bf16 and --fp16 of the Trainer of Transformers: taken as bf16, unless only fp16
 // is "auto".
-Status precision(Draft& draft, const Reading& reading) {
+Status precision(Draft& draft, const ReadContext& reading) {
   bool bf16 = draft.is("note.bf16");
   bool fp16 = draft.is("note.fp16");
   for (const auto& [key, type] : {std::pair("note.bf16", &bf16), std::pair("note.fp16", &fp16)}) {
@@ -180,7 +180,7 @@ Status precision(Draft& draft, const Reading& reading) {
   return {};
 }
 
-Status finish(Draft& draft, const Reading& reading) {
+Status finish(Draft& draft, const ReadContext& reading) {
   const std::int64_t tensor = draft.count("strategy.tensor_parallel");
   const std::int64_t sequence = draft.count("strategy.context_parallel");
   const std::int64_t stage = draft.count("strategy.zero_stage", 0);
@@ -219,7 +219,7 @@ Status finish(Draft& draft, const Reading& reading) {
   return {};
 }
 
-void spread(Draft& draft, const Writing& writing) {
+void spread(Draft& draft, const WriteContext& writing) {
   const Strategy& strategy = writing.strategy;
   draft.drop("strategy.data_parallel");
   const auto note = [&](std::string_view key, std::string word) {

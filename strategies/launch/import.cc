@@ -14,7 +14,7 @@ namespace internal {
 namespace {
 
 // Texts that are often mistaken for a launch file, with what to do with them instead.
-struct Foreign {
+struct MistakenFormat {
   std::string_view sign;  ///< Part of the text; if it ends with ':', a key that is not indented.
   std::string_view also;  ///< Another such sign that must be there too, if not empty.
   std::string_view what;
@@ -27,7 +27,7 @@ constexpr std::string_view kGiveDeepSpeed =
 constexpr std::string_view kGiveStrategy =
     "give --strategy '{data_parallel: N, zero_stage: 3, micro_batch: N, global_batch: N, "
     "framework: pytorch-fsdp}' and --model with the folder of its config.json";
-constexpr Foreign kForeign[]{
+constexpr MistakenFormat kForeign[]{
     {"\"model_type\"", "", "the config.json of a model", "give it as --model"},
     {"\"foreshard.", "", "a result of foreshard", "give the file of another framework"},
     {"global_batch:", "", "a strategy of foreshard", "give it as --strategy"},
@@ -100,7 +100,7 @@ Result<const Format*> format_of(const Request& request) {
         fmt::format("give --model, and what it overrides as options, with those of the presets: "
                     "--megatron \"{}\"",
                     options_of_primus(request)));
-  for (const Foreign& each : kForeign)
+  for (const MistakenFormat& each : kForeign)
     if (has_sign(request.text, each.sign) &&
         (each.also.empty() || has_sign(request.text, each.also)))
       return refuse(fmt::format("this is {}", each.what), each.instead);
@@ -171,7 +171,7 @@ std::int64_t product(std::initializer_list<std::int64_t> factors) {
   return all;
 }
 
-Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
+Result<std::int64_t> data_parallel(const Draft& draft, const ReadContext& reading,
                                    std::int64_t model_ranks, std::string_view sizes) {
   const Request& request = reading.request;
   constexpr std::int64_t kMostRanks = 1 << 30;
@@ -207,7 +207,7 @@ void leave_micro_batch_open(Draft& draft) {
   draft.set(std::string(kOpenMicroBatch), 1, "");
 }
 
-Status fault_in_batch(const Draft& draft, const Reading& reading) {
+Status fault_in_batch(const Draft& draft, const ReadContext& reading) {
   const std::int64_t global = draft.count("strategy.global_batch", 0);
   const std::int64_t data = draft.count("strategy.data_parallel");
   const std::int64_t micro = draft.count("strategy.micro_batch");

@@ -8,7 +8,7 @@
 ///     run->unmodelled   // what changes a step and is left out of the prediction
 ///     auto file = launch::export_launch("torchtitan", strategy, nullptr);
 ///
-/// Each format is a table of rows (internal/format.h): a key of the framework's, the key of ours,
+/// Each format is a table of rows (internal/formats.h): a key of the framework's, the key of ours,
 /// and the words for values in both. To add a key: its row. To add a format: its .cc with its
 /// table, a declaration in internal/formats.h, a line in formats.cc, a fuzz target;
 /// tests/strategies/launch/round_trip_test.cc then holds it to the contract: `import_launch` reads

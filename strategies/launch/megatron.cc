@@ -254,7 +254,7 @@ constexpr std::string_view kIdle =
     "--tee --redirects";
 
 // Takes the number of ranks from the options of torchrun, if the request does not state it.
-Status finish(Draft& draft, const Reading& reading) {
+Status finish(Draft& draft, const ReadContext& reading) {
   const auto number = [&](std::string_view key, std::int64_t otherwise) -> std::int64_t {
     if (!draft.has(key)) return otherwise;
     const std::string word = draft.word(key);

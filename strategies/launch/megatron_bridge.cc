@@ -226,7 +226,7 @@ Result<std::vector<Setting>> cut(std::string_view text, const std::string& name)
 }
 
 // Takes the precision recipe apart by its name: "bf16_mixed", "bf16_with_mxfp8_mixed".
-Status finish(Draft& draft, const Reading& reading) {
+Status finish(Draft& draft, const ReadContext& reading) {
   const std::string recipe = draft.word("note.precision_recipe");
   const std::string from = draft.from("note.precision_recipe");
   if (contains(recipe, "bf16")) draft.set("note.bf16", "true", from);
@@ -264,7 +264,7 @@ Status finish(Draft& draft, const Reading& reading) {
   return finish_megatron(draft, reading);
 }
 
-void spread(Draft& draft, const Writing& writing) {
+void spread(Draft& draft, const WriteContext& writing) {
   spread_megatron(draft, writing);
   if (writing.strategy.offload_activation_layers > 0) draft.set("note.cpu_offloading", "true", "");
   if (writing.strategy.precision == DType::kFp32) draft.set("note.fp32", "true", "");

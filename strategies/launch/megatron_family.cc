@@ -4,11 +4,9 @@
 #include <numeric>
 #include <set>
 
-#include "strategies/graph/capture.h"
+#include "strategies/graph/part.h"
 #include "strategies/launch/internal/formats.h"
-#include "strategies/launch/internal/megatron_layout.h"
-#include "strategies/launch/internal/megatron_model.h"
-#include "strategies/launch/internal/megatron_recompute.h"
+#include "strategies/launch/internal/megatron.h"
 
 namespace foreshard::launch::internal {
 namespace {
@@ -196,7 +194,7 @@ std::vector<std::string> words_of_layers(const Draft& draft) {
 // layers.
 // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cuda_graph_impl,
 // cuda_graph_scope).
-void cuda_graphs(Draft& draft, const Reading& reading) {
+void cuda_graphs(Draft& draft, const ReadContext& reading) {
   const std::string impl = draft.word("note.graph_impl", "none");
   if (impl == "none") return;
   const bool has_scope = draft.has("note.graph_scope");
@@ -221,7 +219,7 @@ void cuda_graphs(Draft& draft, const Reading& reading) {
 }
 
 // How tokens reach experts: by DeepEP, if Megatron's flexible dispatcher is set.
-void dispatcher(Draft& draft, const Reading& reading) {
+void dispatcher(Draft& draft, const ReadContext& reading) {
   if (!draft.has("strategy.expert_parallel")) {
     draft.drop("strategy.overlap_experts");
     return;
@@ -265,7 +263,7 @@ Status context_levels(Draft& draft) {
 }
 
 // Drops keys that have no meaning together with the others.
-void without_meaning(Draft& draft, const Reading& reading) {
+void without_meaning(Draft& draft, const ReadContext& reading) {
   const std::int64_t tensor = draft.count("strategy.tensor_parallel");
   if (tensor == 1 && draft.is("strategy.sequence_parallel")) {
     reading.leave_out(draft.from("strategy.sequence_parallel"),
@@ -291,7 +289,7 @@ void transfers(Draft& draft) {
 
 }  // namespace
 
-Status finish_megatron(Draft& draft, const Reading& reading) {
+Status finish_megatron(Draft& draft, const ReadContext& reading) {
   draft.set("strategy.framework.extends", "megatron-lm", "");
   const std::int64_t tensor = draft.count("strategy.tensor_parallel");
   const std::int64_t pipeline = draft.count("strategy.pipeline_parallel");
@@ -343,7 +341,7 @@ void note(Draft& draft, std::string_view key, std::string word, std::string ours
 
 // The first and the last stage have notes of their own. Where other stages differ, or stages have
 // chunks, the layout lists all stages.
-void spread_stages(Draft& draft, const Writing& writing) {
+void spread_stages(Draft& draft, const WriteContext& writing) {
   const Strategy& strategy = writing.strategy;
   const auto& split = strategy.layers_per_stage;
   const bool ends_alone = strategy.virtual_stages == 1 && split.size() > 1 && split.front() > 0 &&
@@ -423,7 +421,7 @@ void spread_optimizer(Draft& draft, const Strategy& strategy) {
 
 // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cuda_graph_scope,
 // cuda_graph_impl).
-void spread_graphs(Draft& draft, const Writing& writing) {
+void spread_graphs(Draft& draft, const WriteContext& writing) {
   const Strategy& strategy = writing.strategy;
   const std::vector<Capture>& captured = strategy.cuda_graphs;
   if (captured.empty()) return;
@@ -449,7 +447,7 @@ void spread_graphs(Draft& draft, const Writing& writing) {
 }  // namespace
 
 // Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cpu_offloading).
-void spread_offloading(Draft& draft, const Writing& writing) {
+void spread_offloading(Draft& draft, const WriteContext& writing) {
   const Strategy& strategy = writing.strategy;
   if (strategy.offload_optimizer == OptimizerOffload::kCpu)
     note(draft, "note.precision_aware", "true", "strategy.offload_optimizer");
@@ -462,7 +460,7 @@ void spread_offloading(Draft& draft, const Writing& writing) {
     draft.forbid("strategy.offload_activation_layers", "it leaves one layer at least");
 }
 
-void spread_megatron(Draft& draft, const Writing& writing) {
+void spread_megatron(Draft& draft, const WriteContext& writing) {
   const Strategy& strategy = writing.strategy;
   draft.drop("strategy.data_parallel");
   spread_stages(draft, writing);

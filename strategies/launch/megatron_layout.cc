@@ -1,9 +1,9 @@
-#include "strategies/launch/internal/megatron_layout.h"
-
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <utility>
+
+#include "strategies/launch/internal/megatron.h"
 
 // Source: NVIDIA/Megatron-LM 00caa53af,
 // megatron/core/transformer/pipeline_parallel_layer_layout.py (PipelineParallelLayerLayout).

@@ -1,5 +1,3 @@
-#include "strategies/launch/internal/megatron_model.h"
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -8,6 +6,8 @@
 
 #include "base/text.h"
 #include "base/yaml/quoted.h"
+
+#include "strategies/launch/internal/megatron.h"
 
 namespace foreshard::launch::internal {
 namespace {
@@ -24,7 +24,7 @@ double number(const Draft& draft, std::string_view key) {
   return value;
 }
 
-void dropout(Draft& draft, const Reading& reading) {
+void dropout(Draft& draft, const ReadContext& reading) {
   if (!draft.has("note.attention_dropout") || !draft.has("note.hidden_dropout")) return;
   const bool attention = number(draft, "note.attention_dropout") > 0;
   const bool hidden = number(draft, "note.hidden_dropout") > 0;
@@ -166,7 +166,7 @@ Status windows(Draft& draft) {
 
 }  // namespace
 
-Status finish_megatron_model(Draft& draft, const Reading& reading) {
+Status finish_megatron_model(Draft& draft, const ReadContext& reading) {
   const bool described = draft.has("model.layers") && draft.has("model.hidden");
   if (!described) {
     std::vector<std::string> keys;
@@ -196,7 +196,7 @@ Status finish_megatron_model(Draft& draft, const Reading& reading) {
   return {};
 }
 
-void spread_megatron_model(Draft& draft, const Writing& writing) {
+void spread_megatron_model(Draft& draft, const WriteContext& writing) {
   if (writing.model == nullptr || !draft.has("model.layers")) return;
   const Model& model = *writing.model;
   const auto note = [&](std::string_view key, std::string word, std::string ours = {}) {

@@ -1,5 +1,3 @@
-#include "strategies/launch/internal/megatron_recompute.h"
-
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -8,7 +6,8 @@
 
 #include "base/text.h"
 
-#include "strategies/launch/recompute_modules.h"
+#include "strategies/launch/abilities.h"
+#include "strategies/launch/internal/megatron.h"
 
 // Source: NVIDIA/Megatron-LM 000c4ac24, megatron/training/arguments.py, and 002526d81,
 // megatron/core/transformer/transformer_config.py (recompute_method, recompute_num_layers,
@@ -58,7 +57,7 @@ Status finish_megatron_recomputation(Draft& draft) {
                          fmt::format("only {} are modelled", join(names_of_modules(), ", ")));
     if (*parts == usual_recompute_parts()) return {};
     Value value{.list = true, .from = draft.from("note.recompute_modules")};
-    for (const Part part : *parts) value.words.emplace_back(yaml::name_of(part));
+    for (const LayerPart part : *parts) value.words.emplace_back(yaml::name_of(part));
     draft.set("strategy.recompute_parts", std::move(value));
     return {};
   }

@@ -121,7 +121,7 @@ constexpr std::string_view kIdle =
     "model.tokenizer model.name model.*_init_* model.nccl_communicator_config_path model.sharp "
     "model.mmap_bin_files model.ffn_dropout model.embedding_init_*";
 
-Status finish(Draft& draft, const Reading& reading) {
+Status finish(Draft& draft, const ReadContext& reading) {
   if (draft.has("note.nodes") || draft.has("note.devices_per_node"))
     draft.set(
         "note.devices", product({draft.count("note.nodes"), draft.count("note.devices_per_node")}),
@@ -136,7 +136,7 @@ Status finish(Draft& draft, const Reading& reading) {
 }
 
 // Writes one node with all devices: how the job spreads over nodes is not known.
-void spread(Draft& draft, const Writing& writing) {
+void spread(Draft& draft, const WriteContext& writing) {
   spread_megatron(draft, writing);
   if (writing.strategy.offload_activation_layers > 0) draft.set("note.cpu_offloading", "true", "");
   draft.set("note.nodes", 1, "");

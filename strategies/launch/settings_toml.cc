@@ -46,7 +46,7 @@ void collect(const toml::node& node, const std::string& path, const std::string&
   found.push_back(std::move(setting));
 }
 
-void put(toml::table& table, const Written& setting) {
+void put(toml::table& table, const OutputSetting& setting) {
   const auto value_of = [&](const std::string& word, auto&& insert) {
     if (setting.kind == Kind::kSwitch) return insert(word == "true");
     if (setting.kind == Kind::kCount || setting.kind == Kind::kNumber) {
@@ -91,9 +91,9 @@ Result<std::vector<Setting>> cut_toml(std::string_view text, const std::string& 
   }
 }
 
-std::string print_toml(const std::vector<Written>& settings) {
+std::string print_toml(const std::vector<OutputSetting>& settings) {
   toml::table table;
-  for (const Written& setting : settings) put(table, setting);
+  for (const OutputSetting& setting : settings) put(table, setting);
   std::ostringstream text;
   text << table << "\n";
   return text.str();

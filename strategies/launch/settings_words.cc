@@ -284,9 +284,9 @@ Result<std::vector<Setting>> cut_words(std::string_view text, const std::string&
   return script.settings();
 }
 
-std::string print_words(const std::vector<Written>& settings) {
+std::string print_words(const std::vector<OutputSetting>& settings) {
   std::string text;
-  for (const Written& setting : settings) {
+  for (const OutputSetting& setting : settings) {
     if (setting.kind == Kind::kSwitch && setting.words.front() == "false") continue;
     if (!text.empty()) text += " \\\n";
     text += setting.key;

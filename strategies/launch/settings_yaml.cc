@@ -34,7 +34,7 @@ bool is_plain(const std::string& word) {
          word != "null" && word != "true" && word != "false" && word != "on" && word != "off";
 }
 
-Json scalar(const Written& setting, const std::string& word) {
+Json scalar(const OutputSetting& setting, const std::string& word) {
   const bool is_truth = setting.kind == Kind::kWord && (word == "true" || word == "false");
   if (setting.kind == Kind::kSwitch || is_truth) return word == "true";
   if (setting.kind == Kind::kCount || setting.kind == Kind::kNumber) {
@@ -46,9 +46,9 @@ Json scalar(const Written& setting, const std::string& word) {
   return word;
 }
 
-Json tree_of(const std::vector<Written>& settings) {
+Json tree_of(const std::vector<OutputSetting>& settings) {
   Json tree = Json::object();
-  for (const Written& setting : settings) {
+  for (const OutputSetting& setting : settings) {
     Json* at = &tree;
     for (std::size_t begin = 0; begin <= setting.key.size();) {
       const std::size_t end = std::min(setting.key.find('.', begin), setting.key.size());
@@ -120,13 +120,13 @@ bool has_top_key(std::string_view text, std::string_view key) {
   return false;
 }
 
-std::string print_yaml(const std::vector<Written>& settings) {
+std::string print_yaml(const std::vector<OutputSetting>& settings) {
   std::string text;
   print(tree_of(settings), 0, text);
   return text;
 }
 
-std::string print_json(const std::vector<Written>& settings) {
+std::string print_json(const std::vector<OutputSetting>& settings) {
   return tree_of(settings).dump(2) + "\n";
 }
 

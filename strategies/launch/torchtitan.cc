@@ -102,10 +102,10 @@ constexpr std::string_view kIdle =
     "training.warmup_steps activation_checkpoint.* float8.* mx.* quantize.*";
 
 // Models of ours, by name and flavor.
-struct Known {
+struct TitanModel {
   std::string_view name, flavor, ours;
 };
-constexpr Known kKnown[]{
+constexpr TitanModel kKnown[]{
     {"llama3", "8B", "llama3-8b"},
     {"llama3", "70B", "llama3-70b"},
     {"llama3", "405B", "llama3-405b"},
@@ -113,8 +113,8 @@ constexpr Known kKnown[]{
     {"qwen3", "235B-A22B", "qwen3-235b-a22b"},
 };
 
-void model(Draft& draft, const Reading& reading) {
-  for (const Known& each : kKnown) {
+void model(Draft& draft, const ReadContext& reading) {
+  for (const TitanModel& each : kKnown) {
     if (each.name != draft.word("note.model") || each.flavor != draft.word("note.flavor")) continue;
     draft.set("model.extends", std::string(each.ours), draft.from("note.flavor"));
     draft.set("model.sequence", draft.word("note.sequence"), draft.from("note.sequence"));
@@ -126,7 +126,7 @@ void model(Draft& draft, const Reading& reading) {
   draft.set("model.sequence", draft.word("note.sequence"), draft.from("note.sequence"));
 }
 
-Status pipeline(Draft& draft, const Reading& reading) {
+Status pipeline(Draft& draft, const ReadContext& reading) {
   const std::int64_t ranks = draft.count("strategy.pipeline_parallel");
   if (ranks == 1) {
     draft.drop("strategy.schedule");
@@ -149,7 +149,7 @@ Status pipeline(Draft& draft, const Reading& reading) {
   return {};
 }
 
-Status batch(Draft& draft, const Reading& reading) {
+Status batch(Draft& draft, const ReadContext& reading) {
   const std::int64_t data = draft.count("strategy.data_parallel");
   const std::int64_t local = draft.count("note.local_batch");
   const bool piped = draft.count("strategy.pipeline_parallel") > 1;
@@ -171,7 +171,7 @@ Status batch(Draft& draft, const Reading& reading) {
   return fault_in_batch(draft, reading);
 }
 
-Status data(Draft& draft, const Reading& reading) {
+Status data(Draft& draft, const ReadContext& reading) {
   const std::int64_t tensor = draft.count("strategy.tensor_parallel");
   const std::int64_t pipeline = draft.count("strategy.pipeline_parallel");
   const std::int64_t context = draft.count("strategy.context_parallel");
@@ -283,7 +283,7 @@ void kernels(Draft& draft) {
               draft.from("note.compile"));
 }
 
-Status finish(Draft& draft, const Reading& reading) {
+Status finish(Draft& draft, const ReadContext& reading) {
   FORESHARD_TRY(data(draft, reading));
   FORESHARD_TRY(pipeline(draft, reading));
   FORESHARD_TRY(batch(draft, reading));
@@ -324,7 +324,7 @@ void spread_batch(Draft& draft, const Strategy& strategy) {
   draft.drop("strategy.global_batch");
 }
 
-void spread(Draft& draft, const Writing& writing) {
+void spread(Draft& draft, const WriteContext& writing) {
   const Strategy& strategy = writing.strategy;
   spread_data(draft, strategy);
   spread_fsdp_offload(draft, strategy);

@@ -6,8 +6,8 @@
 
 #include "base/grouped.h"
 
-#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/internal/faults.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/schedule/actions.h"
 
 namespace foreshard {
@@ -81,16 +81,16 @@ static void overlap_faults(const Strategy& strategy, std::vector<StrategyFault>&
 
 // A group of expert ranks, and the first group of the other axes that it straddles: neither size
 // divides the other, so the group would begin within one axis group and end within another.
-struct Straddled {
+struct StraddlingGroup {
   std::int64_t group = 0;
   std::int64_t axes = 0;
 };
-static std::optional<Straddled> straddled(const Strategy& strategy) {
+static std::optional<StraddlingGroup> straddled(const Strategy& strategy) {
   const std::int64_t tensor = strategy.tensor_parallel;
   for (const std::int64_t group : {expert_tensor_ways(strategy), expert_ranks(strategy)})
     for (const std::int64_t axes :
          {tensor, tensor * strategy.context_heads, tensor * strategy.context_parallel})
-      if (group % axes != 0 && axes % group != 0) return Straddled{group, axes};
+      if (group % axes != 0 && axes % group != 0) return StraddlingGroup{group, axes};
   return std::nullopt;
 }
 

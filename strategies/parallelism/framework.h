@@ -105,7 +105,7 @@ struct Framework {
   /// With fp8 or fp4: tokens are quantized before they travel to their experts, not after.
   bool quantized_dispatch = false;
   /// With fp8 or fp4: the inputs of the routed experts' activations are kept quantized for a
-  /// backward pass that recomputes the activations (Part::kExpertActivation).
+  /// backward pass that recomputes the activations (LayerPart::kExpertActivation).
   bool quantized_expert_inputs = false;
   /// With fp8 or fp4: attention reads queries, keys and values in fp8 and writes its result in fp8.
   /// Not modelled: context_parallel; latent attention.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "strategies/graph/mesh_axes.h"
-#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/state_sharding.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 namespace {
@@ -62,11 +62,11 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
 
 // Whether the backward pass recomputes the experts' activations from the results of their products.
 static bool makes_activations(const Strategy& strategy) {
-  const auto makes = [&](Part part) {
+  const auto makes = [&](LayerPart part) {
     return std::ranges::find(strategy.recompute_parts, part) != strategy.recompute_parts.end();
   };
   return strategy.mode == Mode::kTrain && strategy.recompute == Recompute::kSelective &&
-         makes(Part::kExpertActivation) && !makes(Part::kExpertsUp);
+         makes(LayerPart::kExpertActivation) && !makes(LayerPart::kExpertsUp);
 }
 
 TransformerOptions transformer_options(const Strategy& strategy) {

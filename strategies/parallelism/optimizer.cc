@@ -129,12 +129,12 @@ bool is_matrix_of_layer(const Tensor& parameter) {
          std::ranges::find(kOthers, parameter.name) == kOthers.end();
 }
 
-std::int64_t elements_of(const Matrices& matrices, const std::vector<MeshAxis>& mesh) {
+std::int64_t elements_of(const MatrixGroup& matrices, const std::vector<MeshAxis>& mesh) {
   return matrices.count * (matrices.rows * matrices.columns / ways(matrices.split, mesh));
 }
 
-void add_matrices(std::vector<Matrices>& to, const Matrices& more) {
-  const auto it = std::ranges::find_if(to, [&](const Matrices& one) {
+void add_matrices(std::vector<MatrixGroup>& to, const MatrixGroup& more) {
+  const auto it = std::ranges::find_if(to, [&](const MatrixGroup& one) {
     return one.rows == more.rows && one.columns == more.columns && one.split == more.split;
   });
   if (it == to.end()) {
@@ -144,21 +144,21 @@ void add_matrices(std::vector<Matrices>& to, const Matrices& more) {
   }
 }
 
-std::int64_t Update::share(std::int64_t count, const Updated& of) const {
+std::int64_t Update::share(std::int64_t count, const UpdatedParameters& of) const {
   const std::int64_t shards = ways(of.cut, mesh);
   return (count + shards - 1) / shards;
 }
 
 std::int64_t Update::elements() const {
   std::int64_t sum = 0;
-  for (const Updated& of : updated) sum += share(of.elements, of);
+  for (const UpdatedParameters& of : updated) sum += share(of.elements, of);
   return sum;
 }
 
 std::int64_t Update::matrix_elements() const {
   std::int64_t sum = 0;
-  for (const Updated& of : updated)
-    for (const Matrices& one : of.matrices) sum += share(elements_of(one, mesh), of);
+  for (const UpdatedParameters& of : updated)
+    for (const MatrixGroup& one : of.matrices) sum += share(elements_of(one, mesh), of);
   return sum;
 }
 

@@ -49,24 +49,24 @@ bool is_matrix_of_layer(const Tensor& parameter);
 
 /// Weight matrices of layers with one shape, as one rank holds them. Every expert has a matrix of
 /// its own.
-struct Matrices {
+struct MatrixGroup {
   std::int64_t rows = 0;      ///< Rows of the whole matrix.
   std::int64_t columns = 0;   ///< Columns of the whole matrix.
   std::int64_t count = 0;     ///< Matrices of which the rank holds a part.
   std::vector<Axis> split{};  ///< The axes over which every matrix is split.
-  bool operator==(const Matrices&) const = default;
+  bool operator==(const MatrixGroup&) const = default;
 };
 /// Elements of the matrices that one rank holds.
-std::int64_t elements_of(const Matrices& matrices, const std::vector<MeshAxis>& mesh);
+std::int64_t elements_of(const MatrixGroup& matrices, const std::vector<MeshAxis>& mesh);
 /// Adds `more` to the entry of the same shape and split, or appends it.
-void add_matrices(std::vector<Matrices>& to, const Matrices& more);
+void add_matrices(std::vector<MatrixGroup>& to, const MatrixGroup& more);
 
 /// Parameters that a rank updates.
-struct Updated {
+struct UpdatedParameters {
   std::vector<Axis> cut{};    ///< The axes over which their optimizer states are sharded.
   std::int64_t elements = 0;  ///< Elements on one rank, before that sharding.
   std::int64_t tensors = 0;   ///< Counted, like `matrices`, only if the rule needs whole tensors.
-  std::vector<Matrices> matrices{};
+  std::vector<MatrixGroup> matrices{};
 };
 
 /// A step of an optimizer on one rank.
@@ -75,11 +75,11 @@ struct Update {
   OptimizerKernels kernels;
   DType precision;
   const std::vector<MeshAxis>& mesh;
-  std::vector<Updated> updated{};
+  std::vector<UpdatedParameters> updated{};
 
   /// Elements of the rank's shard of `count` elements that are sharded as `of`: the last shard is
   /// padded.
-  std::int64_t share(std::int64_t count, const Updated& of) const;
+  std::int64_t share(std::int64_t count, const UpdatedParameters& of) const;
   /// Elements of the rank's shards in total; matrix_elements(): in matrices only.
   std::int64_t elements() const;
   std::int64_t matrix_elements() const;

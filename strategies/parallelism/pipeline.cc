@@ -1,7 +1,7 @@
 #include "strategies/parallelism/pipeline.h"
 
 #include "strategies/schedule/actions.h"
-#include "strategies/schedule/granular.h"
+#include "strategies/schedule/schedules.h"
 
 namespace foreshard {
 
@@ -9,22 +9,23 @@ Result<schedule::Table> table_of(const Strategy& strategy) {
   if (!strategy.granularity.empty())
     return schedule::granular_one_f_one_b(strategy.granularity,
                                           static_cast<std::int32_t>(strategy.micro_batches()));
-  schedule::Shape shape{.stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
-                        .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
-                        .micro_batches = static_cast<std::int32_t>(strategy.micro_batches()),
-                        .pairs = strategy.overlap_experts,
-                        .actions = strategy.schedule_actions};
+  schedule::PipelineShape shape{
+      .stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
+      .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
+      .micro_batches = static_cast<std::int32_t>(strategy.micro_batches()),
+      .pairs = strategy.overlap_experts,
+      .actions = strategy.schedule_actions};
   if (const auto& times = strategy.pass_times; times.size() > 2)
     shape.times = {times[0], times[1], times[2], times.size() > 3 ? times[3] : 0};
   return schedule::table_of(strategy.schedule, shape);
 }
 
-schedule::Placement placement_of(const Strategy& strategy) {
-  if (strategy.virtual_stages == 1) return schedule::Placement::kWrap;
+schedule::StagePlacement placement_of(const Strategy& strategy) {
+  if (strategy.virtual_stages == 1) return schedule::StagePlacement::kWrap;
   if (strategy.schedule == schedule::kCustom)
     return schedule::placement_of(strategy.schedule_actions);
   const schedule::Schedule* known = schedule::find_schedule(strategy.schedule);
-  return known == nullptr ? schedule::Placement::kWrap : known->placement;
+  return known == nullptr ? schedule::StagePlacement::kWrap : known->placement;
 }
 
 bool splits_backward(const Strategy& strategy) {

@@ -15,7 +15,7 @@ namespace foreshard {
 Result<schedule::Table> table_of(const Strategy& strategy);
 
 /// The placement of the model's pieces on stages (schedule::piece_of).
-schedule::Placement placement_of(const Strategy& strategy);
+schedule::StagePlacement placement_of(const Strategy& strategy);
 
 /// Whether some backward pass runs in two parts (input and weight gradients).
 bool splits_backward(const Strategy& strategy);
@@ -39,7 +39,7 @@ inline std::int64_t last_stage(const Strategy& strategy) {
 /// Calls `visit(chunk, piece)` for each piece that the stage holds.
 template <class Visit>
 void for_each_piece(const Strategy& strategy, std::int64_t stage, Visit visit) {
-  const schedule::Placement placement = placement_of(strategy);
+  const schedule::StagePlacement placement = placement_of(strategy);
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     visit(chunk, schedule::piece_of(placement, strategy.pipeline_parallel, stage, chunk));
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/parallelism/expert_groups.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <fmt/format.h>
 
-#include "strategies/parallelism/expert_groups.h"
-
 namespace foreshard {
 namespace {
 
@@ -15,8 +13,8 @@ constexpr double kMaxBatch = 1 << 30;
 
 }  // namespace
 
-const std::vector<Part>& usual_recompute_parts() {
-  static const std::vector<Part> parts{Part::kCoreAttention};
+const std::vector<LayerPart>& usual_recompute_parts() {
+  static const std::vector<LayerPart> parts{LayerPart::kCoreAttention};
   return parts;
 }
 
@@ -264,7 +262,7 @@ std::string words_of_recomputation(const Strategy& strategy) {
   const bool is_usual = strategy.recompute_parts == usual_recompute_parts();
   if (strategy.recompute == Recompute::kSelective && !is_usual) {
     text += " (";
-    for (const Part part : strategy.recompute_parts)
+    for (const LayerPart part : strategy.recompute_parts)
       text += fmt::format("{}{}", text.ends_with('(') ? "" : ", ", yaml::name_of(part));
     text += ")";
   }
@@ -325,6 +323,37 @@ std::string describe(const Strategy& strategy) {
     text += fmt::format(" but for {} first and {} last layers", strategy.unquantized_layers.first,
                         strategy.unquantized_layers.last);
   return text + words_of_extras(strategy);
+}
+
+std::int64_t expert_tensor_ways(const Strategy& strategy) {
+  return strategy.expert_tensor_parallel == 0 ? strategy.tensor_parallel
+                                              : strategy.expert_tensor_parallel;
+}
+
+std::int64_t expert_ranks(const Strategy& strategy) {
+  return strategy.expert_parallel * expert_tensor_ways(strategy);
+}
+
+std::int64_t expert_data_ranks(const Strategy& strategy) {
+  return std::max<std::int64_t>(
+      1, expert_ranks(strategy) / (strategy.tensor_parallel * strategy.context_parallel));
+}
+
+std::string words_of_experts(const Strategy& strategy) {
+  const std::int64_t ways = expert_tensor_ways(strategy);
+  if (ways == strategy.tensor_parallel) return {};
+  return ways == 1 ? " (each whole)" : fmt::format(" (each split {} ways)", ways);
+}
+
+Bytes reserve_of(const Strategy& strategy) {
+  const Framework& framework = *strategy.framework;
+  Bytes reserve = framework.context;
+  for (const std::int64_t ranks :
+       {strategy.tensor_parallel, strategy.context_heads,
+        strategy.context_parallel / strategy.context_heads, strategy.shards(),
+        strategy.shard_replicas, strategy.pipeline_parallel})
+    if (ranks > 1) reserve += framework.communicator;
+  return reserve;
 }
 
 }  // namespace foreshard

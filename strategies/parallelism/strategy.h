@@ -12,10 +12,10 @@
 #include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
-#include "strategies/graph/capture.h"
-#include "strategies/graph/context_exchange.h"
 #include "strategies/graph/graph.h"
+#include "strategies/graph/implementation.h"
 #include "strategies/graph/model.h"
+#include "strategies/graph/part.h"
 #include "strategies/graph/quantization.h"
 #include "strategies/parallelism/expert_load.h"
 #include "strategies/parallelism/framework.h"
@@ -32,7 +32,7 @@ enum class Recompute : std::uint8_t {
 /// The part of a block that its backward pass recomputes.
 struct Recomputation {
   Recompute how = Recompute::kNone;
-  std::vector<Part> parts{};  ///< Read if `how` is kSelective.
+  std::vector<LayerPart> parts{};  ///< Read if `how` is kSelective.
   bool operator==(const Recomputation&) const = default;
 };
 
@@ -56,7 +56,7 @@ enum class Mode : std::uint8_t {
 };
 
 /// The parts that selective recomputation recomputes if none are named.
-const std::vector<Part>& usual_recompute_parts();
+const std::vector<LayerPart>& usual_recompute_parts();
 
 struct Strategy {
   Mode mode = Mode::kTrain;
@@ -97,7 +97,7 @@ struct Strategy {
                                     ///< data_parallel / shard_replicas ranks.
   Recompute recompute = Recompute::kNone;
   /// Read if `recompute` is selective.
-  std::vector<Part> recompute_parts = usual_recompute_parts();
+  std::vector<LayerPart> recompute_parts = usual_recompute_parts();
   /// Number of layers, the first of each stage (in an interleaved pipeline: of each chunk), that
   /// are recomputed; 0: all.
   std::int64_t recompute_layers = 0;
@@ -208,4 +208,33 @@ std::vector<std::int64_t> uneven_split(std::int64_t layers, std::int64_t stages)
 /// schedule::piece_of says which stage holds a piece.
 /// \pre faults_in is empty
 std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_t layers);
+
+// The ranks that hold the routed experts of a layer: groups among the flattened tensor-, context-
+// and data-parallel ranks (strategies/graph/mesh_axes.h). A group may end within an axis.
+
+/// Ranks that share one expert.
+std::int64_t expert_tensor_ways(const Strategy& strategy);
+
+/// Ranks that together hold all experts of a layer once; they are neighbours.
+std::int64_t expert_ranks(const Strategy& strategy);
+
+/// Data-parallel ranks among expert_ranks().
+std::int64_t expert_data_ranks(const Strategy& strategy);
+
+/// " (each whole)", " (each split 2 ways)": for experts that are split otherwise than the other
+/// parameters.
+std::string words_of_experts(const Strategy& strategy);
+
+/// Device memory that is not available for tensors: the driver's context of the process, and the
+/// buffers of the communication library's communicators. Tensors fit a device if
+///
+///     peak + reserve <= memory,   reserve = context + communicator x axes that are split
+///
+/// with one communicator for each axis that has more than one rank: tensor, heads and ring of
+/// context parallelism, ZeRO shards, sets of shards, pipeline. The numbers are the framework's
+/// (configs/frameworks). Not modelled: their growth with the device's SMs and links; communicators
+/// over several axes at once; the connections of all-to-alls to every peer; memory that the
+/// framework's allocator holds but has not handed out.
+Bytes reserve_of(const Strategy& strategy);
+
 }  // namespace foreshard

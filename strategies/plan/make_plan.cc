@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::array kPlanners{
 };
 
 // The largest number of ranks that reduce the gradient of one parameter.
-std::int64_t copies_of(const Parts& parts) {
+std::int64_t copies_of(const PlannedModel& parts) {
   std::int64_t most = 1;
   for (const Block& block : parts.blocks)
     for (const ParameterGroup& group : block.groups)
@@ -32,11 +32,11 @@ std::span<const Planner> planners() {
   return kPlanners;
 }
 
-Result<StepPlan> make_plan(Parts parts, const Strategy& strategy) {
+Result<StepPlan> make_plan(PlannedModel parts, const Strategy& strategy) {
   return make_plan(std::move(parts), strategy, planners());
 }
 
-Result<StepPlan> make_plan(Parts parts, const Strategy& strategy,
+Result<StepPlan> make_plan(PlannedModel parts, const Strategy& strategy,
                            std::span<const Planner> planners) {
   FORESHARD_CHECK(static_cast<std::int64_t>(parts.pieces.size()) == strategy.stages());
   const StateSharding states = state_sharding(strategy, copies_of(parts));

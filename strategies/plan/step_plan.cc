@@ -11,11 +11,11 @@
 
 namespace foreshard::plan {
 
-const Block& Parts::block_of(std::int32_t unit) const {
+const Block& PlannedModel::block_of(std::int32_t unit) const {
   return blocks[static_cast<std::size_t>(units[static_cast<std::size_t>(unit)].block)];
 }
 
-Run Parts::with_backward(Run of) const {
+UnitRange PlannedModel::with_backward(UnitRange of) const {
   while (of.count > 0 && !block_of(of.first).has_backward) {
     ++of.first;
     --of.count;
@@ -23,7 +23,7 @@ Run Parts::with_backward(Run of) const {
   return of;
 }
 
-std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
+std::vector<ParameterGroup> PlannedModel::own_groups(std::int32_t unit) const {
   std::map<std::vector<Axis>, ParameterGroup> groups;
   for (const ParameterGroup& group : block_of(unit).groups) {
     ParameterGroup& sum = groups[group.over];
@@ -33,7 +33,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     sum.frozen += group.frozen;
     sum.reduced_inside += group.reduced_inside;
     sum.tensors += group.tensors;
-    for (const Matrices& one : group.matrices) add_matrices(sum.matrices, one);
+    for (const MatrixGroup& one : group.matrices) add_matrices(sum.matrices, one);
   }
   if (tie && tie->reads_copy(unit)) {
     const auto group = groups.find(tie->over);
@@ -48,7 +48,8 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
   return list;
 }
 
-std::vector<ParameterGroup> Parts::cut_groups(const std::vector<ParameterGroup>& groups) const {
+std::vector<ParameterGroup> PlannedModel::cut_groups(
+    const std::vector<ParameterGroup>& groups) const {
   std::vector<ParameterGroup> cut = by_shards(groups, mesh);
   std::erase_if(cut, [](const ParameterGroup& group) { return group.over.empty(); });
   return cut;
@@ -66,7 +67,7 @@ std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
     sum.quantized += group.quantized;
     sum.frozen += group.frozen;
     sum.tensors += group.tensors;
-    for (const Matrices& one : group.matrices) add_matrices(sum.matrices, one);
+    for (const MatrixGroup& one : group.matrices) add_matrices(sum.matrices, one);
   }
   std::vector<ParameterGroup> list;
   for (auto& [over, group] : found)

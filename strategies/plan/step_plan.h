@@ -37,7 +37,7 @@
 
 namespace foreshard::plan {
 
-using schedule::Part;
+using schedule::PassPart;
 
 // --- what is planned ----------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ struct ParameterGroup {
   /// Number of trained tensors, and in `matrices` the trained weights of layers. Both are counted
   /// only where the optimizer takes whole tensors (OptimizerRule::whole_tensors).
   std::int64_t tensors = 0;
-  std::vector<Matrices> matrices{};
+  std::vector<MatrixGroup> matrices{};
   std::int64_t trained() const { return elements - frozen; }
   bool operator==(const ParameterGroup&) const = default;
 };
@@ -101,24 +101,24 @@ struct Block {
 /// One use of a block: the smallest piece that is placed, gathered and reduced.
 struct Unit {
   std::string name{};      ///< "embedding", "layer 17".
-  std::int32_t block = 0;  ///< Index into Parts::blocks.
+  std::int32_t block = 0;  ///< Index into PlannedModel::blocks.
   std::int32_t layer = 0;  ///< Layer number, as in program::Call.
   bool is_layer = false;   ///< A transformer's layer: neither its embedding nor its head.
 };
 
 /// Units [first, first + count), in the order of the model.
-struct Run {
+struct UnitRange {
   std::int32_t first = 0;
   std::int32_t count = 0;
   bool contains(std::int32_t unit) const { return unit >= first && unit < first + count; }
-  auto operator<=>(const Run&) const = default;
+  auto operator<=>(const UnitRange&) const = default;
 };
 
 /// A parameter that the first unit and some units of the last piece share (an embedding that is the
 /// output projection too, or that modules behind the layers read).
-struct Tie {
+struct TiedWeights {
   std::int32_t first_unit = 0;
-  Run others{};               ///< Adjacent units in one piece, which share one copy.
+  UnitRange others{};         ///< Adjacent units in one piece, which share one copy.
   std::vector<Axis> over{};   ///< Axes of its gradient, as ParameterGroup::over.
   std::int64_t elements = 0;  ///< Elements on one rank.
   bool is_frozen = false;     ///< It is not trained.
@@ -134,13 +134,13 @@ struct Tie {
 };
 
 /// A sharded model, cut into the pieces that the chunks of the roles take.
-struct Parts {
+struct PlannedModel {
   std::string name{};  ///< Names of the model and the strategy, for people.
   std::vector<MeshAxis> mesh{};
   std::vector<Block> blocks{};
-  std::vector<Unit> units{};  ///< All units, in the order of the model.
-  std::vector<Run> pieces{};  ///< All units, cut into pieces in order. A piece may be empty.
-  std::optional<Tie> tie{};
+  std::vector<Unit> units{};        ///< All units, in the order of the model.
+  std::vector<UnitRange> pieces{};  ///< All units, cut into pieces in order. A piece may be empty.
+  std::optional<TiedWeights> tie{};
   /// crossing -> the name of the tensor that one piece hands to the next (of the first one if there
   /// are several). A single entry holds for all crossings.
   std::vector<std::string> boundaries{};
@@ -148,7 +148,7 @@ struct Parts {
   const Block& block_of(std::int32_t unit) const;
   /// The units of a run that a backward pass goes through: all but the leading units that have no
   /// backward pass.
-  Run with_backward(Run of) const;
+  UnitRange with_backward(UnitRange of) const;
   /// The unit's own parameters, one group for each `over`. A parameter that units of a role share
   /// belongs to the first of these units.
   std::vector<ParameterGroup> own_groups(std::int32_t unit) const;
@@ -166,7 +166,7 @@ enum class ActionKind : std::uint8_t {
   kPass,
   kGather,        ///< Parameters of a bucket: shards become whole.
   kReduce,        ///< Gradients of a bucket, added up: each rank gets its shard, or all of them.
-  kReduceCopies,  ///< Gradients outside buckets, added up: see Copies.
+  kReduceCopies,  ///< Gradients outside buckets, added up: see GradientCopies.
   kSend,          ///< The tensor of a crossing (forward), or its gradient (backward).
   kReceive,
   kOptimizer,
@@ -217,10 +217,10 @@ struct Action {
   Direction direction = Direction::kForward;  ///< Direction of the pass that it is or belongs to.
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
-  Part part = Part::kWhole;  ///< Part of the backward pass that it runs.
-  bool returns = false;      ///< Crossing::returns of a transfer.
-  Run units{};               ///< Units of a pass, or whose activations are offloaded or fetched.
-  bool reduces = false;      ///< A backward pass that reduces ParameterGroup::reduced_inside.
+  PassPart part = PassPart::kWhole;  ///< Part of the backward pass that it runs.
+  bool returns = false;              ///< Crossing::returns of a transfer.
+  UnitRange units{};     ///< Units of a pass, or whose activations are offloaded or fetched.
+  bool reduces = false;  ///< A backward pass that reduces ParameterGroup::reduced_inside.
   /// Index of what it works on: the bucket of a gather, reduction or copy of gradients; the
   /// crossing of a transfer, or of the sync that follows a transfer; the entry of StepPlan::copies.
   /// -1: none.
@@ -242,7 +242,7 @@ inline std::size_t lane_index(const Action& action) {
 /// Whether the gradients of the units' parameters are complete when the pass is done.
 inline bool completes_gradients(const Action& pass) {
   return pass.kind == ActionKind::kPass && pass.direction == Direction::kBackward &&
-         pass.part != Part::kInput;
+         pass.part != PassPart::kInput;
 }
 inline bool is_transfer(const Action& action) {
   return action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
@@ -250,7 +250,7 @@ inline bool is_transfer(const Action& action) {
 
 /// Parameters that are gathered, or gradients that are reduced, in one operation.
 struct Bucket {
-  std::vector<Run> units{};
+  std::vector<UnitRange> units{};
   /// Axes of the ranks that take part: ParameterGroup::over for gradients, `over` of by_shards()
   /// for parameters.
   std::vector<Axis> over{};
@@ -278,7 +278,7 @@ struct Crossing {
 
 /// Gradients that are added up outside buckets: gradients that are partial along `axes`
 /// (ParameterGroup::also_partial), or the gradients of a tie whose copies lie on several roles.
-struct Copies {
+struct GradientCopies {
   std::vector<std::int32_t> roles{};  ///< Roles that hold a copy. More than one: a tie.
   std::vector<Axis> axes{};           ///< Axes along which gradients are added up; empty for a tie.
   std::int64_t elements = 0;          ///< Elements on one rank.
@@ -286,17 +286,17 @@ struct Copies {
 
 /// Units that a role runs one after another. A role has several in an interleaved pipeline.
 struct Chunk {
-  std::int32_t piece = 0;  ///< Index into Parts::pieces.
-  Run units{};
+  std::int32_t piece = 0;  ///< Index into PlannedModel::pieces.
+  UnitRange units{};
 };
 
 /// Where a pass of one micro-batch through one chunk, or a part of it, begins in `actions`.
-struct Slot {
+struct PassSlot {
   ActionId first = 0;
   Direction direction = Direction::kForward;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
-  Part part = Part::kWhole;
+  PassPart part = PassPart::kWhole;
   bool beside = false;  ///< schedule::Slot::beside: it takes turns with the slot before it.
 };
 
@@ -314,7 +314,7 @@ struct Role {
   }
   /// Actions, in the order of issue: the start of the step, the slots, the end of the step.
   std::vector<Action> actions{};
-  std::vector<Slot> slots{};
+  std::vector<PassSlot> slots{};
   ActionId end = 0;  ///< The first action behind the slots.
 };
 
@@ -357,11 +357,11 @@ struct Role {
 ///     waits. They are fetched; the fetch waits for that copy, and the backward pass waits for the
 ///     fetch. A copy of gradients waits for their reduction, and the optimizer waits for the copy.
 struct StepPlan {
-  Parts parts{};
+  PlannedModel parts{};
   StateSharding states{};
   std::vector<Bucket> buckets{};
   std::vector<Crossing> crossings{};
-  std::vector<Copies> copies{};
+  std::vector<GradientCopies> copies{};
   std::vector<Role> roles{};
 };
 
@@ -370,7 +370,7 @@ struct StepPlan {
 /// micro-batch and layer where parameters or gradients of layers move beside the passes.
 /// \pre faults_in(strategy, ...) is empty; parts.pieces has strategy.stages() entries.
 /// \return kInvalidInput where the schedule does not do this number of stages and micro-batches.
-Result<StepPlan> make_plan(Parts parts, const Strategy& strategy);
+Result<StepPlan> make_plan(PlannedModel parts, const Strategy& strategy);
 
 /// \return the first invariant that the plan breaks, with the role and the action, as an error.
 /// Cost: O(passes of units x log(passes)), and O(actions) for the rest.

@@ -78,7 +78,7 @@ class Text {
   }
 
   // "embedding, layers 0..3, head"; in reverse order for a backward pass.
-  std::string units(const Run& run, Direction direction) const {
+  std::string units(const UnitRange& run, Direction direction) const {
     std::vector<std::string> parts;
     for (std::int32_t i = 0; i < run.count;) {
       std::int32_t n = 1;
@@ -98,17 +98,17 @@ class Text {
     if (direction == Direction::kBackward) std::ranges::reverse(parts);
     return joined(parts, ", ");
   }
-  std::string units(const std::vector<Run>& runs) const {
+  std::string units(const std::vector<UnitRange>& runs) const {
     std::vector<std::string> parts;
-    for (const Run& run : runs)
+    for (const UnitRange& run : runs)
       if (run.count > 0) parts.push_back(units(run, Direction::kForward));
     return parts.empty() ? "nothing" : joined(parts, ", ");
   }
-  const Unit& unit(const Run& run, std::int32_t i) const {
+  const Unit& unit(const UnitRange& run, std::int32_t i) const {
     const std::int32_t index = run.first + i;
     return plan_.parts.units[static_cast<std::size_t>(index)];
   }
-  const Block& block(const Run& run, std::int32_t i) const {
+  const Block& block(const UnitRange& run, std::int32_t i) const {
     return plan_.parts.block_of(run.first + i);
   }
 
@@ -124,7 +124,7 @@ class Text {
                        sends ? "->" : "<-", plan_.roles[static_cast<std::size_t>(role)].name);
   }
 
-  std::string copies(const Copies& copies) const {
+  std::string copies(const GradientCopies& copies) const {
     std::vector<std::string> names;
     if (copies.roles.size() > 1) {
       for (const std::int32_t role : copies.roles)
@@ -139,11 +139,11 @@ class Text {
   static std::string_view word(const Action& pass) {
     if (pass.direction == Direction::kForward) return "forward";
     switch (pass.part) {
-      case Part::kWhole:
+      case PassPart::kWhole:
         break;
-      case Part::kInput:
+      case PassPart::kInput:
         return "backward-input";
-      case Part::kWeight:
+      case PassPart::kWeight:
         return "backward-weight";
     }
     return "backward";
@@ -196,8 +196,10 @@ class Text {
     line("{}", text);
   }
 
-  static std::string label(const Slot& slot) {
-    const char backward = slot.part == Part::kWhole ? 'B' : slot.part == Part::kInput ? 'I' : 'W';
+  static std::string label(const PassSlot& slot) {
+    const char backward = slot.part == PassPart::kWhole   ? 'B'
+                          : slot.part == PassPart::kInput ? 'I'
+                                                          : 'W';
     std::string text = fmt::format("{}{}", slot.direction == Direction::kForward ? 'F' : backward,
                                    slot.micro_batch);
     if (slot.chunk > 0) text += fmt::format(" chunk {}", slot.chunk);
@@ -212,7 +214,7 @@ class Text {
 
   static bool splits(const Role& role) {
     return std::ranges::any_of(role.slots,
-                               [](const Slot& slot) { return slot.part != Part::kWhole; });
+                               [](const PassSlot& slot) { return slot.part != PassPart::kWhole; });
   }
 
   static ActionId end_of(const Role& role, std::size_t slot) {
@@ -222,8 +224,8 @@ class Text {
   // Whether the two slots differ in the micro-batch only. Their actions must wait for actions that
   // stand equally far before them.
   static bool are_alike(const Role& role, std::size_t a, std::size_t b) {
-    const Slot& one = role.slots[a];
-    const Slot& other = role.slots[b];
+    const PassSlot& one = role.slots[a];
+    const PassSlot& other = role.slots[b];
     const ActionId count = end_of(role, a) - one.first;
     if (one.direction != other.direction || one.chunk != other.chunk || one.part != other.part ||
         one.beside != other.beside || count != end_of(role, b) - other.first)

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "strategies/plan/order.h"
 #include "strategies/plan/walk.h"
 
 namespace foreshard::plan {
@@ -58,7 +57,7 @@ class RoleCheck {
     const auto within = [](auto index, const auto& list) {
       return index >= 0 && index < static_cast<decltype(index)>(list.size());
     };
-    const auto units_within = [&](const Run& run) {
+    const auto units_within = [&](const UnitRange& run) {
       return run.first >= 0 && run.count >= 0 &&
              run.first + run.count <= static_cast<std::int32_t>(plan_.parts.units.size());
     };
@@ -102,7 +101,7 @@ class RoleCheck {
   Fault slots() {
     const auto crossings = static_cast<std::int32_t>(plan_.crossings.size());
     for (std::size_t i = 0; i < role_.slots.size(); ++i) {
-      const Slot& slot = role_.slots[i];
+      const PassSlot& slot = role_.slots[i];
       const ActionId end = i + 1 < role_.slots.size() ? role_.slots[i + 1].first : role_.end;
       const Chunk& chunk = role_.chunks.at(static_cast<std::size_t>(slot.chunk));
       if (slot.beside && !is_pair(i))
@@ -111,7 +110,7 @@ class RoleCheck {
       const bool is_forward = slot.direction == Direction::kForward;
       const std::int32_t in = is_forward ? chunk.piece - 1 : chunk.piece;
       const std::int32_t out = is_forward ? chunk.piece : chunk.piece - 1;
-      const bool weights = slot.part == Part::kWeight;
+      const bool weights = slot.part == PassPart::kWeight;
       std::int32_t units = 0;
       std::vector<std::int32_t> received;
       std::vector<std::int32_t> sent;
@@ -128,7 +127,7 @@ class RoleCheck {
         if (it.chunk != slot.chunk || it.direction != slot.direction ||
             it.micro_batch != slot.micro_batch + done)
           return at(is_pass ? 2 : 6, id, "is of another slot");
-        if (is_pass && it.part != slot.part && (it.part != Part::kWhole || weights))
+        if (is_pass && it.part != slot.part && (it.part != PassPart::kWhole || weights))
           return at(2, id, "is of another slot");
         if (is_pass && it.units.count > 0 &&
             !(chunk.units.contains(it.units.first) &&
@@ -148,7 +147,7 @@ class RoleCheck {
         return fmt::format("invariant {}: {}, {} {} of chunk {}: {}", invariant, role_.name,
                            is_forward ? "forward" : "backward", slot.micro_batch, slot.chunk, what);
       };
-      const Run wanted = is_forward ? chunk.units : plan_.parts.with_backward(chunk.units);
+      const UnitRange wanted = is_forward ? chunk.units : plan_.parts.with_backward(chunk.units);
       if (units != (weights ? splitting(wanted) : wanted.count))
         return of_slot(2, "does not pass the units of its chunk");
       if (received != only(in))
@@ -161,34 +160,34 @@ class RoleCheck {
   // Slot `i` and the one before it: a forward and a backward pass that do not depend on each other.
   bool is_pair(std::size_t i) const {
     if (i == 0) return false;
-    const Slot& one = role_.slots[i - 1];
-    const Slot& other = role_.slots[i];
+    const PassSlot& one = role_.slots[i - 1];
+    const PassSlot& other = role_.slots[i];
     return !one.beside && one.direction == Direction::kForward &&
-           other.direction == Direction::kBackward && other.part != Part::kWeight &&
+           other.direction == Direction::kBackward && other.part != PassPart::kWeight &&
            std::pair(one.chunk, one.micro_batch) != std::pair(other.chunk, other.micro_batch);
   }
 
   bool splits(std::int32_t unit) const { return plan_.parts.block_of(unit).splits; }
-  std::int32_t splitting(const Run& units) const {
+  std::int32_t splitting(const UnitRange& units) const {
     std::int32_t count = 0;
     for (std::int32_t i = 0; i < units.count; ++i) count += splits(units.first + i) ? 1 : 0;
     return count;
   }
 
   Fault passes() {
-    using ByPass = std::map<std::pair<std::int32_t, std::int32_t>, ActionId>;
-    ByPass forward;  // by unit, micro-batch
-    ByPass backward;
-    ByPass inputs;
+    using PassActions = std::map<std::pair<std::int32_t, std::int32_t>, ActionId>;
+    PassActions forward;  // by unit, micro-batch
+    PassActions backward;
+    PassActions inputs;
     std::set<std::int32_t> micro_batches;
-    for (const Slot& slot : role_.slots) micro_batches.insert(slot.micro_batch);
+    for (const PassSlot& slot : role_.slots) micro_batches.insert(slot.micro_batch);
     for (ActionId id = 0; id < size(); ++id) {
       const Action& pass = action(id);
       if (pass.kind != ActionKind::kPass) continue;
       for (std::int32_t i = 0; i < pass.units.count; ++i) {
         const std::pair key{pass.units.first + i, pass.micro_batch};
         const bool is_forward = pass.direction == Direction::kForward;
-        const bool is_input = pass.part == Part::kInput;
+        const bool is_input = pass.part == PassPart::kInput;
         if (!(is_forward ? forward
               : is_input ? inputs
                          : backward)
@@ -197,10 +196,10 @@ class RoleCheck {
             (is_input && backward.contains(key)))
           return at(2, id, fmt::format("passes {} twice", unit_name(key.first)));
         if (is_forward) continue;
-        if (pass.part != Part::kWhole && !splits(key.first))
+        if (pass.part != PassPart::kWhole && !splits(key.first))
           return at(2, id, fmt::format("splits the pass of {}", unit_name(key.first)));
-        const bool behind = pass.part == Part::kWeight;
-        const ByPass& earlier = behind ? inputs : forward;
+        const bool behind = pass.part == PassPart::kWeight;
+        const PassActions& earlier = behind ? inputs : forward;
         const auto it = earlier.find(key);
         if (it == earlier.end() || !order_->waits(id, it->second))
           return at(2, id,
@@ -295,7 +294,7 @@ class RoleCheck {
       if (!reduced.insert(it.what).second && when != Reduce::kEveryMicroBatch)
         return at(5, id, "reduces a bucket again");
       ActionId last_pass = -1;
-      for (const Run& run : bucket(it).units) {
+      for (const UnitRange& run : bucket(it).units) {
         for (std::int32_t i = 0; i < run.count; ++i) {
           for (const ActionId pass : std::exchange(open[{run.first + i, bucket(it).over}], {})) {
             if (!order_->waits(id, pass))
@@ -338,7 +337,7 @@ class RoleCheck {
       const Action& it = action(id);
       if (it.kind == ActionKind::kOptimizer) stepped = id;
       if (it.kind == ActionKind::kGather) {
-        for (const Run& run : bucket(it).units) {
+        for (const UnitRange& run : bucket(it).units) {
           for (std::int32_t i = 0; i < run.count; ++i)
             if (!gathered.try_emplace({run.first + i, bucket(it).over}, id).second)
               return at(5, id, fmt::format("gathers {} again", unit_name(run.first + i)));
@@ -393,7 +392,7 @@ class RoleCheck {
         if (it.kind == ActionKind::kPass) {
           if (!waits_for_all(id))
             return at(6, id, "does not wait for what it reads to be received");
-          if (it.part == Part::kWeight) continue;
+          if (it.part == PassPart::kWeight) continue;
           last_pass = id;
           // This role may have made what is read: the piece before (behind, in a backward pass).
           const std::int32_t piece = piece_of(it.chunk);
@@ -440,7 +439,7 @@ class RoleCheck {
         } else if (it.kind == ActionKind::kReduce) {
           of.insert({it.what, {}});
         } else if (it.kind == ActionKind::kGather) {
-          for (const Run& run : bucket(it).units)
+          for (const UnitRange& run : bucket(it).units)
             for (std::int32_t i = 0; i < run.count; ++i)
               of.insert({run.first + i, bucket(it).over});
         }
@@ -512,7 +511,7 @@ class RoleCheck {
 
   const StepPlan& plan_;
   const Role& role_;
-  std::optional<Order> order_;
+  std::optional<HappensBefore> order_;
   std::map<std::int32_t, std::vector<ParameterGroup>> groups_;  // by unit
   std::map<std::int32_t, std::vector<ParameterGroup>> cut_;     // by unit
 };
@@ -534,7 +533,7 @@ std::optional<std::string> micro_batches_fault(const StepPlan& plan) {
   std::optional<std::set<std::int32_t>> of_first;
   for (const Role& role : plan.roles) {
     std::set<std::int32_t> own;
-    for (const Slot& slot : role.slots)
+    for (const PassSlot& slot : role.slots)
       for (std::int32_t m = 0; m < role.together; ++m) own.insert(slot.micro_batch + m);
     if (!of_first) of_first = own;
     if (own != *of_first)

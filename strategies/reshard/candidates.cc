@@ -11,7 +11,6 @@
 
 #include "strategies/graph/layout.h"
 #include "strategies/reshard/internal/paths.h"
-#include "strategies/reshard/internal/templates.h"
 #include "strategies/reshard/plan.h"
 
 namespace foreshard::reshard::internal {
@@ -29,13 +28,13 @@ struct CommonMesh {
 };
 
 // An axis in positions of the `from` mesh: coordinates are `stride` apart, up to `end`.
-struct Span {
+struct AxisStride {
   std::int64_t stride = 1;
   std::int64_t end = 1;
 };
 
-std::vector<Span> spans_of(const std::vector<MeshAxis>& axes) {
-  std::vector<Span> spans;
+std::vector<AxisStride> spans_of(const std::vector<MeshAxis>& axes) {
+  std::vector<AxisStride> spans;
   std::int64_t stride = 1;
   for (const MeshAxis& axis : axes) {
     spans.push_back({stride, stride * axis.size});
@@ -46,7 +45,8 @@ std::vector<Span> spans_of(const std::vector<MeshAxis>& axes) {
 
 // The axes of `to` in positions of `from`; empty if the positions are not linear in `to`'s
 // coordinates.
-std::optional<std::vector<Span>> spans_within(const ProcessMesh& from, const ProcessMesh& to) {
+std::optional<std::vector<AxisStride>> spans_within(const ProcessMesh& from,
+                                                    const ProcessMesh& to) {
   if (from.size() != to.size()) return std::nullopt;
   std::map<std::int32_t, std::int64_t> position;
   for (std::int64_t i = 0; i < from.size(); ++i)
@@ -58,7 +58,7 @@ std::optional<std::vector<Span>> spans_within(const ProcessMesh& from, const Pro
     if (found == position.end()) return std::nullopt;
     seen.push_back(found->second);
   }
-  std::vector<Span> spans;
+  std::vector<AxisStride> spans;
   std::int64_t step = 1;
   for (const MeshAxis& axis : to.axes) {
     const std::int64_t stride = axis.size > 1 ? seen[static_cast<std::size_t>(step)] - seen[0] : 1;
@@ -90,7 +90,7 @@ std::optional<CommonMesh> common_mesh(const ProcessMesh& from, const ProcessMesh
   if (!theirs) return std::nullopt;
   std::set<std::int64_t> cuts{1, from.size(), run};
   for (const auto* spans : {&mine, &*theirs})
-    for (const Span& span : *spans) cuts.insert({span.stride, span.end});
+    for (const AxisStride& span : *spans) cuts.insert({span.stride, span.end});
 
   CommonMesh common{.mesh = {.axes = {}, .ranks = from.ranks},
                     .from = std::vector<std::vector<Axis>>(from.axes.size()),
@@ -110,7 +110,7 @@ std::optional<CommonMesh> common_mesh(const ProcessMesh& from, const ProcessMesh
       if (begin == mine[a].stride && end == mine[a].end) name = from.axes[a].name;
     }
     for (std::size_t a = 0; a < theirs->size(); ++a) {
-      const Span& span = (*theirs)[a];
+      const AxisStride& span = (*theirs)[a];
       if (begin < span.stride || end > span.end) continue;
       common.to[a].push_back(axis);
       if (name.empty() && begin == span.stride && end == span.end) name = to.axes[a].name;
@@ -213,8 +213,8 @@ class Planner {
       : from_(from), to_(to), options_(options), pricer_(tensor, meshes_, price) {}
 
   Result<Candidates> run() {
-    const Place from{meshes_.add(from_.mesh), from_.attribute};
-    const Place to{meshes_.add(to_.mesh), to_.attribute};
+    const MeshAttribute from{meshes_.add(from_.mesh), from_.attribute};
+    const MeshAttribute to{meshes_.add(to_.mesh), to_.attribute};
     const auto keep = static_cast<std::size_t>(std::max(options_.keep, 1));
     pricer_.calibrate(from.mesh);
     if (to.mesh != from.mesh) pricer_.calibrate(to.mesh);
@@ -224,8 +224,8 @@ class Planner {
     for (const std::int64_t cut : {std::int64_t{1}, run}) {
       auto common = common_mesh(from_.mesh, to_.mesh, cut);
       if (!common || !tried.insert(common->mesh.axes.size()).second) continue;
-      Place here;
-      Place there;
+      MeshAttribute here;
+      MeshAttribute there;
       if (cut == 1 && from_.mesh == to_.mesh) {
         here = from;
         there = to;
@@ -246,13 +246,14 @@ class Planner {
  private:
   // Takes plans between meshes that have no common mesh: with the axes as they are, and with axes
   // cut where the node changes.
-  void between(const Templates& templates, const Place& from, const Place& to, std::int64_t run) {
+  void between(const Templates& templates, const MeshAttribute& from, const MeshAttribute& to,
+               std::int64_t run) {
     take_all(templates.between(from, to), from, to);
-    const auto cut = [&](const Layout& layout, std::int64_t at) -> std::optional<Place> {
+    const auto cut = [&](const Layout& layout, std::int64_t at) -> std::optional<MeshAttribute> {
       if (at == 1) return std::nullopt;
       const auto finer = common_mesh(layout.mesh, layout.mesh, at);
       if (!finer || finer->mesh.axes.size() <= layout.mesh.axes.size()) return std::nullopt;
-      return Place{meshes_.add(finer->mesh), told_on(finer->from, layout.attribute)};
+      return MeshAttribute{meshes_.add(finer->mesh), told_on(finer->from, layout.attribute)};
     };
     const auto finer_from = cut(from_, run);
     const auto finer_to = cut(to_, ranks_per_node(to_.mesh, options_.node_of_rank));
@@ -264,7 +265,7 @@ class Planner {
   Seconds limit() const { return best_ * options_.slowest_ratio; }
 
   // Takes drafts by ascending lower bound, so that most of the slower ones need no price.
-  void take_all(std::vector<Draft> drafts, const Place& from, const Place& to) {
+  void take_all(std::vector<Draft> drafts, const MeshAttribute& from, const MeshAttribute& to) {
     std::vector<std::pair<Seconds, Draft*>> order;
     order.reserve(drafts.size());
     for (Draft& draft : drafts) order.emplace_back(pricer_.bound(draft), &draft);
@@ -282,9 +283,9 @@ class Planner {
   }
 
   // Makes the draft begin and end with the caller's spelling of the layouts, and prices it.
-  void take(Draft draft, const Place& from, const Place& to) {
+  void take(Draft draft, const MeshAttribute& from, const MeshAttribute& to) {
     auto& steps = draft.steps;
-    const auto rename = [](const Place& before, const Place& after) {
+    const auto rename = [](const MeshAttribute& before, const MeshAttribute& after) {
       return DraftStep{
           .primitive = Primitive::kSlice, .from = before, .to = after, .axes = {}, .rename = true};
     };
@@ -319,14 +320,14 @@ class Planner {
   }
 
   Result<Candidates> ranked(std::size_t keep) {
-    std::ranges::stable_sort(drafts_, [](const Named& a, const Named& b) {
+    std::ranges::stable_sort(drafts_, [](const NamedDraft& a, const NamedDraft& b) {
       return std::tuple(a.draft.estimate, working_steps(a.draft), std::string_view(a.name)) <
              std::tuple(b.draft.estimate, working_steps(b.draft), std::string_view(b.name));
     });
     std::set<Key> known;
     std::map<std::string, int> names;
     Candidates result;
-    for (Named& named : drafts_) {
+    for (NamedDraft& named : drafts_) {
       if (!known.insert(key_of(named.draft, pricer_)).second) continue;
       const int number = ++names[named.name];
       if (number > 1) named.name += " #" + std::to_string(number);
@@ -352,7 +353,7 @@ class Planner {
     return result;
   }
 
-  struct Named {
+  struct NamedDraft {
     Draft draft;
     std::string name;
   };
@@ -362,7 +363,7 @@ class Planner {
   const CandidateOptions& options_;
   Meshes meshes_;
   Pricer pricer_;
-  std::vector<Named> drafts_;
+  std::vector<NamedDraft> drafts_;
   Seconds best_ = kNoLimit;
   std::vector<Failure> failures_;
   std::vector<Candidates::Rejected> rejected_;

@@ -45,8 +45,27 @@
 #include "strategies/graph/layout.h"
 #include "strategies/program/ir/kernel.h"
 #include "strategies/program/ir/program.h"
+#include "topology/cluster_view.h"
 
 namespace foreshard::reshard {
+
+/// The placement of ranks: the cluster, and the device of each rank.
+struct Placement {
+  const ClusterView* cluster = nullptr;
+  std::vector<std::int32_t> device_of_rank{};  ///< Empty: rank r is on device r. Distinct.
+
+  /// \pre `rank` has a device (`fault_in`)
+  DeviceId device(std::int32_t rank) const {
+    return DeviceId{device_of_rank.empty() ? rank : device_of_rank[static_cast<std::size_t>(rank)]};
+  }
+};
+
+/// A message about the first rank of `mesh` without a device, which says what ranks there are;
+/// empty if all ranks have one.
+std::optional<std::string> fault_in(const Placement& placement, const ProcessMesh& mesh);
+
+/// rank -> node, for every rank that has a device.
+std::vector<std::int32_t> nodes_of_ranks(const Placement& placement);
 
 /// The whole (logical) tensor.
 struct TensorSpec {
@@ -173,5 +192,13 @@ struct Candidates {
 ///     `node_of_rank` lacks; kInfeasible if no plan has a route.
 Result<Candidates> candidates(const TensorSpec& tensor, const Layout& from, const Layout& to,
                               const StepPrice& price, const CandidateOptions& options = {});
+
+/// Reads a tensor as text on the command line: "bf16[8192, 53248]", "fp32[]".
+/// \return kInvalidInput, with a caret under the place, for an unknown type, an extent that is not
+///     a whole number, or more than 2^53 bytes in all (beyond which byte counts are not exact).
+Result<TensorSpec> parse_tensor(std::string_view text);
+
+/// Text that `parse_tensor` reads back.
+std::string describe(const TensorSpec& tensor);
 
 }  // namespace foreshard::reshard

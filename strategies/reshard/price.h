@@ -20,16 +20,15 @@
 #include "base/result.h"
 
 #include "strategies/cost/cost_model.h"
-#include "strategies/reshard/placement.h"
 #include "strategies/reshard/plan.h"
 
 namespace foreshard::reshard {
 
 /// The places of devices, as far as they decide the cost of communication among them.
-class Surroundings {
+class DeviceSymmetry {
  public:
   /// Cost: O(links).
-  explicit Surroundings(const ClusterView& cluster);
+  explicit DeviceSymmetry(const ClusterView& cluster);
 
   /// A hash that is equal for groups that are equivalent member by member.
   std::uint64_t pattern_of(const std::vector<DeviceId>& devices) const;
@@ -37,11 +36,11 @@ class Surroundings {
   bool uniform(const std::vector<DeviceId>& devices) const;
 
  private:
-  struct Place {
+  struct NodePosition {
     std::int32_t node = 0;
     std::int32_t index = 0;  ///< Index within the node.
   };
-  std::vector<Place> place_of_;           // device -> place
+  std::vector<NodePosition> place_of_;    // device -> place
   std::vector<std::uint64_t> node_kind_;  // node -> hash of its parts and switches
   std::vector<std::int32_t> leaves_;      // node -> number, equal for nodes under the same switches
   // node -> number, equal for nodes under the same switches one level up
@@ -75,7 +74,7 @@ class StepPricer {
   const TensorSpec& tensor_;
   const CostModel& cost_;
   const Placement& placement_;
-  Surroundings surroundings_;
+  DeviceSymmetry symmetry_;
   std::vector<std::int32_t> nodes_;
   std::vector<ProcessMesh> meshes_;  // seen so far
   std::map<std::pair<std::size_t, std::vector<Axis>>, Groups> groups_;

@@ -9,8 +9,6 @@
 
 #include "base/check.h"
 
-#include "strategies/reshard/repack.h"
-
 namespace foreshard::reshard {
 namespace {
 
@@ -18,9 +16,9 @@ using program::Communication;
 using program::Task;
 
 // Sets of ranks joined by messages.
-class Components {
+class UnionFind {
  public:
-  explicit Components(std::size_t ranks) : parent_(ranks) {
+  explicit UnionFind(std::size_t ranks) : parent_(ranks) {
     std::iota(parent_.begin(), parent_.end(), 0);
   }
   std::int32_t of(std::int32_t rank) {
@@ -142,7 +140,7 @@ class Writer {
                        std::to_string(static_cast<std::int64_t>(kMostMoves)) + " are written out"};
     Communication what{
         .kind = program::CollectiveKind::kExchange, .group = {}, .dtype = tensor_.dtype};
-    Components components(program_.device_of_rank.size());
+    UnionFind components(program_.device_of_rank.size());
     for (const Move& move : moves_of(step, tensor_, nodes_)) {
       if (move.from == move.to) continue;
       const Bytes bytes = size_of(tensor_.dtype) * static_cast<double>(move.box.elements());
@@ -191,12 +189,62 @@ class Writer {
   program::Program program_;
 };
 
+// The largest extent of a dimension's slices.
+std::int64_t widest(const Slices& slices, std::size_t dim) {
+  const auto& bounds = slices.bounds(dim);
+  std::int64_t extent = 0;
+  for (std::size_t i = 1; i < bounds.size(); ++i)
+    extent = std::max(extent, bounds[i] - bounds[i - 1]);
+  return extent;
+}
+
+// Whether slices of `holder` are cut into slices of `other`, or joined from them, along a dimension
+// that an earlier dimension with more than one index precedes.
+bool scattered(const Slices& holder, const Slices& other, std::size_t dimensions) {
+  std::int64_t outer = 1;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    if (outer > 1 && holder.bounds(d) != other.bounds(d) && widest(holder, d) > 1) {
+      // Cut finer: a bound of `other` lies within a slice of `holder`.
+      const auto& own = holder.bounds(d);
+      for (const std::int64_t bound : other.bounds(d))
+        if (!std::binary_search(own.begin(), own.end(), bound)) return true;
+    }
+    outer *= widest(holder, d);
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<program::Program> program_of(const Plan& plan, const TensorSpec& tensor,
                                     const Placement& placement) {
   FORESHARD_CHECK(placement.cluster != nullptr);
   return Writer(plan, tensor, placement).run(plan);
+}
+
+Repack repack_of(const Step& step, const TensorSpec& tensor) {
+  const Slices from(step.from, tensor.shape);
+  const Slices to(step.to, tensor.shape);
+  const std::size_t dimensions = tensor.shape.size();
+  const bool cuts = scattered(from, to, dimensions);
+  const bool joins = scattered(to, from, dimensions);
+  switch (step.primitive) {
+    case Primitive::kAllReduce:
+    case Primitive::kBroadcast:
+      return {};
+    case Primitive::kAllGather:
+      return {.after = joins ? to.largest() : 0};
+    case Primitive::kReduceScatter:
+      return {.before = cuts ? from.largest() : 0};
+    case Primitive::kAllToAll:
+    case Primitive::kTransfer:
+      return {.before = cuts ? from.largest() : 0, .after = joins ? to.largest() : 0};
+    case Primitive::kSlice:
+      return {.after = cuts ? to.largest() : 0};
+    case Primitive::kPad:
+      return {.after = to.largest()};
+  }
+  return {};
 }
 
 }  // namespace foreshard::reshard

@@ -1,16 +1,64 @@
 #include "strategies/reshard/within_mesh.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
 
-#include "strategies/reshard/direct.h"
+#include "strategies/reshard/price.h"
 
 namespace foreshard::reshard {
 namespace {
+
+using Kind = AxisState::Kind;
+
+std::optional<Primitive> primitive_for(const AxisState& from, const AxisState& to) {
+  if (from == to) return std::nullopt;
+  if (to.kind == Kind::kPartial) return Primitive::kPad;
+  switch (from.kind) {
+    case Kind::kPartial:
+      return to.kind == Kind::kSplit ? Primitive::kReduceScatter : Primitive::kAllReduce;
+    case Kind::kSplit:
+      return to.kind == Kind::kSplit ? Primitive::kAllToAll : Primitive::kAllGather;
+    case Kind::kReplicated:
+      return Primitive::kSlice;
+  }
+  return std::nullopt;
+}
+
+constexpr std::array kOrder{Primitive::kSlice,     Primitive::kReduceScatter, Primitive::kAllToAll,
+                            Primitive::kAllReduce, Primitive::kAllGather,     Primitive::kPad};
+
+// The state of an axis before and after.
+struct AxisChange {
+  Axis axis = 0;
+  AxisState from{};
+  AxisState to{};
+};
+
+// The changes, all by one primitive, that one operation can make together with the first.
+std::vector<AxisChange> together(Primitive primitive, const std::vector<AxisChange>& changes) {
+  const AxisChange& first = changes.front();
+  const auto those = [&](auto alike) {
+    std::vector<AxisChange> found;
+    std::ranges::copy_if(changes, std::back_inserter(found), alike);
+    return found;
+  };
+  if (primitive != Primitive::kAllToAll)
+    return those([&](const AxisChange& change) {
+      return change.from.reduction == first.from.reduction &&
+             change.to.reduction == first.to.reduction;
+    });
+  auto reach = those([&](const AxisChange& change) { return change.to.dim == first.to.dim; });
+  auto leave = those([&](const AxisChange& change) { return change.from.dim == first.from.dim; });
+  return leave.size() > reach.size() ? leave : reach;
+}
 
 // An attribute in which `axes` have their states in `to`, and all other axes their states in
 // `from`.
@@ -103,7 +151,75 @@ Result<Seconds> time_of(const std::vector<MeshStep>& steps, const ProcessMesh& m
   return sum;
 }
 
+class PlannerByTime {
+ public:
+  PlannerByTime(const CostModel& cost, Placement placement, std::vector<std::int32_t> ranks)
+      : cost_(cost), placement_(std::move(placement)), ranks_(std::move(ranks)) {}
+
+  const std::vector<MeshStep>& steps(const TensorSpec& tensor, const Attribute& from,
+                                     const Attribute& to, const std::vector<MeshAxis>& mesh) {
+    const auto [place, is_new] = known_.try_emplace({tensor.dtype, tensor.shape, from, to});
+    if (is_new) {
+      StepPricer price(tensor, cost_, placement_);
+      place->second = fastest_within(tensor, from, to, {.axes = mesh, .ranks = ranks_},
+                                     [&](const Step& step) { return price.on_links(step); });
+    }
+    return place->second;
+  }
+
+ private:
+  const CostModel& cost_;
+  Placement placement_;
+  std::vector<std::int32_t> ranks_;
+  std::map<std::tuple<DType, Shape, Attribute, Attribute>, std::vector<MeshStep>> known_;
+};
+
 }  // namespace
+
+std::vector<AxesStep> direct_steps(const Shape& shape, Bytes element, const Attribute& from,
+                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
+  FORESHARD_CHECK(from.dims.size() == shape.size() && to.dims.size() == shape.size());
+  Bytes whole = element;
+  for (const std::int64_t extent : shape) whole = whole * static_cast<double>(extent);
+
+  // Ways that the currently split axes divide the tensor.
+  double divided = 1;
+  std::map<Primitive, std::vector<AxisChange>> changes;
+  for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis) {
+    const std::int64_t ranks = mesh[static_cast<std::size_t>(axis)].size;
+    if (ranks == 1) continue;
+    const AxisChange change{axis, state_of(from, axis), state_of(to, axis)};
+    if (change.from.kind == Kind::kSplit) divided *= static_cast<double>(ranks);
+    if (const auto primitive = primitive_for(change.from, change.to))
+      changes[*primitive].push_back(change);
+  }
+
+  std::vector<AxesStep> steps;
+  for (const Primitive primitive : kOrder) {
+    std::vector<AxisChange>& left = changes[primitive];
+    while (!left.empty()) {
+      AxesStep step{.primitive = primitive};
+      const std::vector<AxisChange> joint = together(primitive, left);
+      for (const AxisChange& change : joint) step.axes.push_back(change.axis);
+      std::erase_if(left, [&](const AxisChange& change) {
+        return std::ranges::find(step.axes, change.axis) != step.axes.end();
+      });
+      const auto ranks = static_cast<double>(ways(step.axes, mesh));
+      const auto splits = [&](const AxisState AxisChange::*state) {
+        double product = 1;
+        for (const AxisChange& change : joint)
+          if ((change.*state).kind == Kind::kSplit)
+            product *= static_cast<double>(mesh[static_cast<std::size_t>(change.axis)].size);
+        return product;
+      };
+      divided /= splits(&AxisChange::from);
+      step.volume = volume_of_group(primitive, whole / divided, ranks);
+      divided *= splits(&AxisChange::to);
+      steps.push_back(std::move(step));
+    }
+  }
+  return steps;
+}
 
 std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
                                    const Attribute& to, const std::vector<MeshAxis>& mesh) {
@@ -126,6 +242,16 @@ std::vector<MeshStep> fastest_within(const TensorSpec& tensor, const Attribute& 
   const auto other_time = time_of(*other, mesh, price);
   if (other_time && (!usual_time || *other_time < *usual_time)) return *std::move(other);
   return usual;
+}
+
+MeshPlanner planner_by_time(const CostModel& cost, Placement placement,
+                            std::vector<std::int32_t> ranks) {
+  const auto planner =
+      std::make_shared<PlannerByTime>(cost, std::move(placement), std::move(ranks));
+  return [planner](const TensorSpec& tensor, const Attribute& from, const Attribute& to,
+                   const std::vector<MeshAxis>& mesh) {
+    return planner->steps(tensor, from, to, mesh);
+  };
 }
 
 }  // namespace foreshard::reshard

@@ -58,7 +58,8 @@ std::optional<Action> action_of(std::string_view word) {
 // Reads the rows of all stages.
 class Reader {
  public:
-  Reader(std::span<const std::string> stages, const Shape& shape) : stages_(stages), shape_(shape) {
+  Reader(std::span<const std::string> stages, const PipelineShape& shape)
+      : stages_(stages), shape_(shape) {
     read_.placement = placement_of(stages);
   }
 
@@ -100,9 +101,9 @@ class Reader {
         return refuse(s, fmt::format("'{}' is of no piece of the stage", word), places(s));
       slots.push_back({action->kind == 'F' ? Direction::kForward : Direction::kBackward, *chunk,
                        action->micro_batch,
-                       action->kind == 'W'   ? Part::kWeight
-                       : action->kind == 'I' ? Part::kInput
-                                             : Part::kWhole});
+                       action->kind == 'W'   ? PassPart::kWeight
+                       : action->kind == 'I' ? PassPart::kInput
+                                             : PassPart::kWhole});
     }
     split(slots);
     read_.table.push_back(std::move(slots));
@@ -113,47 +114,47 @@ class Reader {
   static void split(std::vector<Slot>& slots) {
     std::set<std::pair<std::int32_t, std::int32_t>> apart;
     for (const Slot& slot : slots)
-      if (slot.part == Part::kWeight) apart.insert({slot.chunk, slot.micro_batch});
+      if (slot.part == PassPart::kWeight) apart.insert({slot.chunk, slot.micro_batch});
     for (Slot& slot : slots)
-      if (slot.direction == Direction::kBackward && slot.part == Part::kWhole &&
+      if (slot.direction == Direction::kBackward && slot.part == PassPart::kWhole &&
           apart.contains({slot.chunk, slot.micro_batch}))
-        slot.part = Part::kInput;
+        slot.part = PassPart::kInput;
   }
 
   std::string places(std::size_t s) const {
     std::vector<std::int64_t> wrapped;
     for (std::int32_t chunk = 0; chunk < shape_.chunks; ++chunk)
       wrapped.push_back(
-          piece_of(Placement::kWrap, shape_.stages, static_cast<std::int64_t>(s), chunk));
-    const std::string in_v =
-        shape_.chunks == 2
-            ? fmt::format(", or in a V {} and {}", s,
-                          piece_of(Placement::kV, shape_.stages, static_cast<std::int64_t>(s), 1))
-            : "";
+          piece_of(StagePlacement::kWrap, shape_.stages, static_cast<std::int64_t>(s), chunk));
+    const std::string in_v = shape_.chunks == 2
+                                 ? fmt::format(", or in a V {} and {}", s,
+                                               piece_of(StagePlacement::kV, shape_.stages,
+                                                        static_cast<std::int64_t>(s), 1))
+                                 : "";
     return fmt::format("stage {} of {} holds {} of the pieces (virtual_stages: {}): {}{}", s,
                        shape_.stages, shape_.chunks, shape_.chunks, fmt::join(wrapped, ", "), in_v);
   }
 
   std::span<const std::string> stages_;
-  const Shape& shape_;
+  const PipelineShape& shape_;
   Actions read_;
 };
 
 }  // namespace
 
-Result<Table> custom(const Shape& shape) {
+Result<Table> custom(const PipelineShape& shape) {
   Actions actions = read_actions(shape.actions, shape);
   if (!actions.fault) return std::move(actions.table);
   const TableFault& fault = *actions.fault;
   return fault_of(kCustom, fmt::format("stage {} {}; {}", fault.stage, fault.message, fault.help));
 }
 
-Actions read_actions(std::span<const std::string> stages, const Shape& shape) {
+Actions read_actions(std::span<const std::string> stages, const PipelineShape& shape) {
   return Reader(stages, shape).run();
 }
 
-Placement placement_of(std::span<const std::string> stages) {
-  if (stages.size() < 2) return Placement::kWrap;
+StagePlacement placement_of(std::span<const std::string> stages) {
+  if (stages.size() < 2) return StagePlacement::kWrap;
   const auto last = static_cast<std::int32_t>(2 * stages.size()) - 1;
   const auto is_last = [&](std::string_view word) {
     const auto action = action_of(word);
@@ -161,7 +162,7 @@ Placement placement_of(std::span<const std::string> stages) {
   };
   const auto first = words(stages.front());
   // The last of 2p pieces is on stage 0 only in a V.
-  return std::ranges::any_of(first, is_last) ? Placement::kV : Placement::kWrap;
+  return std::ranges::any_of(first, is_last) ? StagePlacement::kV : StagePlacement::kWrap;
 }
 
 bool pairs(std::span<const std::string> stages) {

@@ -7,8 +7,8 @@
 /// F is a forward pass, B a backward pass, I computes input gradients and W weight gradients; where
 /// a W follows for the same micro-batch, B means I. torch.distributed.pipelining writes schedules
 /// in this format as CSV, one row per rank. Its rows are read unchanged: commas count as spaces,
-/// and the two passes of "(0F1;3B0)OVERLAP_F_B" run side by side if Shape::pairs is set, else one
-/// after the other.
+/// and the two passes of "(0F1;3B0)OVERLAP_F_B" run side by side if PipelineShape::pairs is set,
+/// else one after the other.
 ///
 /// Source: pytorch/pytorch, torch/distributed/pipelining/schedules.py: _Action,
 /// _PipelineScheduleRuntime._load_csv.
@@ -27,15 +27,15 @@ namespace foreshard::schedule {
 
 struct Actions {
   Table table{};
-  Placement placement = Placement::kWrap;
+  StagePlacement placement = StagePlacement::kWrap;
   std::optional<TableFault> fault{};  ///< If set, the other members are meaningless.
 };
 
 /// Reads the table from `stages`, one text per stage, and finds its first fault.
-Actions read_actions(std::span<const std::string> stages, const Shape& shape);
+Actions read_actions(std::span<const std::string> stages, const PipelineShape& shape);
 
 /// The placement that the pieces of stage 0 imply. kWrap if they cannot be read.
-Placement placement_of(std::span<const std::string> stages);
+StagePlacement placement_of(std::span<const std::string> stages);
 
 /// Whether some passes run side by side.
 bool pairs(std::span<const std::string> stages);

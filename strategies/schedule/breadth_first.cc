@@ -3,7 +3,7 @@
 
 namespace foreshard::schedule {
 
-Result<Table> breadth_first(const Shape& shape) {
+Result<Table> breadth_first(const PipelineShape& shape) {
   return each_stage(shape, [&](std::int32_t, Passes& passes) {
     for (std::int32_t chunk = 0; chunk < shape.chunks; ++chunk)
       passes.forward(chunk, shape.micro_batches);

@@ -51,7 +51,7 @@ class Stage {
     if (pair) passes_.pair();
   }
   void input(std::int32_t chunk) {
-    pending_.push({Direction::kBackward, chunk, passes_.backwards(chunk), Part::kWeight});
+    pending_.push({Direction::kBackward, chunk, passes_.backwards(chunk), PassPart::kWeight});
     passes_.input(chunk);
   }
   void weight() {
@@ -82,7 +82,7 @@ class Stage {
 
 }  // namespace
 
-Result<Table> dualpipe_v(const Shape& shape) {
+Result<Table> dualpipe_v(const PipelineShape& shape) {
   if (shape.micro_batches < 2 * shape.stages)
     return fault_of("dualpipe-v", "needs at least " + std::to_string(2 * shape.stages) +
                                       " micro-batches for " + std::to_string(shape.stages) +

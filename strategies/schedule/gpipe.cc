@@ -3,7 +3,7 @@
 
 namespace foreshard::schedule {
 
-Result<Table> gpipe(const Shape& shape) {
+Result<Table> gpipe(const PipelineShape& shape) {
   return each_stage(shape, [&](std::int32_t, Passes& passes) {
     passes.forward(0, shape.micro_batches);
     for (std::int32_t m = shape.micro_batches; m-- > 0;)

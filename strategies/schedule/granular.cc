@@ -1,6 +1,6 @@
-#include "strategies/schedule/granular.h"
-
 #include <algorithm>
+
+#include "strategies/schedule/schedules.h"
 
 namespace foreshard::schedule {
 

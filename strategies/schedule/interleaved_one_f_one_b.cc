@@ -9,7 +9,7 @@ namespace {
 
 // The n-th pass of one direction: p micro-batches through chunk 0, the same p through chunk 1, ...,
 // then the next p micro-batches. Backward passes visit the chunks from the last to the first.
-Slot nth(Direction direction, std::int32_t n, const Shape& shape) {
+Slot nth(Direction direction, std::int32_t n, const PipelineShape& shape) {
   const std::int32_t group = n / (shape.stages * shape.chunks);
   const std::int32_t in_group = n % (shape.stages * shape.chunks);
   const std::int32_t turn = in_group / shape.stages;
@@ -19,7 +19,7 @@ Slot nth(Direction direction, std::int32_t n, const Shape& shape) {
 
 }  // namespace
 
-Result<Table> interleaved_one_f_one_b(const Shape& shape) {
+Result<Table> interleaved_one_f_one_b(const PipelineShape& shape) {
   if (shape.micro_batches % shape.stages != 0)
     return fault_of("interleaved",
                     "the number of micro-batches (" + std::to_string(shape.micro_batches) +

@@ -5,7 +5,7 @@
 
 namespace foreshard::schedule {
 
-Result<Table> one_f_one_b(const Shape& shape) {
+Result<Table> one_f_one_b(const PipelineShape& shape) {
   return each_stage(shape, [&](std::int32_t stage, Passes& passes) {
     const std::int32_t ahead = shape.pairs ? 1 : 0;
     passes.forward(0, std::min(shape.stages - 1 - stage + ahead, shape.micro_batches));

@@ -33,7 +33,7 @@ constexpr std::array kSchedules{
              .fewest_chunks = 2,
              .most_chunks = 2,
              .fewest_stages = 2,
-             .placement = Placement::kV,
+             .placement = StagePlacement::kV,
              .splits = true,
              .pairs_up_to = kAnyNumber},
     Schedule{.name = "gpipe",
@@ -54,7 +54,7 @@ constexpr std::array kSchedules{
              .fewest_chunks = 2,
              .most_chunks = 2,
              .fewest_stages = 2,
-             .placement = Placement::kV,
+             .placement = StagePlacement::kV,
              .splits = true,
              .goes_by_times = true},
     Schedule{.name = "v-min",
@@ -63,7 +63,7 @@ constexpr std::array kSchedules{
              .fewest_chunks = 2,
              .most_chunks = 2,
              .fewest_stages = 2,
-             .placement = Placement::kV,
+             .placement = StagePlacement::kV,
              .splits = true,
              .goes_by_times = true},
     Schedule{.name = "zb-1p",
@@ -94,7 +94,7 @@ constexpr std::array kSchedules{
              .fewest_chunks = 2,
              .most_chunks = 2,
              .fewest_stages = 2,
-             .placement = Placement::kV,
+             .placement = StagePlacement::kV,
              .splits = true},
 };
 
@@ -112,7 +112,7 @@ Error invalid(const std::string& why, std::string_view schedule = "schedule") {
   return {Error::Code::kInvalidInput, fmt::format("{}: {}", schedule, why)};
 }
 
-Status size_fault(const Schedule& of, const Shape& shape) {
+Status size_fault(const Schedule& of, const PipelineShape& shape) {
   if (shape.chunks > of.most_chunks)
     return invalid(
         of.most_chunks == 1
@@ -144,7 +144,7 @@ const Schedule* find_schedule(std::string_view name) {
   return found == kSchedules.end() ? nullptr : &*found;
 }
 
-Result<Table> table_of(std::string_view name, const Shape& shape) {
+Result<Table> table_of(std::string_view name, const PipelineShape& shape) {
   const Schedule* schedule = find_schedule(name);
   if (!schedule)
     return invalid("no schedule is called '" + std::string(name) + "'; there are " + names());

@@ -34,7 +34,7 @@
 namespace foreshard::schedule {
 
 /// The part of a backward pass that a slot runs. A forward pass is always whole.
-enum class Part : std::uint8_t {
+enum class PassPart : std::uint8_t {
   kWhole,
   kInput,   ///< Gradients of the chunk's input, for which the previous piece waits.
   kWeight,  ///< Gradients of the chunk's parameters; runs after kInput.
@@ -45,7 +45,7 @@ struct Slot {
   Direction direction = Direction::kForward;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
-  Part part = Part::kWhole;
+  PassPart part = PassPart::kWhole;
   /// This backward pass overlaps the previous slot, a forward pass of another chunk or micro-batch.
   /// The inputs of both are there before either of them ends.
   bool beside = false;
@@ -55,19 +55,19 @@ struct Slot {
 using Table = std::vector<std::vector<Slot>>;
 
 /// The piece of the model that is chunk c of stage s of p.
-enum class Placement : std::uint8_t {
+enum class StagePlacement : std::uint8_t {
   kWrap,  ///< Piece c p + s: a micro-batch visits the stages in turn and wraps round v times.
   kV,  ///< Piece s and, for c = 1, 2p-1-s: a micro-batch goes down the stages and back. Two chunks.
 };
-constexpr std::int64_t piece_of(Placement placement, std::int64_t stages, std::int64_t stage,
+constexpr std::int64_t piece_of(StagePlacement placement, std::int64_t stages, std::int64_t stage,
                                 std::int64_t chunk) {
-  const bool comes_back = placement == Placement::kV && chunk % 2 == 1;
+  const bool comes_back = placement == StagePlacement::kV && chunk % 2 == 1;
   return chunk * stages + (comes_back ? stages - 1 - stage : stage);
 }
 
 /// The stage that holds a piece.
-constexpr std::int64_t stage_of(Placement placement, std::int64_t stages, std::int64_t piece) {
-  const bool comes_back = placement == Placement::kV && piece / stages % 2 == 1;
+constexpr std::int64_t stage_of(StagePlacement placement, std::int64_t stages, std::int64_t piece) {
+  const bool comes_back = placement == StagePlacement::kV && piece / stages % 2 == 1;
   return comes_back ? stages - 1 - piece % stages : piece % stages;
 }
 
@@ -79,7 +79,7 @@ struct PassTimes {
   double transfer = 0;  ///< Time of a transfer to the next stage.
 };
 
-struct Shape {
+struct PipelineShape {
   std::int32_t stages = 1;             ///< p >= 1.
   std::int32_t chunks = 1;             ///< v >= 1, per stage.
   std::int32_t micro_batches = 1;      ///< m >= 1, per step.
@@ -96,15 +96,15 @@ struct Schedule {
   /// Builds the table: each (chunk, micro-batch) runs once forward and, later, once backward, whole
   /// or in two parts.
   /// \return kInvalidInput, with a remedy, for a shape that the schedule does not support.
-  Result<Table> (*table)(const Shape& shape);
+  Result<Table> (*table)(const PipelineShape& shape);
   std::int32_t fewest_chunks = 1;
   std::int32_t most_chunks = 1;
   std::int32_t fewest_stages = 1;
-  Placement placement = Placement::kWrap;
+  StagePlacement placement = StagePlacement::kWrap;
   bool splits = false;         ///< Backward passes run in two parts.
-  bool goes_by_times = false;  ///< Shape::times decides where weight gradients run.
-  /// Most stages with which Shape::pairs is allowed; 0: the schedule has no passes that run side by
-  /// side.
+  bool goes_by_times = false;  ///< PipelineShape::times decides where weight gradients run.
+  /// Most stages with which PipelineShape::pairs is allowed; 0: the schedule has no passes that run
+  /// side by side.
   std::int32_t pairs_up_to = 0;
   /// The schedule also works where passes wait for transfers (PipelineTransfers::kBlocking). The
   /// transfers of other schedules never block passes, since their runtimes post them ahead of use
@@ -124,6 +124,6 @@ const Schedule* find_schedule(std::string_view name);
 
 /// The table of the schedule `name`.
 /// \return kInvalidInput also for an unknown name (the message lists the known ones).
-Result<Table> table_of(std::string_view name, const Shape& shape);
+Result<Table> table_of(std::string_view name, const PipelineShape& shape);
 
 }  // namespace foreshard::schedule

@@ -11,17 +11,64 @@
 
 #include "base/check.h"
 
-#include "strategies/schedule/internal/progress.h"
-
 namespace foreshard::schedule {
+
+Progress::Progress(const PipelineShape& shape, StagePlacement placement)
+    : shape_(shape),
+      placement_(placement),
+      forward_(index(std::int64_t{shape.stages} * shape.chunks, 0), -1),
+      backward_(forward_) {}
+
+std::size_t Progress::index(std::int64_t piece, std::int32_t micro_batch) const {
+  return static_cast<std::size_t>(piece * shape_.micro_batches + micro_batch);
+}
+
+std::optional<double> Progress::ready(std::int32_t stage, const Slot& slot) const {
+  const std::int64_t piece = piece_of(placement_, shape_.stages, stage, slot.chunk);
+  const std::int64_t last = std::int64_t{shape_.stages} * shape_.chunks - 1;
+  double when = 0;
+  bool is_there = true;
+  const auto read = [&](const std::vector<double>& of, std::int64_t other) {
+    const double end = of[index(other, slot.micro_batch)];
+    is_there = is_there && end >= 0;
+    // The V turns within its last stage.
+    const bool is_own = other == piece || (placement_ == StagePlacement::kV &&
+                                           piece + other == 2 * shape_.stages - 1);
+    when = std::max(when, end + (is_own ? 0 : shape_.times.transfer));
+  };
+  if (slot.direction == Direction::kForward) {
+    if (piece > 0) read(forward_, piece - 1);
+  } else if (slot.part == PassPart::kWeight) {
+    read(backward_, piece);
+  } else {
+    read(forward_, piece);
+    if (piece < last) read(backward_, piece + 1);
+  }
+  return is_there ? std::optional(when) : std::nullopt;
+}
+
+double Progress::duration(const Slot& slot) const {
+  const PassTimes& times = shape_.times;
+  if (slot.direction == Direction::kForward) return times.forward;
+  return (slot.part == PassPart::kWeight ? 0 : times.input) +
+         (slot.part == PassPart::kInput ? 0 : times.weight);
+}
+
+void Progress::finish(std::int32_t stage, const Slot& slot, double end) {
+  if (slot.part == PassPart::kWeight) return;
+  const std::int64_t piece = piece_of(placement_, shape_.stages, stage, slot.chunk);
+  (slot.direction == Direction::kForward ? forward_ : backward_)[index(piece, slot.micro_batch)] =
+      end;
+}
+
 namespace {
 
 // An activation that piece `before` hands to piece `before` + 1, or its gradient on the way back.
-struct Handed {
+struct PieceTransfer {
   Direction direction = Direction::kForward;
   std::int64_t before = 0;
   std::int32_t micro_batch = 0;
-  auto operator<=>(const Handed&) const = default;
+  auto operator<=>(const PieceTransfer&) const = default;
 };
 
 // The slot at `index`, and the slot that overlaps it, if any.
@@ -31,9 +78,9 @@ std::span<const Slot> together_at(const std::vector<Slot>& slots, std::size_t in
 }
 
 // Runs a table in zero time, with the transfers of each lane in order.
-class Rehearsal {
+class DryRun {
  public:
-  Rehearsal(const Table& table, const Shape& shape, Placement placement)
+  DryRun(const Table& table, const PipelineShape& shape, StagePlacement placement)
       : table_(table), shape_(shape), placement_(placement), stages_(table.size()) {
     for (std::size_t s = 0; s < table.size(); ++s) {
       for (std::int32_t chunk = 0; chunk < shape.chunks; ++chunk) stage_of_[piece(s, chunk)] = s;
@@ -63,13 +110,13 @@ class Rehearsal {
   // Lanes: receives and sends, forward and backward, on the way down and, in a V, back.
   static constexpr std::size_t kLanes = 8;
   static constexpr std::size_t kSends = 2;
-  struct Stage {
+  struct StageState {
     std::size_t next = 0;
-    std::array<std::vector<Handed>, kLanes> lanes;
+    std::array<std::vector<PieceTransfer>, kLanes> lanes;
     std::array<std::size_t, kLanes> done{};
   };
-  std::size_t lane(const Handed& handed, bool sends) const {
-    const bool returns = placement_ == Placement::kV && handed.before >= shape_.stages;
+  std::size_t lane(const PieceTransfer& handed, bool sends) const {
+    const bool returns = placement_ == StagePlacement::kV && handed.before >= shape_.stages;
     return (handed.direction == Direction::kForward ? 0U : 1U) + (sends ? kSends : 0U) +
            (returns ? 4U : 0U);
   }
@@ -81,25 +128,27 @@ class Rehearsal {
 
   // The input that the slot reads from another piece, and the output that it hands to another
   // (makes).
-  std::optional<Handed> reads(std::size_t stage, const Slot& slot) const {
+  std::optional<PieceTransfer> reads(std::size_t stage, const Slot& slot) const {
     const std::int64_t own = piece(stage, slot.chunk);
     const bool is_forward = slot.direction == Direction::kForward;
-    if (slot.part == Part::kWeight || own == (is_forward ? 0 : last_piece())) return std::nullopt;
-    return Handed{slot.direction, is_forward ? own - 1 : own, slot.micro_batch};
+    if (slot.part == PassPart::kWeight || own == (is_forward ? 0 : last_piece()))
+      return std::nullopt;
+    return PieceTransfer{slot.direction, is_forward ? own - 1 : own, slot.micro_batch};
   }
-  std::optional<Handed> makes(std::size_t stage, const Slot& slot) const {
+  std::optional<PieceTransfer> makes(std::size_t stage, const Slot& slot) const {
     const std::int64_t own = piece(stage, slot.chunk);
     const bool is_forward = slot.direction == Direction::kForward;
-    if (slot.part == Part::kWeight || own == (is_forward ? last_piece() : 0)) return std::nullopt;
-    return Handed{slot.direction, is_forward ? own : own - 1, slot.micro_batch};
+    if (slot.part == PassPart::kWeight || own == (is_forward ? last_piece() : 0))
+      return std::nullopt;
+    return PieceTransfer{slot.direction, is_forward ? own : own - 1, slot.micro_batch};
   }
-  std::size_t maker(const Handed& handed) const {
+  std::size_t maker(const PieceTransfer& handed) const {
     return stage_of_.at(handed.before + (handed.direction == Direction::kForward ? 0 : 1));
   }
-  std::size_t reader(const Handed& handed) const {
+  std::size_t reader(const PieceTransfer& handed) const {
     return stage_of_.at(handed.before + (handed.direction == Direction::kForward ? 1 : 0));
   }
-  bool is_transfer(const Handed& handed) const { return maker(handed) != reader(handed); }
+  bool is_transfer(const PieceTransfer& handed) const { return maker(handed) != reader(handed); }
 
   bool has_what_it_reads(std::size_t s, const Slot& slot) const {
     const auto in = reads(s, slot);
@@ -108,7 +157,7 @@ class Rehearsal {
 
   // Runs slots of the stage as long as their inputs are there. Whether any ran.
   bool run(std::size_t s) {
-    Stage& stage = stages_[s];
+    StageState& stage = stages_[s];
     const std::size_t before = stage.next;
     while (stage.next < table_[s].size()) {
       const auto together = together_at(table_[s], stage.next);
@@ -130,8 +179,8 @@ class Rehearsal {
       if ((from & kSends) == 0) continue;
       for (std::size_t& next = stages_[s].done[from]; next < stages_[s].lanes[from].size();
            ++next) {
-        const Handed& handed = stages_[s].lanes[from][next];
-        Stage& other = stages_[reader(handed)];
+        const PieceTransfer& handed = stages_[s].lanes[from][next];
+        StageState& other = stages_[reader(handed)];
         const std::size_t to = lane(handed, false);
         const std::size_t awaited = other.done[to];
         if (!made_.contains(handed) || awaited == other.lanes[to].size() ||
@@ -155,7 +204,7 @@ class Rehearsal {
   // stage's fault.
   TableFault stuck(std::size_t s) const {
     const Slot& slot = next_of(s);
-    const Handed awaited = *reads(s, slot);
+    const PieceTransfer awaited = *reads(s, slot);
     const std::size_t from = maker(awaited);
     if (!made_.contains(awaited) && makes(from, next_of(from)) == awaited) return stuck(from);
     const auto text = [&](std::size_t stage, const Slot& of) {
@@ -182,20 +231,20 @@ class Rehearsal {
   }
 
   const Table& table_;
-  const Shape& shape_;
-  Placement placement_;
+  const PipelineShape& shape_;
+  StagePlacement placement_;
   std::map<std::int64_t, std::size_t> stage_of_;  // piece -> stage
-  std::vector<Stage> stages_;
-  std::set<Handed> made_;
-  std::set<Handed> received_;
+  std::vector<StageState> stages_;
+  std::set<PieceTransfer> made_;
+  std::set<PieceTransfer> received_;
 };
 
 // Checks rules 1 and 2 of fault_in() (walk.h) on one stage: its chunks and micro-batches are those
 // of the shape, and each runs forward once, then backward once.
 class StageCheck {
  public:
-  StageCheck(const std::vector<Slot>& slots, std::int32_t stage, const Shape& shape,
-             Placement placement)
+  StageCheck(const std::vector<Slot>& slots, std::int32_t stage, const PipelineShape& shape,
+             StagePlacement placement)
       : slots_(slots), stage_(stage), shape_(shape), placement_(placement) {}
 
   std::optional<TableFault> fault() {
@@ -218,7 +267,7 @@ class StageCheck {
 
  private:
   using Key = std::tuple<std::int32_t, std::int32_t>;
-  struct Seen {
+  struct PassesSeen {
     bool forward = false;
     bool input = false;
     bool weight = false;
@@ -230,17 +279,17 @@ class StageCheck {
   }
 
   std::optional<TableFault> order(const Slot& slot) {
-    Seen& seen = seen_[{slot.chunk, slot.micro_batch}];
+    PassesSeen& seen = seen_[{slot.chunk, slot.micro_batch}];
     const Slot forward{Direction::kForward, slot.chunk, slot.micro_batch};
-    const Slot input{Direction::kBackward, slot.chunk, slot.micro_batch, Part::kInput};
+    const Slot input{Direction::kBackward, slot.chunk, slot.micro_batch, PassPart::kInput};
     const bool is_forward = slot.direction == Direction::kForward;
-    const bool again = is_forward                   ? seen.forward
-                       : slot.part == Part::kWeight ? seen.weight
-                                                    : seen.input;
+    const bool again = is_forward                       ? seen.forward
+                       : slot.part == PassPart::kWeight ? seen.weight
+                                                        : seen.input;
     if (again) return of(text(slot) + " runs twice", "leave one of the two out");
     if (is_forward) {
       seen.forward = true;
-    } else if (slot.part == Part::kWeight) {
+    } else if (slot.part == PassPart::kWeight) {
       if (!seen.input)
         return of(
             fmt::format("{} runs before {}, whose gradients it reads", text(slot), text(input)),
@@ -252,14 +301,15 @@ class StageCheck {
             fmt::format("{} runs before {}, whose activations it reads", text(slot), text(forward)),
             fmt::format("move {} behind {}", text(slot), text(forward)));
       seen.input = true;
-      seen.weight = slot.part == Part::kWhole;
+      seen.weight = slot.part == PassPart::kWhole;
     }
     return std::nullopt;
   }
 
   std::optional<TableFault> pair(const Slot& slot) const {
     if (!slot.beside) return std::nullopt;
-    const bool is_backward = slot.direction == Direction::kBackward && slot.part != Part::kWeight;
+    const bool is_backward =
+        slot.direction == Direction::kBackward && slot.part != PassPart::kWeight;
     if (is_backward && before_ != nullptr && before_->direction == Direction::kForward &&
         std::tie(before_->chunk, before_->micro_batch) != std::tie(slot.chunk, slot.micro_batch))
       return std::nullopt;
@@ -270,11 +320,11 @@ class StageCheck {
   }
 
   std::optional<TableFault> left_out(std::int32_t chunk, std::int32_t m) {
-    const Seen& seen = seen_[{chunk, m}];
+    const PassesSeen& seen = seen_[{chunk, m}];
     if (seen.forward && seen.input && seen.weight) return std::nullopt;
     const Slot missing = !seen.forward ? Slot{Direction::kForward, chunk, m}
                                        : Slot{Direction::kBackward, chunk, m,
-                                              seen.input ? Part::kWeight : Part::kWhole};
+                                              seen.input ? PassPart::kWeight : PassPart::kWhole};
     return of(fmt::format("never runs {}", text(missing)),
               fmt::format("add it: each micro-batch, 0 to {}, goes forward and backward once",
                           shape_.micro_batches - 1));
@@ -282,25 +332,26 @@ class StageCheck {
 
   const std::vector<Slot>& slots_;
   std::int32_t stage_;
-  const Shape& shape_;
-  Placement placement_;
-  std::map<Key, Seen> seen_;
+  const PipelineShape& shape_;
+  StagePlacement placement_;
+  std::map<Key, PassesSeen> seen_;
   const Slot* before_ = nullptr;
 };
 
 }  // namespace
 
-std::string to_text(const Slot& slot, const Shape& shape, Placement placement, std::int32_t stage) {
+std::string to_text(const Slot& slot, const PipelineShape& shape, StagePlacement placement,
+                    std::int32_t stage) {
   const char letter = slot.direction == Direction::kForward ? 'F'
-                      : slot.part == Part::kWhole           ? 'B'
-                      : slot.part == Part::kInput           ? 'I'
+                      : slot.part == PassPart::kWhole       ? 'B'
+                      : slot.part == PassPart::kInput       ? 'I'
                                                             : 'W';
   const std::string piece =
       shape.chunks > 1 ? std::to_string(piece_of(placement, shape.stages, stage, slot.chunk)) : "";
   return fmt::format("{}{}{}", piece, letter, slot.micro_batch);
 }
 
-std::vector<Span> walk(const Table& table, const Shape& shape, Placement placement) {
+std::vector<Span> walk(const Table& table, const PipelineShape& shape, StagePlacement placement) {
   Progress progress(shape, placement);
   std::vector<Span> spans(table.size());
   std::vector<std::size_t> next(table.size(), 0);
@@ -335,13 +386,14 @@ std::int32_t most_in_flight(const std::vector<Slot>& slots) {
   for (const Slot& slot : slots) {
     if (slot.direction == Direction::kForward)
       most = std::max(most, ++now);
-    else if (slot.part != Part::kInput)
+    else if (slot.part != PassPart::kInput)
       --now;
   }
   return most;
 }
 
-std::optional<TableFault> fault_in(const Table& table, const Shape& shape, Placement placement) {
+std::optional<TableFault> fault_in(const Table& table, const PipelineShape& shape,
+                                   StagePlacement placement) {
   if (std::cmp_not_equal(table.size(), shape.stages))
     return TableFault{.message = fmt::format("has {} stages, not {}", table.size(), shape.stages),
                       .help = fmt::format("give one list for each of the {} stages, or set "
@@ -350,7 +402,7 @@ std::optional<TableFault> fault_in(const Table& table, const Shape& shape, Place
   for (std::size_t s = 0; s < table.size(); ++s)
     if (auto fault = StageCheck(table[s], static_cast<std::int32_t>(s), shape, placement).fault())
       return fault;
-  return Rehearsal(table, shape, placement).fault();
+  return DryRun(table, shape, placement).fault();
 }
 
 }  // namespace foreshard::schedule

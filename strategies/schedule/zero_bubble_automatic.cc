@@ -7,7 +7,7 @@
 namespace foreshard::schedule {
 namespace {
 
-Table automatic(const Shape& shape, std::int32_t ahead) {
+Table automatic(const PipelineShape& shape, std::int32_t ahead) {
   const Table passes = each_stage(shape, [&](std::int32_t stage, Passes& of_stage) {
     const std::int32_t m = shape.micro_batches;
     of_stage.forward(0, std::min(ahead * (shape.stages - 1 - stage), m));
@@ -16,16 +16,16 @@ Table automatic(const Shape& shape, std::int32_t ahead) {
       of_stage.input(0);
     }
   });
-  return with_weight_gradients(passes, shape, Placement::kWrap, ahead * shape.stages);
+  return with_weight_gradients(passes, shape, StagePlacement::kWrap, ahead * shape.stages);
 }
 
 }  // namespace
 
-Result<Table> zb_1p(const Shape& shape) {
+Result<Table> zb_1p(const PipelineShape& shape) {
   return automatic(shape, 1);
 }
 
-Result<Table> zb_2p(const Shape& shape) {
+Result<Table> zb_2p(const PipelineShape& shape) {
   return automatic(shape, 2);
 }
 

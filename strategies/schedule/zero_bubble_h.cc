@@ -9,7 +9,7 @@ namespace {
 // 1F1B with `ahead` times its warm-up. On stage s, weight gradients follow `ahead` x s
 // micro-batches later. This fills the wait of the first stages before their first backward pass,
 // and of the last stages after their last.
-Table handmade(const Shape& shape, std::int32_t ahead) {
+Table handmade(const PipelineShape& shape, std::int32_t ahead) {
   const std::int32_t m = shape.micro_batches;
   return each_stage(shape, [&](std::int32_t stage, Passes& passes) {
     passes.forward(0, std::min(ahead * (shape.stages - 1 - stage), m));
@@ -24,11 +24,11 @@ Table handmade(const Shape& shape, std::int32_t ahead) {
 
 }  // namespace
 
-Result<Table> zb_h1(const Shape& shape) {
+Result<Table> zb_h1(const PipelineShape& shape) {
   return handmade(shape, 1);
 }
 
-Result<Table> zb_h2(const Shape& shape) {
+Result<Table> zb_h2(const PipelineShape& shape) {
   return handmade(shape, 2);
 }
 

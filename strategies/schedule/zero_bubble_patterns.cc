@@ -25,30 +25,30 @@ Pattern min(std::int32_t p, std::int32_t s) {
   return {s, 2 * p - s - 1, 2 * p + gap + s, 4 * p + gap - s - 1};
 }
 
-struct Timed {
+struct TimedSlot {
   std::int32_t when = 0;
   Slot slot{};
 };
 
-std::vector<Timed> repeated(const Pattern& pattern, std::int32_t micro_batches) {
+std::vector<TimedSlot> repeated(const Pattern& pattern, std::int32_t micro_batches) {
   constexpr std::array kChunks{0, 1, 1, 0};
-  std::vector<Timed> passes;
+  std::vector<TimedSlot> passes;
   for (std::int32_t m = 0; m < micro_batches; ++m)
     for (std::size_t i = 0; i < pattern.size(); ++i)
       passes.push_back({pattern[i] + kPeriod * m,
                         i < 2 ? Slot{Direction::kForward, kChunks[i], m}
-                              : Slot{Direction::kBackward, kChunks[i], m, Part::kInput}});
-  std::ranges::sort(passes, {}, &Timed::when);
+                              : Slot{Direction::kBackward, kChunks[i], m, PassPart::kInput}});
+  std::ranges::sort(passes, {}, &TimedSlot::when);
   return passes;
 }
 
 // The most passes in flight on a stage that runs weight gradients whenever it is otherwise idle.
-std::int32_t in_flight(const std::vector<Timed>& passes) {
+std::int32_t in_flight(const std::vector<TimedSlot>& passes) {
   std::int32_t now = 0;
   std::int32_t most = 0;
   std::int32_t pending = 0;
   std::int32_t time = 0;
-  for (const Timed& pass : passes) {
+  for (const TimedSlot& pass : passes) {
     const std::int32_t done = std::min(pass.when - time, pending);
     now -= done;
     pending -= done;
@@ -61,23 +61,23 @@ std::int32_t in_flight(const std::vector<Timed>& passes) {
   return most;
 }
 
-Table patterned(const Shape& shape, Pattern (*pattern)(std::int32_t, std::int32_t)) {
+Table patterned(const PipelineShape& shape, Pattern (*pattern)(std::int32_t, std::int32_t)) {
   std::int32_t most = 0;
   const Table passes = each_stage(shape, [&](std::int32_t stage, Passes& of_stage) {
     const auto timed = repeated(pattern(shape.stages, stage), shape.micro_batches);
     most = std::max(most, in_flight(timed));
-    for (const Timed& pass : timed) of_stage.slots.push_back(pass.slot);
+    for (const TimedSlot& pass : timed) of_stage.slots.push_back(pass.slot);
   });
-  return with_weight_gradients(passes, shape, Placement::kV, most);
+  return with_weight_gradients(passes, shape, StagePlacement::kV, most);
 }
 
 }  // namespace
 
-Result<Table> v_half(const Shape& shape) {
+Result<Table> v_half(const PipelineShape& shape) {
   return patterned(shape, half);
 }
 
-Result<Table> v_min(const Shape& shape) {
+Result<Table> v_min(const PipelineShape& shape) {
   return patterned(shape, min);
 }
 

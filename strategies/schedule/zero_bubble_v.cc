@@ -7,7 +7,8 @@ namespace foreshard::schedule {
 namespace {
 
 // The passes of one stage for at least 2p - 1 micro-batches, which fill the pipeline.
-void full(const Shape& shape, std::int32_t stage, std::int32_t micro_batches, Passes& passes) {
+void full(const PipelineShape& shape, std::int32_t stage, std::int32_t micro_batches,
+          Passes& passes) {
   const std::int32_t behind = shape.stages - stage;
   const auto both = [&](std::int32_t chunk) {
     passes.input(chunk);
@@ -41,7 +42,7 @@ void full(const Shape& shape, std::int32_t stage, std::int32_t micro_batches, Pa
 
 }  // namespace
 
-Result<Table> zb_v(const Shape& shape) {
+Result<Table> zb_v(const PipelineShape& shape) {
   const std::int32_t micro_batches = std::max(2 * shape.stages - 1, shape.micro_batches);
   return each_stage(shape, [&](std::int32_t stage, Passes& passes) {
     full(shape, stage, micro_batches, passes);

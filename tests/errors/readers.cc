@@ -16,7 +16,7 @@
 #include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
-#include "strategies/graph/layout_text.h"
+#include "strategies/graph/layout.h"
 #include "strategies/launch/launch.h"
 #include "strategies/program/ir/json.h"
 #include "topology/cluster_config.h"

@@ -121,9 +121,9 @@ TEST_F(SettingOf, MicroBatchesOfModelsWithExperts) {
   const auto choices = choices_of(setting.strategy, setting.model, setting.open);
   ASSERT_EQ(choices.size(), 1u);
   EXPECT_EQ(choices[0][0].micro_batch, 1);
-  EXPECT_THAT(
-      choices[0][1].recompute_parts,
-      ElementsAre(Part::kRouting, Part::kExpertsUp, Part::kExpertActivation, Part::kExpertsDown));
+  EXPECT_THAT(choices[0][1].recompute_parts,
+              ElementsAre(LayerPart::kRouting, LayerPart::kExpertsUp, LayerPart::kExpertActivation,
+                          LayerPart::kExpertsDown));
   row.framework = "nanotron";
   const Setting other = of(row);
   // 512 sequences on 64 ranks: 1, 2, 4, 8
@@ -390,9 +390,11 @@ TEST_F(SettingOf, RecomputationInTheWordsOfFrameworks) {
   const Recomputation usual{Recompute::kSelective, usual_recompute_parts()};
   EXPECT_EQ(recomputed("selective").recomputation(), usual);
   EXPECT_EQ(recomputed("selective (attention core)").recomputation(), usual);
-  EXPECT_EQ(recomputed("norm, act").recompute_parts, (std::vector{Part::kNorm, Part::kActivation}));
+  EXPECT_EQ(recomputed("norm, act").recompute_parts,
+            (std::vector{LayerPart::kNorm, LayerPart::kActivation}));
   EXPECT_EQ(recomputed("selective:layernorm+mlp").recompute_parts,
-            (std::vector{Part::kNorm, Part::kMlpUp, Part::kActivation, Part::kMlpDown}));
+            (std::vector{LayerPart::kNorm, LayerPart::kMlpUp, LayerPart::kActivation,
+                         LayerPart::kMlpDown}));
 }
 
 TEST_F(SettingOf, AdaptersByTheSourcesRecipe) {

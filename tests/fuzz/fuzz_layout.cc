@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "tests/fuzz/fuzzer.h"
 
-#include "strategies/graph/layout_text.h"
-#include "strategies/reshard/tensor_text.h"
+#include "strategies/graph/layout.h"
+#include "strategies/reshard/plan.h"
 
 FORESHARD_FUZZER(fuzz_layout) {
   using namespace foreshard;

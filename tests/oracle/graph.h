@@ -14,7 +14,7 @@
 #include "tests/oracle/operators.h"
 #include "tests/oracle/shards.h"
 
-#include "strategies/graph/sharding.h"
+#include "strategies/graph/distribute.h"
 
 namespace foreshard::execute {
 

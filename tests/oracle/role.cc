@@ -113,7 +113,7 @@ const ShardedBlock& Role::block_of(std::int32_t unit) const {
 // What a chunk hands on lies in one place for all micro-batches where the next pass waits until it
 // is sent.
 Role::Boundary Role::boundary(const Action& action, std::int32_t behind) const {
-  const plan::Run units = role_.chunks[static_cast<std::size_t>(action.chunk)].units;
+  const plan::UnitRange units = role_.chunks[static_cast<std::size_t>(action.chunk)].units;
   const bool leaves =
       behind == (action.direction == Direction::kForward ? units.first + units.count : units.first);
   const bool shared = leaves && units.count > 0 && transfers_block(training_.strategy);
@@ -121,7 +121,7 @@ Role::Boundary Role::boundary(const Action& action, std::int32_t behind) const {
 }
 
 Role::Boundary Role::end_of_chunk(const Action& action, bool enters) const {
-  const plan::Run units = role_.chunks[static_cast<std::size_t>(action.chunk)].units;
+  const plan::UnitRange units = role_.chunks[static_cast<std::size_t>(action.chunk)].units;
   const bool first = enters == (action.direction == Direction::kForward);
   return boundary(action, first ? units.first : units.first + units.count);
 }
@@ -169,9 +169,9 @@ Status Role::pass(plan::ActionId id) {
   for (std::int32_t i = 0; i < pass.units.count; ++i) {
     const bool is_forward = pass.direction == Direction::kForward;
     const std::int32_t from_last = pass.units.first + pass.units.count - 1 - i;
-    FORESHARD_TRY(is_forward                         ? forward(pass, pass.units.first + i)
-                  : pass.part == plan::Part::kWeight ? weight_gradients(pass, from_last)
-                                                     : backward(pass, from_last));
+    FORESHARD_TRY(is_forward                             ? forward(pass, pass.units.first + i)
+                  : pass.part == plan::PassPart::kWeight ? weight_gradients(pass, from_last)
+                                                         : backward(pass, from_last));
   }
   parameters_.end(pass, id);
   return {};
@@ -300,7 +300,7 @@ Status Role::backward(const Action& pass, std::int32_t unit) {
               ? gradients[i]
               : filled(parameters_.mesh(), block.backward[block.backward.inputs[i]], 0);
   }
-  const bool whole = pass.part == plan::Part::kWhole;
+  const bool whole = pass.part == plan::PassPart::kWhole;
   FORESHARD_TRY(whole ? run(block.backward_sharded, graph_run, tensors)
                       : run_part(block, graph_run, false, tensors));
   accumulate(block, unit, pass.part, tensors);
@@ -339,15 +339,15 @@ Status Role::run_part(const ShardedBlock& block, GraphRun how, bool of_weights, 
 }
 
 // The gradients that this part of the pass has made.
-void Role::accumulate(const ShardedBlock& block, std::int32_t unit, plan::Part part,
+void Role::accumulate(const ShardedBlock& block, std::int32_t unit, plan::PassPart part,
                       const Tensors& tensors) {
   std::map<TensorId, TensorId> made = block.gradient_of;
   std::erase_if(made, [&](const auto& entry) {
-    if (part == plan::Part::kWhole) return false;
+    if (part == plan::PassPart::kWhole) return false;
     for (std::size_t i = 0; i < block.weights.size(); ++i)
       if (std::ranges::find(block.backward.operators[i].outputs, entry.second) !=
           block.backward.operators[i].outputs.end())
-        return block.weights[i] != (part == plan::Part::kWeight);
+        return block.weights[i] != (part == plan::PassPart::kWeight);
     return true;
   });
   parameters_.accumulate(unit, made, tensors);

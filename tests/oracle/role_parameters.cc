@@ -63,7 +63,7 @@ RoleParameters::RoleParameters(const plan::StepPlan& plan, const plan::Role& rol
 
 std::vector<std::int32_t> RoleParameters::units_of(std::int32_t bucket) const {
   std::vector<std::int32_t> units;
-  for (const plan::Run& run : plan_.buckets[static_cast<std::size_t>(bucket)].units)
+  for (const plan::UnitRange& run : plan_.buckets[static_cast<std::size_t>(bucket)].units)
     for (std::int32_t i = 0; i < run.count; ++i) units.push_back(run.first + i);
   return units;
 }

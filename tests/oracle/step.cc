@@ -146,7 +146,7 @@ class WholeStep {
 
   // --- end of the step -------------------------------------------------------------------------
 
-  void reduce_copies(const Together& together, const plan::Copies& copies) {
+  void reduce_copies(const Together& together, const plan::GradientCopies& copies) {
     for (const plan::At& at : together) roles_[at.role].parameters().settle();
     if (copies.roles.size() > 1) return reduce_tied(copies.roles);
     roles_[together.front().role].parameters().reduce_copies(copies.axes);

@@ -120,7 +120,8 @@ std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
 std::vector<std::string_view> decided(const PreparedGroup& group, const comm::Parameters& start) {
   std::vector<std::string_view> algorithms(group.rows.size());
   const comm::Parameters allowed = group.measured.allowed(start);
-  const auto repertoire = comm::Repertoire::of(group.measured.kind, group.measured.group, allowed);
+  const auto repertoire =
+      comm::AlgorithmSelector::of(group.measured.kind, group.measured.group, allowed);
   for (std::size_t i = 0; repertoire && !repertoire->takes_fastest() && i < algorithms.size(); ++i)
     if (const auto form = repertoire->index_for(*group.rows[i].row.bytes * 1_B))
       algorithms[i] = repertoire->forms()[*form].algorithm;
@@ -466,7 +467,7 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
     auto pattern = algorithm.pattern(members);
     if (!pattern && pattern.error().code == Error::Code::kUnsupported) continue;
     if (!pattern) return pattern.error();
-    const comm::Demand demand = comm::demand_of(*pattern, *members.cluster);
+    const comm::LinkDemand demand = comm::demand_of(*pattern, *members.cluster);
     group->candidates.push_back({&algorithm, *std::move(pattern), demand});
   }
   return group;
@@ -580,8 +581,9 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
   std::vector<accuracy::Outcome> outcomes;
   for (const auto& group : input.groups) {
     const comm::Parameters allowed = group->measured.allowed(parameters);
-    FORESHARD_ASSIGN(const auto repertoire,
-                     comm::Repertoire::of(group->measured.kind, group->measured.group, allowed));
+    FORESHARD_ASSIGN(
+        const auto repertoire,
+        comm::AlgorithmSelector::of(group->measured.kind, group->measured.group, allowed));
     for (const auto& row : group->rows) {
       accuracy::Outcome outcome;
       outcome.id = row.row.id;

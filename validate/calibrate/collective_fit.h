@@ -53,7 +53,7 @@ struct PreparedGroup {
   struct Candidate {
     const comm::Algorithm* algorithm = nullptr;
     comm::Pattern pattern;
-    comm::Demand demand;
+    comm::LinkDemand demand;
   };
   accuracy::MeasuredGroup measured;
   std::string machine, operation;

@@ -27,7 +27,7 @@ struct Candidate {
   std::size_t form = 0;  // index into Parameters::forms
   const comm::Algorithm* algorithm = nullptr;
   comm::Pattern pattern;
-  comm::Demand demand;
+  comm::LinkDemand demand;
 };
 struct Prepared {
   const CollectiveSample* sample = nullptr;
@@ -96,7 +96,7 @@ Result<Prepared> prepared(const CollectiveSample& sample, const ClusterView& clu
         return pattern.error();
       }
       if (!comm::can_use(form, sample.kind, *pattern, result.transport)) continue;
-      const comm::Demand demand = comm::demand_of(*pattern, cluster);
+      const comm::LinkDemand demand = comm::demand_of(*pattern, cluster);
       result.candidates.push_back(
           {.form = f, .algorithm = &algorithm, .pattern = *std::move(pattern), .demand = demand});
     }
@@ -138,7 +138,7 @@ Predicted predicted(const Prepared& prepared, const comm::Parameters& parameters
 std::vector<Field> fields_of(const comm::FormParameters& form, const Candidate& candidate,
                              const TransportNumbers& transport) {
   const comm::Pattern& pattern = candidate.pattern;
-  const comm::Demand& demand = candidate.demand;
+  const comm::LinkDemand& demand = candidate.demand;
   std::vector<Field> fields{Field::kBase};
   if (pattern.path.nvlink > 0) fields.push_back(Field::kHopNvlink);
   if (pattern.path.pcie > 0) fields.push_back(Field::kHopPcie);

@@ -17,7 +17,7 @@
 
 #include "sim/compute/operator_time.h"
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 #include "strategies/program/ir/verify.h"
 #include "validate/calibrate/kernel_fit.h"
 

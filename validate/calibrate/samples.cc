@@ -11,7 +11,7 @@
 
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 #include "validate/measurement/measurement.h"
 
 namespace foreshard::calibrate {

@@ -85,7 +85,7 @@ std::string text_of(const TransportNumbers& transport) {
   return text;
 }
 
-std::string text_of(const comm::Choice& choice) {
+std::string text_of(const comm::AlgorithmOverride& choice) {
   std::string text =
       fmt::format("  - {{operation: {}, algorithm: {}", choice.operation, choice.algorithm);
   if (choice.protocol) text += fmt::format(", protocol: {}", yaml::name_of(*choice.protocol));

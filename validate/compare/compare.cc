@@ -11,7 +11,7 @@
 #include "base/quantity.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 #include "validate/compare/timeline.h"
 #include "validate/measurement/measurement.h"
 

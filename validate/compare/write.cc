@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/quantity.h"
 
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 #include "validate/compare/compare.h"
 #include "validate/compare/timeline.h"
 

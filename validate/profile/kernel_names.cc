@@ -6,7 +6,7 @@
 #include "base/text.h"
 
 #include "strategies/program/ir/kernel.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::profile {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 #include "validate/profile/internal/step_match.h"
 #include "validate/profile/kineto.h"
 #include "validate/profile/match.h"

@@ -10,7 +10,7 @@
 #include "base/quantity.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::profile {
 namespace {

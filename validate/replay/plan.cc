@@ -19,9 +19,7 @@
 
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
 #include "strategies/program/ir/program.h"
-#include "strategies/program/ir/rank_ranges.h"
 
 namespace foreshard::replay {
 namespace {

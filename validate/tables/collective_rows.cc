@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 
-#include "strategies/comm/nccl/peer_channels.h"
+#include "strategies/comm/nccl/search.h"
 #include "topology/cluster_for.h"
 #include "topology/hardware.h"
 #include "validate/calibrate/nccl_tests.h"

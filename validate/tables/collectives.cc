@@ -68,7 +68,8 @@ class Group {
     FORESHARD_ASSIGN(group_, measured_group(row, machines, loader, context.machine));
     range_ = range_among(group_->group, context);
     parameters_ = group_->allowed(context.communication);
-    FORESHARD_ASSIGN(repertoire_, comm::Repertoire::of(group_->kind, group_->group, parameters_));
+    FORESHARD_ASSIGN(repertoire_,
+                     comm::AlgorithmSelector::of(group_->kind, group_->group, parameters_));
     if (row.nodes > 1 && comm::has_plugin_tuner(group_->group)) return {};
     tables_ = loader.read_ref<Tables>("nccl-2.28");
     if (!*tables_) return tables_->error();
@@ -89,9 +90,9 @@ class Group {
   }
 
   std::optional<MeasuredGroup> group_;
-  std::optional<study::ErrorRange> range_;      ///< Present if group_ is.
-  comm::Parameters parameters_;                 ///< Parameters with the forms that rows allow.
-  std::optional<comm::Repertoire> repertoire_;  ///< Refers to parameters_.
+  std::optional<study::ErrorRange> range_;  ///< Present if group_ is.
+  comm::Parameters parameters_;             ///< Parameters with the forms that rows allow.
+  std::optional<comm::AlgorithmSelector> repertoire_;  ///< Refers to parameters_.
   std::optional<Result<Tables>> tables_;
   std::optional<comm::nccl::Communicator> communicator_;
   Status error_;

@@ -15,7 +15,7 @@
 
 #include "sim/search/graph/tables.h"
 #include "strategies/graph/annotate.h"
-#include "strategies/graph/sharding.h"
+#include "strategies/graph/distribute.h"
 
 namespace foreshard::search {
 

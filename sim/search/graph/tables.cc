@@ -122,7 +122,7 @@ class Builder {
     double alive = 1;  // passes whose activations are kept at once
   };
 
-  // Passes, rounds and kept activations as in 1F1B (schedule/granular.h).
+  // Passes, rounds and kept activations as in 1F1B (schedule/granular.cc).
   void add_rounds() {
     std::int64_t most = 1;
     for (std::size_t s = 0; s < stages_.size(); ++s)

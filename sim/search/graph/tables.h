@@ -38,10 +38,10 @@
 
 #include "sim/search/graph/problem.h"
 #include "strategies/cost/cost_model.h"
+#include "strategies/graph/distribute.h"
 #include "strategies/graph/graph.h"
-#include "strategies/graph/splits.h"
 #include "strategies/parallelism/strategy.h"
-#include "strategies/reshard/placement.h"
+#include "strategies/reshard/plan.h"
 
 namespace foreshard::search {
 

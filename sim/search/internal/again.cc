@@ -47,7 +47,7 @@ Result<Again> Again::of(const Model& model, const Strategy& strategy,
   result.predictions_ = static_cast<std::size_t>(model.multi_token_prediction);
   result.tasks_.resize(result.blocks() * ways.size());
   result.bytes_.resize(result.tasks_.size());
-  FORESHARD_TRY(lower::lower_again(
+  FORESHARD_TRY(lower::lower_with_recomputations(
       model, strategy, ways,
       [&](std::size_t way, std::size_t block, const lower::LoweredBlock& lowered) {
         const std::size_t place = block * ways.size() + way;

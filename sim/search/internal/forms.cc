@@ -34,7 +34,7 @@ bool offloads_gradients(const Strategy& strategy) {
 }
 
 // Gives all layers that differ only in their recomputation the same block.
-void forget_recomputation(plan::Parts& parts, const std::vector<LayerVariant>& variants) {
+void forget_recomputation(plan::PlannedModel& parts, const std::vector<LayerVariant>& variants) {
   for (plan::Unit& unit : parts.units) {
     if (!unit.is_layer) continue;
     const LayerVariant& own = variants[static_cast<std::size_t>(unit.block - 1)];
@@ -244,7 +244,7 @@ Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t mi
                        PlanForms& forms) const {
   const Strategy shorter = with_equal_shares(strategy, micro_batches);
   const lower::LoweredModel& blocks = layout.blocks();
-  plan::Parts parts = lower::parts_of(model_, shorter, blocks);
+  plan::PlannedModel parts = lower::parts_of(model_, shorter, blocks);
   forget_recomputation(parts, layers_of(model_, strategy).variants);
   FORESHARD_ASSIGN(const auto plan, plan::make_plan(std::move(parts), shorter));
   const Framework& framework = *strategy.framework;

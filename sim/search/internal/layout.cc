@@ -9,11 +9,11 @@
 #include "base/check.h"
 
 #include "strategies/graph/mesh_axes.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/host_blocks.h"
+#include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
 #include "strategies/program/lower/quantized_weights.h"
-#include "strategies/program/lower/resident.h"
 
 namespace foreshard::search {
 namespace {
@@ -398,7 +398,7 @@ Layout::Groups Layout::own_groups(std::int32_t block) {
   return groups;
 }
 
-// The groups that are sharded, as in plan::Parts::cut_groups.
+// The groups that are sharded, as in plan::PlannedModel::cut_groups.
 Layout::Groups Layout::cut(const Groups& groups) const {
   Groups found = plan::by_shards(groups, mesh_);
   std::erase_if(found, [](const plan::ParameterGroup& group) { return group.over.empty(); });

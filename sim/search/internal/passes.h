@@ -120,9 +120,11 @@ struct PassTimes {
   PassTime input{};  ///< Used where backward passes run in two parts.
   PassTime weight{};
 
-  const PassTime& of(Direction direction, plan::Part part) const {
+  const PassTime& of(Direction direction, plan::PassPart part) const {
     if (direction == Direction::kForward) return forward;
-    return part == plan::Part::kWhole ? backward : part == plan::Part::kInput ? input : weight;
+    return part == plan::PassPart::kWhole   ? backward
+           : part == plan::PassPart::kInput ? input
+                                            : weight;
   }
 };
 /// block -> passes on a stage; null where there is no such block.

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-#include "strategies/plan/order.h"
+#include "strategies/plan/walk.h"
 
 namespace foreshard::search {
 namespace {
@@ -67,7 +67,7 @@ void keep_largest(std::vector<T>& largest, const T& one) {
 // unit -> how often something of it is live.
 class Live {
  public:
-  void add(const plan::Run& units, std::int32_t count) {
+  void add(const plan::UnitRange& units, std::int32_t count) {
     if (units.first < first_ || times_.empty()) {
       if (times_.empty()) first_ = units.first;
       times_.insert(times_.begin(), static_cast<std::size_t>(first_ - units.first), 0);
@@ -146,7 +146,7 @@ class Passes {
     FORESHARD_CHECK(false && "a pass of the role's own units");
     return -1;
   }
-  plan::Run like(const Action& pass) const {
+  plan::UnitRange like(const Action& pass) const {
     const auto chunk = static_cast<std::size_t>(pass.chunk);
     return {first_like_[chunk] + pass.units.first - role_.chunks[chunk].units.first,
             pass.units.count};
@@ -231,7 +231,7 @@ class Passes {
       kept_.add({like(action(offload).units.first), 1}, -1);
       return true;
     });
-    const plan::Run units = like(pass);
+    const plan::UnitRange units = like(pass);
     PassForm form{.units = units,
                   .direction = pass.direction,
                   .part = pass.part,
@@ -259,7 +259,7 @@ class Passes {
   const plan::Role& role_;
   const std::vector<std::int32_t>& first_like_;
   bool blocking_launches_;
-  std::optional<plan::Order> order_;  // set where other lanes allocate or free buffers
+  std::optional<plan::HappensBefore> order_;  // set where other lanes allocate or free buffers
   std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // unit -> buckets
   std::map<std::int32_t, std::int32_t> open_;                 // bucket -> whole gradients
   std::map<std::int32_t, ActionId> reduced_;  // bucket -> its reduction, maybe not done
@@ -350,7 +350,7 @@ void Labels::add(std::int32_t block) {
   ++before.back().at(static_cast<std::size_t>(block));
 }
 
-BlockCounts Labels::counts(const plan::Run& units) const {
+BlockCounts Labels::counts(const plan::UnitRange& units) const {
   const auto begin = static_cast<std::size_t>(units.first);
   const BlockCounts& first = before[begin];
   BlockCounts counts = before[begin + static_cast<std::size_t>(units.count)];
@@ -358,7 +358,7 @@ BlockCounts Labels::counts(const plan::Run& units) const {
   return counts;
 }
 
-Labels labels_of(const plan::Parts& parts) {
+Labels labels_of(const plan::PlannedModel& parts) {
   Labels labels;
   for (const plan::Unit& unit : parts.units) labels.add(unit.block);
   return labels;

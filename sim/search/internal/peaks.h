@@ -5,8 +5,8 @@
 /// in later, so that all strategies whose plans have the same form share the results.
 ///
 /// A buffer that another lane frees (a gradient that is being reduced) counts as live until the
-/// pass waits for something that shows that it is freed (plan::Order). So do activations on their
-/// way to the host; activations that are fetched count from where the fetch is issued.
+/// pass waits for something that shows that it is freed (plan::HappensBefore). So do activations on
+/// their way to the host; activations that are fetched count from where the fetch is issued.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ using BlockCounts = std::array<std::int32_t, kBlocks>;
 struct PassOf {
   std::int32_t block = -1;  ///< -1: none.
   Direction direction = Direction::kForward;
-  plan::Part part = plan::Part::kWhole;
+  plan::PassPart part = plan::PassPart::kWhole;
   auto operator<=>(const PassOf&) const = default;
 
   /// Forward, whole backward, gradients of inputs, gradients of weights.
@@ -47,10 +47,10 @@ struct Labels {
   std::vector<BlockCounts> before{};  ///< One entry more than units: block -> units before.
 
   void add(std::int32_t block);
-  BlockCounts counts(const plan::Run& units) const;
+  BlockCounts counts(const plan::UnitRange& units) const;
   std::int32_t block(std::int32_t unit) const { return block_of[static_cast<std::size_t>(unit)]; }
 };
-Labels labels_of(const plan::Parts& parts);
+Labels labels_of(const plan::PlannedModel& parts);
 
 /// The sets of axes over which gradients of a block are reduced, ascending; each unit has one
 /// bucket per set.
@@ -74,7 +74,7 @@ struct Load {
 
 /// Neighbouring units for each of which something is live `count` times.
 struct LiveUnits {
-  plan::Run units{};
+  plan::UnitRange units{};
   std::int32_t count = 0;
   auto operator<=>(const LiveUnits&) const = default;
 };
@@ -83,14 +83,14 @@ struct LiveUnits {
 struct UnitPass {
   std::int32_t unit = -1;  ///< -1: none.
   Direction direction = Direction::kForward;
-  plan::Part part = plan::Part::kWhole;
+  plan::PassPart part = plan::PassPart::kWhole;
   auto operator<=>(const UnitPass&) const = default;
 };
 /// A pass, and the units of which something is live as it begins.
 struct PassForm {
-  plan::Run units{};
+  plan::UnitRange units{};
   Direction direction = Direction::kForward;
-  plan::Part part = plan::Part::kWhole;
+  plan::PassPart part = plan::PassPart::kWhole;
   std::uint8_t takes = 0;
   std::uint8_t gives_back = 0;
   UnitPass before{};    ///< The last pass of a unit before it; none after a wait for everything.
@@ -144,7 +144,7 @@ struct BlockBytes {
 inline Bytes bytes_trailing(const PassOf& pass, const BlockBytes& bytes) {
   if (!bytes.trails[pass.form()]) return {};
   const Bytes work = bytes.work[pass.form()];
-  if (pass.part == plan::Part::kWeight) return work + bytes.held;
+  if (pass.part == plan::PassPart::kWeight) return work + bytes.held;
   return pass.direction == Direction::kBackward ? work + bytes.kept : work;
 }
 /// Bytes that are live while a pass runs, for one load or the largest of several.

@@ -247,7 +247,7 @@ void Ranking::refine() {
 }
 
 bool Ranking::is_offered(const Strategy& strategy) {
-  if (space_ == nullptr || !inability_in(strategy, model_, *space_)) return true;
+  if (space_ == nullptr || !limitation_in(strategy, model_, *space_)) return true;
   ++counts_.misfits[std::string(kFrameworkMisfit)];
   return false;
 }

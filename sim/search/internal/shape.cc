@@ -30,7 +30,7 @@ class Compiler {
         of_copies_(plan.copies.size(), -1),
         of_crossing_(plan.crossings.size() * kDirections, -1) {
     for (const plan::Role& role : plan.roles)
-      for (const plan::Slot& slot : role.slots)
+      for (const plan::PassSlot& slot : role.slots)
         micro_batches_ = std::max(micro_batches_, index(slot.micro_batch) + 1);
     transfers_.assign(of_crossing_.size() * micro_batches_, -1);
   }
@@ -87,12 +87,12 @@ class Compiler {
   }
 
   // The representative units of these units, which are in a chunk of the role.
-  plan::Run like(std::int32_t role, std::int32_t chunk, const plan::Run& units) const {
+  plan::UnitRange like(std::int32_t role, std::int32_t chunk, const plan::UnitRange& units) const {
     const StageClass& one = classes_.all[index(classes_.of_stage[index(role)])];
-    const plan::Run& own = plan_.roles[index(role)].chunks[index(chunk)].units;
+    const plan::UnitRange& own = plan_.roles[index(role)].chunks[index(chunk)].units;
     return {one.first_like[index(chunk)] + units.first - own.first, units.count};
   }
-  plan::Run like(std::int32_t role, const plan::Run& units) const {
+  plan::UnitRange like(std::int32_t role, const plan::UnitRange& units) const {
     const auto& chunks = plan_.roles[index(role)].chunks;
     const auto holds = [&](const plan::Chunk& chunk) { return chunk.units.contains(units.first); };
     const auto chunk = std::ranges::find_if(chunks, holds);
@@ -173,9 +173,11 @@ class Compiler {
   }
 
   Work of_copies(const Action& action, std::int32_t of_class) const {
-    const plan::Copies& copies = plan_.copies[index(action.what)];
+    const plan::GradientCopies& copies = plan_.copies[index(action.what)];
     if (copies.roles.size() > 1) return {.kind = Symbol::Kind::kTie};
-    const auto is_earlier = [&](const plan::Copies& other) { return other.roles == copies.roles; };
+    const auto is_earlier = [&](const plan::GradientCopies& other) {
+      return other.roles == copies.roles;
+    };
     return {.kind = Symbol::Kind::kCopies,
             .role = of_class,
             .other = static_cast<std::int32_t>(std::count_if(
@@ -192,9 +194,9 @@ class Compiler {
 
   // The index of a bucket's group among the groups of its role, or of its one unit (`role` < 0).
   std::int32_t group_of(const Action& action, std::int32_t role) const {
-    const plan::Parts& parts = plan_.parts;
+    const plan::PlannedModel& parts = plan_.parts;
     std::vector<plan::ParameterGroup> groups;
-    for (const plan::Run& run : bucket(action).units) {
+    for (const plan::UnitRange& run : bucket(action).units) {
       for (std::int32_t i = 0; i < run.count; ++i) {
         const auto& own = parts.block_of(run.first + i).groups;
         groups.insert(groups.end(), own.begin(), own.end());
@@ -320,7 +322,7 @@ class Compiler {
 }  // namespace
 
 StageClasses classes_of(const StepPlan& plan, const std::vector<std::int32_t>& devices) {
-  const auto are_alike = [&](const plan::Run& a, const plan::Run& b) {
+  const auto are_alike = [&](const plan::UnitRange& a, const plan::UnitRange& b) {
     const auto block_at = [&](std::int32_t unit) {
       return plan.parts.units[static_cast<std::size_t>(unit)].block;
     };
@@ -338,10 +340,11 @@ StageClasses classes_of(const StepPlan& plan, const std::vector<std::int32_t>& d
       return one.devices == own.devices && std::ranges::equal(one.chunks, own.chunks, are_alike);
     });
     if (known == classes.all.end()) {
-      for (const plan::Run& chunk : own.chunks)
-        own.first_like.push_back(std::ranges::find_if(own.chunks, [&](const plan::Run& other) {
-                                   return are_alike(other, chunk);
-                                 })->first);
+      for (const plan::UnitRange& chunk : own.chunks)
+        own.first_like.push_back(
+            std::ranges::find_if(own.chunks, [&](const plan::UnitRange& other) {
+              return are_alike(other, chunk);
+            })->first);
       known = classes.all.insert(known, std::move(own));
     }
     known->last = number;
@@ -357,7 +360,7 @@ StageClasses classes_of(const StepPlan& plan, const std::vector<std::int32_t>& d
 
 BlockCounts StageClass::units(const Labels& labels) const {
   BlockCounts sum{};
-  for (const plan::Run& chunk : chunks) {
+  for (const plan::UnitRange& chunk : chunks) {
     const BlockCounts own = labels.counts(chunk);
     for (std::size_t b = 0; b < kBlocks; ++b) sum[b] += own[b];
   }

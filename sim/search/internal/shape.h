@@ -36,7 +36,7 @@ namespace foreshard::search {
 struct StageClass {
   std::int32_t first = 0;  ///< First and last stage of the class.
   std::int32_t last = 0;
-  std::vector<plan::Run> chunks{};  ///< chunk -> units, in the first stage.
+  std::vector<plan::UnitRange> chunks{};  ///< chunk -> units, in the first stage.
   /// chunk -> first unit of its representative: the first chunk of that stage with equivalent units
   /// in the same order, whose units stand for the units of all such chunks of the class.
   std::vector<std::int32_t> first_like{};
@@ -59,7 +59,7 @@ struct Symbol {
   enum class Kind : std::uint8_t {
     kPass,  ///< A pass through `units` on the stages of class `role`.
     /// A gather of the parameters of a unit of block `block`, for a pass in `direction`: the
-    /// `other`-th of the groups that are sharded (Parts::cut_groups).
+    /// `other`-th of the groups that are sharded (PlannedModel::cut_groups).
     kGather,
     /// The copy of a rank's shard of these parameters from the host, before the gather.
     kFromHost,
@@ -83,7 +83,7 @@ struct Symbol {
   };
   Kind kind = Kind::kPass;
   Direction direction = Direction::kForward;
-  plan::Part part = plan::Part::kWhole;  ///< Used for passes.
+  plan::PassPart part = plan::PassPart::kWhole;  ///< Used for passes.
   std::int32_t role = -1;
   std::int32_t block = -1;
   std::int32_t other = -1;
@@ -98,10 +98,10 @@ struct Symbol {
 struct Work {
   Symbol::Kind kind = Symbol::Kind::kPass;
   Direction direction = Direction::kForward;
-  plan::Part part = plan::Part::kWhole;
+  plan::PassPart part = plan::PassPart::kWhole;
   std::int32_t role = -1;
   std::int32_t other = -1;
-  plan::Run units{};  ///< The representative units of a pass, or of the bucket of one unit.
+  plan::UnitRange units{};  ///< The representative units of a pass, or of the bucket of one unit.
   /// For a pass of one unit: the unit of the matching single-unit pass right before it (same
   /// direction, part, micro-batch and chunk); -1: none.
   std::int32_t behind = -1;

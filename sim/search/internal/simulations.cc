@@ -14,7 +14,7 @@
 #include "sim/study/expense.h"
 #include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {

@@ -1,13 +1,12 @@
-// Patterns and messages of algorithms in rounds; hierarchical.cc and the algorithms of
-// doubling.h (PAT, recursive doubling and halving) call it.
 #include "strategies/comm/internal/rounds.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/check.h"
 
-#include "strategies/comm/internal/ring_pattern.h"
+#include "strategies/comm/internal/rings.h"
 
 namespace foreshard::comm::internal {
 
@@ -94,6 +93,48 @@ Result<StepwiseCollective> steps_of(std::string_view algorithm, const Participan
     }
     for (std::size_t member = 0; member < now.size(); ++member)
       if (!now[member].empty()) latest[member] = std::move(now[member]);
+  }
+  return result;
+}
+
+Rounds near_first_all_gather(std::int32_t members) {
+  Rounds result{.chunks = members, .rounds = {}};
+  const bool is_power = std::has_single_bit(static_cast<std::uint32_t>(members));
+  for (std::int32_t distance = 1; distance < members; distance *= 2) {
+    auto& round = result.rounds.emplace_back();
+    for (std::int32_t i = 0; i < members; ++i) {
+      if (is_power) {
+        round.push_back({.from = i,
+                         .to = i ^ distance,
+                         .first_chunk = i / distance * distance,
+                         .chunk_count = distance});
+      } else {
+        round.push_back({.from = i,
+                         .to = (i + members - distance) % members,
+                         .first_chunk = i,
+                         .chunk_count = std::min(distance, members - distance)});
+      }
+    }
+  }
+  return result;
+}
+
+Rounds far_first_all_gather(std::int32_t members) {
+  Rounds result{.chunks = members, .rounds = {}};
+  const auto count = static_cast<std::uint32_t>(members);
+  for (auto distance = static_cast<std::int32_t>(std::bit_ceil(count) / 2); distance >= 1;
+       distance /= 2) {
+    // A member v places after a chunk's owner has it if v is a multiple of 2 x distance; it passes
+    // on the chunks whose next place is still inside the ring.
+    const std::int32_t stride = 2 * distance;
+    const std::int32_t chunks = (members - distance - 1) / stride + 1;
+    auto& round = result.rounds.emplace_back();
+    for (std::int32_t i = 0; i < members; ++i)
+      round.push_back({.from = i,
+                       .to = (i + distance) % members,
+                       .first_chunk = i,
+                       .chunk_count = chunks,
+                       .chunk_step = members - stride % members});
   }
   return result;
 }

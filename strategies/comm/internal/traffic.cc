@@ -157,7 +157,7 @@ void Traffic::add(std::int32_t from, std::int32_t to, double bytes_per_byte) {
 }
 
 Status Traffic::route() {
-  for (Pair& pair : pairs_) {
+  for (MemberPair& pair : pairs_) {
     FORESHARD_ASSIGN(const auto route, route_between(*group_, pair.from, pair.to));
     pair.hop = {route.widest_kind, route.latency};
     loads_.add(route, pair.bytes_per_byte);

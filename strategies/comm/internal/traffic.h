@@ -78,14 +78,14 @@ class Traffic {
   std::vector<LinkLoad> take_loads(double& detour) { return loads_.take(*group_, detour); }
 
  private:
-  struct Pair {
+  struct MemberPair {
     std::int32_t from;
     std::int32_t to;
     double bytes_per_byte;
     Hop hop;
   };
   const Participants* group_;
-  std::vector<Pair> pairs_;
+  std::vector<MemberPair> pairs_;
   std::unordered_map<std::uint64_t, std::size_t> index_;
   LoadSum loads_;
 };

@@ -1,6 +1,7 @@
 #include "strategies/comm/nccl/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,16 +23,16 @@ constexpr int kMostSteps = 1 << 14;  // limit of one channel's search
 constexpr double kTolerance = 1e-6;
 
 // Options of the search for channels.
-struct Manner {
+struct ChannelOptions {
   bool crosses_network = false;
   bool may_cross_nics = false;  ///< A channel may come in by one adapter and leave by another.
   bool repeats = true;          ///< A channel is placed again as long as it fits.
 };
 
 // Places channels of one speed on a node.
-class Placement {
+class ChannelPlacement {
  public:
-  Placement(const LocalNode& node, double speed, const Manner& manner)
+  ChannelPlacement(const LocalNode& node, double speed, const ChannelOptions& manner)
       : node_(node),
         speed_(speed),
         crosses_network_(manner.crosses_network),
@@ -226,13 +227,13 @@ SearchGraph ring_of(const LocalNode& node, const Tables& tables, std::int64_t ca
   const auto total_of = [](std::int64_t channels, double speed) {
     return static_cast<double>(channels) * speed;
   };
-  std::vector<Manner> manners{{crosses_network, false, true}};
+  std::vector<ChannelOptions> manners{{crosses_network, false, true}};
   if (crosses_network) manners.push_back({true, true, true});
   if (!node.has_nvswitch) manners.push_back({crosses_network, crosses_network, false});
   for (std::size_t s = first; s < speeds.size(); ++s) {
     if (best_speed > 0 && speeds[s] <= tables.least_speed * best_speed) break;
-    for (const Manner& manner : manners) {
-      Placement placement(node, speeds[s], manner);
+    for (const ChannelOptions& manner : manners) {
+      ChannelPlacement placement(node, speeds[s], manner);
       const std::int64_t channels = placement.place(most);
       if (total_of(channels, speeds[s]) <= total_of(best.channels, best_speed) * (1 + kTolerance))
         continue;
@@ -262,7 +263,8 @@ SearchGraph tree_of(const LocalNode& node, const Tables& tables, std::int64_t ca
   for (auto speed = speeds.rbegin(); speed != speeds.rend(); ++speed) {
     if (*speed <= tree.intra_rate / 1_GB_s) continue;
     if (tree.intra_rate >= 2 * tree.inter_rate) break;
-    if (Placement(inside, *speed, {true, true, true}).place(tree.channels) < tree.channels) break;
+    if (ChannelPlacement(inside, *speed, {true, true, true}).place(tree.channels) < tree.channels)
+      break;
     tree.intra_rate = *speed * 1_GB_s;
   }
   return tree;
@@ -433,6 +435,14 @@ Result<Communicator> communicator_of(const Participants& group, const Tables& ta
   }
   set_channels(&communicator, tables);
   return communicator;
+}
+
+std::int64_t peer_channels(const Communicator& communicator) {
+  const auto sends = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, communicator.channels))));
+  std::int64_t channels = 2;
+  while (channels > 1 && channels * communicator.members > 4 * sends) channels /= 2;
+  return channels;
 }
 
 }  // namespace foreshard::comm::nccl

@@ -36,34 +36,34 @@ std::string fault_in_ll128(const Generation& generation) {
 // The latencies that NCCL's formulas read (estimate.cc). PAT has one member per node and uses the
 // tree's latency between nodes; algorithms that sum in NVLink switches never cross PCIe inside a
 // node.
-struct Reads {
+struct LatencyTerms {
   std::string_view algorithm;
   bool base, nvlink, pcie, network;
   bool all_protocols = false;
 };
-constexpr std::array kReads{Reads{"tree", true, true, true, true, true},
-                            Reads{"ring", true, true, true, true, true},
-                            Reads{"collnet_direct", false, true, false, true},
-                            Reads{"collnet_chain", false, true, true, true},
-                            Reads{"nvls", false, true, false, true},
-                            Reads{"nvls_tree", false, true, false, true},
-                            Reads{"pat", true, false, false, false}};
+constexpr std::array kReads{LatencyTerms{"tree", true, true, true, true, true},
+                            LatencyTerms{"ring", true, true, true, true, true},
+                            LatencyTerms{"collnet_direct", false, true, false, true},
+                            LatencyTerms{"collnet_chain", false, true, true, true},
+                            LatencyTerms{"nvls", false, true, false, true},
+                            LatencyTerms{"nvls_tree", false, true, false, true},
+                            LatencyTerms{"pat", true, false, false, false}};
 
-const Reads* reads_of(std::string_view algorithm) {
-  const auto found = std::ranges::find(kReads, algorithm, &Reads::algorithm);
+const LatencyTerms* reads_of(std::string_view algorithm) {
+  const auto found = std::ranges::find(kReads, algorithm, &LatencyTerms::algorithm);
   return found == kReads.end() ? nullptr : &*found;
 }
 
 std::string unknown_algorithm(const AlgorithmLatency& latency) {
   if (reads_of(latency.algorithm) != nullptr) return {};
   std::string legal;
-  for (const Reads& each : kReads)
+  for (const LatencyTerms& each : kReads)
     legal += (legal.empty() ? "" : ", ") + std::string(each.algorithm);
   return "NCCL has no algorithm '" + latency.algorithm + "'; it has " + legal;
 }
 
 // LL128 runs where all hops inside the nodes are NVLinks.
-std::string fault_in_protocols(const Reads& reads, const PerProtocol& times, bool is_pcie) {
+std::string fault_in_protocols(const LatencyTerms& reads, const PerProtocol& times, bool is_pcie) {
   const auto fault = [](const char* protocol, bool given, bool read) -> std::string {
     if (given == read) return {};
     return protocol + std::string(read ? " is missing" : " is never read; remove it");
@@ -74,10 +74,10 @@ std::string fault_in_protocols(const Reads& reads, const PerProtocol& times, boo
 }
 
 // Checks one of the four latencies: it must be given exactly if it is read.
-auto checked(std::optional<PerProtocol> AlgorithmLatency::*member, bool Reads::*is_read,
+auto checked(std::optional<PerProtocol> AlgorithmLatency::*member, bool LatencyTerms::*is_read,
              const char* key) {
   return [=](const AlgorithmLatency& latency) -> std::string {
-    const Reads* reads = reads_of(latency.algorithm);
+    const LatencyTerms* reads = reads_of(latency.algorithm);
     const auto& times = latency.*member;
     if (reads == nullptr || (!times && !(reads->*is_read))) return {};
     const std::string what = "'" + latency.algorithm + "': " + key;
@@ -89,7 +89,7 @@ auto checked(std::optional<PerProtocol> AlgorithmLatency::*member, bool Reads::*
 }
 
 std::string fault_in_algorithms(const Tables& tables) {
-  for (const Reads& each : kReads) {
+  for (const LatencyTerms& each : kReads) {
     const auto count =
         std::ranges::count(tables.latencies, each.algorithm, &AlgorithmLatency::algorithm);
     if (count != 1)
@@ -129,10 +129,10 @@ const yaml::Table<AlgorithmLatency>& yaml_table(const AlgorithmLatency*) {
           .optional("pcie", &A::pcie, "A message over PCIe or shared memory.")
           .optional("network", &A::network, "A message between nodes.")
           .check("algorithm", unknown_algorithm)
-          .check("base", checked(&A::base, &Reads::base, "base"))
-          .check("nvlink", checked(&A::nvlink, &Reads::nvlink, "nvlink"))
-          .check("pcie", checked(&A::pcie, &Reads::pcie, "pcie"))
-          .check("network", checked(&A::network, &Reads::network, "network"));
+          .check("base", checked(&A::base, &LatencyTerms::base, "base"))
+          .check("nvlink", checked(&A::nvlink, &LatencyTerms::nvlink, "nvlink"))
+          .check("pcie", checked(&A::pcie, &LatencyTerms::pcie, "pcie"))
+          .check("network", checked(&A::network, &LatencyTerms::network, "network"));
   return table;
 }
 

@@ -176,7 +176,7 @@ class BlockBuilder {
   /// Parameters added from here on are frozen (`on`), or trained again.
   void freeze(bool on) { is_frozen_ = on; }
   /// Operators added from here on belong to this part.
-  void begin(Part part) { part_ = part; }
+  void begin(LayerPart part) { part_ = part; }
   /// Operators added from here on can be captured as `as`.
   void capture(Capture as) { capture_ = as; }
 
@@ -246,7 +246,7 @@ class BlockBuilder {
 
   /// A norm of the model's kind. `output` names the result; empty: it is named after the norm.
   TensorId norm(const std::string& name, TensorId x, const std::string& output = {}) {
-    begin(Part::kNorm);
+    begin(LayerPart::kNorm);
     std::vector<TensorId> inputs{x};
     for (const bool shift : {false, true})
       if (shift ? has_shift(model_.norm) : has_scale(model_.norm))
@@ -287,7 +287,7 @@ class BlockBuilder {
   }
   TensorId joined_as(const std::string& name, TensorId branch, bool biased, TensorId residual,
                      const std::string& output) {
-    begin(Part::kResidual);
+    begin(LayerPart::kResidual);
     if (!model_.dropout) {
       if (biased) fused_bias(name, branch, model_.hidden, kWhole);
       return at_boundary(sum(name, branch, residual, output));
@@ -305,7 +305,8 @@ class BlockBuilder {
   void fused_bias(const std::string& name, TensorId y, std::int64_t width, std::vector<Axis> axes) {
     const TensorId bias = parameter(name + ".bias", {width}, {std::move(axes)});
     Operator* made = maker_of(y);
-    while (made != nullptr && made->part == Part::kAdapters) made = maker_of(made->inputs.front());
+    while (made != nullptr && made->part == LayerPart::kAdapters)
+      made = maker_of(made->inputs.front());
     FORESHARD_CHECK(made != nullptr && made->type == "matmul");
     Operator& producer = *made;
     producer.inputs.push_back(bias);
@@ -416,14 +417,14 @@ class BlockBuilder {
 
  private:
   // How the experts that ranks along an axis hold are related.
-  enum class Held : std::uint8_t { kCopies, kPartsOfOne, kOthers };
-  Held held_along(Axis axis) const {
+  enum class ExpertRelation : std::uint8_t { kCopies, kPartsOfOne, kOthers };
+  ExpertRelation held_along(Axis axis) const {
     const auto contains = [&](const std::vector<Axis>& axes) {
       return std::ranges::find(axes, axis) != axes.end();
     };
-    return contains(expert_axes_)          ? Held::kOthers
-           : contains(expert_tensor_axes_) ? Held::kPartsOfOne
-                                           : Held::kCopies;
+    return contains(expert_axes_)          ? ExpertRelation::kOthers
+           : contains(expert_tensor_axes_) ? ExpertRelation::kPartsOfOne
+                                           : ExpertRelation::kCopies;
   }
 
   const Model& model_;
@@ -435,7 +436,7 @@ class BlockBuilder {
   std::vector<Axis> batch_axes_;
   std::vector<Axis> context_axes_;
   Graph graph_;
-  Part part_ = Part::kNone;
+  LayerPart part_ = LayerPart::kNone;
   Capture capture_ = Capture::kNone;
   bool in_layer_ = false;
   bool is_frozen_ = false;

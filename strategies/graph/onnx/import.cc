@@ -128,19 +128,19 @@ class Fuser {
   }
 
   // A match of x - mean(x).
-  struct Centred {
+  struct MeanSubtraction {
     ValueIndex x;
     std::int64_t axis;
     std::set<std::size_t> nodes;
   };
-  std::optional<Centred> centred(ValueIndex of) const {
+  std::optional<MeanSubtraction> centred(ValueIndex of) const {
     const auto sub = made_by(of, "Sub");
     if (!sub) return std::nullopt;
     const auto mean = made_by(input(*sub, 1), "ReduceMean");
     if (!mean || input(*mean, 0) != input(*sub, 0)) return std::nullopt;
     const auto axis = mean_axis(*mean);
     if (!axis) return std::nullopt;
-    return Centred{input(*sub, 0), *axis, {*sub, *mean}};
+    return MeanSubtraction{input(*sub, 0), *axis, {*sub, *mean}};
   }
 
   // Whether nothing outside `nodes` reads their results, except the result of `last`.

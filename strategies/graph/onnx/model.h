@@ -86,7 +86,7 @@ struct ReadOptions {
   std::map<std::string, std::int64_t> dims{};
   /// Size of the first dimension of the first input, if it is dynamic and not in `dims`.
   std::optional<std::int64_t> batch{};
-  /// Whether `batch` also replaces a size that the file states as a number (internal/rebatch.h).
+  /// Whether `batch` also replaces a size that the file states as a number (internal/rebatch.cc).
   bool rebatch = false;
 };
 

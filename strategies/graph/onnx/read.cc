@@ -14,9 +14,7 @@
 #include "base/text.h"
 
 #include "strategies/graph/onnx/internal/fold.h"
-#include "strategies/graph/onnx/internal/infer.h"
 #include "strategies/graph/onnx/internal/proto.h"
-#include "strategies/graph/onnx/internal/rebatch.h"
 #include "strategies/graph/onnx/model.h"
 
 namespace foreshard::onnx_file {

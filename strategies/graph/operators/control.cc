@@ -28,9 +28,9 @@ std::string fault_in_inputs(const Call& call, const Graph& body) {
 
 // Sets of dimensions of a body's tensors that its operators split together, because they have a
 // common factor.
-class Together {
+class LinkedDimensions {
  public:
-  explicit Together(const Graph& body) : body_(body) {
+  explicit LinkedDimensions(const Graph& body) : body_(body) {
     for (const Tensor& tensor : body.tensors) {
       first_.push_back(of_.size());
       for (std::size_t d = 0; d < tensor.shape.size(); ++d) of_.push_back(of_.size());
@@ -75,7 +75,7 @@ class Together {
 // The rule of a loop or condition: dimensions that all bodies split together have one factor.
 // \param carried  number of outputs that a loop carries; each lies as the input of the same index.
 Rule rule_over(const Call& call, std::size_t carried) {
-  std::vector<Together> sets;
+  std::vector<LinkedDimensions> sets;
   for (const Graph* body : call.bodies) {
     sets.emplace_back(*body);
     for (std::size_t i = 0; i < carried; ++i) sets.back().join(body->inputs[i], body->outputs[i]);

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <string>
 
 #include "base/check.h"
 #include "base/text.h"
 
 #include "strategies/graph/operators/definition.h"
 #include "strategies/graph/operators/internal/families.h"
+#include "strategies/graph/operators/internal/support.h"
 
 namespace foreshard {
 
@@ -114,6 +116,22 @@ std::string unknown_operator(std::string_view name) {
   if (const auto nearest = nearest_name(name, names))
     message += "; did you mean '" + *nearest + "'?";
   return message + " See `foreshard catalog operators` for all of them";
+}
+
+bool Gradients::wants(std::size_t index) const {
+  return index < op().inputs.size() && operators::is_float(tensor(input(index)).dtype);
+}
+
+std::vector<TensorId> Gradients::of_outputs_or_zero() {
+  std::vector<TensorId> all;
+  for (std::size_t i = 0; i < op().outputs.size(); ++i) {
+    TensorId gradient = of_output(i);
+    if (!gradient.valid())
+      gradient = add("unary", "zero" + std::to_string(i), {output(i)},
+                     {{"operation", std::string("scale")}, {"value", 0.0}})[0];
+    all.push_back(gradient);
+  }
+  return all;
 }
 
 }  // namespace foreshard

@@ -24,9 +24,9 @@ std::vector<Moment> lamb_moments(const Optimizer&, bool) {
 }
 
 // All axes whose ranks hold parts of these tensors.
-std::vector<Axis> axes_of_parts(const Updated& of) {
+std::vector<Axis> axes_of_parts(const UpdatedParameters& of) {
   std::set<Axis> axes(of.cut.begin(), of.cut.end());
-  for (const Matrices& one : of.matrices) axes.insert(one.split.begin(), one.split.end());
+  for (const MatrixGroup& one : of.matrices) axes.insert(one.split.begin(), one.split.end());
   return {axes.begin(), axes.end()};
 }
 
@@ -39,7 +39,7 @@ std::vector<UpdateStep> lamb_update(const Update& update) {
   pass("lamb_update", PassKind::kLambUpdate, DType::kFp32);
   pass("lamb_norm", PassKind::kGradientNorm, DType::kFp32);
   pass("lamb_norm", PassKind::kGradientNorm, DType::kFp32);
-  for (const Updated& of : update.updated) {
+  for (const UpdatedParameters& of : update.updated) {
     const std::vector<Axis> axes = axes_of_parts(of);
     if (ways(axes, update.mesh) > 1 && of.tensors > 0)
       steps.emplace_back(UpdateExchange{

@@ -39,35 +39,35 @@ std::vector<Moment> muon_moments(const Optimizer&, bool is_matrix) {
   return is_matrix ? std::vector{first} : std::vector{first, second};
 }
 
-std::int64_t elements_in(const Updated& of, const std::vector<MeshAxis>& mesh) {
+std::int64_t elements_in(const UpdatedParameters& of, const std::vector<MeshAxis>& mesh) {
   return std::transform_reduce(of.matrices.begin(), of.matrices.end(), std::int64_t{0}, std::plus(),
-                               [&](const Matrices& one) { return elements_of(one, mesh); });
+                               [&](const MatrixGroup& one) { return elements_of(one, mesh); });
 }
 
-double work(const Matrices& one) {
+double work(const MatrixGroup& one) {
   const auto s = static_cast<double>(std::min(one.rows, one.columns));
   const auto l = static_cast<double>(std::max(one.rows, one.columns));
   return s * s * (2 * l + s);
 }
 
 // The matrices dealt to the rank with the most work, which is the first one.
-std::vector<Matrices> dealt(const Updated& of, const std::vector<MeshAxis>& mesh) {
-  std::vector<Matrices> own = of.matrices;
+std::vector<MatrixGroup> dealt(const UpdatedParameters& of, const std::vector<MeshAxis>& mesh) {
+  std::vector<MatrixGroup> own = of.matrices;
   std::ranges::stable_sort(own, std::greater(), work);
   const std::int64_t ranks = ways(of.cut, mesh);
   const auto rounds = [&](std::int64_t matrices) { return (matrices + ranks - 1) / ranks; };
   std::int64_t before = 0;
-  for (Matrices& one : own) {
+  for (MatrixGroup& one : own) {
     const std::int64_t behind = before + one.count;
     one.count = rounds(behind) - rounds(before);
     before = behind;
   }
-  std::erase_if(own, [](const Matrices& one) { return one.count == 0; });
+  std::erase_if(own, [](const MatrixGroup& one) { return one.count == 0; });
   return own;
 }
 
 // Gathers one matrix after another, so that memory for one is enough.
-void gather(std::vector<UpdateStep>& steps, std::string_view name, const Matrices& of,
+void gather(std::vector<UpdateStep>& steps, std::string_view name, const MatrixGroup& of,
             std::int64_t elements, const std::vector<Axis>& axes,
             const std::vector<MeshAxis>& mesh) {
   if (ways(axes, mesh) > 1)
@@ -75,7 +75,7 @@ void gather(std::vector<UpdateStep>& steps, std::string_view name, const Matrice
         .name = name, .elements = elements, .dtype = kProducts, .axes = axes, .times = of.count});
 }
 
-void make_orthogonal(std::vector<UpdateStep>& steps, const Matrices& of) {
+void make_orthogonal(std::vector<UpdateStep>& steps, const MatrixGroup& of) {
   const std::int64_t s = std::min(of.rows, of.columns);
   const std::int64_t l = std::max(of.rows, of.columns);
   const auto add = [&](std::string_view name, Kernel kernel, std::int64_t times) {
@@ -92,7 +92,7 @@ void make_orthogonal(std::vector<UpdateStep>& steps, const Matrices& of) {
 std::vector<UpdateStep> muon_update(const Update& update) {
   const std::int64_t in_matrices = update.matrix_elements();
   std::int64_t others = 0;
-  for (const Updated& of : update.updated)
+  for (const UpdatedParameters& of : update.updated)
     others += update.share(of.elements - elements_in(of, update.mesh), of);
   std::vector<UpdateStep> steps;
   if (others > 0)
@@ -104,11 +104,11 @@ std::vector<UpdateStep> muon_update(const Update& update) {
   pass("muon_momentum", PassKind::kBinary, DType::kFp32);
   pass("muon_nesterov", PassKind::kBinary, DType::kFp32);
   pass("muon_cast", PassKind::kCast, kProducts);
-  for (const Updated& of : update.updated) {
-    for (const Matrices& one : of.matrices)
+  for (const UpdatedParameters& of : update.updated) {
+    for (const MatrixGroup& one : of.matrices)
       gather(steps, "muon_updates", one, elements_of(one, update.mesh) / one.count, of.cut,
              update.mesh);
-    for (const Matrices& one : dealt(of, update.mesh)) {
+    for (const MatrixGroup& one : dealt(of, update.mesh)) {
       gather(steps, "muon_parts", one, one.rows * one.columns, one.split, update.mesh);
       make_orthogonal(steps, one);
     }

@@ -64,8 +64,8 @@ ActionRef DraftRole::optimizer() const {
   return it == end.actions.end() ? kNone : *it;
 }
 
-std::vector<Run> DraftRole::all_units() const {
-  std::vector<Run> all;
+std::vector<UnitRange> DraftRole::all_units() const {
+  std::vector<UnitRange> all;
   for (const Chunk& chunk : role.chunks) all.push_back(chunk.units);
   return all;
 }

@@ -3,14 +3,14 @@
 #include <set>
 #include <utility>
 
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {
 
 using Gather = StateSharding::Gather;
 
-Bucket bucket_of(std::vector<Run> units, const ParameterGroup& group) {
+Bucket bucket_of(std::vector<UnitRange> units, const ParameterGroup& group) {
   const std::int32_t first = units.front().first;
   return {.units = std::move(units),
           .over = group.over,
@@ -23,8 +23,8 @@ Bucket bucket_of(std::vector<Run> units, const ParameterGroup& group) {
 void gather_at_start(Draft& draft, DraftRole& role) {
   std::map<std::int32_t, std::vector<ActionRef>> gathers_of;  // by unit
   for (std::size_t chunk = 0; chunk < role.role.chunks.size(); ++chunk) {
-    const Run units = role.role.chunks[chunk].units;
-    const Parts& parts = draft.plan.parts;
+    const UnitRange units = role.role.chunks[chunk].units;
+    const PlannedModel& parts = draft.plan.parts;
     for (std::int32_t unit = units.first; unit < units.first + units.count; ++unit) {
       for (const ParameterGroup& group : trained_alone(parts.cut_groups(parts.own_groups(unit)))) {
         const ActionRef gather = role.make({.kind = ActionKind::kGather,
@@ -111,7 +111,7 @@ class BeforeUse {
   }
 
   std::vector<ParameterGroup> cut_groups(ActionRef pass) const {
-    const Parts& parts = draft_.plan.parts;
+    const PlannedModel& parts = draft_.plan.parts;
     return parts.cut_groups(parts.block_of(role_[pass].units.first).groups);
   }
 
@@ -153,7 +153,7 @@ class BeforeUse {
 
 void gather_at_end(Draft& draft, DraftRole& role) {
   if (role.optimizer() == kNone) return;
-  const Parts& parts = draft.plan.parts;
+  const PlannedModel& parts = draft.plan.parts;
   for (const ParameterGroup& group : trained_alone(parts.cut_groups(role.role.parameters)))
     role.end.actions.push_back(role.make({.kind = ActionKind::kGather,
                                           .direction = Direction::kBackward,

@@ -2,7 +2,7 @@
 #include <map>
 #include <utility>
 
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {
@@ -11,12 +11,13 @@ namespace {
 // and fetches them before their backward pass.
 class Activations {
  public:
-  Activations(const Parts& parts, DraftRole& role, std::int64_t layers)
+  Activations(const PlannedModel& parts, DraftRole& role, std::int64_t layers)
       : parts_(parts), role_(role), most_(layers) {}
 
   void add() {
     for (Section& section : role_.slots) {
-      const Run& chunk = role_.role.chunks[static_cast<std::size_t>(section.slot->chunk)].units;
+      const UnitRange& chunk =
+          role_.role.chunks[static_cast<std::size_t>(section.slot->chunk)].units;
       layers_ = layers_of(chunk);
       const auto all = static_cast<std::int32_t>(layers_.size());
       offloaded_ = static_cast<std::int32_t>(std::min<std::int64_t>(most_, all));
@@ -40,7 +41,7 @@ class Activations {
   }
 
  private:
-  std::vector<std::int32_t> layers_of(const Run& chunk) const {
+  std::vector<std::int32_t> layers_of(const UnitRange& chunk) const {
     std::vector<std::int32_t> layers;
     for (std::int32_t unit = chunk.first; unit < chunk.first + chunk.count; ++unit)
       if (parts_.units[static_cast<std::size_t>(unit)].is_layer &&
@@ -56,7 +57,7 @@ class Activations {
 
   ActionRef copy(Section& section, ActionKind kind, std::int32_t layer,
                  std::vector<ActionId> after) {
-    const Slot& slot = *section.slot;
+    const PassSlot& slot = *section.slot;
     const bool goes = kind == ActionKind::kOffload;
     section.actions.push_back(role_.make({.kind = kind,
                                           .direction = slot.direction,
@@ -89,7 +90,7 @@ class Activations {
     if (layer >= window_ && layer - window_ < offloaded_) fetch(section, layer - window_, pass);
   }
 
-  const Parts& parts_;
+  const PlannedModel& parts_;
   DraftRole& role_;
   std::int64_t most_;
   std::vector<std::int32_t> layers_;  // units that are layers of the current chunk

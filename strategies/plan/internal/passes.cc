@@ -1,31 +1,57 @@
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "strategies/parallelism/pipeline.h"
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
+
+Status plan_places(Draft& draft) {
+  const auto stages = static_cast<std::int32_t>(draft.strategy.pipeline_parallel);
+  const auto& pieces = draft.plan.parts.pieces;
+  if (auto& tie = draft.plan.parts.tie) tie->on_one_role = last_stage(draft.strategy) == 0;
+  draft.roles.resize(static_cast<std::size_t>(stages));
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
+    Role& role = draft.roles[static_cast<std::size_t>(stage)].role;
+    role.name = fmt::format("stage {}", stage);
+    role.together =
+        static_cast<std::int32_t>(draft.strategy.granularity_of(static_cast<std::size_t>(stage)));
+    std::vector<ParameterGroup> groups;
+    for_each_piece(draft.strategy, stage, [&](std::int64_t, std::int64_t piece) {
+      const UnitRange units = pieces[static_cast<std::size_t>(piece)];
+      role.chunks.push_back({.piece = static_cast<std::int32_t>(piece), .units = units});
+      for (std::int32_t i = 0; i < units.count; ++i) {
+        const auto own = draft.plan.parts.own_groups(units.first + i);
+        groups.insert(groups.end(), own.begin(), own.end());
+      }
+    });
+    role.parameters = by_shards(groups, draft.plan.parts.mesh);
+  }
+  return {};
+}
+
 namespace {
 
 // Adds the passes of one role.
 class Passes {
  public:
-  Passes(const Parts& parts, DraftRole& role, bool trains)
+  Passes(const PlannedModel& parts, DraftRole& role, bool trains)
       : parts_(parts), role_(role), trains_(trains) {}
 
   void add(const std::vector<schedule::Slot>& slots) {
     for (const schedule::Slot& slot : slots)
-      if (slot.part == Part::kWeight) apart_.insert({slot.chunk, slot.micro_batch});
+      if (slot.part == PassPart::kWeight) apart_.insert({slot.chunk, slot.micro_batch});
     for (const schedule::Slot& slot : slots) {
       if (!trains_ && slot.direction != Direction::kForward) continue;
-      Section section{.slot = Slot{.direction = slot.direction,
-                                   .chunk = slot.chunk,
-                                   .micro_batch = slot.micro_batch,
-                                   .part = slot.part,
-                                   .beside = slot.beside && trains_}};
-      for (const Run& run : runs(slot))
+      Section section{.slot = PassSlot{.direction = slot.direction,
+                                       .chunk = slot.chunk,
+                                       .micro_batch = slot.micro_batch,
+                                       .part = slot.part,
+                                       .beside = slot.beside && trains_}};
+      for (const UnitRange& run : runs(slot))
         if (const ActionRef pass = made(slot, run); pass != kNone) section.actions.push_back(pass);
       role_.slots.push_back(std::move(section));
     }
@@ -38,13 +64,13 @@ class Passes {
   // a forward pass, units without a backward pass are a run of their own. Where the backward pass
   // of this micro-batch runs in two parts, units that split and units that do not are in different
   // runs.
-  std::vector<Run> runs(const schedule::Slot& slot) const {
-    const Run all = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].units;
+  std::vector<UnitRange> runs(const schedule::Slot& slot) const {
+    const UnitRange all = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].units;
     if (all.count == 0) return {};
     if (!trains_) return {all};
     const bool is_forward = slot.direction == Direction::kForward;
-    const Run units = parts_.with_backward(all);
-    std::vector<Run> found;
+    const UnitRange units = parts_.with_backward(all);
+    std::vector<UnitRange> found;
     if (is_forward && units.count < all.count)
       found.push_back({all.first, all.count - units.count});
     if (units.count == 0) return found;
@@ -60,7 +86,7 @@ class Passes {
     return found;
   }
 
-  ActionRef made(const schedule::Slot& slot, const Run& run) {
+  ActionRef made(const schedule::Slot& slot, const UnitRange& run) {
     Action pass{.kind = ActionKind::kPass,
                 .direction = slot.direction,
                 .chunk = slot.chunk,
@@ -72,9 +98,9 @@ class Passes {
       if (!parts_.block_of(run.first).has_backward) return role_.make(std::move(pass));
       pass.takes = apart ? kKept | kKeptForWeight : kKept;
     } else if (!apart) {
-      if (slot.part == Part::kWeight) return kNone;  // it ran whole, in the slot of kInput
+      if (slot.part == PassPart::kWeight) return kNone;  // it ran whole, in the slot of kInput
       pass.gives_back = kKept;
-    } else if (slot.part == Part::kInput) {
+    } else if (slot.part == PassPart::kInput) {
       pass.part = slot.part;
       pass.takes = kHeld;
       pass.gives_back = kKept;
@@ -87,7 +113,7 @@ class Passes {
     return role_.make(std::move(pass));
   }
 
-  const Parts& parts_;
+  const PlannedModel& parts_;
   DraftRole& role_;
   bool trains_;
   // (chunk, micro-batch) whose backward pass is split.

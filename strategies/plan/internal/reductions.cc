@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "strategies/graph/mesh_axes.h"
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {
@@ -40,7 +40,8 @@ class BesidePasses {
         for (std::int32_t i = pass.units.count; i-- > 0;) {
           const std::int32_t unit = pass.units.first + i;
           last_micro_batch_[unit] = pass.micro_batch;
-          if (const Tie* tie = this->tie(); once && tie != nullptr && is_read_by(*tie, unit))
+          if (const TiedWeights* tie = this->tie();
+              once && tie != nullptr && is_read_by(*tie, unit))
             last_of_tie_ = unit;
         }
       }
@@ -48,12 +49,12 @@ class BesidePasses {
   }
 
   // The tie, if its gradients are reduced; else nullptr.
-  const Tie* tie() const {
+  const TiedWeights* tie() const {
     const auto& tie = draft_.plan.parts.tie;
     const bool is_reduced = tie && !tie->is_frozen && ways(tie->over, draft_.plan.parts.mesh) > 1;
     return is_reduced ? &*tie : nullptr;
   }
-  static bool is_read_by(const Tie& tie, std::int32_t unit) {
+  static bool is_read_by(const TiedWeights& tie, std::int32_t unit) {
     return unit == tie.first_unit || tie.others.contains(unit);
   }
   // The unit of this role whose bucket has the gradients of the tie, if `unit` adds to them; else
@@ -119,7 +120,7 @@ class BesidePasses {
         if (stays && !is_last) continue;
         Action reduction = role_[ref];
         reduction.kind = ActionKind::kReduce;
-        reduction.part = Part::kWhole;
+        reduction.part = PassPart::kWhole;
         reduction.units = {};
         reduction.reduces = false;
         reduction.what = bucket;
@@ -135,7 +136,7 @@ class BesidePasses {
   }
 
   bool reduces_inside(std::int32_t unit) const {
-    const Parts& parts = draft_.plan.parts;
+    const PlannedModel& parts = draft_.plan.parts;
     return std::ranges::any_of(parts.block_of(unit).groups, [&](const ParameterGroup& group) {
       return parts.is_copied(group) && group.reduced_inside > 0;
     });
@@ -181,8 +182,8 @@ class BesidePasses {
 
 void reduce_at_end(Draft& draft, DraftRole& role) {
   std::map<std::vector<Axis>, std::int64_t> elements;
-  const std::vector<Run> units = role.all_units();
-  for (const Run& run : units)
+  const std::vector<UnitRange> units = role.all_units();
+  for (const UnitRange& run : units)
     for (std::int32_t i = 0; i < run.count; ++i)
       for (const ParameterGroup& group : draft.plan.parts.own_groups(run.first + i))
         if (draft.plan.parts.is_copied(group) && group.trained() > 0)

@@ -1,6 +1,6 @@
 #include <map>
 
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {
@@ -19,7 +19,7 @@ ActionRef last_reduction(const DraftRole& role) {
 
 // Copies of the role's parameters whose gradients are partial, because each rank saw only its part
 // of the sequence.
-std::vector<Copies> replicated(const Draft& draft, std::int32_t role) {
+std::vector<GradientCopies> replicated(const Draft& draft, std::int32_t role) {
   std::map<std::vector<Axis>, std::int64_t> elements;
   for (const Chunk& chunk : draft.roles[static_cast<std::size_t>(role)].role.chunks) {
     for (std::int32_t i = 0; i < chunk.units.count; ++i) {
@@ -27,7 +27,7 @@ std::vector<Copies> replicated(const Draft& draft, std::int32_t role) {
         if (!group.also_partial.empty()) elements[group.also_partial] += group.elements;
     }
   }
-  std::vector<Copies> copies;
+  std::vector<GradientCopies> copies;
   copies.reserve(elements.size());
   for (const auto& [axes, count] : elements)
     copies.push_back({.roles = {role}, .axes = axes, .elements = count});
@@ -35,12 +35,12 @@ std::vector<Copies> replicated(const Draft& draft, std::int32_t role) {
 }
 
 // The entry for a tie whose copies lie on two roles, if `role` is one of them.
-std::optional<Copies> tied(const Draft& draft, std::int32_t role) {
+std::optional<GradientCopies> tied(const Draft& draft, std::int32_t role) {
   const auto& tie = draft.plan.parts.tie;
   const auto last = static_cast<std::int32_t>(draft.roles.size()) - 1;
   if (!tie || tie->is_frozen || tie->on_one_role || (role != 0 && role != last))
     return std::nullopt;
-  return Copies{.roles = {0, last}, .elements = tie->elements};
+  return GradientCopies{.roles = {0, last}, .elements = tie->elements};
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ Status plan_step_end(Draft& draft) {
       return ref;
     };
     ActionRef last_copies = kNone;
-    for (Copies& copies : replicated(draft, static_cast<std::int32_t>(i)))
+    for (GradientCopies& copies : replicated(draft, static_cast<std::int32_t>(i)))
       last_copies = add(draft.add(std::move(copies)));
     finished.push_back(last_copies);
     if (auto copies = tied(draft, static_cast<std::int32_t>(i))) {

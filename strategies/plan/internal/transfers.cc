@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "strategies/parallelism/pipeline.h"
-#include "strategies/plan/internal/planners.h"
+#include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 namespace {
@@ -31,8 +31,8 @@ class Transfers {
   bool in_ring() const { return role_.role.chunks.size() > 1 || !may_block_; }
 
   void add_to(Section& section) {
-    const Slot& slot = *section.slot;
-    if (slot.part == Part::kWeight) return;
+    const PassSlot& slot = *section.slot;
+    if (slot.part == PassPart::kWeight) return;
     const std::int32_t piece = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].piece;
     const auto crossings = static_cast<std::int32_t>(draft_.plan.crossings.size());
     // Crossing i lies between piece i and the one behind it.
@@ -80,7 +80,7 @@ class Transfers {
   bool is_local(std::int32_t crossing) const { return crossing_at(crossing).is_local(); }
 
   // `message`: its index among the messages that the slot has over the crossing.
-  Action transfer(ActionKind kind, const Slot& slot, std::int32_t crossing,
+  Action transfer(ActionKind kind, const PassSlot& slot, std::int32_t crossing,
                   std::int32_t message = 0) const {
     const std::int32_t together = crossing >= 0 ? crossing_at(crossing).together : 1;
     return {.kind = kind,
@@ -153,7 +153,7 @@ Status plan_transfers(Draft& draft) {
     return draft.roles[static_cast<std::size_t>(role_of[static_cast<std::size_t>(piece)])]
         .role.together;
   };
-  const bool is_v = placement_of(draft.strategy) == schedule::Placement::kV;
+  const bool is_v = placement_of(draft.strategy) == schedule::StagePlacement::kV;
   for (std::int32_t piece = 0; piece + 1 < pieces; ++piece)
     draft.add(Crossing{.from_piece = piece,
                        .to_piece = piece + 1,

@@ -8,8 +8,6 @@
 #include "base/hash.h"
 #include "base/index.h"
 
-#include "strategies/program/ir/internal/memory_task.h"
-
 namespace foreshard::program {
 namespace internal {
 
@@ -45,7 +43,6 @@ struct PreparedBlock {
 
 namespace {
 
-using internal::is_memory;
 using internal::Launch;
 using internal::MemoryTask;
 using internal::PreparedBlock;

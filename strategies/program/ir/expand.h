@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "base/units.h"
@@ -127,6 +128,14 @@ class Expander {
 inline const Task& task_of(const Program& program, const Role& role, const Instance& instance) {
   const Call& call = role.calls[static_cast<std::size_t>(instance.call)];
   return program.blocks[call.block.index()].tasks[static_cast<std::size_t>(instance.task)];
+}
+
+/// Whether a task is an entry of the memory timeline instead of work.
+inline bool is_allocate(const Task& task) {
+  return std::holds_alternative<Allocate>(task.body);
+}
+inline bool is_memory(const Task& task) {
+  return is_allocate(task) || std::holds_alternative<Free>(task.body);
 }
 
 }  // namespace foreshard::program

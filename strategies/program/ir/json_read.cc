@@ -2,10 +2,10 @@
 #include <array>
 #include <limits>
 
+#include "strategies/program/ir/group.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/json_node.h"
-#include "strategies/program/ir/names.h"
-#include "strategies/program/ir/rank_ranges.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::program {
 namespace {

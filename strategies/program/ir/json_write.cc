@@ -2,9 +2,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "strategies/program/ir/group.h"
 #include "strategies/program/ir/json.h"
-#include "strategies/program/ir/names.h"
-#include "strategies/program/ir/rank_ranges.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::program {
 namespace {

@@ -10,17 +10,12 @@
 
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/internal/memory_task.h"
 #include "strategies/program/ir/internal/rank_classes.h"
-#include "strategies/program/ir/internal/rehearsal.h"
-#include "strategies/program/ir/internal/violation.h"
 
 namespace foreshard::program {
 namespace {
 
 using internal::in_quotes;
-using internal::is_allocate;
-using internal::is_memory;
 using internal::place_of;
 using internal::violation;
 
@@ -563,7 +558,7 @@ Status execution_fault(const Program& program) {
                  "program: its ranks differ too much to be checked for deadlocks: " +
                      text(std::ssize(classes.classes)) + " kinds of ranks run " + text(instances) +
                      " tasks; the limit is " + text(kMaxRehearsed)};
-  return internal::rehearse(program, classes, expansions);
+  return internal::dry_run(program, classes, expansions);
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "strategies/program/lower/action_blocks.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
@@ -12,6 +10,7 @@
 
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/mesh_axes.h"
+#include "strategies/program/lower/calls.h"
 #include "strategies/program/lower/host_blocks.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
@@ -37,10 +36,10 @@ Task memory_task(std::string name, program::TaskBody body) {
 }
 
 // Makes the blocks of one role's actions.
-class Maker {
+class ActionBlockBuilder {
  public:
-  Maker(const StepPlan& plan, const Strategy& strategy, const PlannedBlocks& blocks,
-        const plan::Role& role)
+  ActionBlockBuilder(const StepPlan& plan, const Strategy& strategy, const PlannedBlocks& blocks,
+                     const plan::Role& role)
       : plan_(plan),
         strategy_(strategy),
         framework_(*strategy.framework),
@@ -52,7 +51,7 @@ class Maker {
         copies_(copy_axes(mesh_)),
         shards_(shard_axes(mesh_)) {}
 
-  Block make(const Action& action, const Subject& subject) const {
+  Block make(const Action& action, const BlockKey& subject) const {
     switch (action.kind) {
       case ActionKind::kPass:
         return pass(action, subject);
@@ -113,7 +112,7 @@ class Maker {
   }
 
   // The tasks of a pass, between the allocations before them and the frees after them.
-  Block pass(const Action& action, const Subject& subject) const {
+  Block pass(const Action& action, const BlockKey& subject) const {
     const LoweredBlock& from = lowered(subject.of);
     const std::string& kind = block_name(subject.of);
     const std::string work = fmt::format("{}.{}.work", kind, word(action));
@@ -159,9 +158,9 @@ class Maker {
 
   static Bytes transient_of(const LoweredBlock& block, const Action& pass) {
     if (pass.direction == Direction::kForward) return block.transient_forward;
-    if (pass.part == plan::Part::kWhole) return block.transient_backward;
-    return pass.part == plan::Part::kInput ? block.split->transient_input
-                                           : block.split->transient_weight;
+    if (pass.part == plan::PassPart::kWhole) return block.transient_backward;
+    return pass.part == plan::PassPart::kInput ? block.split->transient_input
+                                               : block.split->transient_weight;
   }
 
   // Sizes of the buffers plan::kKept, kKeptForWeight and kHeld.
@@ -171,7 +170,8 @@ class Maker {
     Bytes held{};
   };
   static Activations activations_of(const LoweredBlock& block, const Action& pass) {
-    const bool apart = pass.part != plan::Part::kWhole || (pass.takes & plan::kKeptForWeight) != 0;
+    const bool apart =
+        pass.part != plan::PassPart::kWhole || (pass.takes & plan::kKeptForWeight) != 0;
     if (!apart) return {block.saved};
     const Bytes for_weight = std::min(block.saved, block.split->kept_for_weight);
     return {block.saved - for_weight, for_weight, block.split->held};
@@ -308,7 +308,7 @@ class Maker {
   // recomputation gathers twice: for the recomputation and for the gradients.
   Block gathering_each(const Action& action, std::int32_t of) const {
     const bool twice = action.direction == Direction::kBackward &&
-                       action.part != plan::Part::kWeight &&
+                       action.part != plan::PassPart::kWeight &&
                        lowered(of).recompute == Recompute::kFull;
     Block gather{.name = block_name(of) + (twice ? ".gather_twice" : ".gather_each")};
     for (int pass = 0; pass < (twice ? 2 : 1); ++pass) {
@@ -340,8 +340,8 @@ class Maker {
     return direction == Direction::kForward ? "forward" : "backward";
   }
   static std::string_view word(const Action& pass) {
-    if (pass.part == plan::Part::kWhole) return word(pass.direction);
-    return pass.part == plan::Part::kInput ? "backward_input" : "backward_weight";
+    if (pass.part == plan::PassPart::kWhole) return word(pass.direction);
+    return pass.part == plan::PassPart::kInput ? "backward_input" : "backward_weight";
   }
 
   const std::vector<Boundary>& handed(const Action& action) const {
@@ -406,7 +406,7 @@ class Maker {
   }
 
   // --- end of the step -------------------------------------------------------------------------
-  Block copies(const plan::Copies& copies) const {
+  Block copies(const plan::GradientCopies& copies) const {
     if (copies.roles.size() > 1) return tied(copies);
     Block block{.name = fmt::format("replicated_gradients.reduce.{}", copies.elements)};
     Attribute from = replicated(1);
@@ -417,7 +417,7 @@ class Maker {
   }
 
   // Stages that each hold a copy of a parameter add up their gradients.
-  Block tied(const plan::Copies& copies) const {
+  Block tied(const plan::GradientCopies& copies) const {
     const std::string name = "tied_embedding.reduce";
     Communication sum{
         .kind = CollectiveKind::kAllReduce,
@@ -481,8 +481,8 @@ class Maker {
 }  // namespace
 
 Block block_for(const StepPlan& plan, const Strategy& strategy, const PlannedBlocks& blocks,
-                const plan::Role& role, const Action& action, const Subject& subject) {
-  return Maker(plan, strategy, blocks, role).make(action, subject);
+                const plan::Role& role, const Action& action, const BlockKey& subject) {
+  return ActionBlockBuilder(plan, strategy, blocks, role).make(action, subject);
 }
 
 bool of_one_unit(const StateSharding& states, const Action& action) {

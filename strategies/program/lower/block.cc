@@ -29,6 +29,17 @@ using program::Block;
 using program::Communication;
 using program::Task;
 
+// The last kernel or communication on the stream; -1: none.
+std::int32_t last_on(const Block& block, StreamIndex where) {
+  for (std::size_t t = block.tasks.size(); t-- > 0;) {
+    const Task& task = block.tasks[t];
+    const bool runs = std::holds_alternative<Kernel>(task.body) ||
+                      std::holds_alternative<Communication>(task.body);
+    if (runs && task.stream == stream(where)) return static_cast<std::int32_t>(t);
+  }
+  return -1;
+}
+
 // Parameters that products read quantized, or that are held in 4 bits.
 std::set<TensorId> quantized_weights(const Graph& graph) {
   std::set<TensorId> weights;
@@ -43,10 +54,10 @@ std::set<TensorId> quantized_weights(const Graph& graph) {
 }
 
 // The matrices of a layer's weight: one or, for experts, one for each expert that the rank holds.
-Matrices matrices_of(const Tensor& weight, const std::vector<MeshAxis>& mesh) {
+MatrixGroup matrices_of(const Tensor& weight, const std::vector<MeshAxis>& mesh) {
   const Shape local = local_shape(weight.shape, *weight.pinned, mesh);
   const std::size_t last = weight.shape.size() - 1;
-  Matrices one{.rows = weight.shape[last - 1], .columns = weight.shape[last], .count = 1};
+  MatrixGroup one{.rows = weight.shape[last - 1], .columns = weight.shape[last], .count = 1};
   for (std::size_t i = 0; i + 1 < last; ++i) one.count *= local[i];
   for (const std::size_t i : {last - 1, last})
     for (const Axis axis : weight.pinned->dims[i]) one.split.push_back(axis);
@@ -76,7 +87,7 @@ std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoParti
     if (tensor.frozen) group.frozen += count;
     if (tensor.frozen || !whole_tensors) continue;
     const bool is_matrix = is_matrix_of_layer(tensor);
-    const Matrices matrices = is_matrix ? matrices_of(tensor, forward.mesh) : Matrices{};
+    const MatrixGroup matrices = is_matrix ? matrices_of(tensor, forward.mesh) : MatrixGroup{};
     group.tensors += is_matrix ? matrices.count : 1;
     if (is_matrix) add_matrices(group.matrices, matrices);
   }
@@ -139,7 +150,7 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward, const Strategy& str
   const Graph& graph = *forward.graph;
   LoweredBlock lowered;
   Block pass{.name = graph.name + ".forward"};
-  Emitter(pass, {}, launching_of(strategy)).emit(forward);
+  Emitter(pass, {}, launch_cost_of(strategy)).emit(forward);
   lowered.forward = {{.block = std::move(pass)}};
   lowered.backward = {{.block = {.name = graph.name + ".backward"}}};
   lowered.transient_forward = forward_work(forward, {});
@@ -151,7 +162,7 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward, const Strategy& str
 
 SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& backward,
                              const std::set<TensorId>& kept, const BackwardWork& how,
-                             Overlap overlap, const Launching& launching) {
+                             Overlap overlap, const LaunchCost& launching) {
   const std::vector<bool> weights = weight_gradient_operators(*backward.graph);
   const std::string& name = forward.graph->name;
   std::set<std::int32_t> converted;  // conversions of the first part, for both
@@ -177,7 +188,7 @@ SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& ba
 }
 
 // A graph and its backward graph, both sharded.
-struct BothWays {
+struct ForwardBackward {
   ShardedGraph forward;
   Graph gradients;
   ShardedGraph backward;  // of `gradients`
@@ -221,7 +232,7 @@ void add_up_at_once(ShardedGraph& sharded) {
 
 // Shards a graph and its backward graph: the work that does not depend on the recomputation.
 Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                       const Strategy& strategy, bool trained_before, BothWays& result) {
+                       const Strategy& strategy, bool trained_before, ForwardBackward& result) {
   FORESHARD_ASSIGN(result.forward, distribute(graph, mesh, Flow::kForward, BackwardPass::kFollows));
   add_up_at_once(result.forward);
   BackwardOptions options = backward_options(strategy);
@@ -231,7 +242,7 @@ Status distribute_both(const Graph& graph, const std::vector<MeshAxis>& mesh,
   return {};
 }
 
-LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
+LoweredBlock lower_block(const ForwardBackward& of, const Strategy& strategy,
                          const Recomputation& recomputation) {
   const auto& [forward, back, backward] = of;
   const Graph& graph = *forward.graph;
@@ -239,14 +250,14 @@ LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
   LoweredBlock lowered;
   Block ahead{.name = graph.name + ".forward"};
   // A forward pass has nothing that overlaps a conversion: each operator needs the one before.
-  Emitter(ahead, {.products = framework.overlap_tensor_products}, launching_of(strategy))
+  Emitter(ahead, {.products = framework.overlap_tensor_products}, launch_cost_of(strategy))
       .emit(forward);
   lowered.forward = {{.block = std::move(ahead)}};
 
   Block behind{.name = graph.name + ".backward"};
   const Overlap overlap{.conversions = framework.overlap_tensor_gradients,
                         .products = framework.overlap_tensor_products};
-  Emitter backward_tasks(behind, overlap, launching_of(strategy));
+  Emitter backward_tasks(behind, overlap, launch_cost_of(strategy));
   backward_tasks.emit(forward, recomputed_operators(graph, back, recomputation));
   backward_tasks.emit(backward);
   lowered.backward = {{.block = std::move(behind)}};
@@ -255,7 +266,7 @@ LoweredBlock lower_block(const BothWays& of, const Strategy& strategy,
   const BackwardWork how{.recomputation = recomputation,
                          .placeholders_kept = framework.keeps_gradient_placeholders};
   if (splits_backward(strategy) && can_split(back))
-    lowered.split = split_backward(forward, backward, kept, how, overlap, launching_of(strategy));
+    lowered.split = split_backward(forward, backward, kept, how, overlap, launch_cost_of(strategy));
   lowered.saved = bytes_held(kept, forward);
   lowered.transient_forward = forward_work(forward, kept);
   lowered.transient_backward = backward_work(forward, backward, kept, how);
@@ -272,7 +283,7 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
     FORESHARD_ASSIGN(const auto forward, distribute(graph, mesh, Flow::kForward));
     return lower_forward_only(forward, strategy);
   }
-  BothWays of;
+  ForwardBackward of;
   FORESHARD_TRY(distribute_both(graph, mesh, strategy, variant.trained_before, of));
   return lower_block(of, strategy, variant.recomputation);
 }
@@ -323,6 +334,39 @@ void finish(LoweredBlock& block, const Model& model, const Strategy& strategy,
 }
 
 }  // namespace
+
+const Block& only_block(const Pieces& pieces) {
+  FORESHARD_CHECK(is_one_block(pieces));
+  return pieces.front().block;
+}
+
+void put_before(Block& block, std::vector<Task> tasks) {
+  for (Task& task : block.tasks)
+    for (std::int32_t& index : task.after) index += static_cast<std::int32_t>(tasks.size());
+  block.tasks.insert(block.tasks.begin(), std::move_iterator(tasks.begin()),
+                     std::move_iterator(tasks.end()));
+}
+
+std::vector<std::int32_t> last_uses(const Block& block) {
+  std::vector<std::int32_t> last;
+  for (const StreamIndex where : {kComputeStream, kTensorStream})
+    if (const std::int32_t task = last_on(block, where); task >= 0) last.push_back(task);
+  std::ranges::sort(last);
+  return last;
+}
+
+std::int32_t open_conversion(const Block& block) {
+  std::vector<bool> is_awaited(block.tasks.size(), false);
+  for (const Task& task : block.tasks)
+    if (!std::holds_alternative<program::Free>(task.body))
+      for (const std::int32_t earlier : task.after)
+        is_awaited[static_cast<std::size_t>(earlier)] = true;
+  for (std::size_t t = block.tasks.size(); t-- > 0;)
+    if (std::holds_alternative<Communication>(block.tasks[t].body) &&
+        block.tasks[t].stream == stream(kTensorStream) && !is_awaited[t])
+      return static_cast<std::int32_t>(t);
+  return -1;
+}
 
 std::vector<Pieces*> all_passes(LoweredBlock& block) {
   std::vector<Pieces*> passes{&block.forward, &block.backward, &block.reducing};
@@ -457,13 +501,14 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   return lowered;
 }
 
-Status lower_again(const Model& model, const Strategy& strategy,
-                   std::span<const Recomputation> ways, const VisitAgain& visit) {
+Status lower_with_recomputations(const Model& model, const Strategy& strategy,
+                                 std::span<const Recomputation> ways,
+                                 const RecomputeVisitor& visit) {
   const std::vector<MeshAxis> mesh = mesh_of(strategy);
   const TransformerGraphs graphs = graphs_of(model, strategy);
   std::size_t which = 0;
   const auto lower_each = [&](const Graph& graph, const LayerVariant& variant) -> Status {
-    BothWays of;
+    ForwardBackward of;
     FORESHARD_TRY(distribute_both(graph, mesh, strategy, variant.trained_before, of));
     for (std::size_t way = 0; way < ways.size(); ++way) {
       const bool again = variant.recomputation.how != Recompute::kNone;

@@ -4,14 +4,18 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <random>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/index.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/lower/action_blocks.h"
+#include "strategies/program/lower/exchanges.h"
 #include "strategies/program/lower/legacy_behavior.h"
-#include "strategies/program/lower/pass_calls.h"
 
 namespace foreshard::lower {
 namespace {
@@ -19,13 +23,201 @@ namespace {
 using plan::Action;
 using plan::ActionId;
 using plan::ActionKind;
-using plan::Run;
 using plan::StepPlan;
+using plan::UnitRange;
 using program::Block;
 using program::BlockId;
 using program::Call;
 using program::Program;
 using program::Role;
+
+// One call of a pass.
+struct PassCall {
+  std::int32_t of = 0;                    // Block of the plan.
+  const program::Block* tasks = nullptr;  // Tasks: a piece of the pass through that block.
+  bool begins = true;                     // The pass through a unit begins with it.
+  bool ends = true;                       // The pass through a unit ends with it.
+  std::int32_t repeat = 1;                // program::Call::repeat.
+  std::int32_t first_layer = 0;           // program::Call::first_layer.
+  std::int32_t layer_step = 1;            // program::Call::layer_step.
+  std::int32_t part = 0;                  // Index of the part, if the block is cut.
+  std::vector<EarlierTask> after{};       // BlockPart::after.
+};
+
+// The branches that conditions take: drawn in the forward pass, taken again in the backward pass.
+class BranchDraws {
+ public:
+  // (micro-batch, unit, path of the condition in loops and conditions, iteration of these loops).
+  using ConditionKey = std::tuple<std::int32_t, std::int32_t, std::string, std::int64_t>;
+
+  explicit BranchDraws(std::uint64_t seed) : random_(seed) {}
+
+  // Draws a branch: 0 with `probability`, else 1. `is_taken_again`: a backward pass will take it.
+  std::size_t draw(ConditionKey place, double probability, bool is_taken_again);
+  // The branch that the forward pass drew, for its backward pass.
+  std::size_t take(const ConditionKey& place) const;
+
+ private:
+  std::mt19937_64 random_;
+  std::map<ConditionKey, std::size_t> taken_;
+};
+
+std::size_t BranchDraws::draw(ConditionKey place, double probability, bool is_taken_again) {
+  const double draw = static_cast<double>(random_() >> 11U) * 0x1.0p-53;
+  const std::size_t taken = draw < probability ? 0 : 1;
+  if (is_taken_again) taken_.insert_or_assign(std::move(place), taken);
+  return taken;
+}
+
+std::size_t BranchDraws::take(const ConditionKey& place) const {
+  const auto known = taken_.find(place);
+  FORESHARD_CHECK(known != taken_.end());
+  return known->second;
+}
+
+// Lists the calls of one pass.
+class PassCallBuilder {
+ public:
+  PassCallBuilder(const plan::Action& pass, const plan::PlannedModel& parts,
+                  const PlannedBlocks& blocks, bool trains, BranchDraws& branches)
+      : pass_(pass),
+        is_forward_(pass.direction == Direction::kForward),
+        parts_(parts),
+        blocks_(blocks),
+        trains_(trains),
+        branches_(branches) {}
+
+  std::vector<PassCall> run() && {
+    const plan::UnitRange& units = pass_.units;
+    const auto nth = [&](std::int32_t i) {
+      return is_forward_ ? units.first + i : units.first + units.count - 1 - i;
+    };
+    for (std::int32_t i = 0; i < units.count;) {
+      unit_ = nth(i);
+      const plan::Unit& unit = parts_.units[at(unit_)];
+      const Pieces& pieces = pieces_of(*blocks_.blocks[at(unit.block)]);
+      std::int32_t alike = 1;
+      if (is_one_block(pieces)) {
+        // Iterations of one call do not wait for each other's conversions.
+        const bool has_open_conversion = open_conversion(pieces.front().block) >= 0;
+        while (!has_open_conversion && i + alike < units.count &&
+               parts_.units[at(nth(i + alike))].block == unit.block)
+          ++alike;
+        calls_.push_back({.of = unit.block,
+                          .tasks = &pieces.front().block,
+                          .repeat = alike,
+                          .first_layer = unit.layer,
+                          .layer_step = alike > 1 ? step() : 1});
+      } else {
+        add(pieces, unit.layer, {});
+      }
+      i += alike;
+    }
+    return std::move(calls_);
+  }
+
+ private:
+  std::int32_t step() const { return is_forward_ ? 1 : -1; }
+
+  const Pieces& pieces_of(const LoweredBlock& block) const {
+    if (is_forward_) return block.forward;
+    if (pass_.part != plan::PassPart::kWhole)
+      return pass_.part == plan::PassPart::kInput ? block.split->input : block.split->weight;
+    return pass_.reduces ? block.reducing : block.backward;
+  }
+
+  // Adds the calls of `pieces`. `path`: the loops and conditions around them, by their names in the
+  // forward pass; `layer`: the iteration of these loops.
+  void add(const Pieces& pieces, std::int64_t layer, const std::string& path) {
+    const Piece* first = first_block(pieces);
+    const Piece* last = last_block(pieces);
+    for (const Piece& piece : pieces) {
+      const std::string inner = path + '/' + piece.key;
+      switch (piece.kind) {
+        case Piece::Kind::kBlock:
+          calls_.push_back({.of = parts_.units[at(unit_)].block,
+                            .tasks = &piece.block,
+                            .begins = path.empty() && &piece == first,
+                            .ends = path.empty() && &piece == last,
+                            .first_layer = static_cast<std::int32_t>(layer)});
+          break;
+        case Piece::Kind::kLoop:
+          add_loop(piece, layer, inner);
+          break;
+        case Piece::Kind::kChoice:
+          add(piece.bodies[branch(piece, layer, inner)], layer, inner);
+          break;
+      }
+    }
+  }
+
+  void add_loop(const Piece& loop, std::int64_t layer, const std::string& path) {
+    const Pieces& body = loop.bodies[0];
+    const std::int64_t first = layer * loop.count + (is_forward_ ? 0 : loop.count - 1);
+    if (loop.count > 0 && is_one_block(body) && open_conversion(body.front().block) < 0) {
+      calls_.push_back({.of = parts_.units[at(unit_)].block,
+                        .tasks = &body.front().block,
+                        .begins = false,
+                        .ends = false,
+                        .repeat = static_cast<std::int32_t>(loop.count),
+                        .first_layer = static_cast<std::int32_t>(first),
+                        .layer_step = step()});
+      return;
+    }
+    for (std::int64_t i = 0; i < loop.count; ++i) add(body, first + i * step(), path);
+  }
+
+  std::size_t branch(const Piece& choice, std::int64_t layer, const std::string& path) {
+    const BranchDraws::ConditionKey place{pass_.micro_batch, unit_, path, layer};
+    return is_forward_ ? branches_.draw(place, choice.probability, trains_) : branches_.take(place);
+  }
+
+  const plan::Action& pass_;
+  bool is_forward_;
+  const plan::PlannedModel& parts_;
+  const PlannedBlocks& blocks_;
+  bool trains_;
+  BranchDraws& branches_;
+  std::int32_t unit_ = 0;  // the unit whose pieces are listed
+  std::vector<PassCall> calls_;
+};
+
+// The calls of `pass`, in order. Consecutive units that share a block are one call that repeats
+// it, if the pass through it is a single block of the Program.
+// \pre forward passes come before backward passes of the same units and micro-batch.
+std::vector<PassCall> calls_of(const plan::Action& pass, const plan::PlannedModel& parts,
+                               const PlannedBlocks& blocks, bool trains, BranchDraws& branches) {
+  return PassCallBuilder(pass, parts, blocks, trains, branches).run();
+}
+
+// block -> its parts, for blocks that were cut.
+using BlockCuts = std::map<const program::Block*, std::vector<BlockPart>>;
+
+// The same calls, with blocks that exchange tokens cut into parts (cut_at_exchanges), which `cuts`
+// receives and holds.
+std::vector<PassCall> cut(const std::vector<PassCall>& calls, BlockCuts& cuts) {
+  std::vector<PassCall> all;
+  for (const PassCall& call : calls) {
+    const auto [known, is_new] = cuts.try_emplace(call.tasks);
+    if (is_new) known->second = cut_at_exchanges(*call.tasks);
+    const std::vector<BlockPart>& parts = known->second;
+    if (parts.size() == 1) {
+      all.push_back(call);
+      continue;
+    }
+    for (std::int32_t i = 0; i < call.repeat; ++i) {
+      for (std::size_t part = 0; part < parts.size(); ++part)
+        all.push_back({.of = call.of,
+                       .tasks = &parts[part].block,
+                       .begins = call.begins && part == 0,
+                       .ends = call.ends && part + 1 == parts.size(),
+                       .first_layer = call.first_layer + i * call.layer_step,
+                       .part = static_cast<std::int32_t>(part),
+                       .after = parts[part].after});
+    }
+  }
+  return all;
+}
 
 // Writes the calls of all roles.
 class Writer {
@@ -107,7 +299,8 @@ class Writer {
   // --- actions -------------------------------------------------------------------------------
   // Writes the actions [begin, end), one after another.
   void write_all(ActionId begin, ActionId end) {
-    for (Turns turns{.next = begin, .end = end}; turns.next < turns.end;) take_turn(turns, false);
+    for (RemainingActions turns{.next = begin, .end = end}; turns.next < turns.end;)
+      take_turn(turns, false);
   }
 
   // Writes the actions of two slots that run side by side, in turns: each until it waits for
@@ -115,8 +308,8 @@ class Writer {
   // first slot: otherwise a host that waits for the first slot's tokens would hold up the stage
   // that sends to the second slot.
   void write_both(ActionId begin, ActionId middle, ActionId end) {
-    Turns one{.next = begin, .end = middle};
-    Turns other{.next = middle, .end = end};
+    RemainingActions one{.next = begin, .end = middle};
+    RemainingActions other{.next = middle, .end = end};
     const auto receives = [&](ActionId id) {
       const Action& action = from_->actions[static_cast<std::size_t>(id)];
       return (action.kind == ActionKind::kReceive &&
@@ -144,13 +337,13 @@ class Writer {
     std::vector<WrittenPart> parts{};  // written parts of the current block
   };
   // The actions of a slot that are still to be written.
-  struct Turns {
+  struct RemainingActions {
     ActionId next = 0;
     ActionId end = 0;
     std::optional<OpenPass> pass{};  // pass of the action `next`, once it has begun
   };
 
-  void take_turn(Turns& turns, bool cuts) {
+  void take_turn(RemainingActions& turns, bool cuts) {
     for (; turns.next < turns.end; ++turns.next) {
       const auto id = static_cast<std::size_t>(turns.next);
       if (from_->actions[id].kind != ActionKind::kPass) {
@@ -181,14 +374,14 @@ class Writer {
       one.first_layer = unit(bucket(action).units.front().first).layer;
     if (copies_activations(action)) one.first_layer = unit(action.units.first).layer;
     write_call(id,
-               Subject{.kind = action.kind,
-                       .direction = action.direction,
-                       .part = action.part,
-                       .of = subject_of(action),
-                       .takes = action.takes,
-                       .gives_back = action.gives_back,
-                       .syncs = syncs,
-                       .over = moves_bucket(action) ? bucket(action).over : std::vector<Axis>{}},
+               BlockKey{.kind = action.kind,
+                        .direction = action.direction,
+                        .part = action.part,
+                        .of = subject_of(action),
+                        .takes = action.takes,
+                        .gives_back = action.gives_back,
+                        .syncs = syncs,
+                        .over = moves_bucket(action) ? bucket(action).over : std::vector<Axis>{}},
                std::move(one), action.after);
   }
 
@@ -197,7 +390,7 @@ class Writer {
     return Call{.chunk = action.chunk, .micro_batch = action.micro_batch};
   }
 
-  void write_call(std::size_t id, const Subject& subject, Call call,
+  void write_call(std::size_t id, const BlockKey& subject, Call call,
                   const std::vector<ActionId>& after) {
     const auto [found, is_new] = block_of_.emplace(subject, BlockId{});
     if (is_new)
@@ -238,15 +431,15 @@ class Writer {
       call.after.push_back({.call = part.call, .task = part.first_task + earlier.task});
     }
     write_call(id,
-               Subject{.kind = ActionKind::kPass,
-                       .direction = pass.direction,
-                       .part = pass.part,
-                       .of = next.of,
-                       .takes = pass.takes,
-                       .gives_back = pass.gives_back,
-                       .tasks = next.tasks,
-                       .begins = next.begins,
-                       .ends = next.ends},
+               BlockKey{.kind = ActionKind::kPass,
+                        .direction = pass.direction,
+                        .part = pass.part,
+                        .of = next.of,
+                        .takes = pass.takes,
+                        .gives_back = pass.gives_back,
+                        .tasks = next.tasks,
+                        .begins = next.begins,
+                        .ends = next.ends},
                std::move(call), std::exchange(awaited_, {}));
     open.before = call_of_[id];
     // Allocations may stand before the part's own tasks. Only the last part has tasks (frees) after
@@ -263,7 +456,7 @@ class Writer {
     // call.
     if (call_of_[id] < 0) call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
     const bool is_forward = pass.direction == Direction::kForward;
-    const Run& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
+    const UnitRange& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
     const bool is_last = is_forward != trains_ &&
                          pass.units.contains(trains_ ? chunk.first : chunk.first + chunk.count - 1);
     if (!is_last) last_call_[{pass.chunk, pass.micro_batch}] = open.before;
@@ -296,8 +489,8 @@ class Writer {
   const Strategy& strategy_;
   const PlannedBlocks& blocks_;
   bool trains_;
-  Branches branches_;
-  std::map<Subject, BlockId> block_of_;
+  BranchDraws branches_;
+  std::map<BlockKey, BlockId> block_of_;
   const plan::Role* from_ = nullptr;
   Role* to_ = nullptr;
   std::vector<std::int32_t> call_of_;  // action -> its last call

@@ -37,7 +37,7 @@ std::vector<Kernel> kernels_for(const ShardedGraph& sharded, std::size_t i) {
 }
 
 // Launch work for kernel `k` of an operator.
-double launches_of(const std::vector<Kernel>& kernels, std::size_t k, const Launching& launching) {
+double launches_of(const std::vector<Kernel>& kernels, std::size_t k, const LaunchCost& launching) {
   if (kernels.size() > 1) return launching.of_several;
   const auto* gemm = std::get_if<Gemm>(&kernels[k]);
   const bool is_of_weights = gemm != nullptr && (gemm->batch == 1 || gemm->apart);
@@ -47,7 +47,7 @@ double launches_of(const std::vector<Kernel>& kernels, std::size_t k, const Laun
 
 }  // namespace
 
-Launching launching_of(const Strategy& strategy) {
+LaunchCost launch_cost_of(const Strategy& strategy) {
   const Framework& framework = *strategy.framework;
   return {.captured = strategy.cuda_graphs,
           .product = framework.product_launches,

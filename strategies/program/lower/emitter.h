@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "strategies/graph/backward.h"
-#include "strategies/graph/capture.h"
-#include "strategies/graph/sharding.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/graph/part.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/ir/program.h"
 #include "strategies/program/lower/ring.h"
-#include "strategies/reshard/mesh_planner.h"
+#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::lower {
 
@@ -35,7 +35,7 @@ struct Overlap {
 };
 
 /// The host's work to launch tasks, as a multiple of the launch of a plain kernel.
-struct Launching {
+struct LaunchCost {
   /// What CUDA graphs launch. Among consecutive operators with the same capture, the host launches
   /// the first as a plain kernel, and the others are launched with it.
   std::vector<Capture> captured{};
@@ -43,13 +43,13 @@ struct Launching {
   double quantized = 1;   ///< Framework::quantized_product_launches.
   double of_several = 1;  ///< Framework::eager_launches.
 };
-Launching launching_of(const Strategy& strategy);
+LaunchCost launch_cost_of(const Strategy& strategy);
 
 /// Writes operators of sharded graphs as tasks, in the order of the graphs given to it.
 class Emitter {
  public:
   /// `planner` decides which primitives carry out a conversion.
-  Emitter(program::Block& block, Overlap overlap, Launching launching = {},
+  Emitter(program::Block& block, Overlap overlap, LaunchCost launching = {},
           reshard::MeshPlanner planner = reshard::steps_within)
       : block_(block),
         overlap_(overlap),
@@ -87,7 +87,7 @@ class Emitter {
 
   program::Block& block_;
   Overlap overlap_;
-  Launching launching_;
+  LaunchCost launching_;
   reshard::MeshPlanner planner_;
   std::optional<Capture> open_{};  // what the CUDA graph launched last has captured
   std::map<std::int32_t, std::optional<std::int32_t>> converted_;

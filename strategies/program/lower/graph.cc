@@ -17,7 +17,7 @@
 #include "strategies/program/lower/calls.h"
 #include "strategies/program/lower/graph_units.h"
 #include "strategies/program/lower/lower.h"
-#include "strategies/reshard/mesh_planner.h"
+#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::lower {
 namespace {
@@ -87,7 +87,7 @@ std::vector<std::string> remarks_on(const ShardedUnits& units,
 
 // The units of the graph for one micro-batch, and for each number of micro-batches that a stage
 // takes in a pass.
-class UnitsByPass {
+class UnitsByMicroBatches {
  public:
   // \return the errors of lower_graph.
   Status add(const Graph& graph, const std::vector<MeshAxis>& mesh, const Strategy& strategy,
@@ -95,7 +95,7 @@ class UnitsByPass {
     if (by_together_.contains(together)) return {};
     FORESHARD_ASSIGN(const Graph own, rebatched(graph, options.batch, together * options.batch));
     FORESHARD_ASSIGN(auto parted, with_cuts(own, options.cuts));
-    Cut& cut = by_together_[together];
+    CutUnits& cut = by_together_[together];
     cut.graph = std::move(parted);
     FORESHARD_ASSIGN(cut.units, sharded_units(cut.graph, mesh, strategy));
     cut.activations = activations_of(cut.units, pieces_of(strategy, cut.units.units.size()));
@@ -107,17 +107,17 @@ class UnitsByPass {
   }
 
  private:
-  struct Cut {
+  struct CutUnits {
     CutGraph graph{};
     ShardedUnits units{};
     std::vector<Bytes> activations{};  // by unit
   };
-  std::map<std::int64_t, Cut> by_together_;  // a map: references to graphs stay valid
+  std::map<std::int64_t, CutUnits> by_together_;  // a map: references to graphs stay valid
 };
 
 // unit -> how many micro-batches its stage takes in a pass.
 std::vector<std::int64_t> taken_by_units(const Strategy& strategy,
-                                         const std::vector<plan::Run>& pieces) {
+                                         const std::vector<plan::UnitRange>& pieces) {
   std::vector<std::int64_t> taken;
   for (std::size_t piece = 0; piece < pieces.size(); ++piece)
     taken.insert(taken.end(), static_cast<std::size_t>(pieces[piece].count),
@@ -128,7 +128,8 @@ std::vector<std::int64_t> taken_by_units(const Strategy& strategy,
 // What each piece hands to the next. A message has as many micro-batches as the stage of the two
 // that takes fewer in a pass.
 Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
-    const UnitsByPass& units, const Strategy& strategy, const std::vector<plan::Run>& pieces) {
+    const UnitsByMicroBatches& units, const Strategy& strategy,
+    const std::vector<plan::UnitRange>& pieces) {
   FORESHARD_ASSIGN(auto boundaries, boundaries_of(units.of(1), pieces));
   for (std::size_t stage = 0; stage + 1 < strategy.granularity.size(); ++stage) {
     const auto together = std::min(strategy.granularity[stage], strategy.granularity[stage + 1]);
@@ -139,15 +140,15 @@ Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
 }
 
 // The model as the planners take it. Units that do the same and keep the same share a block.
-plan::Parts parts_of(const ShardedUnits& units, const std::vector<std::int64_t>& taken,
-                     const std::vector<LoweredBlock>& blocks, PlannedBlocks& planned) {
-  plan::Parts parts{.mesh = units.whole.mesh};
+plan::PlannedModel parts_of(const ShardedUnits& units, const std::vector<std::int64_t>& taken,
+                            const std::vector<LoweredBlock>& blocks, PlannedBlocks& planned) {
+  plan::PlannedModel parts{.mesh = units.whole.mesh};
   std::vector<std::size_t> first;  // block -> its first unit
   for (std::size_t u = 0; u < units.units.size(); ++u) {
     const std::string& name = units.units[u].graph.name;
     const auto known = std::ranges::find_if(first, [&](std::size_t other) {
       return taken[other] == taken[u] && blocks[other].saved == blocks[u].saved &&
-             alike(units, other, u);
+             equivalent(units, other, u);
     });
     const auto block = static_cast<std::int32_t>(known - first.begin());
     if (known == first.end()) {
@@ -327,13 +328,13 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                              "strategy.mode: forward for its forward pass",
                              graph.name)};
   const std::vector<MeshAxis> mesh = mesh_of(strategy, options.axes);
-  UnitsByPass by_pass;
+  UnitsByMicroBatches by_pass;
   FORESHARD_TRY(by_pass.add(graph, mesh, strategy, options, 1));
   for (const std::int64_t together : strategy.granularity) {
     FORESHARD_TRY(by_pass.add(graph, mesh, strategy, options, together));
   }
   const ShardedUnits& units = by_pass.of(1);
-  const std::vector<plan::Run> pieces = pieces_of(strategy, units.units.size());
+  const std::vector<plan::UnitRange> pieces = pieces_of(strategy, units.units.size());
   const std::vector<std::int64_t> taken = taken_by_units(strategy, pieces);
   const std::vector<GraphParameters> parameters = parameters_of(units, pieces);
   FORESHARD_ASSIGN(const auto tie, tie_of(units));
@@ -358,7 +359,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
         without_operators(blocks.back(), parameters[u], units.units[u].graph.name, strategy));
   }
   PlannedBlocks planned{.seed = options.seed};
-  plan::Parts parts = parts_of(units, taken, blocks, planned);
+  plan::PlannedModel parts = parts_of(units, taken, blocks, planned);
   parts.name = name_of(graph, strategy);
   parts.pieces = pieces;
   parts.tie = tie;

@@ -23,13 +23,13 @@
 #include "strategies/parallelism/strategy.h"
 #include "strategies/plan/step_plan.h"
 #include "strategies/program/ir/program.h"
-#include "strategies/reshard/placement.h"
+#include "strategies/reshard/plan.h"
 
 namespace foreshard::lower {
 
 struct GraphOptions {
   std::vector<MeshAxis> axes{};     ///< Axes besides tensor, data and pipeline; they vary slowest.
-  std::vector<std::string> cuts{};  ///< Places where units begin (strategies/graph/cuts.h).
+  std::vector<std::string> cuts{};  ///< Places where units begin (strategies/graph/units.h).
   double tokens_per_sample = 0;     ///< Tokens per sample, for throughput figures.
   /// Samples in the graph's shapes; stages with a granularity take a multiple of these in a pass.
   std::int64_t batch = 1;
@@ -51,7 +51,7 @@ struct LoweredGraph {
 /// micro-batch of all ranks.
 ///
 /// Not modelled: memory for placeholders of gradients that products add up themselves, and for the
-/// gradient that a stage sent last (resident.h counts both for models); running statistics of batch
+/// gradient that a stage sent last (lower.h counts both for models); running statistics of batch
 /// norm; copying inputs to the device; in a pipeline, one message for each tensor that is handed on
 /// (they go in one message), and the memory of tensors that a stage hands on without reading them.
 /// \pre faults_in_graph is empty.

@@ -1,5 +1,3 @@
-#include "strategies/program/lower/graph_blocks.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -11,6 +9,7 @@
 #include "strategies/graph/operators/build.h"
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/program/lower/emitter.h"
+#include "strategies/program/lower/graph_units.h"
 #include "strategies/program/lower/legacy_behavior.h"
 #include "strategies/program/lower/liveness.h"
 #include "strategies/program/lower/recompute.h"
@@ -120,7 +119,7 @@ class Cutter {
   // Writes the operators since the last cut as a block.
   void stretch(const std::vector<std::int32_t>& trailing) {
     Block block{.name = count_ == 0 ? name_ : fmt::format("{} ({})", name_, count_ + 1)};
-    Launching launching;  // a framework's launch counts are for its own models
+    LaunchCost launching;  // a framework's launch counts are for its own models
     if (options_.strategy != nullptr) launching.captured = options_.strategy->cuda_graphs;
     Emitter emitter(block, {.conversions = options_.overlap}, std::move(launching),
                     *options_.planner);
@@ -298,7 +297,7 @@ void add_memory(const std::string& name, const ShardedGraph& forward_graph, Piec
   add_memory_of_bodies(name, forward_graph, forward, backward_graph, backward);
 }
 
-struct Collected {
+struct CollectedParameters {
   GraphParameters parameters{};
   Partial elements{};                 // elements of trained parameters
   std::vector<std::int64_t> sizes{};  // sizes of trained parameters with data-parallel copies
@@ -316,7 +315,7 @@ std::vector<Axis> replicas_of(const Attribute& lies, const std::vector<MeshAxis>
 // Collects the parameters of a graph and its bodies. `copies`: how often a rank holds each of them;
 // `elsewhere`: parameters of the graph that are counted elsewhere.
 void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
-             const std::set<TensorId>& elsewhere, Collected& into) {
+             const std::set<TensorId>& elsewhere, CollectedParameters& into) {
   const Graph& graph = *forward.graph;
   const auto gradients =
       backward == nullptr ? std::map<TensorId, TensorId>{} : gradients_in(*backward->graph);
@@ -360,8 +359,8 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
   }
 }
 
-Collected collected(const GraphPasses& unit, const std::set<TensorId>& elsewhere) {
-  Collected all;
+CollectedParameters collected(const GraphPasses& unit, const std::set<TensorId>& elsewhere) {
+  CollectedParameters all;
   collect(unit.forward, unit.backward, 1, elsewhere, all);
   return all;
 }
@@ -451,7 +450,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
     lowered.forward = std::move(booked);
   else
     add_memory_of_bodies(name, graph, lowered.forward, nullptr, nullptr);
-  Collected all = collected(unit, {});
+  CollectedParameters all = collected(unit, {});
   lowered.parameter_sizes = std::move(all.sizes);
   for (const auto& [axes, count] : all.elements)
     lowered.parameters.push_back(

@@ -68,16 +68,17 @@ void visit_parameters(const ShardedUnits& units, Visit visit) {
   }
 }
 
-std::size_t piece_with(const std::vector<plan::Run>& pieces, std::size_t unit) {
-  return static_cast<std::size_t>(
-      std::ranges::find_if(
-          pieces,
-          [&](const plan::Run& piece) { return piece.contains(static_cast<std::int32_t>(unit)); }) -
-      pieces.begin());
+std::size_t piece_with(const std::vector<plan::UnitRange>& pieces, std::size_t unit) {
+  return static_cast<std::size_t>(std::ranges::find_if(pieces,
+                                                       [&](const plan::UnitRange& piece) {
+                                                         return piece.contains(
+                                                             static_cast<std::int32_t>(unit));
+                                                       }) -
+                                  pieces.begin());
 }
 
 // Set of (piece, tensor of the whole graph).
-using InPiece = std::set<std::pair<std::size_t, TensorId>>;
+using PieceTensors = std::set<std::pair<std::size_t, TensorId>>;
 
 }  // namespace
 
@@ -117,8 +118,8 @@ Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<Mesh
   return all;
 }
 
-std::vector<plan::Run> pieces_of(const Strategy& strategy, std::size_t units) {
-  std::vector<plan::Run> pieces;
+std::vector<plan::UnitRange> pieces_of(const Strategy& strategy, std::size_t units) {
+  std::vector<plan::UnitRange> pieces;
   std::int32_t next = 0;
   for (const std::int64_t count : layers_of_stages(strategy, static_cast<std::int64_t>(units))) {
     pieces.push_back({next, static_cast<std::int32_t>(count)});
@@ -127,9 +128,10 @@ std::vector<plan::Run> pieces_of(const Strategy& strategy, std::size_t units) {
   return pieces;
 }
 
-std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<plan::Run>& pieces) {
+std::vector<Bytes> activations_of(const ShardedUnits& units,
+                                  const std::vector<plan::UnitRange>& pieces) {
   const std::vector<TensorId> storage = storages_of(units.graph());
-  InPiece held;
+  PieceTensors held;
   std::vector<Bytes> activations(units.units.size());
   for (std::size_t u = 0; units.trains() && u < units.units.size(); ++u) {
     const GraphUnit& unit = units.units[u];
@@ -144,8 +146,8 @@ std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<p
 }
 
 std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
-                                           const std::vector<plan::Run>& pieces) {
-  InPiece held;
+                                           const std::vector<plan::UnitRange>& pieces) {
+  PieceTensors held;
   std::vector<std::set<TensorId>> elsewhere(units.units.size());
   visit_parameters(units, [&](std::size_t u, TensorId id) {
     if (!held.emplace(piece_with(pieces, u), units.units[u].whole[id.index()]).second)
@@ -157,22 +159,23 @@ std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
   return parameters;
 }
 
-Result<std::optional<plan::Tie>> tie_of(const ShardedUnits& units) {
-  struct Use {
+Result<std::optional<plan::TiedWeights>> tie_of(const ShardedUnits& units) {
+  struct ParameterUse {
     std::size_t unit = 0;
     std::vector<Axis> over;
   };
   const auto last = units.units.size() - 1;
-  std::optional<plan::Tie> tie;
+  std::optional<plan::TiedWeights> tie;
   Status fault;
-  std::map<TensorId, Use> first;
+  std::map<TensorId, ParameterUse> first;
   visit_parameters(units, [&](std::size_t u, TensorId id) {
     auto over = gradient_axes(units.passes(u), id);
     if (!over || !fault.ok()) return;
     const GraphUnit& unit = units.units[u];
-    const auto [known, is_first] = first.try_emplace(unit.whole[id.index()], Use{u, *over});
+    const auto [known, is_first] =
+        first.try_emplace(unit.whole[id.index()], ParameterUse{u, *over});
     if (is_first) return;
-    const Use& before = known->second;
+    const ParameterUse& before = known->second;
     const Tensor& parameter = unit.graph[id];
     const auto refused = [&](std::string_view why) {
       return Error{
@@ -196,7 +199,7 @@ Result<std::optional<plan::Tie>> tie_of(const ShardedUnits& units) {
 }
 
 Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
-    const ShardedUnits& units, const std::vector<plan::Run>& pieces) {
+    const ShardedUnits& units, const std::vector<plan::UnitRange>& pieces) {
   const Graph& graph = units.graph();
   std::vector<std::vector<NamedBoundary>> boundaries;
   for (std::size_t p = 0; p + 1 < pieces.size(); ++p) {
@@ -225,10 +228,11 @@ Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
   return boundaries;
 }
 
-bool alike(const ShardedUnits& units, std::size_t a, std::size_t b) {
-  return alike(units.units[a].graph, units.units[b].graph) &&
-         (!units.trains() || (alike(units.gradients[a].backward, units.gradients[b].backward) &&
-                              units.gradients[a].seeds == units.gradients[b].seeds));
+bool equivalent(const ShardedUnits& units, std::size_t a, std::size_t b) {
+  return equivalent(units.units[a].graph, units.units[b].graph) &&
+         (!units.trains() ||
+          (equivalent(units.gradients[a].backward, units.gradients[b].backward) &&
+           units.gradients[a].seeds == units.gradients[b].seeds));
 }
 
 }  // namespace foreshard::lower

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategies/program/lower/block.h"
 #include "strategies/program/lower/lower.h"
-#include "strategies/program/lower/pieces.h"
 
 namespace foreshard::lower {
 namespace {

@@ -34,9 +34,10 @@ std::vector<OperatorStep> steps_of(const ShardedGraph& sharded) {
 
 // Sweeps over the operators of a pass. Tensors that share memory count as one: a view is the tensor
 // that it views, and the result of an operator that works in place is its first input.
-class Sweep {
+class LivenessSweep {
  public:
-  Sweep(const ShardedGraph& forward, std::vector<OperatorStep> steps, const BackwardWork& how)
+  LivenessSweep(const ShardedGraph& forward, std::vector<OperatorStep> steps,
+                const BackwardWork& how)
       : steps_(std::move(steps)),
         how_(how),
         storage_(storages_of(*forward.graph)),
@@ -67,7 +68,7 @@ class Sweep {
   }
 
  private:
-  struct Live {
+  struct Lifetime {
     Bytes bytes;
     std::size_t from = 0;
     std::size_t last = 0;
@@ -85,7 +86,7 @@ class Sweep {
   }
 
   void open(TensorId id, Bytes bytes, std::size_t at) { live_[id] = {bytes, at, at}; }
-  void close(const Live& one) {
+  void close(const Lifetime& one) {
     change_[one.from] += one.bytes;
     change_[one.last + 1] -= one.bytes;
   }
@@ -186,7 +187,7 @@ class Sweep {
   std::vector<TensorId> storage_;  // tensor of the forward graph -> the tensor whose memory it has
   std::map<const Graph*, std::vector<TensorId>> later_storage_;
   std::map<TensorId, TensorId> in_place_;
-  std::map<TensorId, Live> live_;
+  std::map<TensorId, Lifetime> live_;
   std::set<std::pair<const ShardedGraph*, std::int32_t>> converted_;
   std::map<const ShardedGraph*, std::set<TensorId>> read_;
   // operator -> bytes allocated for it, less bytes freed after the one before.
@@ -203,7 +204,7 @@ std::vector<std::vector<std::size_t>> recomputed_before(const Graph& forward, co
   const std::vector<std::size_t> again = recomputed_operators(forward, backward, recomputation);
   const std::size_t end = backward.operators.size();
   std::map<TensorId, std::size_t> first_read;
-  std::map<Part, std::size_t> first_of_part;
+  std::map<LayerPart, std::size_t> first_of_part;
   for (std::size_t i = 0; i < end; ++i) {
     for (const TensorId id : backward.operators[i].inputs) first_read.try_emplace(id, i);
     first_of_part.try_emplace(backward.operators[i].part, i);
@@ -282,7 +283,7 @@ Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded)
 
 Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept) {
   const Graph& graph = *forward.graph;
-  Sweep sweep(forward, steps_of(forward), {});
+  LivenessSweep sweep(forward, steps_of(forward), {});
   for (const TensorId id : graph.inputs) sweep.present(forward, id);
   std::set<TensorId> made;
   for (const Operator& op : graph.operators) made.insert(op.outputs.begin(), op.outputs.end());
@@ -297,7 +298,7 @@ Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept) 
 Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
                     const std::set<TensorId>& kept, const BackwardWork& how) {
   std::vector<OperatorStep> steps = with_recomputed(forward, backward, kept, how.recomputation);
-  Sweep sweep(forward, std::move(steps), how);
+  LivenessSweep sweep(forward, std::move(steps), how);
   for (const TensorId id : kept) sweep.present(forward, id);
   for (const TensorId id : backward.graph->inputs) sweep.present(backward, id);
   std::vector<TensorId> outlasting = backward.graph->outputs;
@@ -310,15 +311,16 @@ Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
 namespace {
 
 // What the second part of a backward pass reads that exists before it.
-struct Found {
+struct WeightPassInputs {
   std::set<TensorId> kept{};           // tensors of the forward graph
   std::set<TensorId> again{};          // recomputed tensors of the forward graph
   std::set<TensorId> made{};           // tensors of the backward graph
   std::set<std::int32_t> converted{};  // conversions of the first part
 };
 
-Found found_by_weights(const ShardedGraph& forward, const ShardedGraph& backward,
-                       const std::set<TensorId>& kept, const std::vector<bool>& weights) {
+WeightPassInputs found_by_weights(const ShardedGraph& forward, const ShardedGraph& backward,
+                                  const std::set<TensorId>& kept,
+                                  const std::vector<bool>& weights) {
   const Graph& graph = *backward.graph;
   const std::vector<TensorId> storage = storages_of(*forward.graph);
   const std::vector<TensorId> later = storages_of(graph);
@@ -330,7 +332,7 @@ Found found_by_weights(const ShardedGraph& forward, const ShardedGraph& backward
     if (weights[i])
       own.insert(graph.operators[i].outputs.begin(), graph.operators[i].outputs.end());
   }
-  Found found;
+  WeightPassInputs found;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     if (!weights[i]) continue;
     for (const TensorId id : graph.operators[i].inputs) {
@@ -359,7 +361,7 @@ Found found_by_weights(const ShardedGraph& forward, const ShardedGraph& backward
 SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
                      const std::set<TensorId>& kept, const std::vector<bool>& weights,
                      const BackwardWork& how) {
-  const Found found = found_by_weights(forward, backward, kept, weights);
+  const WeightPassInputs found = found_by_weights(forward, backward, kept, weights);
   SplitWork work{.kept_for_weight = bytes_held(found.kept, forward),
                  .held = bytes_held(found.again, forward) + bytes_held(found.made, backward)};
   for (const std::int32_t c : found.converted) {
@@ -367,7 +369,8 @@ SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
     work.held += local_bytes((*backward.graph)[wish.tensor], wish.to, backward.mesh);
   }
 
-  Sweep first(forward, with_recomputed(forward, backward, kept, how.recomputation, weights), how);
+  LivenessSweep first(forward, with_recomputed(forward, backward, kept, how.recomputation, weights),
+                      how);
   for (const TensorId id : kept) first.present(forward, id);
   for (const TensorId id : backward.graph->inputs) first.present(backward, id);
   std::vector<TensorId> outlasting = backward.graph->outputs;
@@ -377,7 +380,7 @@ SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
 
   std::vector<OperatorStep> steps = steps_of(backward);
   std::erase_if(steps, [&](const OperatorStep& step) { return !weights[step.op]; });
-  Sweep second(forward, std::move(steps), how);
+  LivenessSweep second(forward, std::move(steps), how);
   for (const auto* part : {&found.kept, &found.again})
     for (const TensorId id : *part) second.present(forward, id);
   for (const TensorId id : found.made) second.present(backward, id);

@@ -21,7 +21,7 @@
 
 #include "base/units.h"
 
-#include "strategies/graph/sharding.h"
+#include "strategies/graph/distribute.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::lower {

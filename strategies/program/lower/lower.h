@@ -4,8 +4,12 @@
 /// optimizer step.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "base/result.h"
 
+#include "strategies/program/lower/block.h"
 #include "strategies/program/lower/calls.h"
 
 namespace foreshard::lower {
@@ -33,7 +37,8 @@ Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
 
 /// The model as the planners take it, and what the Program runs for its blocks: the embedding, a
 /// layer and the head, in this order.
-plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks);
+plan::PlannedModel parts_of(const Model& model, const Strategy& strategy,
+                            const LoweredModel& blocks);
 PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy);
 
 /// `lower` and `plan_of` with given blocks (the search lowers blocks once for many strategies).
@@ -50,5 +55,21 @@ struct ElementBytes {
   Bytes matrix;  ///< Optimizer state for a weight of a layer, where the optimizer treats it apart.
 };
 ElementBytes element_bytes(const Strategy& strategy);
+
+/// The parameters that one rank of `stage` holds, before data-parallel ranks share them (ZeRO): the
+/// groups of all its blocks. Several groups can have the same axes.
+std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, const Model& model,
+                                                  const LoweredModel& blocks, std::int64_t stage);
+
+/// Whether the block reads the embedding's table and an earlier block of its stage holds the table.
+bool reads_copy_of_table(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
+                         const LoweredBlock& block);
+
+/// Parameters, gradients and optimizer state as the strategy shares them, and buffers: the
+/// framework's workspace, the placeholders of gradients that it keeps, and the last gradient that
+/// the stage sent to the stage before it. A pipeline engine holds that gradient until it has the
+/// next one (megatron/core/pipeline_parallel/schedules.py: `input_tensor_grad`).
+std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
+                                                   const LoweredModel& blocks, std::int64_t stage);
 
 }  // namespace foreshard::lower

@@ -28,17 +28,17 @@ std::vector<std::size_t> named_operators(const Graph& forward, const Recomputati
 }
 
 // tensor -> the part of the recomputed operator that makes it.
-using MadeAgain = std::map<TensorId, Part>;
+using RecomputedTensors = std::map<TensorId, LayerPart>;
 
-MadeAgain made_by(const Graph& forward, const std::vector<std::size_t>& operators) {
-  MadeAgain made;
+RecomputedTensors made_by(const Graph& forward, const std::vector<std::size_t>& operators) {
+  RecomputedTensors made;
   for (const std::size_t i : operators)
     for (const TensorId id : forward.operators[i].outputs) made[id] = forward.operators[i].part;
   return made;
 }
 
 // Whether an operator of the backward pass reads the recomputed tensor rather than a kept one.
-bool reads_again(const Operator& op, TensorId id, const MadeAgain& made) {
+bool reads_again(const Operator& op, TensorId id, const RecomputedTensors& made) {
   const auto by = made.find(id);
   return by != made.end() && (by->second == op.part || !keeps_results(by->second));
 }
@@ -50,9 +50,9 @@ std::vector<std::size_t> recomputed_operators(const Graph& forward, const Graph&
   std::vector<std::size_t> named = named_operators(forward, recomputation);
   const bool by_operator =
       recomputation.how == Recompute::kSelective &&
-      std::ranges::find(recomputation.parts, Part::kResidual) != recomputation.parts.end();
+      std::ranges::find(recomputation.parts, LayerPart::kResidual) != recomputation.parts.end();
   if (!by_operator) return named;
-  const MadeAgain made = made_by(forward, named);
+  const RecomputedTensors made = made_by(forward, named);
   std::set<TensorId> read;
   for (const Operator& op : backward.operators)
     for (const TensorId id : op.inputs)
@@ -74,7 +74,7 @@ std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward,
   if (recomputation.how == Recompute::kFull) return {forward.inputs.begin(), forward.inputs.end()};
   const auto storage = storages_of(forward);
   const std::vector<std::size_t> again = recomputed_operators(forward, backward, recomputation);
-  const MadeAgain made = made_by(forward, again);
+  const RecomputedTensors made = made_by(forward, again);
   std::set<TensorId> kept;
   const auto keep = [&](TensorId id) { kept.insert(storage[id.index()]); };
   for (const std::size_t i : again)

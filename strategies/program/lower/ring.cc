@@ -16,19 +16,19 @@ using program::Communication;
 using program::Task;
 
 // The axes of a conversion that is a single primitive, and the bytes of the tensor on one rank.
-struct Share {
+struct RingTensor {
   std::vector<Axis> axes;
   Bytes bytes;
 };
-std::optional<Share> share_of(const ShardedGraph& sharded, std::int32_t index,
-                              reshard::Primitive primitive) {
+std::optional<RingTensor> share_of(const ShardedGraph& sharded, std::int32_t index,
+                                   reshard::Primitive primitive) {
   const Conversion& wish = sharded.conversions[static_cast<std::size_t>(index)];
   const Tensor& tensor = (*sharded.graph)[wish.tensor];
   const auto steps =
       reshard::steps_within({tensor.dtype, tensor.shape}, wish.from, wish.to, sharded.mesh);
   if (steps.size() != 1 || steps.front().primitive != primitive) return std::nullopt;
   const auto ranks = static_cast<double>(ways(steps.front().axes, sharded.mesh));
-  return Share{
+  return RingTensor{
       steps.front().axes,
       reshard::communication_bytes(primitive, steps.front().volume.logical, ranks) / ranks};
 }

@@ -26,7 +26,7 @@
 #include <optional>
 #include <vector>
 
-#include "strategies/graph/sharding.h"
+#include "strategies/graph/distribute.h"
 #include "strategies/program/ir/program.h"
 
 namespace foreshard::lower {

@@ -1,6 +1,6 @@
-#include "strategies/reshard/internal/templates.h"
-
 #include <algorithm>
+
+#include "strategies/reshard/internal/paths.h"
 
 namespace foreshard::reshard::internal {
 namespace {
@@ -11,12 +11,13 @@ bool partial_over(const Attribute& attribute, Axis axis) {
 
 }  // namespace
 
-Place Templates::canonical_at(const Place& place) const {
+MeshAttribute Templates::canonical_at(const MeshAttribute& place) const {
   return {place.mesh, canonical(place.attribute, grid_at(place.mesh))};
 }
 
 // Axes on which `place` is replicated and which `wanted` does not split either.
-std::vector<Axis> Templates::replicated_axes(const Place& place, const Attribute& wanted) const {
+std::vector<Axis> Templates::replicated_axes(const MeshAttribute& place,
+                                             const Attribute& wanted) const {
   std::vector<Axis> axes;
   const Grid grid = grid_at(place.mesh);
   for (Axis axis = 0; static_cast<std::size_t>(axis) < grid.axes.size(); ++axis)
@@ -26,14 +27,15 @@ std::vector<Axis> Templates::replicated_axes(const Place& place, const Attribute
   return axes;
 }
 
-void Templates::append_pad(Draft& draft, const Place& at, const Place& to) const {
+void Templates::append_pad(Draft& draft, const MeshAttribute& at, const MeshAttribute& to) const {
   const auto pad = pad_to(at.attribute, to.attribute, grid_at(to.mesh));
   FORESHARD_CHECK(pad.has_value());
   if (!pad->empty())
     append(draft, {.primitive = Primitive::kPad, .from = at, .to = to, .axes = *pad});
 }
 
-void Templates::append_transfer(Draft& draft, const Place& from, const Place& to) const {
+void Templates::append_transfer(Draft& draft, const MeshAttribute& from,
+                                const MeshAttribute& to) const {
   if (from == to) return;
   DraftStep step{.primitive = Primitive::kTransfer, .from = from, .to = to, .axes = {}};
   const Step whole = pricer_.step_of(step);
@@ -47,41 +49,43 @@ void Templates::append_transfer(Draft& draft, const Place& from, const Place& to
   append(draft, std::move(step));
 }
 
-std::vector<Templates::End> Templates::beginnings(const Place& given) const {
-  const Place from = canonical_at(given);
+std::vector<Templates::DraftEnd> Templates::beginnings(const MeshAttribute& given) const {
+  const MeshAttribute from = canonical_at(given);
   const Grid grid = grid_at(from.mesh);
   // Parks each of `axes`; empty if the tensor has no dimensions.
-  const auto cut = [&](Attribute at, const std::vector<Axis>& axes) -> std::optional<Place> {
+  const auto cut = [&](Attribute at,
+                       const std::vector<Axis>& axes) -> std::optional<MeshAttribute> {
     std::optional<Attribute> next = std::move(at);
     for (const Axis axis : axes)
       if (next) next = parked(*next, grid, axis, *next);
     if (!next) return std::nullopt;
-    return Place{from.mesh, *std::move(next)};
+    return MeshAttribute{from.mesh, *std::move(next)};
   };
-  std::vector<End> result;
+  std::vector<DraftEnd> result;
   const Attribute plain = without_partial(from.attribute);
   if (from.attribute.partial.empty()) {
     result.push_back({.draft = {}, .place = from});
     const auto axes = replicated_axes(from, from.attribute);
     if (const auto sliced = cut(plain, axes); sliced && !axes.empty()) {
-      End& end = result.emplace_back(End{.draft = {}, .place = *sliced});
+      DraftEnd& end = result.emplace_back(DraftEnd{.draft = {}, .place = *sliced});
       append(end.draft,
              {.primitive = Primitive::kSlice, .from = from, .to = *sliced, .axes = axes});
     }
     return result;
   }
-  std::vector<Place> goals;
+  std::vector<MeshAttribute> goals;
   if (auto scattered = cut(plain, axes_of(from.attribute.partial)))
     goals.push_back(*std::move(scattered));
   goals.push_back({from.mesh, plain});
-  for (const Place& goal : goals)
+  for (const MeshAttribute& goal : goals)
     for (Draft& draft : cheapest_paths(from, goal, 1, kNoLimit, pricer_, failures_))
       result.push_back({.draft = std::move(draft), .place = goal});
   return result;
 }
 
 // The ranks of `place` with coordinate 0 on the axes `without`, which it does not split.
-Place Templates::part_of(const Place& place, const std::vector<Axis>& without) const {
+MeshAttribute Templates::part_of(const MeshAttribute& place,
+                                 const std::vector<Axis>& without) const {
   const ProcessMesh& mesh = meshes_.at(place.mesh);
   ProcessMesh part;
   std::vector<Axis> number(mesh.axes.size(), -1);
@@ -99,17 +103,18 @@ Place Templates::part_of(const Place& place, const std::vector<Axis>& without) c
   return {meshes_.add(std::move(part)), std::move(attribute)};
 }
 
-std::optional<Templates::End> Templates::ending(const Place& padless, const Place& to,
-                                                const std::vector<Axis>& gather,
-                                                const std::vector<Axis>& broadcast) const {
+std::optional<Templates::DraftEnd> Templates::ending(const MeshAttribute& padless,
+                                                     const MeshAttribute& to,
+                                                     const std::vector<Axis>& gather,
+                                                     const std::vector<Axis>& broadcast) const {
   const Grid grid = grid_at(to.mesh);
-  Place cut = padless;
+  MeshAttribute cut = padless;
   for (const Axis axis : gather) {
     auto next = parked(cut.attribute, grid, axis, cut.attribute);
     if (!next) return std::nullopt;
     cut.attribute = *std::move(next);
   }
-  End end{.draft = {}, .place = cut};
+  DraftEnd end{.draft = {}, .place = cut};
   if (!broadcast.empty()) {
     end.place = part_of(cut, broadcast);
     append(end.draft,
@@ -122,11 +127,12 @@ std::optional<Templates::End> Templates::ending(const Place& padless, const Plac
   return end;
 }
 
-std::vector<Templates::End> Templates::endings(const Place& given, Effort effort) const {
-  const Place to = canonical_at(given);
+std::vector<Templates::DraftEnd> Templates::endings(const MeshAttribute& given,
+                                                    Effort effort) const {
+  const MeshAttribute to = canonical_at(given);
   const Grid grid = grid_at(to.mesh);
   // A pad needs each value only once, so the ranks of its group may hold a part each.
-  Place padless{to.mesh, without_partial(to.attribute)};
+  MeshAttribute padless{to.mesh, without_partial(to.attribute)};
   for (const Partial& partial : to.attribute.partial)
     if (auto cut = parked(padless.attribute, grid, partial.axis, padless.attribute))
       padless.attribute = *std::move(cut);
@@ -134,7 +140,7 @@ std::vector<Templates::End> Templates::endings(const Place& given, Effort effort
   for (const Axis axis : replicated_axes(padless, padless.attribute))
     if (!partial_over(to.attribute, axis)) free.push_back(axis);
 
-  std::vector<End> result;
+  std::vector<DraftEnd> result;
   const auto add = [&](const std::vector<Axis>& gather, const std::vector<Axis>& broadcast) {
     if (auto end = ending(padless, to, gather, broadcast)) result.push_back(*std::move(end));
   };
@@ -154,7 +160,7 @@ std::vector<Templates::End> Templates::endings(const Place& given, Effort effort
   return result;
 }
 
-std::optional<Draft> Templates::joined(const End& begin, const End& end) const {
+std::optional<Draft> Templates::joined(const DraftEnd& begin, const DraftEnd& end) const {
   Draft draft = begin.draft;
   append_transfer(draft, begin.place, end.place);
   // Data that every rank already has need not be cut to be gathered.
@@ -166,8 +172,8 @@ std::optional<Draft> Templates::joined(const End& begin, const End& end) const {
   return draft;
 }
 
-std::optional<Draft> Templates::by_root(const End& begin, const Place& given) const {
-  const Place to = canonical_at(given);
+std::optional<Draft> Templates::by_root(const DraftEnd& begin, const MeshAttribute& given) const {
+  const MeshAttribute to = canonical_at(given);
   const ProcessMesh& mesh = meshes_.at(to.mesh);
   const auto& sources = meshes_.at(begin.place.mesh).ranks;
   // A designated rank of the target group (R0.3), preferably one that holds a part already.
@@ -184,9 +190,9 @@ std::optional<Draft> Templates::by_root(const End& begin, const Place& given) co
     if (grid.size(axis) > 1) axes.push_back(axis);
   const Attribute whole = replicated(grid.shape.size());
   Draft draft = begin.draft;
-  Place at{to.mesh, whole};
+  MeshAttribute at{to.mesh, whole};
   if (!axes.empty()) {
-    const Place there{meshes_.add({.axes = {}, .ranks = {*root}}), whole};
+    const MeshAttribute there{meshes_.add({.axes = {}, .ranks = {*root}}), whole};
     append_transfer(draft, begin.place, there);
     append(draft, {.primitive = Primitive::kBroadcast, .from = there, .to = at, .axes = axes});
   } else {
@@ -195,21 +201,22 @@ std::optional<Draft> Templates::by_root(const End& begin, const Place& given) co
   std::vector<Axis> split;
   for (const auto& dim : to.attribute.dims) split.insert(split.end(), dim.begin(), dim.end());
   std::ranges::sort(split);
-  const Place cut{to.mesh, without_partial(to.attribute)};
+  const MeshAttribute cut{to.mesh, without_partial(to.attribute)};
   if (!split.empty())
     append(draft, {.primitive = Primitive::kSlice, .from = at, .to = cut, .axes = split});
   append_pad(draft, cut, to);
   return draft;
 }
 
-std::optional<Draft> Templates::gather_and_slice(const Place& from, const Place& to) const {
+std::optional<Draft> Templates::gather_and_slice(const MeshAttribute& from,
+                                                 const MeshAttribute& to) const {
   const Grid grid = grid_at(from.mesh);
   Draft draft;
-  Place at = from;
+  MeshAttribute at = from;
   const auto then = [&](Primitive primitive, std::vector<Axis> axes, Attribute next) {
     if (axes.empty()) return;
     std::ranges::sort(axes);
-    Place place{at.mesh, std::move(next)};
+    MeshAttribute place{at.mesh, std::move(next)};
     append(draft, {.primitive = primitive, .from = at, .to = place, .axes = std::move(axes)});
     at = std::move(place);
   };
@@ -247,9 +254,9 @@ std::optional<Draft> Templates::gather_and_slice(const Place& from, const Place&
   return draft;
 }
 
-std::optional<Draft> Templates::permuted(const Place& from, const Place& to) const {
+std::optional<Draft> Templates::permuted(const MeshAttribute& from, const MeshAttribute& to) const {
   const Grid grid = grid_at(from.mesh);
-  Place before = from;
+  MeshAttribute before = from;
   std::vector<Axis> sliced;
   for (Axis axis = 0; static_cast<std::size_t>(axis) < grid.axes.size(); ++axis) {
     const auto dim = dim_of(to.attribute, axis);
@@ -260,7 +267,7 @@ std::optional<Draft> Templates::permuted(const Place& from, const Place& to) con
     before.attribute = *std::move(next);
     sliced.push_back(axis);
   }
-  Place after = to;
+  MeshAttribute after = to;
   std::vector<Axis> extra;
   for (std::size_t d = 0; d < grid.shape.size(); ++d) {
     for (const Axis axis : before.attribute.dims[d]) {
@@ -282,9 +289,10 @@ std::optional<Draft> Templates::permuted(const Place& from, const Place& to) con
   return draft;
 }
 
-std::vector<Draft> Templates::on_one_mesh(const Place& given_from, const Place& given_to) const {
-  const Place from = canonical_at(given_from);
-  const Place to = canonical_at(given_to);
+std::vector<Draft> Templates::on_one_mesh(const MeshAttribute& given_from,
+                                          const MeshAttribute& given_to) const {
+  const MeshAttribute from = canonical_at(given_from);
+  const MeshAttribute to = canonical_at(given_to);
   std::vector<Draft> drafts;
   if (from == to) return drafts;
   const auto add = [&](std::optional<Draft> draft) {
@@ -292,18 +300,18 @@ std::vector<Draft> Templates::on_one_mesh(const Place& given_from, const Place& 
   };
   add(gather_and_slice(from, to));
   const auto begins = beginnings(from);
-  for (const End& end : endings(to, Effort::kFew))
-    for (const End& begin : begins) add(joined(begin, end));
+  for (const DraftEnd& end : endings(to, Effort::kFew))
+    for (const DraftEnd& begin : begins) add(joined(begin, end));
   if (!begins.empty()) add(by_root(begins.front(), to));
   if (from.attribute.partial.empty() && to.attribute.partial.empty()) add(permuted(from, to));
   return drafts;
 }
 
-std::vector<Draft> Templates::between(const Place& from, const Place& to) const {
+std::vector<Draft> Templates::between(const MeshAttribute& from, const MeshAttribute& to) const {
   std::vector<Draft> drafts;
   const auto begins = beginnings(from);
-  for (const End& end : endings(to, Effort::kAll))
-    for (const End& begin : begins)
+  for (const DraftEnd& end : endings(to, Effort::kAll))
+    for (const DraftEnd& begin : begins)
       if (auto draft = joined(begin, end)) drafts.push_back(*std::move(draft));
   if (!begins.empty())
     if (auto draft = by_root(begins.front(), to)) drafts.push_back(*std::move(draft));

@@ -19,7 +19,7 @@ namespace foreshard::schedule {
 ///
 /// Source: Qi et al., ICLR 2024 (arXiv 2401.10241), section 3.1.
 /// \pre `table` does not deadlock, and `most` suffices for its forward passes
-Table with_weight_gradients(const Table& table, const Shape& shape, Placement placement,
-                            std::int32_t most);
+Table with_weight_gradients(const Table& table, const PipelineShape& shape,
+                            StagePlacement placement, std::int32_t most);
 
 }  // namespace foreshard::schedule

@@ -24,13 +24,13 @@ struct Passes {
   void forward(std::int32_t chunk, std::int32_t times = 1) {
     for (std::int32_t i = 0; i < times; ++i) add(Direction::kForward, chunk, forward_);
   }
-  void backward(std::int32_t chunk, Part part = Part::kWhole) {
-    add(Direction::kBackward, chunk, part == Part::kWeight ? weight_ : backward_, part);
+  void backward(std::int32_t chunk, PassPart part = PassPart::kWhole) {
+    add(Direction::kBackward, chunk, part == PassPart::kWeight ? weight_ : backward_, part);
   }
-  void input(std::int32_t chunk) { backward(chunk, Part::kInput); }
+  void input(std::int32_t chunk) { backward(chunk, PassPart::kInput); }
   /// Lets the last slot, a backward pass, overlap the slot before it.
   void pair() { slots.back().beside = true; }
-  void weight(std::int32_t chunk) { backward(chunk, Part::kWeight); }
+  void weight(std::int32_t chunk) { backward(chunk, PassPart::kWeight); }
 
   /// Numbers of micro-batches that have run forward, backward, and weight gradients.
   std::int32_t forwards(std::int32_t chunk) const { return count(forward_, chunk); }
@@ -43,7 +43,8 @@ struct Passes {
     const auto index = static_cast<std::size_t>(chunk);
     return index < counts.size() ? counts[index] : 0;
   }
-  void add(Direction direction, std::int32_t chunk, Counts& counts, Part part = Part::kWhole) {
+  void add(Direction direction, std::int32_t chunk, Counts& counts,
+           PassPart part = PassPart::kWhole) {
     const auto index = static_cast<std::size_t>(chunk);
     if (counts.size() <= index) counts.resize(index + 1);
     slots.push_back({direction, chunk, counts[index]++, part});
@@ -56,7 +57,7 @@ struct Passes {
 
 /// Builds a table by calling `make(stage, passes)` for each stage.
 template <class Make>
-Table each_stage(const Shape& shape, Make make) {
+Table each_stage(const PipelineShape& shape, Make make) {
   Table table;
   for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
     Passes passes;

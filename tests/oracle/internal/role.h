@@ -91,7 +91,7 @@ class Role {
   Status backward(const plan::Action& pass, std::int32_t unit);
   Status weight_gradients(const plan::Action& pass, std::int32_t unit);
   Status run_part(const ShardedBlock& block, GraphRun how, bool of_weights, Tensors& tensors);
-  void accumulate(const ShardedBlock& block, std::int32_t unit, plan::Part part,
+  void accumulate(const ShardedBlock& block, std::int32_t unit, plan::PassPart part,
                   const Tensors& tensors);
   void keep_loss(const ShardedBlock& head, TensorId of, const Distributed& statistics,
                  std::int32_t micro_batch);

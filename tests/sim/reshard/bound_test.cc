@@ -1,6 +1,4 @@
 // What must cross a border, by hand: fp32, devices with one link of 100 GB/s each way on one hub.
-#include "strategies/reshard/bound.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <utility>
@@ -8,6 +6,8 @@
 #include "tests/sim/reshard/cases.h"
 #include "tests/sim/reshard/catalogue.h"
 #include "tests/sim/simulate/small.h"
+
+#include "strategies/reshard/choose.h"
 
 namespace foreshard::reshard {
 namespace {

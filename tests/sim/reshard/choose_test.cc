@@ -12,7 +12,7 @@
 
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
-#include "strategies/graph/layout_text.h"
+#include "strategies/graph/layout.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/reshard/explain.h"
 #include "strategies/reshard/program.h"

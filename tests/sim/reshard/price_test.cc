@@ -23,9 +23,9 @@ std::vector<DeviceId> devices(const std::vector<std::int32_t>& list) {
 
 // Two nodes of eight: pairs within either node are alike, and so are pairs across; the same two
 // places of a node are another pattern than two others, whose rails differ.
-TEST(Surroundings, TellsGroupsApartByWhereTheyAre) {
+TEST(DeviceSymmetry, TellsGroupsApartByWhereTheyAre) {
   const Shipped shipped = reshard::shipped("two-dgx-h100");
-  const Surroundings around(*shipped.cluster);
+  const DeviceSymmetry around(*shipped.cluster);
   const auto pattern = [&](const std::vector<std::int32_t>& list) {
     return around.pattern_of(devices(list));
   };
@@ -38,9 +38,9 @@ TEST(Surroundings, TellsGroupsApartByWhereTheyAre) {
 }
 
 // Pods of 32 nodes: neighbours under one leaf are not like nodes of different pods.
-TEST(Surroundings, TellsPodsApart) {
+TEST(DeviceSymmetry, TellsPodsApart) {
   const Shipped shipped = reshard::shipped("dgx-h100-superpod");
-  const Surroundings around(*shipped.cluster);
+  const DeviceSymmetry around(*shipped.cluster);
   const auto pair = [&](std::int32_t a, std::int32_t b) {
     return around.pattern_of(devices({8 * a, 8 * b}));
   };

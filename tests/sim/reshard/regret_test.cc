@@ -10,7 +10,7 @@
 
 #include "sim/simulate/cost.h"
 #include "strategies/reshard/choose.h"
-#include "strategies/reshard/tensor_text.h"
+#include "strategies/reshard/plan.h"
 
 namespace foreshard::reshard {
 namespace {

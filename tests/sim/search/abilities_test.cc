@@ -74,7 +74,7 @@ TEST_P(Offered, IsWrittenForItsFramework) {
     const Ways ways = ways_to_recompute(model, base, /*any_framework=*/false);
     Strategy uncut = base;
     uncut.data_parallel = 8;
-    if (launch::inability_in(uncut, model)) uncut.zero_stage = 3;  // FSDP shards something
+    if (launch::limitation_in(uncut, model)) uncut.zero_stage = 3;  // FSDP shards something
     const Family family(uncut, model, ways);
     for (std::size_t way = 0; way < ways.all.size(); ++way)
       for (const std::int64_t layers : {0, 3}) {

@@ -73,7 +73,7 @@ TEST(NearBestCuts, MovesLayersBetweenChunks) {
   ASSERT_EQ(cut.size(), 4U);
   EXPECT_EQ(cut[0] + cut[2], 6);
   EXPECT_EQ(longest_stage(problem, cut), 6_s);
-  problem.placement = schedule::Placement::kV;  // the head is on the first stage
+  problem.placement = schedule::StagePlacement::kV;  // the head is on the first stage
   EXPECT_EQ(longest_stage(problem, {3, 2, 2, 3}), 6_s);
 }
 

@@ -17,7 +17,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/run.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {
@@ -47,7 +47,7 @@ constexpr const char* kMixed =
     "{bandwidth: 450 GB/s}, nics: {count: 1, bandwidth: 400 Gbit/s}}}], fabric: {kind: "
     "single-switch}}";
 
-Recomputation selective(std::vector<foreshard::Part> parts) {
+Recomputation selective(std::vector<foreshard::LayerPart> parts) {
   return {Recompute::kSelective, std::move(parts)};
 }
 
@@ -57,7 +57,7 @@ Recomputation selective(std::vector<foreshard::Part> parts) {
 TEST(WaysToRecompute, AreThoseThatKeepLessThanTheirSubsets) {
   const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 8, framework: megatron-lm}");
   const auto ways = ways_to_recompute(study.model, study.strategy);
-  using enum foreshard::Part;
+  using enum foreshard::LayerPart;
   EXPECT_THAT(ways.all, Contains(selective({kCoreAttention})));
   EXPECT_THAT(ways.all, Contains(selective({kNorm, kActivation})));
   EXPECT_THAT(ways.all, Contains(selective({kMlpDown, kResidual})));

@@ -17,7 +17,7 @@
 #include "sim/search/search.h"
 #include "sim/search/shares.h"
 #include "sim/study/memory_margin.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
 namespace levels_test {

@@ -111,8 +111,8 @@ TEST(Passes, OfLikeChunksAreThoseOfOne) {
 TEST(Passes, AreThoseOfAnyLabels) {
   Strategy strategy = plan::tiny_strategy(2, 4);
   plan::set_data(strategy, 2, 1);
-  const plan::Parts parts = plan::tiny_parts(strategy, 8);
-  plan::Parts other = parts;  // every second layer is of a block of its own
+  const plan::PlannedModel parts = plan::tiny_parts(strategy, 8);
+  plan::PlannedModel other = parts;  // every second layer is of a block of its own
   other.blocks.push_back(other.blocks[1]);
   const auto last = static_cast<std::int32_t>(other.blocks.size()) - 1;
   for (std::size_t unit = 1; unit + 1 < other.units.size(); unit += 2)

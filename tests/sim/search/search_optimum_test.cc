@@ -18,7 +18,7 @@
 #include "sim/search/search.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
-#include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {

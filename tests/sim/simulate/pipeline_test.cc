@@ -21,7 +21,7 @@ constexpr std::int64_t kBackward = 2'000'000;
 // One stage's calls, and the blocks that they need.
 class Stage {
  public:
-  Stage(Program& program, const schedule::Shape& shape, std::int32_t stage)
+  Stage(Program& program, const schedule::PipelineShape& shape, std::int32_t stage)
       : program_(program), shape_(shape), stage_(stage) {}
 
   void add(const std::string& name) {
@@ -32,7 +32,7 @@ class Stage {
     const std::int32_t last = shape_.stages * shape_.chunks - 1;
     for (const schedule::Slot& slot : (*table)[static_cast<std::size_t>(stage_)]) {
       const bool forward = slot.direction == Direction::kForward;
-      const bool weights = slot.part == schedule::Part::kWeight;
+      const bool weights = slot.part == schedule::PassPart::kWeight;
       const std::int32_t piece = slot.chunk * shape_.stages + stage_;
       const std::int32_t step = forward ? 1 : -1;
       const std::int32_t source = forward ? 0 : last;
@@ -47,7 +47,7 @@ class Stage {
       };
       if (piece != source && !weights)
         call(tagged(receive(peer(-step), 0_B, forward ? kFirst : kSecond), forward), false);
-      const bool whole = slot.part == schedule::Part::kWhole;
+      const bool whole = slot.part == schedule::PassPart::kWhole;
       call(kernel(forward   ? "forward"
                   : whole   ? "backward"
                   : weights ? "weights"
@@ -81,7 +81,7 @@ class Stage {
   }
 
   Program& program_;
-  schedule::Shape shape_;
+  schedule::PipelineShape shape_;
   std::int32_t stage_;
 };
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::sim {
 namespace {

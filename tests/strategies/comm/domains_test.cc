@@ -160,7 +160,7 @@ void expect_near(const Run& run) {
   ASSERT_TRUE(shipped) << shipped.error().message;
   Parameters parameters = *shipped;
   if (*run.algorithm != '\0') {
-    Choice choice;
+    AlgorithmOverride choice;
     choice.operation = "all_reduce";
     choice.algorithm = run.algorithm;
     parameters.choices.push_back(choice);

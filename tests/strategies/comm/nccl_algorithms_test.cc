@@ -8,7 +8,7 @@
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/choose.h"
-#include "strategies/comm/internal/doubling.h"
+#include "strategies/comm/internal/rounds.h"
 #include "strategies/comm/sweep.h"
 #include "topology/cluster_config.h"
 
@@ -128,8 +128,8 @@ Parameters shipped() {
   return read ? *std::move(read) : ideal_parameters();
 }
 
-Choice choice(const std::string& operation, const std::string& algorithm) {
-  Choice made;
+AlgorithmOverride choice(const std::string& operation, const std::string& algorithm) {
+  AlgorithmOverride made;
   made.operation = operation;
   made.algorithm = algorithm;
   return made;
@@ -142,7 +142,7 @@ TEST(Choices, OverrideTheTunerInTheirRange) {
   parameters.choices.back().protocol = Protocol::kSimple;
   parameters.choices.back().from_bytes = 1_MiB;
   parameters.choices.back().to_bytes = 2_MiB;
-  const auto repertoire = Repertoire::of(kAllReduce, everyone(cluster), parameters);
+  const auto repertoire = AlgorithmSelector::of(kAllReduce, everyone(cluster), parameters);
   ASSERT_TRUE(repertoire);
   const auto name = [&](Bytes bytes) {
     const auto form = repertoire->choose(bytes);
@@ -156,7 +156,7 @@ TEST(Choices, OverrideTheTunerInTheirRange) {
                    repertoire->choose(1_MiB)->idle_time(1_MiB, cluster) / 1_us);
   // Of other sizes of groups nothing is said.
   parameters.choices.back().from_ranks = 9;
-  EXPECT_TRUE(Repertoire::of(kAllReduce, everyone(cluster), parameters)->takes_fastest());
+  EXPECT_TRUE(AlgorithmSelector::of(kAllReduce, everyone(cluster), parameters)->takes_fastest());
 }
 
 // Half of the channels carry half of the bytes per second, where they have no rate of their own,
@@ -167,9 +167,11 @@ TEST(Choices, SetChannels) {
   for (FormParameters& form : parameters.forms) form.channel_rate = FormParameters{}.channel_rate;
   parameters.choices.push_back(choice("all_gather", "ring"));
   parameters.choices.back().protocol = Protocol::kSimple;
-  const auto whole = *Repertoire::of(kAllGather, everyone(cluster), parameters)->choose(1_GiB);
+  const auto whole =
+      *AlgorithmSelector::of(kAllGather, everyone(cluster), parameters)->choose(1_GiB);
   parameters.choices.back().channels = static_cast<std::int64_t>(whole.channels) / 2;
-  const auto half = *Repertoire::of(kAllGather, everyone(cluster), parameters)->choose(1_GiB);
+  const auto half =
+      *AlgorithmSelector::of(kAllGather, everyone(cluster), parameters)->choose(1_GiB);
   EXPECT_NEAR(half.idle_rate(cluster) / whole.idle_rate(cluster), 0.5, 1e-9);
   EXPECT_NEAR(half.sm_share / whole.sm_share, 0.5, 1e-9);
 }
@@ -189,7 +191,7 @@ TEST(Choices, ChannelsKeepTheirRates) {
   parameters.choices.push_back(choice("all_gather", "ring"));
   for (const auto& [channels, large] : {std::pair{10, 7000.0}, {4, 8750.0}, {1, 35000.0}}) {
     parameters.choices.back().channels = channels;
-    const auto repertoire = Repertoire::of(kAllGather, everyone(cluster), parameters);
+    const auto repertoire = AlgorithmSelector::of(kAllGather, everyone(cluster), parameters);
     ASSERT_TRUE(repertoire);
     EXPECT_NEAR((*repertoire->time(800_MB) - 14_us) / 1_us, large, 1e-6);
     EXPECT_NEAR((*repertoire->time(800_kB) - 14_us) / 1_us, 35, 1e-6);
@@ -232,7 +234,7 @@ TEST(Tuner, TakesWhatNcclWouldTake) {
   const auto cluster = star(8);
   Parameters parameters = shipped();
   parameters.tuner = TunerKind::kNccl;
-  const auto repertoire = Repertoire::of(kAllGather, everyone(cluster), parameters);
+  const auto repertoire = AlgorithmSelector::of(kAllGather, everyone(cluster), parameters);
   ASSERT_TRUE(repertoire);
   EXPECT_FALSE(repertoire->takes_fastest());
   for (const Bytes bytes : {1_KiB, 1_MiB, 1_GiB}) {
@@ -259,7 +261,7 @@ TEST(Tuner, TakesNcclsAlgorithmBetweenNodes) {
     const auto cluster = *build_cluster(*config);
     Parameters parameters = shipped();
     parameters.tuner = tuner;
-    const auto repertoire = Repertoire::of(kAllReduce, first(cluster, ranks), parameters);
+    const auto repertoire = AlgorithmSelector::of(kAllReduce, first(cluster, ranks), parameters);
     EXPECT_TRUE(repertoire);
     const auto form = *repertoire->choose(64_MiB);
     EXPECT_EQ(repertoire->takes_fastest(),

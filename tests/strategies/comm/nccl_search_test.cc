@@ -5,7 +5,7 @@
 #include "tests/strategies/comm/nccl_nodes.h"
 
 #include "strategies/comm/collective.h"
-#include "strategies/comm/nccl/peer_channels.h"
+#include "strategies/comm/nccl/search.h"
 #include "topology/cluster_builder.h"
 
 namespace foreshard::comm::nccl {

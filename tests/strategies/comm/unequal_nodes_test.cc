@@ -168,8 +168,8 @@ TEST(UnequalNodes, AreRankedWithTheirSmallestNode) {
   const ClusterView cluster = built("{nodes: 16, node: dgx-h100, fabric: {kind: single-switch}}");
   Participants group = everyone(cluster);
   group.devices.pop_back();
-  const auto exact = Repertoire::of(kAllGather, group, ideal_parameters());
-  const auto ranked = Repertoire::representative(kAllGather, group, ideal_parameters());
+  const auto exact = AlgorithmSelector::of(kAllGather, group, ideal_parameters());
+  const auto ranked = AlgorithmSelector::representative(kAllGather, group, ideal_parameters());
   ASSERT_TRUE(exact && ranked);
   EXPECT_EQ(*ranked->time(1_GiB), *exact->time(1_GiB));
 }

@@ -28,7 +28,8 @@ TEST(SerialIsSharded, WithStateSpaces) {
   for (const Model& model : {tiny_hybrid(false), tiny_hybrid(true), tiny_mamba()}) {
     for (Strategy s : strategies()) {
       s.recompute = std::array{Recompute::kNone, Recompute::kSelective, Recompute::kFull}[turn % 3];
-      if (s.recompute == Recompute::kSelective) s.recompute_parts = {Part::kMamba, Part::kNorm};
+      if (s.recompute == Recompute::kSelective)
+        s.recompute_parts = {LayerPart::kMamba, LayerPart::kNorm};
       s.framework.value.fused_gradient_accumulation = turn % 2 == 0;
       s.framework.value.gradient_reduction =
           turn % 4 < 2 ? GradientReduction::kOverlapped : GradientReduction::kAfterBackward;

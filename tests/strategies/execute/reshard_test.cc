@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <limits>
 
-#include "strategies/graph/layout_text.h"
+#include "strategies/graph/layout.h"
 
 namespace foreshard::execute {
 namespace reshard_test {

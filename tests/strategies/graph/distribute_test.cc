@@ -11,7 +11,7 @@
 #include "operator_examples.h"
 
 #include "strategies/graph/backward.h"
-#include "strategies/graph/internal/factors.h"
+#include "strategies/graph/internal/propagation.h"
 #include "strategies/graph/layout.h"
 #include "strategies/graph/transformer.h"
 
@@ -510,7 +510,7 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
     // All operands together are one assignment of axes to factors, and say all of it.
     const Rule& rule = op.rule;
     internal::Assignment assignment(rule, mesh);
-    std::vector<internal::Clash> clashes;
+    std::vector<internal::AxisConflict> clashes;
     for (std::size_t o = 0; o < ids.size(); ++o)
       assignment.merge(o, how.operands[o], shapes[o], &clashes);
     RC_ASSERT(clashes.empty());

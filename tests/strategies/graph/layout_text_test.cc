@@ -1,8 +1,8 @@
-#include "strategies/graph/layout_text.h"
-
 #include <gmock/gmock.h>
 
 #include "tests/strategies/execute/random_layouts.h"
+
+#include "strategies/graph/layout.h"
 
 namespace foreshard {
 namespace layout_text_test {

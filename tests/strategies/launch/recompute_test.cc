@@ -1,8 +1,8 @@
 // Recomputation and stages in Megatron's options: read and written by hand.
 #include "tests/strategies/launch/launches.h"
 
-#include "strategies/launch/internal/megatron_layout.h"
-#include "strategies/launch/recompute_modules.h"
+#include "strategies/launch/abilities.h"
+#include "strategies/launch/internal/megatron.h"
 
 namespace foreshard::launch {
 namespace {
@@ -39,25 +39,25 @@ TEST(MegatronRecomputation, IsWrittenByBlocksAndModules) {
                     HasSubstr("--recompute-method block"), HasSubstr("--recompute-num-layers 14")));
   strategy.recompute = Recompute::kSelective;
   strategy.recompute_layers = 0;
-  strategy.recompute_parts = {Part::kNorm, Part::kCoreAttention};
+  strategy.recompute_parts = {LayerPart::kNorm, LayerPart::kCoreAttention};
   EXPECT_THAT(export_launch("megatron", strategy, nullptr)->text,
               AllOf(HasSubstr("--recompute-granularity selective"),
                     HasSubstr("--recompute-modules core_attn layernorm")));
-  strategy.recompute_parts = {Part::kRope};
+  strategy.recompute_parts = {LayerPart::kRope};
   EXPECT_THAT(export_launch("megatron", strategy, nullptr).error().message,
               HasSubstr("strategy.recompute_parts: megatron cannot say 'rope': modules are "
                         "recomputed: core_attn, layernorm, mlp, moe, moe_act, shared_experts"));
 }
 
 TEST(RecomputeModules, AreTheFewestOfTheirParts) {
-  const std::vector<Part> moe{Part::kRouting, Part::kExpertsUp, Part::kExpertActivation,
-                              Part::kExpertsDown};
+  const std::vector<LayerPart> moe{LayerPart::kRouting, LayerPart::kExpertsUp,
+                                   LayerPart::kExpertActivation, LayerPart::kExpertsDown};
   EXPECT_THAT(*modules_of_parts(moe), ElementsAre("moe"));
-  EXPECT_THAT(*modules_of_parts(std::vector{Part::kExpertActivation}), ElementsAre("moe_act"));
-  EXPECT_FALSE(modules_of_parts(std::vector{Part::kActivation}));
+  EXPECT_THAT(*modules_of_parts(std::vector{LayerPart::kExpertActivation}), ElementsAre("moe_act"));
+  EXPECT_FALSE(modules_of_parts(std::vector{LayerPart::kActivation}));
   const std::vector<std::string> names{"layernorm", "mlp"};
-  EXPECT_THAT(*parts_of_modules(names),
-              ElementsAre(Part::kNorm, Part::kMlpUp, Part::kActivation, Part::kMlpDown));
+  EXPECT_THAT(*parts_of_modules(names), ElementsAre(LayerPart::kNorm, LayerPart::kMlpUp,
+                                                    LayerPart::kActivation, LayerPart::kMlpDown));
 }
 
 // The examples of Megatron's own documentation of the layout.

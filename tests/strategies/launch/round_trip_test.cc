@@ -88,8 +88,10 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
     s.layers_per_stage = {5, 7, 6, 6};
   if (s.recompute == Recompute::kFull && choose.rarely()) s.recompute_layers = 1;
   if (s.recompute == Recompute::kSelective && choose.rarely())
-    s.recompute_parts = choose.of<std::vector<Part>>(
-        {{Part::kNorm}, {Part::kNorm, Part::kCoreAttention}, {Part::kActivation}});
+    s.recompute_parts =
+        choose.of<std::vector<LayerPart>>({{LayerPart::kNorm},
+                                           {LayerPart::kNorm, LayerPart::kCoreAttention},
+                                           {LayerPart::kActivation}});
   if (choose.rarely()) s.rank_order = {"tensor", "pipeline", "data"};
   if (has_experts) {
     s.expert_parallel = choose.of<std::int64_t>({1, 2, 4, 8});

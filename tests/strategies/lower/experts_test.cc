@@ -227,7 +227,7 @@ TEST(ExpertParallel, MayKeepWhatActivationsReadQuantized) {
   Strategy fp8 = strategy(1, 4, 4);
   fp8.quantization = Quantization::kFp8Block;
   fp8.recompute = Recompute::kSelective;
-  fp8.recompute_parts = {Part::kExpertActivation};
+  fp8.recompute_parts = {LayerPart::kExpertActivation};
   const auto kept = [](const Strategy& of) {
     double bytes = 0;
     for (const program::Block& block : lowered(of).blocks) {

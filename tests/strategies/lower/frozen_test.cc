@@ -8,7 +8,6 @@
 #include "tests/strategies/lower/models.h"
 
 #include "strategies/program/lower/lower.h"
-#include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
 namespace frozen_test {

@@ -6,7 +6,6 @@
 #include "tests/strategies/graph/random_graph.h"
 #include "tests/strategies/lower/lowered_graphs.h"
 
-#include "strategies/graph/cuts.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/units.h"
 

@@ -9,7 +9,6 @@
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
-#include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
 namespace offload_test {

@@ -7,7 +7,6 @@
 
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/lower/lower.h"
-#include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
 namespace prediction_test {

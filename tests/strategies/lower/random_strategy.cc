@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-#include "strategies/parallelism/expert_groups.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard {
@@ -285,11 +285,11 @@ void recompute_parts(Training& training, unsigned i) {
     return faults_in(strategy, training.model, strategy.devices()).empty();
   };
   if (strategy.recompute == Recompute::kSelective) {
-    std::vector<Part> parts;
-    for (auto part = static_cast<int>(Part::kNorm); part <= static_cast<int>(Part::kAdapters);
-         ++part) {
-      strategy.recompute_parts = {static_cast<Part>(part)};
-      if (draw.chance() && is_sound()) parts.push_back(static_cast<Part>(part));
+    std::vector<LayerPart> parts;
+    for (auto part = static_cast<int>(LayerPart::kNorm);
+         part <= static_cast<int>(LayerPart::kAdapters); ++part) {
+      strategy.recompute_parts = {static_cast<LayerPart>(part)};
+      if (draw.chance() && is_sound()) parts.push_back(static_cast<LayerPart>(part));
     }
     strategy.recompute_parts = parts.empty() ? usual_recompute_parts() : parts;
   }

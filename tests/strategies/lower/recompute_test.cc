@@ -21,7 +21,7 @@ Model model() {
   return small_llama(4);
 }
 
-Strategy recomputing(std::vector<Part> parts) {
+Strategy recomputing(std::vector<LayerPart> parts) {
   Strategy s;
   s.global_batch = 1;
   s.framework.value.vocabulary_multiple = 1;
@@ -51,30 +51,32 @@ std::vector<std::string> again(const LoweredBlock& block) {
 constexpr double kAll = 2 * kS * (kH + kH + kQkv + kH + kH + kH + 2 * kF + kF) + 4 * kS * kA;
 
 TEST(RecomputedParts, GiveUpWhatTheyMake) {
-  const auto saved = [](std::vector<Part> parts) {
+  const auto saved = [](std::vector<LayerPart> parts) {
     return blocks_of(recomputing(std::move(parts))).layers.front().saved.in_base();
   };
-  EXPECT_EQ(saved({Part::kNorm}), kAll - 2 * kS * 2 * kH);
-  EXPECT_EQ(saved({Part::kActivation}), kAll - 2 * kS * kF);
-  EXPECT_EQ(saved({Part::kNorm, Part::kActivation}), kAll - 2 * kS * (2 * kH + kF));
+  EXPECT_EQ(saved({LayerPart::kNorm}), kAll - 2 * kS * 2 * kH);
+  EXPECT_EQ(saved({LayerPart::kActivation}), kAll - 2 * kS * kF);
+  EXPECT_EQ(saved({LayerPart::kNorm, LayerPart::kActivation}), kAll - 2 * kS * (2 * kH + kF));
   // The feed-forward layer (Megatron-LM's "mlp"), from the result of its norm.
-  EXPECT_EQ(saved({Part::kMlpUp, Part::kActivation, Part::kMlpDown}), kAll - 2 * kS * 3 * kF);
+  EXPECT_EQ(saved({LayerPart::kMlpUp, LayerPart::kActivation, LayerPart::kMlpDown}),
+            kAll - 2 * kS * 3 * kF);
   // From the stream: its norm goes, too.
-  EXPECT_EQ(saved({Part::kNorm, Part::kMlpUp, Part::kActivation, Part::kMlpDown}),
-            kAll - 2 * kS * (3 * kF + 2 * kH));
+  EXPECT_EQ(
+      saved({LayerPart::kNorm, LayerPart::kMlpUp, LayerPart::kActivation, LayerPart::kMlpDown}),
+      kAll - 2 * kS * (3 * kF + 2 * kH));
   // What is rotated is kept as it was before: nothing is won.
-  EXPECT_EQ(saved({Part::kRope}), kAll);
+  EXPECT_EQ(saved({LayerPart::kRope}), kAll);
 }
 
 TEST(RecomputedParts, RunAgainInOrder) {
-  const auto tasks = [](std::vector<Part> parts) {
+  const auto tasks = [](std::vector<LayerPart> parts) {
     return again(blocks_of(recomputing(std::move(parts))).layers.front());
   };
-  EXPECT_THAT(tasks({Part::kNorm, Part::kActivation}),
+  EXPECT_THAT(tasks({LayerPart::kNorm, LayerPart::kActivation}),
               ElementsAre("attention_norm", "mlp_norm", "mlp_activation"));
-  EXPECT_THAT(tasks({Part::kMlpDown, Part::kMlpUp, Part::kActivation}),
+  EXPECT_THAT(tasks({LayerPart::kMlpDown, LayerPart::kMlpUp, LayerPart::kActivation}),
               ElementsAre("mlp_up", "mlp_activation", "mlp_down"));
-  EXPECT_THAT(tasks({Part::kCoreAttention}), ElementsAre("attention"));
+  EXPECT_THAT(tasks({LayerPart::kCoreAttention}), ElementsAre("attention"));
 }
 
 // While SwiGLU runs backward, memory has what it had without recomputation (memory_test.cc), and
@@ -82,9 +84,9 @@ TEST(RecomputedParts, RunAgainInOrder) {
 // and goes before the peak.
 TEST(RecomputedParts, AreMadeWhenTheyAreRead) {
   const double work = 2 * kS * kH + 4 * kS * kF;
-  Strategy s = recomputing({Part::kActivation});
+  Strategy s = recomputing({LayerPart::kActivation});
   EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(), work + 2 * kS * kF);
-  s = recomputing({Part::kCoreAttention});
+  s = recomputing({LayerPart::kCoreAttention});
   EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(), work);
 }
 
@@ -92,8 +94,9 @@ TEST(RecomputedParts, AreMadeWhenTheyAreRead) {
 // projection. The last sum is read by no gradient: it is not made again, and nothing is kept for
 // it.
 TEST(RecomputedParts, OfAGateApart) {
-  Strategy s = recomputing({Part::kNorm, Part::kRope, Part::kMlpUp, Part::kActivation,
-                            Part::kResidual, Part::kAttentionOut});
+  Strategy s =
+      recomputing({LayerPart::kNorm, LayerPart::kRope, LayerPart::kMlpUp, LayerPart::kActivation,
+                   LayerPart::kResidual, LayerPart::kAttentionOut});
   s.framework.value.gate_apart = true;
   const LoweredBlock layer = blocks_of(s).layers.front();
   // Its input, queries, keys and values as projected, attention's result and statistics, the gate.
@@ -102,7 +105,7 @@ TEST(RecomputedParts, OfAGateApart) {
               ElementsAre("attention_norm", "rope", "attention_out", "attention_residual",
                           "mlp_norm", "mlp_up", "mlp_activation"));
   s.framework.value.gate_apart = false;
-  s.recompute_parts = {Part::kMlpGate};
+  s.recompute_parts = {LayerPart::kMlpGate};
   EXPECT_THAT(faults_in(s, model(), 1), testing::SizeIs(1));
 }
 
@@ -110,11 +113,11 @@ TEST(RecomputedParts, OfAGateApart) {
 // is kept as the residual sum reads it: reduced and scattered, half the sequence; it is not reduced
 // again. Naming the sum gives up what it makes and keeps what it reads: nothing changes.
 TEST(RecomputedParts, KeepWhatWasReducedAndScattered) {
-  Strategy s = recomputing({Part::kNorm, Part::kRope, Part::kActivation});
+  Strategy s = recomputing({LayerPart::kNorm, LayerPart::kRope, LayerPart::kActivation});
   s.tensor_parallel = 2;
   s.sequence_parallel = true;
   const LoweredBlock plain = blocks_of(s).layers.front();
-  s.recompute_parts.push_back(Part::kResidual);
+  s.recompute_parts.push_back(LayerPart::kResidual);
   const LoweredBlock layer = blocks_of(s).layers.front();
   // Its input and attention's reduced result, each half a sequence; of half the heads and widths
   // queries, keys and values as projected, attention's result and statistics, what goes into

@@ -7,8 +7,8 @@
 #include "tests/strategies/lower/models.h"
 #include "tests/strategies/lower/random_strategy.h"
 
-#include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/pipeline.h"
+#include "strategies/parallelism/strategy.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 

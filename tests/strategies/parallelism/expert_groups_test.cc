@@ -1,10 +1,9 @@
-#include "strategies/parallelism/expert_groups.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 namespace {

@@ -1,7 +1,7 @@
 // A context, and a communicator for each kind of parallelism that has several ranks.
-#include "strategies/parallelism/reserve.h"
-
 #include <gtest/gtest.h>
+
+#include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 namespace {

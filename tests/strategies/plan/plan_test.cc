@@ -261,8 +261,8 @@ TEST(StepPlan, OfTransfersThatOverlapIfInterleaved) {
 TEST(StepPlan, OfATiedEmbeddingInOneStage) {
   Strategy strategy = tiny_strategy(1, 1);
   set_data(strategy, 2, 2);
-  Parts parts = tiny_parts(strategy, 1);
-  parts.tie = Tie{.first_unit = 0, .others = {2, 1}, .over = {1}, .elements = 40};
+  PlannedModel parts = tiny_parts(strategy, 1);
+  parts.tie = TiedWeights{.first_unit = 0, .others = {2, 1}, .over = {1}, .elements = 40};
   const StepPlan plan = planned(parts, strategy);
   expect_golden("plans/tied.txt", to_text(plan));
   EXPECT_EQ(plan.roles.front().elements(), 50 + 100 + 10);
@@ -270,8 +270,8 @@ TEST(StepPlan, OfATiedEmbeddingInOneStage) {
 
 TEST(StepPlan, OfATiedEmbeddingOnTwoStagesAddsUpBothCopies) {
   Strategy strategy = tiny_strategy(3, 1);
-  Parts parts = tiny_parts(strategy, 3);
-  parts.tie = Tie{.first_unit = 0, .others = {4, 1}, .over = {1}, .elements = 40};
+  PlannedModel parts = tiny_parts(strategy, 3);
+  parts.tie = TiedWeights{.first_unit = 0, .others = {4, 1}, .over = {1}, .elements = 40};
   parts.blocks[1].groups.push_back({.over = {1}, .also_partial = {0}, .elements = 7});
   const StepPlan plan = planned(parts, strategy);
   expect_golden("plans/tied-3-stages.txt", to_text(plan));
@@ -285,8 +285,8 @@ TEST(StepPlan, OfATiedEmbeddingOnTwoStagesAddsUpBothCopies) {
 TEST(StepPlan, OfATableThatSeveralUnitsBehindRead) {
   Strategy one = tiny_strategy(1, 1);
   set_data(one, 2, 2);
-  Parts parts = tiny_parts(one, 1);
-  parts.tie = Tie{.first_unit = 0, .others = {1, 2}, .over = {1}, .elements = 40};
+  PlannedModel parts = tiny_parts(one, 1);
+  parts.tie = TiedWeights{.first_unit = 0, .others = {1, 2}, .over = {1}, .elements = 40};
   const StepPlan on_one = planned(parts, one);
   EXPECT_EQ(on_one.roles.front().elements(), 50 + 60 + 10);
   std::map<std::int32_t, std::pair<std::int64_t, std::int32_t>> buckets;  // by first unit
@@ -298,7 +298,7 @@ TEST(StepPlan, OfATableThatSeveralUnitsBehindRead) {
   Strategy two = tiny_strategy(2, 1);
   set_data(two, 2, 2);
   parts = tiny_parts(two, 2);
-  parts.tie = Tie{.first_unit = 0, .others = {2, 2}, .over = {1}, .elements = 40};
+  parts.tie = TiedWeights{.first_unit = 0, .others = {2, 2}, .over = {1}, .elements = 40};
   const StepPlan on_two = planned(parts, two);
   EXPECT_EQ(on_two.roles.front().elements(), 50 + 100);
   EXPECT_EQ(on_two.roles.back().elements(), 100 + 10);
@@ -307,8 +307,8 @@ TEST(StepPlan, OfATableThatSeveralUnitsBehindRead) {
     if (bucket.opened_by != bucket.units.front().first)
       buckets[bucket.units.front().first] = {bucket.elements, bucket.opened_by};
   EXPECT_EQ(buckets, (decltype(buckets){{2, {100, 3}}}));
-  EXPECT_EQ(std::ranges::count_if(on_two.copies,
-                                  [](const Copies& copies) { return copies.elements == 40; }),
+  EXPECT_EQ(std::ranges::count_if(
+                on_two.copies, [](const GradientCopies& copies) { return copies.elements == 40; }),
             1);
 }
 

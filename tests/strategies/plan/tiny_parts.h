@@ -12,15 +12,15 @@ namespace foreshard::plan {
 
 /// `layers` of 100 elements between an embedding and a head of 50 each, cut into the strategy's
 /// stages, the first ones longer where that does not divide.
-inline Parts tiny_parts(const Strategy& strategy, std::int32_t layers) {
-  Parts parts{.name = "tiny",
-              .mesh = {{"tensor", strategy.tensor_parallel},
-                       {"data", strategy.data_parallel},
-                       {"pipeline", strategy.pipeline_parallel}},
-              .blocks = {{"embedding", {{.over = {1}, .elements = 50}}},
-                         {"layer", {{.over = {1}, .elements = 100}}},
-                         {"head", {{.over = {1}, .elements = 50}}}},
-              .boundaries = {"layer_out"}};
+inline PlannedModel tiny_parts(const Strategy& strategy, std::int32_t layers) {
+  PlannedModel parts{.name = "tiny",
+                     .mesh = {{"tensor", strategy.tensor_parallel},
+                              {"data", strategy.data_parallel},
+                              {"pipeline", strategy.pipeline_parallel}},
+                     .blocks = {{"embedding", {{.over = {1}, .elements = 50}}},
+                                {"layer", {{.over = {1}, .elements = 100}}},
+                                {"head", {{.over = {1}, .elements = 50}}}},
+                     .boundaries = {"layer_out"}};
   // Nothing flows back through the embedding.
   parts.blocks[1].splits = parts.blocks[2].splits = splits_backward(strategy);
   parts.units.push_back({.name = "embedding", .block = 0});
@@ -54,7 +54,7 @@ inline void set_data(Strategy& strategy, std::int64_t ranks, std::int64_t zero_s
   strategy.zero_stage = zero_stage;
 }
 
-inline StepPlan planned(const Parts& parts, const Strategy& strategy) {
+inline StepPlan planned(const PlannedModel& parts, const Strategy& strategy) {
   auto plan = make_plan(parts, strategy);
   EXPECT_TRUE(plan) << plan.error().message;
   const auto fault = verify(*plan);

@@ -35,13 +35,13 @@ StepPlan two_stages(std::int64_t zero_stage, bool gathers_early = false) {
 StepPlan two_groups() {
   Strategy strategy = tiny_strategy(1, 2);
   set_data(strategy, 2, 0);
-  Parts parts{.name = "graph",
-              .mesh = {{"tensor", 1}, {"data", 2}, {"pipeline", 1}, {"other", 2}},
-              .blocks = {{"graph",
-                          {{.over = {1}, .elements = 100, .reduced_inside = 60},
-                           {.over = {1, 3}, .elements = 10}}}},
-              .units = {{.name = "graph"}},
-              .pieces = {{0, 1}}};
+  PlannedModel parts{.name = "graph",
+                     .mesh = {{"tensor", 1}, {"data", 2}, {"pipeline", 1}, {"other", 2}},
+                     .blocks = {{"graph",
+                                 {{.over = {1}, .elements = 100, .reduced_inside = 60},
+                                  {.over = {1, 3}, .elements = 10}}}},
+                     .units = {{.name = "graph"}},
+                     .pieces = {{0, 1}}};
   return planned(parts, strategy);
 }
 
@@ -50,7 +50,7 @@ StepPlan all_inside() {
   StepPlan plan = two_groups();
   Strategy strategy = tiny_strategy(1, 2);
   set_data(strategy, 2, 0);
-  Parts parts = plan.parts;
+  PlannedModel parts = plan.parts;
   parts.blocks[0].groups = {{.over = {1}, .elements = 100, .reduced_inside = 100}};
   return planned(parts, strategy);
 }
@@ -76,7 +76,7 @@ StepPlan offloaded() {
   return planned(tiny_parts(strategy, 6), strategy);
 }
 
-Action& find(StepPlan& plan, std::size_t role, Part part) {
+Action& find(StepPlan& plan, std::size_t role, PassPart part) {
   for (Action& action : plan.roles[role].actions)
     if (action.kind == ActionKind::kPass && action.part == part) return action;
   ADD_FAILURE() << "no such pass";
@@ -157,11 +157,11 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
       {"invariant 7: stage 0 leaves", two_stages(2),
        [](StepPlan& p) { find(p, 0, ActionKind::kReduce).gives_back = 0; }},
       {"is of another slot", in_two_parts(),
-       [](StepPlan& p) { find(p, 1, Part::kWeight).part = Part::kInput; }},
+       [](StepPlan& p) { find(p, 1, PassPart::kWeight).part = PassPart::kInput; }},
       {"does not wait for the backward pass of", in_two_parts(),
        [](StepPlan& p) { find(p, 1, ActionKind::kReduce).after.clear(); }},
       {"invariant 7: stage 1 leaves", in_two_parts(),
-       [](StepPlan& p) { find(p, 1, Part::kWeight).gives_back = kHeld; }},
+       [](StepPlan& p) { find(p, 1, PassPart::kWeight).gives_back = kHeld; }},
       {"invariant 8: stage 0", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kOptimizer).after.clear(); }},
       {"invariant 7: stage 0", offloaded(),
@@ -176,7 +176,7 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
        [](StepPlan& p) {
          for (Action& action : p.roles[0].actions) {
            if (action.kind != ActionKind::kPass || action.direction == Direction::kForward ||
-               action.units != plan::Run{1, 1})
+               action.units != plan::UnitRange{1, 1})
              continue;
            std::erase_if(action.after, [&](ActionId id) {
              return p.roles[0].actions[static_cast<std::size_t>(id)].kind == ActionKind::kFetch;

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "strategies/program/ir/rank_ranges.h"
-
 namespace foreshard::program {
 namespace {
 

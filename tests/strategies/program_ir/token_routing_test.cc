@@ -1,9 +1,9 @@
 // Places of a token's experts, counted over all choices that are equally likely.
-#include "strategies/program/ir/token_routing.h"
-
 #include <gtest/gtest.h>
 #include <set>
 #include <vector>
+
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::program {
 namespace {

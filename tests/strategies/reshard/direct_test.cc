@@ -1,8 +1,8 @@
-#include "strategies/reshard/direct.h"
-
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <random>
+
+#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::reshard {
 namespace direct_test {

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "strategies/graph/layout_text.h"
+#include "strategies/graph/layout.h"
 #include "strategies/reshard/plan.h"
 
 namespace foreshard::reshard {

@@ -6,9 +6,8 @@
 
 #include "tests/golden/golden.h"
 
-#include "strategies/graph/layout_text.h"
+#include "strategies/graph/layout.h"
 #include "strategies/reshard/plan.h"
-#include "strategies/reshard/tensor_text.h"
 
 namespace foreshard::reshard {
 namespace table_test {

@@ -1,13 +1,13 @@
 // Schedules of stages that take several micro-batches in a pass: by hand, then plans of them held
 // to all invariants.
-#include "strategies/schedule/granular.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 #include "tests/strategies/plan/tiny_parts.h"
+
+#include "strategies/schedule/schedules.h"
 
 namespace foreshard::schedule {
 namespace granular_test {

@@ -15,7 +15,7 @@ namespace schedule_contract_test {
 
 struct Case {
   const Schedule* schedule;
-  Shape shape;
+  PipelineShape shape;
   Table table;
   std::string name() const {
     return std::string(schedule->name) + " p=" + std::to_string(shape.stages) +
@@ -34,7 +34,7 @@ std::vector<Case> accepted_cases(const PassTimes& times = {}) {
           if (schedule.name == kCustom) continue;
           for (const bool pairs : {false, true}) {
             if (pairs && p > schedule.pairs_up_to) continue;
-            const Shape shape{
+            const PipelineShape shape{
                 .stages = p, .chunks = v, .micro_batches = m, .times = times, .pairs = pairs};
             auto table = table_of(schedule.name, shape);
             if (table) cases.push_back({&schedule, shape, *std::move(table)});
@@ -79,7 +79,8 @@ TEST(ScheduleContract, HasSoundTables) {
       const auto fault = fault_in(c.table, c.shape, c.schedule->placement);
       EXPECT_FALSE(fault) << c.name() << ": stage " << fault->stage << " " << fault->message;
       const bool splits = std::ranges::any_of(c.table, [](const auto& slots) {
-        return std::ranges::any_of(slots, [](const Slot& s) { return s.part == Part::kWeight; });
+        return std::ranges::any_of(slots,
+                                   [](const Slot& s) { return s.part == PassPart::kWeight; });
       });
       EXPECT_EQ(splits, c.schedule->splits) << c.name();
       const bool pairs = std::ranges::any_of(

@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 // "F0 F1 B0" of one stage, as schedule_actions have it.
-std::string text(std::string_view name, const Shape& shape, std::size_t stage = 0) {
+std::string text(std::string_view name, const PipelineShape& shape, std::size_t stage = 0) {
   const auto table = table_of(name, shape);
   if (!table) return table.error().message;
   std::string out;
@@ -31,7 +31,7 @@ TEST(Gpipe, RunsBackwardInReverse) {
 
 // Figure 4 (top) of the Megatron-LM paper has 4 stages and 8 micro-batches; here 4 of them.
 TEST(OneFOneB, WarmsUpByTheStagesBehind) {
-  const Shape shape{.stages = 4, .micro_batches = 4};
+  const PipelineShape shape{.stages = 4, .micro_batches = 4};
   EXPECT_EQ(text("1f1b", shape, 0), "F0 F1 F2 F3 B0 B1 B2 B3");
   EXPECT_EQ(text("1f1b", shape, 2), "F0 F1 B0 F2 B1 F3 B2 B3");
   EXPECT_EQ(text("1f1b", shape, 3), "F0 B0 F1 B1 F2 B2 F3 B3");
@@ -42,20 +42,20 @@ TEST(OneFOneB, WarmsUpByTheStagesBehind) {
 // Stage 1 warms up with 0 + 2 passes, stage 0 with 2 + 2, which are all. Backward starts in the
 // last piece.
 TEST(InterleavedOneFOneB, TurnsThroughTheChunks) {
-  const Shape shape{.stages = 2, .chunks = 2, .micro_batches = 2};
+  const PipelineShape shape{.stages = 2, .chunks = 2, .micro_batches = 2};
   EXPECT_EQ(text("interleaved", shape, 1), "1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1");
   EXPECT_EQ(text("interleaved", shape, 0), "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
 }
 
 TEST(BreadthFirst, RunsAllMicroBatchesThroughAChunk) {
-  const Shape shape{.stages = 2, .chunks = 2, .micro_batches = 2};
+  const PipelineShape shape{.stages = 2, .chunks = 2, .micro_batches = 2};
   EXPECT_EQ(text("breadth-first", shape, 1), "1F0 1F1 3F0 3F1 3B0 3B1 1B0 1B1");
 }
 
 // Figure 2 of the zero-bubble paper has 4 stages and 8 micro-batches; here 5 of them. On the last
 // stage weight gradients are 3 micro-batches behind.
 TEST(ZeroBubble, PutsWeightGradientsBehindByTheStagesBefore) {
-  const Shape shape{.stages = 4, .micro_batches = 5};
+  const PipelineShape shape{.stages = 4, .micro_batches = 5};
   EXPECT_EQ(text("zb-h1", shape, 0), "F0 F1 F2 F3 I0 W0 F4 I1 W1 I2 W2 I3 W3 I4 W4");
   EXPECT_EQ(text("zb-h1", shape, 3), "F0 I0 F1 I1 F2 I2 F3 I3 W0 F4 I4 W1 W2 W3 W4");
   EXPECT_EQ(text("zb-h2", {.stages = 2, .micro_batches = 4}, 0),
@@ -66,7 +66,7 @@ TEST(ZeroBubble, PutsWeightGradientsBehindByTheStagesBefore) {
 
 // Two stages: pieces 0 and 3 on stage 0, 1 and 2 on stage 1, where the V turns.
 TEST(ZeroBubbleV, ComesBackThroughTheSameStages) {
-  const Shape shape{.stages = 2, .chunks = 2, .micro_batches = 3};
+  const PipelineShape shape{.stages = 2, .chunks = 2, .micro_batches = 3};
   EXPECT_EQ(text("zb-v", shape, 0),
             "0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 3W2 0I1 0W1 0I2 0W2");
   EXPECT_EQ(text("zb-v", shape, 1),
@@ -75,7 +75,7 @@ TEST(ZeroBubbleV, ComesBackThroughTheSameStages) {
 
 // --- a user's own ------------------------------------------------------------------------------
 
-std::string fault_of_actions(const std::vector<std::string>& stages, const Shape& shape) {
+std::string fault_of_actions(const std::vector<std::string>& stages, const PipelineShape& shape) {
   const auto fault = read_actions(stages, shape).fault;
   return fault
              ? "stage " + std::to_string(fault->stage) + " " + fault->message + " | " + fault->help
@@ -84,31 +84,31 @@ std::string fault_of_actions(const std::vector<std::string>& stages, const Shape
 
 // B is a whole backward pass, or the gradients of inputs where those of weights are listed.
 TEST(Actions, AreReadAsTheyAreWritten) {
-  const Shape shape{.stages = 2, .micro_batches = 2};
+  const PipelineShape shape{.stages = 2, .micro_batches = 2};
   const Actions read =
       read_actions(std::vector<std::string>{"F0 F1 B0 W0 B1", "F0,B0,,F1,I1,W1"}, shape);
   ASSERT_FALSE(read.fault) << read.fault->message;
   using enum Direction;
   EXPECT_EQ(read.table[0], (std::vector<Slot>{{kForward, 0, 0},
                                               {kForward, 0, 1},
-                                              {kBackward, 0, 0, Part::kInput},
-                                              {kBackward, 0, 0, Part::kWeight},
+                                              {kBackward, 0, 0, PassPart::kInput},
+                                              {kBackward, 0, 0, PassPart::kWeight},
                                               {kBackward, 0, 1}}));
-  EXPECT_EQ(read.table[1].back(), (Slot{kBackward, 0, 1, Part::kWeight}));
+  EXPECT_EQ(read.table[1].back(), (Slot{kBackward, 0, 1, PassPart::kWeight}));
 }
 
 // What torch.distributed.pipelining writes of two ranks with two stages each, in a V and in turn;
 // the first has an action of two passes that overlap there.
 TEST(Actions, AreThoseOfTorchPipelining) {
-  const Shape shape{.stages = 2, .chunks = 2, .micro_batches = 1};
+  const PipelineShape shape{.stages = 2, .chunks = 2, .micro_batches = 1};
   const Actions v = read_actions(
       std::vector<std::string>{"0F0,,,3F0,3I0,,,0I0,0W0,3W0", ",1F0,2F0,,,2B0,1B0"}, shape);
   ASSERT_FALSE(v.fault) << v.fault->message;
-  EXPECT_EQ(v.placement, Placement::kV);
+  EXPECT_EQ(v.placement, StagePlacement::kV);
   const Actions wrapped =
       read_actions(std::vector<std::string>{"0F0,,2F0,,,2B0,,0B0", ",1F0,,3F0,3B0,,1B0"}, shape);
   ASSERT_FALSE(wrapped.fault) << wrapped.fault->message;
-  EXPECT_EQ(wrapped.placement, Placement::kWrap);
+  EXPECT_EQ(wrapped.placement, StagePlacement::kWrap);
   const Actions overlapped =
       read_actions(std::vector<std::string>{"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"},
                    {.stages = 2, .micro_batches = 2});
@@ -118,7 +118,7 @@ TEST(Actions, AreThoseOfTorchPipelining) {
 
 // Side by side only where that is asked for, and only what does not wait for the other.
 TEST(Actions, RunSideBySide) {
-  const Shape shape{.stages = 2, .micro_batches = 2, .pairs = true};
+  const PipelineShape shape{.stages = 2, .micro_batches = 2, .pairs = true};
   const Actions read = read_actions(
       std::vector<std::string>{"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"}, shape);
   ASSERT_FALSE(read.fault) << read.fault->message;
@@ -136,7 +136,7 @@ TEST(Actions, RunSideBySide) {
 }
 
 TEST(Actions, NameStagePassAndRemedy) {
-  const Shape shape{.stages = 2, .micro_batches = 2};
+  const PipelineShape shape{.stages = 2, .micro_batches = 2};
   EXPECT_EQ(fault_of_actions({"F0 F1 W0 I0 I1 W1", "F0 B0 F1 B1"}, shape),
             "stage 0 W0 runs before I0, whose gradients it reads | move W0 behind I0");
   EXPECT_EQ(fault_of_actions({"F0 B0 F1 B1", "F1 B1 F0 B0"}, shape),

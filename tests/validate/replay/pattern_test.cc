@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 #include "validate/replay/plan.h"
 
 namespace foreshard::replay {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/program.h"
 #include "validate/replay/host/collective.h"
 #include "validate/replay/number.h"
 #include "validate/replay/pattern.h"

@@ -14,7 +14,7 @@
 
 #include "strategies/cost/cost_model.h"
 #include "strategies/graph/layout.h"
-#include "strategies/reshard/placement.h"
+#include "strategies/reshard/plan.h"
 #include "strategies/reshard/price.h"
 
 namespace foreshard::search::internal {

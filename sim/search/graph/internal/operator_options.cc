@@ -8,8 +8,8 @@
 #include "base/check.h"
 
 #include "strategies/graph/backward.h"
+#include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
-#include "strategies/graph/splits.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/liveness.h"
 

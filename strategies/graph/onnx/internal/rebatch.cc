@@ -1,5 +1,3 @@
-#include "strategies/graph/onnx/internal/rebatch.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +5,7 @@
 #include <set>
 
 #include "strategies/graph/onnx/internal/fold.h"
+#include "strategies/graph/onnx/internal/proto.h"
 
 namespace foreshard::onnx_file {
 namespace {

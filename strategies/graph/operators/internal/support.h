@@ -11,7 +11,6 @@
 
 #include "strategies/graph/layout.h"
 #include "strategies/graph/operators/definition.h"
-#include "strategies/graph/operators/gradients.h"
 #include "strategies/graph/quantization.h"
 
 namespace foreshard::operators {

@@ -9,7 +9,6 @@
 #include "base/index.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/internal/violation.h"
 
 namespace foreshard::program::internal {
 namespace {
@@ -152,7 +151,7 @@ class Refiner {
 
   Status attendees_of_cells(std::size_t g) {
     const Partition& p = partitions_[g];
-    std::vector<std::vector<Attendee>> of_cell(ranks_);
+    std::vector<std::vector<GroupMember>> of_cell(ranks_);
     std::vector<std::int32_t> silent(ranks_, kNone);
     std::vector<bool> used(ranks_, false);
     for (std::size_t r = 0; r < ranks_; ++r) {
@@ -164,7 +163,7 @@ class Refiner {
         continue;
       }
       if (own_index(r, g)) used[cell] = true;
-      const Attendee attendee{class_of_[r], index};
+      const GroupMember attendee{class_of_[r], index};
       auto& list = of_cell[cell];
       const auto place = std::lower_bound(list.begin(), list.end(), attendee);
       if (place == list.end() || *place != attendee) list.insert(place, attendee);
@@ -189,7 +188,7 @@ class Refiner {
     return static_cast<std::size_t>(found - groups.begin());
   }
 
-  std::int32_t intern(const std::vector<Attendee>& list) {
+  std::int32_t intern(const std::vector<GroupMember>& list) {
     const auto [entry, is_new] = list_ids_.emplace(list, static_cast<std::int32_t>(lists_.size()));
     if (is_new) lists_.push_back(list);
     return entry->second;
@@ -249,8 +248,8 @@ class Refiner {
   std::vector<std::int32_t> same_as_;
   std::vector<std::int32_t> attendance_;  // Indices of lists_.
   std::vector<std::int32_t> class_of_;
-  std::vector<std::vector<Attendee>> lists_;
-  std::map<std::vector<Attendee>, std::int32_t> list_ids_;
+  std::vector<std::vector<GroupMember>> lists_;
+  std::map<std::vector<GroupMember>, std::int32_t> list_ids_;
 };
 
 }  // namespace

@@ -17,8 +17,8 @@
 #include "sim/search/graph/walk.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
-#include "strategies/graph/cuts.h"
 #include "strategies/graph/distribute.h"
+#include "strategies/graph/units.h"
 
 namespace foreshard::search {
 namespace stages_test {

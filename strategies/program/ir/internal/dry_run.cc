@@ -1,5 +1,3 @@
-#include "strategies/program/ir/internal/rehearsal.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -7,7 +5,8 @@
 #include "base/index.h"
 
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/internal/rank_classes.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::program::internal {
 namespace {
@@ -16,22 +15,22 @@ constexpr std::int32_t kNothing = -1;
 
 // Operations that are counted together, since the n-th one of every member is one operation (rule 5
 // of program.h): same group, same tag and, for transfers, same end.
-enum class End : std::uint8_t { kCollective, kSend, kReceive };
+enum class ChannelEnd : std::uint8_t { kCollective, kSend, kReceive };
 struct ChannelKey {
   std::int32_t group;  // Index among the role's groups.
-  End end;
+  ChannelEnd end;
   std::string_view tag;
   auto operator<=>(const ChannelKey&) const = default;
 };
 
-End end_of(const Communication& communication) {
-  if (communication.kind == CollectiveKind::kSend) return End::kSend;
-  if (communication.kind == CollectiveKind::kReceive) return End::kReceive;
-  return End::kCollective;
+ChannelEnd end_of(const Communication& communication) {
+  if (communication.kind == CollectiveKind::kSend) return ChannelEnd::kSend;
+  if (communication.kind == CollectiveKind::kReceive) return ChannelEnd::kReceive;
+  return ChannelEnd::kCollective;
 }
-End other_end(End end) {
-  if (end == End::kCollective) return end;
-  return end == End::kSend ? End::kReceive : End::kSend;
+ChannelEnd other_end(ChannelEnd end) {
+  if (end == ChannelEnd::kCollective) return end;
+  return end == ChannelEnd::kSend ? ChannelEnd::kReceive : ChannelEnd::kSend;
 }
 
 // What the ranks of a role do, whatever their class.
@@ -46,7 +45,7 @@ struct Channel {
   std::int32_t meeting = kNothing;       // kNothing: all members are of this class.
 };
 
-enum class Progress : std::uint8_t { kWaiting, kArrived, kDone };
+enum class InstanceState : std::uint8_t { kWaiting, kArrived, kDone };
 
 struct ClassState {
   const RankClass* rank_class;
@@ -55,24 +54,24 @@ struct ClassState {
   std::vector<Channel> channels;
   std::vector<std::int32_t> channel;  // Per instance, or kNothing.
   std::vector<std::int32_t> turn;     // Per instance: its position in its channel.
-  std::vector<Progress> progress;
+  std::vector<InstanceState> progress;
   std::vector<std::size_t> head;  // Per stream: position of the first instance not done.
 };
 
-struct Member {
+struct RendezvousMember {
   std::int32_t rank_class;
   std::int32_t channel;
-  auto operator<=>(const Member&) const = default;
+  auto operator<=>(const RendezvousMember&) const = default;
 };
-struct Meeting {
-  std::vector<Member> members;
+struct Rendezvous {
+  std::vector<RendezvousMember> members;
   std::vector<std::int32_t> arrived;  // Per operation: how many members have reached it.
 };
 
-class Rehearsal {
+class DryRun {
  public:
-  Rehearsal(const Program& program, const RankClasses& classes,
-            const std::vector<Expansion>& expansions)
+  DryRun(const Program& program, const RankClasses& classes,
+         const std::vector<Expansion>& expansions)
       : program_(program), classes_(classes) {
     for (const Expansion& expansion : expansions) plans_.push_back(plan(expansion));
     for (const RankClass& rank_class : classes.classes) states_.push_back(state(rank_class));
@@ -125,7 +124,7 @@ class Rehearsal {
     const std::size_t count = out.plan->expansion.instances.size();
     out.channel.assign(count, kNothing);
     out.turn.assign(count, kNothing);
-    out.progress.assign(count, Progress::kWaiting);
+    out.progress.assign(count, InstanceState::kWaiting);
     out.head.assign(streams() + 1, 0);
     const auto& groups = classes_.groups_of_role[at(rank_class.role)];
     std::map<const Task*, std::int32_t> known;  // A task's channel: looked up, never walked.
@@ -169,10 +168,10 @@ class Rehearsal {
   Status match(std::size_t c, std::size_t channel) {
     ClassState& own = states_[c];
     const ChannelKey key = own.channels[channel].key;
-    std::vector<Member> members;
-    if (key.end != End::kCollective)
+    std::vector<RendezvousMember> members;
+    if (key.end != ChannelEnd::kCollective)
       members.push_back({static_cast<std::int32_t>(c), static_cast<std::int32_t>(channel)});
-    for (const Attendee& attendee : own.rank_class->attendees[at(key.group)]) {
+    for (const GroupMember& attendee : own.rank_class->attendees[at(key.group)]) {
       const ClassState& other = states_[at(attendee.rank_class)];
       const auto found =
           other.channel_of.find(ChannelKey{attendee.group, other_end(key.end), key.tag});
@@ -197,7 +196,7 @@ class Rehearsal {
                  const std::vector<std::int32_t>& theirs) const {
     const auto& ours = channel.operations;
     if (&ours == &theirs) return {};
-    const bool transfer = channel.key.end != End::kCollective;
+    const bool transfer = channel.key.end != ChannelEnd::kCollective;
     for (std::size_t n = 0; n < std::min(ours.size(), theirs.size()); ++n) {
       const auto& a = std::get<Communication>(task(own, ours[n]).body);
       const auto& b = std::get<Communication>(task(other, theirs[n]).body);
@@ -218,9 +217,9 @@ class Rehearsal {
             (transfer ? " " + end_name(other_end(channel.key.end)) + " for them" : ""));
   }
 
-  static std::string end_name(End end) {
-    if (end == End::kCollective) return "operation(s)";
-    return end == End::kSend ? "send(s)" : "receive(s)";
+  static std::string end_name(ChannelEnd end) {
+    if (end == ChannelEnd::kCollective) return "operation(s)";
+    return end == ChannelEnd::kSend ? "send(s)" : "receive(s)";
   }
   static std::string text(const Communication& c) {
     std::string text = std::string(name_of(c.kind)) + " of " +
@@ -235,9 +234,9 @@ class Rehearsal {
   static std::int32_t blocker(const ClassState& state, std::int32_t instance) {
     const Expansion& expansion = state.plan->expansion;
     const std::int32_t sync = expansion.instances[at(instance)].host_sync;
-    if (sync != kNothing && state.progress[at(sync)] != Progress::kDone) return sync;
+    if (sync != kNothing && state.progress[at(sync)] != InstanceState::kDone) return sync;
     for (const std::int32_t before : expansion.predecessors(at(instance)))
-      if (state.progress[at(before)] != Progress::kDone) return before;
+      if (state.progress[at(before)] != InstanceState::kDone) return before;
     return kNothing;
   }
 
@@ -249,10 +248,10 @@ class Rehearsal {
       const auto& queue = state.plan->of_stream[s];
       for (; state.head[s] < queue.size(); ++state.head[s], moved = true) {
         const std::int32_t instance = queue[state.head[s]];
-        Progress& progress = state.progress[at(instance)];
-        if (progress == Progress::kWaiting && blocker(state, instance) == kNothing)
+        InstanceState& progress = state.progress[at(instance)];
+        if (progress == InstanceState::kWaiting && blocker(state, instance) == kNothing)
           start(c, instance, work);
-        if (progress != Progress::kDone) break;
+        if (progress != InstanceState::kDone) break;
       }
     }
     return moved;
@@ -264,27 +263,28 @@ class Rehearsal {
     const std::int32_t meeting =
         channel == kNothing ? kNothing : state.channels[at(channel)].meeting;
     if (meeting == kNothing) {
-      state.progress[at(instance)] = Progress::kDone;
+      state.progress[at(instance)] = InstanceState::kDone;
       return;
     }
-    state.progress[at(instance)] = Progress::kArrived;
-    Meeting& of = meetings_[at(meeting)];
+    state.progress[at(instance)] = InstanceState::kArrived;
+    Rendezvous& of = meetings_[at(meeting)];
     const std::size_t turn = at(state.turn[at(instance)]);
     if (at(++of.arrived[turn]) < of.members.size()) return;
-    for (const Member& member : of.members) {
+    for (const RendezvousMember& member : of.members) {
       ClassState& other = states_[at(member.rank_class)];
-      other.progress[at(other.channels[at(member.channel)].operations[turn])] = Progress::kDone;
+      other.progress[at(other.channels[at(member.channel)].operations[turn])] =
+          InstanceState::kDone;
       if (at(member.rank_class) != c) work.push_back(at(member.rank_class));
     }
   }
 
-  struct Waiting {
+  struct WaitingInstance {
     std::size_t rank_class;
     std::int32_t instance;
-    auto operator<=>(const Waiting&) const = default;
+    auto operator<=>(const WaitingInstance&) const = default;
   };
 
-  Waiting head_before(std::size_t c, std::int32_t instance) const {
+  WaitingInstance head_before(std::size_t c, std::int32_t instance) const {
     const ClassState& state = states_[c];
     const std::int32_t stream = state.plan->expansion.instances[at(instance)].stream;
     const std::size_t s = stream < 0 ? streams() : at(stream);
@@ -292,17 +292,17 @@ class Rehearsal {
   }
 
   // The head of another stream that the head `from` waits for.
-  Waiting next(const Waiting& from) const {
+  WaitingInstance next(const WaitingInstance& from) const {
     const ClassState& state = states_[from.rank_class];
     if (const std::int32_t before = blocker(state, from.instance); before != kNothing)
       return head_before(from.rank_class, before);
-    const Meeting& meeting =
+    const Rendezvous& meeting =
         meetings_[at(state.channels[at(state.channel[at(from.instance)])].meeting)];
     const std::size_t turn = at(state.turn[at(from.instance)]);
-    for (const Member& member : meeting.members) {
+    for (const RendezvousMember& member : meeting.members) {
       const ClassState& other = states_[at(member.rank_class)];
       const std::int32_t theirs = other.channels[at(member.channel)].operations[turn];
-      if (other.progress[at(theirs)] == Progress::kWaiting)
+      if (other.progress[at(theirs)] == InstanceState::kWaiting)
         return head_before(at(member.rank_class), theirs);
     }
     FORESHARD_CHECK(false && "an operation that all members reached is done");
@@ -311,10 +311,11 @@ class Rehearsal {
 
   // Every head waits for another head, so following them leads into a cycle.
   Error deadlock(std::size_t c, std::size_t stream) const {
-    std::vector<Waiting> path{{c, states_[c].plan->of_stream[stream][states_[c].head[stream]]}};
+    std::vector<WaitingInstance> path{
+        {c, states_[c].plan->of_stream[stream][states_[c].head[stream]]}};
     auto first = path.end();
     for (;;) {
-      const Waiting to = next(path.back());
+      const WaitingInstance to = next(path.back());
       first = std::find(path.begin(), path.end(), to);
       if (first != path.end()) break;
       path.push_back(to);
@@ -333,17 +334,17 @@ class Rehearsal {
   const RankClasses& classes_;
   std::vector<RolePlan> plans_;
   std::vector<ClassState> states_;
-  std::map<std::vector<Member>, std::int32_t> meeting_of_;
-  std::vector<Meeting> meetings_;
+  std::map<std::vector<RendezvousMember>, std::int32_t> meeting_of_;
+  std::vector<Rendezvous> meetings_;
 };
 
 }  // namespace
 
-Status rehearse(const Program& program, const RankClasses& classes,
-                const std::vector<Expansion>& expansions) {
-  Rehearsal rehearsal(program, classes, expansions);
-  FORESHARD_TRY(rehearsal.match());
-  return rehearsal.run();
+Status dry_run(const Program& program, const RankClasses& classes,
+               const std::vector<Expansion>& expansions) {
+  DryRun run(program, classes, expansions);
+  FORESHARD_TRY(run.match());
+  return run.run();
 }
 
 }  // namespace foreshard::program::internal
