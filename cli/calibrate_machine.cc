@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/yaml/given.h"
 #include "base/yaml/loader.h"
-#include "cli/busy.h"
 #include "cli/load.h"
 #include "cli/output.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "cli/found.h"
-#include "cli/imported.h"
 #include "cli/load.h"
 #include "cli/meant.h"
 

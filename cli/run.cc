@@ -1,5 +1,3 @@
-#include "cli/run.h"
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -17,7 +15,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/command_line.h"
+#include "cli/commands.h"
 #include "cli/meant.h"
 #include "cli/output.h"
 

@@ -13,10 +13,10 @@
 #include "base/progress.h"
 #include "base/team/team.h"
 #include "cli/commands.h"
+#include "cli/declaration.h"
 #include "cli/interruption.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/patience.h"
 
 #include "sim/search/graph/output.h"
 #include "sim/search/graph/search.h"

@@ -14,10 +14,10 @@
 #include "base/team/team.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/declaration.h"
 #include "cli/interruption.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/patience.h"
 
 #include "sim/simulate/memory_limit.h"
 #include "sim/sweep/evaluate.h"
@@ -25,7 +25,6 @@
 #include "sim/sweep/ranking.h"
 #include "sim/sweep/run.h"
 #include "sim/sweep/store.h"
-#include "sim/sweep/team.h"
 
 namespace foreshard::cli {
 namespace {

@@ -1,4 +1,4 @@
-// Tasks handed out to threads of this process (take) and, through base/team/desk.cc, to other
+// Tasks handed out to threads of this process (take) and, through base/team/team.cc, to other
 // processes (wait). Callers are the runs of sweeps and of searches.
 #include "base/team/queue.h"
 

@@ -23,14 +23,36 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/net/identity.h"
 #include "base/result.h"
-#include "base/team/message.h"
+#include "base/team/queue.h"
 #include "base/units.h"
 
 namespace foreshard::team {
+
+// Messages between the ranks of a team. A message is the size of the rest and then words; a word
+// is its size and then its bytes. Sizes have 4 bytes, little endian.
+
+using Words = std::vector<std::string>;
+
+/// Larger messages are refused. Peers that have not yet said hello may send only small ones.
+inline constexpr std::size_t kLargestMessage = std::size_t{16} << 20;
+inline constexpr std::size_t kLargestHello = 4096;
+
+std::string encode(const Words& words);
+/// The words of a message without its leading size. Nothing if sizes do not add up.
+std::optional<Words> decode(std::string_view bytes);
+
+/// \return false where the peer is gone.
+bool send(int socket, const Words& words);
+/// \return nothing where the peer is gone, or does not send a message of at most `largest` bytes.
+std::optional<Words> receive(int socket, std::size_t largest = kLargestMessage);
 
 struct Team {
   net::Identity identity = {};
@@ -66,5 +88,31 @@ using Worker = std::function<Result<bool>(int socket, const Words& task, std::si
 /// \return kIo where rank 0 is not found, or lost; kInvalidInput where it refuses this rank; the
 ///     first error of a worker.
 Status help(const Team& team, const Job& job, std::int64_t threads, const Worker& worker);
+
+// Rank 0's side of a team: one thread for each connection, which takes tasks from the
+// queue on its peer's behalf.
+
+class Desk {
+ public:
+  /// Has the peer at `socket` do a task, and keeps its answer. Called from any thread.
+  /// \return false where the peer is lost or its answer is not valid: the task is given back.
+  using SeeDone = std::function<bool(int socket, std::int64_t task)>;
+
+  /// Listens, and writes the address into the team's file. The queue, and what `see_done` uses,
+  /// must outlive the desk.
+  /// \return kIo
+  static Result<std::unique_ptr<Desk>> open(const Team& team, Job job, Queue& queue,
+                                            SeeDone see_done);
+  /// \pre the queue is over. Tells ranks that ask for a task that all is over; waits Team::farewell
+  ///     for ranks that are late, and Team::grace for ranks that still have a task.
+  ~Desk();
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
+
+ private:
+  class Service;
+  explicit Desk(std::unique_ptr<Service> service);
+  std::unique_ptr<Service> service_;
+};
 
 }  // namespace foreshard::team

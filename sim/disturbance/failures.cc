@@ -1,11 +1,10 @@
-#include "sim/disturbance/failures.h"
-
 #include <algorithm>
 #include <array>
 #include <span>
 
 #include "base/quantity.h"
 
+#include "sim/disturbance/disturbances.h"
 #include "sim/disturbance/internal/names.h"
 #include "topology/select.h"
 

@@ -15,10 +15,26 @@
 #include "base/units.h"
 
 #include "sim/disturbance/distribution.h"
-#include "sim/disturbance/hit.h"
 #include "topology/cluster_view.h"
 
 namespace foreshard::disturbance {
+
+/// Every period costs the simulation one event or more: with this period a step of 10 s has
+/// millions of events; with some nanoseconds it would not end. To flows that take longer, a faster
+/// change is just a mean bandwidth.
+inline constexpr Seconds kShortestPeriod = Seconds::from_base(1e-6);
+
+inline constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
+
+/// One disturbance and the parts that it affects.
+struct Hit {
+  std::string kind;    ///< "straggler", "link", "failure", "background", "jitter".
+  std::string effect;  ///< Text for people: "80 % of its speed".
+  Seconds at{};
+  Seconds until = kNever;
+  std::int64_t count = 0;        ///< Number of affected parts.
+  std::vector<std::string> who;  ///< Names of the first affected parts.
+};
 
 /// What happens to the tasks that use what has failed.
 enum class Then : std::uint8_t {

@@ -7,8 +7,42 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace foreshard::elastic {
+
+Failures::Failures(const std::vector<Hazard>& hazards, std::int64_t nodes, std::uint64_t seed)
+    : hazards_(hazards), nodes_(nodes), seed_(mixed(seed)) {
+  for (const Hazard& hazard : hazards_) rate_ += 1_s / hazard.between;
+}
+
+double Failures::draw() {
+  constexpr int kKept = 53;  // bits of a double
+  const std::uint64_t bits = mixed(seed_ ^ mixed(++drawn_)) >> (64 - kKept);
+  return (static_cast<double>(bits) + 1) * 0x1p-53;
+}
+
+std::optional<Failure> Failures::next() {
+  if (hazards_.empty()) return std::nullopt;
+  now_ += -std::log(draw()) / rate_ * 1_s;
+  double left = draw() * rate_;
+  std::size_t cause = 0;
+  while (cause + 1 < hazards_.size() && left > 1_s / hazards_[cause].between)
+    left -= 1_s / hazards_[cause++].between;
+  const Hazard& hazard = hazards_[cause];
+  const std::int64_t groups = (nodes_ + hazard.group - 1) / hazard.group;
+  const auto unit =
+      std::min(static_cast<std::int64_t>(draw() * static_cast<double>(groups)), groups - 1);
+  const std::int64_t first = unit * hazard.group;
+  return Failure{.at = now_,
+                 .cause = cause,
+                 .of_job = hazard.of_job,
+                 .node = first,
+                 .nodes = std::min(std::max<std::int64_t>(hazard.taken, 1), nodes_ - first),
+                 .takes = hazard.taken > 0,
+                 .back = now_ + hazard.repair};
+}
+
 namespace {
 
 constexpr Seconds kNeverHappens = Seconds::from_base(std::numeric_limits<double>::infinity());
@@ -391,6 +425,22 @@ class Run {
 
 Result<History> history_of(const Rules& rules, Plans& plans, const Failures& drawn) {
   return Run(rules, plans, drawn).run();
+}
+
+Seconds young_interval(Seconds checkpoint, Seconds between) {
+  return std::sqrt(2 * (checkpoint / between)) * between;
+}
+
+Seconds daly_interval(Seconds checkpoint, Seconds between) {
+  const double x = checkpoint / (2 * between);
+  if (x >= 1) return between;
+  return young_interval(checkpoint, between) * (1 + std::sqrt(x) / 3 + x / 9) - checkpoint;
+}
+
+Seconds expected_time(Seconds work, Seconds interval, Seconds checkpoint, Seconds restart,
+                      Seconds between) {
+  return between * std::exp(restart / between) * std::expm1((interval + checkpoint) / between) *
+         (work / interval);
 }
 
 }  // namespace foreshard::elastic

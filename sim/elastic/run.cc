@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#include "sim/elastic/interval.h"
+#include "sim/elastic/history.h"
 #include "sim/elastic/study_plans.h"
 #include "sim/search/space.h"
 #include "sim/sweep/grid.h"

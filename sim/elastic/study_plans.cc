@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-#include "sim/elastic/internal/running.h"
+#include "sim/elastic/replan.h"
 #include "strategies/parallelism/graphs.h"
 
 namespace foreshard::elastic {

@@ -8,7 +8,6 @@
 
 #include "sim/engine/internal/event_queue.h"
 #include "sim/engine/internal/events.h"
-#include "sim/engine/internal/huge_pages.h"
 #include "sim/engine/internal/plan.h"
 #include "sim/engine/internal/sharing.h"
 #include "sim/engine/workload.h"

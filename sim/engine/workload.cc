@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-#include "sim/engine/internal/huge_pages.h"
+#include "sim/engine/internal/plan.h"
 
 namespace foreshard::engine {
 namespace {

@@ -13,13 +13,10 @@
 #include "base/check.h"
 
 #include "sim/search/family.h"
-#include "sim/search/internal/again.h"
 #include "sim/search/internal/bound.h"
 #include "sim/search/internal/forms.h"
 #include "sim/search/internal/layout.h"
 #include "sim/search/internal/members.h"
-#include "sim/search/internal/numbers.h"
-#include "sim/search/internal/shared_forms.h"
 #include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/pipeline.h"
 

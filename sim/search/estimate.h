@@ -72,7 +72,7 @@ namespace foreshard::search {
 
 struct Family;
 class FamilyVisitor;
-class SharedForms;  // internal/shared_forms.h
+class SharedForms;  // internal/forms.h
 
 struct Estimate {
   Seconds step;

@@ -14,7 +14,7 @@
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/distribution.h"
 #include "sim/search/estimate.h"
-#include "sim/search/internal/shared_forms.h"
+#include "sim/search/internal/forms.h"
 #include "sim/search/internal/times.h"
 #include "sim/search/place.h"
 #include "sim/simulate/cost.h"

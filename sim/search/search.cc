@@ -14,18 +14,16 @@
 #include <utility>
 
 #include "sim/search/internal/candidates.h"
-#include "sim/search/internal/on_hosts.h"
+#include "sim/search/internal/forms.h"
 #include "sim/search/internal/peaks.h"
 #include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
-#include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/robustness.h"
 #include "sim/search/why_not.h"
-#include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/reserve.h"
 

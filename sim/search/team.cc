@@ -8,7 +8,6 @@
 #include "base/digest/sha256.h"
 
 #include "sim/search/asked.h"
-#include "sim/search/internal/messages.h"
 #include "sim/search/internal/simulations.h"
 #include "sim/search/place.h"
 #include "sim/study/run.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "base/net/rank_zero.h"
+#include "base/net/identity.h"
 #include "base/quantity.h"
 
 #include "validate/replay/tcp_store.h"

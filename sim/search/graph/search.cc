@@ -20,7 +20,6 @@
 #include "sim/search/graph/meshes.h"
 #include "sim/search/graph/pipeline.h"
 #include "sim/search/graph/tables.h"
-#include "sim/search/graph/walk.h"
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/expense.h"

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "sim/search/graph/internal/conversion_times.h"
 #include "sim/search/graph/internal/operator_options.h"
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/graph/rebatch.h"

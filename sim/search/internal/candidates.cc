@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -14,22 +15,55 @@
 #include <vector>
 
 #include "sim/search/family.h"
-#include "sim/search/internal/listing.h"
+#include "sim/search/internal/forms.h"
 #include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
-#include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/simulations.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"
 #include "sim/search/shares.h"
-#include "sim/study/memory_margin.h"
+#include "sim/study/run.h"
 #include "sim/study/study.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "topology/cluster_view.h"
 
 namespace foreshard::search {
+namespace {
+
+bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks) {
+  return ranks <= a.size() && ranks <= b.size() &&
+         std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
+}
+
+// Whether an earlier place puts the strategy's ranks on the same devices.
+bool is_known(const Strategy& strategy, const std::vector<Place>& places, const Tried& tried) {
+  const study::Pool& own = places[tried.size()].pool;
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    if (same_devices(places[i].pool, own, strategy.devices()) &&
+        tried[i].contains(key_of(strategy)))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+std::string key_of(const Strategy& strategy) {
+  return knobs_of(strategy).dump();
+}
+
+void forget_known(Enumeration& listed, const std::vector<Place>& places, const Tried& tried) {
+  std::erase_if(listed.candidates,
+                [&](const Strategy& one) { return is_known(one, places, tried); });
+}
+
+Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
+                   const SearchSpace& space, const std::function<bool()>& stop) {
+  return enumerate(space, study.strategy, study.model, place.pool.size(), parts_of(place, cluster),
+                   stop);
+}
+
 namespace {
 
 // Chooses the strategies that get unequal shares of the batch, on places whose devices have

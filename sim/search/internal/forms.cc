@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 
-#include "sim/search/internal/shared_forms.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/plan/planner.h"
 #include "strategies/schedule/schedule.h"
@@ -263,6 +262,28 @@ Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t mi
   forms.forms.push_back(std::move(form));
   forms.classes = std::move(classes);
   return {};
+}
+
+namespace {
+
+constexpr std::size_t kRememberedNodes = 100'000'000;  // nodes of shapes
+
+}  // namespace
+
+std::shared_ptr<const PlanForms> SharedForms::find(const Key& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = forms_.find(key);
+  return known == forms_.end() ? nullptr : known->second;
+}
+
+void SharedForms::add(const Key& key, const std::shared_ptr<const PlanForms>& forms) {
+  const std::lock_guard lock(mutex_);
+  if (nodes_ > kRememberedNodes) {
+    forms_.clear();
+    nodes_ = 0;
+  }
+  if (!forms_.try_emplace(key, forms).second) return;  // another thread was faster
+  for (const PlanForm& form : forms->forms) nodes_ += form.shape.nodes();
 }
 
 }  // namespace foreshard::search

@@ -6,24 +6,62 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "base/units.h"
 
 #include "sim/search/internal/layout.h"
-#include "sim/search/internal/numbers.h"
 #include "sim/search/internal/peaks.h"
 #include "sim/search/internal/shape.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
+
+/// Numbers values in the order in which they are met; equal values get the same number.
+/// Cost: a comparison where the value is the same as in the call before, else a look-up.
+template <class T>
+class Numbers {
+ public:
+  std::int64_t of(const T& value) {
+    if (last_ == nullptr || *last_ != value) {
+      const auto known =
+          numbers_.try_emplace(value, static_cast<std::int64_t>(numbers_.size())).first;
+      last_ = &known->first;
+      number_ = known->second;
+    }
+    return number_;
+  }
+
+ private:
+  std::map<T, std::int64_t> numbers_;
+  const T* last_ = nullptr;
+  std::int64_t number_ = 0;
+};
+
+template <std::size_t kSize>
+struct HashOfNumbers {
+  std::size_t operator()(const std::array<std::int64_t, kSize>& numbers) const noexcept {
+    std::uint64_t hash = kSize;
+    for (const std::int64_t number : numbers)
+      hash = mixed(hash ^ static_cast<std::uint64_t>(number));
+    return hash;
+  }
+};
+template <std::size_t kSize, class T>
+using ByNumbers = std::unordered_map<std::array<std::int64_t, kSize>, T, HashOfNumbers<kSize>>;
 
 /// What a search needs to know of a plan.
 struct PlanForm {
@@ -192,6 +230,34 @@ class Forms {
   ByNumbers<kOfForm, Known> forms_;
   ByNumbers<5, FilledForms> filled_;
   std::int64_t next_form_ = 0;
+  std::size_t nodes_ = 0;
+};
+
+// A cache of the forms of plans that several estimators share: threads that rank parts of a space
+// meet the same forms, and planning thousands of passes is most of the cost of an estimate.
+
+/// Used by any number of estimators, for strategies of one study (one model, framework, batch and
+/// optimizer) none of which sets a granularity. Thread-safe.
+class SharedForms {
+ public:
+  /// The key of a form among such strategies.
+  struct Key {
+    Pattern pattern{};
+    std::string schedule{};
+    std::vector<std::string> actions{};
+    std::vector<double> pass_times{};
+    std::vector<std::int64_t> cut{};
+    std::array<std::int64_t, 4> numbers{};  ///< Chunks, micro-batches, and other numbers.
+    auto operator<=>(const Key&) const = default;
+  };
+
+  /// Null where the form is not known.
+  std::shared_ptr<const PlanForms> find(const Key& key) const;
+  void add(const Key& key, const std::shared_ptr<const PlanForms>& forms);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const PlanForms>> forms_;
   std::size_t nodes_ = 0;
 };
 

@@ -16,8 +16,8 @@
 
 #include "sim/search/internal/passes.h"
 #include "sim/search/internal/peaks.h"
-#include "sim/search/internal/places.h"
 #include "sim/search/internal/shape.h"
+#include "sim/search/internal/times.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/lower.h"
 

@@ -28,7 +28,7 @@ struct BuildInputs {
   const CommunicatorForms& forms;
   const Folding& folding;
   Granularity granularity = Granularity::kFlat;
-  bool coalesce = true;  ///< Whether consecutive kernels become one activity (chains.h).
+  bool coalesce = true;  ///< Whether consecutive kernels become one activity (task_graph.cc).
   const disturbance::Plan* plan = nullptr;  ///< See build_workload.
 
   std::size_t classes() const { return folding.rank_representative.size(); }

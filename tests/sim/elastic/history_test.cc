@@ -9,8 +9,6 @@
 
 #include "base/hash.h"
 
-#include "sim/elastic/interval.h"
-
 namespace foreshard::elastic {
 namespace history_test {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/search/internal/bound.h"
-#include "sim/search/internal/keeper.h"
-#include "sim/search/internal/shared_forms.h"
+#include "sim/search/internal/forms.h"
+#include "sim/search/internal/ranking.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"
 #include "sim/search/space.h"

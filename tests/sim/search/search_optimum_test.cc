@@ -10,7 +10,7 @@
 #include "tests/base/temporary_folder.h"
 
 #include "sim/search/cuts.h"
-#include "sim/search/internal/on_hosts.h"
+#include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
 #include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"

@@ -14,13 +14,13 @@
 #include <thread>
 #include <vector>
 
-#include "base/net/rank_zero.h"
+#include "base/net/identity.h"
 #include "base/net/socket.h"
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/sim/search/written_study.h"
 
-#include "sim/search/internal/messages.h"
+#include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"
 #include "sim/search/place.h"
 #include "sim/search/search.h"

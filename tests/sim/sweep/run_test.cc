@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/net/rank_zero.h"
+#include "base/net/identity.h"
 #include "base/net/socket.h"
-#include "base/team/message.h"
+#include "base/team/team.h"
 #include "tests/sim/sweep/sweeps.h"
 
 #include "sim/report/predict.h"

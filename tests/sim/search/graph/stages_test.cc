@@ -14,7 +14,6 @@
 #include "sim/search/graph/pipeline.h"
 #include "sim/search/graph/search.h"
 #include "sim/search/graph/tables.h"
-#include "sim/search/graph/walk.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/graph/cuts.h"

@@ -33,24 +33,24 @@ struct BuiltNode {
 /// "node3/nic7".
 BuiltNode build_node(ClusterView::Builder& builder, const NodeConfig& config, DeviceTypeId type);
 
-/// nvlink_switch.cc: GPU <-> switch, full duplex; the switch itself is non-blocking.
+/// GPU <-> switch, full duplex; the switch itself is non-blocking.
 void add_nvlink_switch(ClusterView::Builder& builder, const NvlinkConfig& config,
                        const BuiltNode& node, const std::string& prefix);
-/// nvlink_mesh.cc: GPU <-> GPU, the links of one pair as one.
+/// GPU <-> GPU, the links of one pair as one.
 void add_nvlink_mesh(ClusterView::Builder& builder, const NvlinkConfig& config,
                      const BuiltNode& node);
-/// pcie_tree.cc: sockets, switches under them in equal parts, GPUs and NICs under the switches.
+/// Sockets, switches under them in equal parts, GPUs and NICs under the switches.
 /// \return the NICs.
 std::vector<BuiltNic> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
                                     const BuiltNode& node, const std::string& prefix);
-/// cpu_memory.cc: GPU <-> its CPU. These CPUs are numbered after the `sockets` that exist already.
+/// GPU <-> its CPU. These CPUs are numbered after the `sockets` that exist already.
 void add_cpu_links(ClusterView::Builder& builder, const CpuLinkConfig& config,
                    const BuiltNode& node, const std::string& prefix, std::size_t sockets);
-/// cpu_memory.cc: socket -> its memory: one link for reads and writes, for each socket among the
+/// Socket -> its memory: one link for reads and writes, for each socket among the
 /// vertices [first, last) of the node. Memories are named "node3/memory1".
 void add_cpu_memory(ClusterView::Builder& builder, BytesPerSecond bandwidth, double efficiency,
                     std::int32_t node, VertexId first, VertexId last);
-/// wiring.cc: link by link, as in the config.
+/// Link by link, as in the config.
 /// \return the NICs.
 std::vector<BuiltNic> add_wiring(ClusterView::Builder& builder, const WiringConfig& config,
                                  const BuiltNode& node, const std::string& prefix);
