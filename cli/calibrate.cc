@@ -94,7 +94,7 @@ std::vector<DeviceId> devices_of(const program::Program& program,
 }
 
 // Task -> its time according to the model, for each task that the rank runs.
-std::map<const program::Task*, Seconds> expected_times(const Planned& planned,
+std::map<const program::Task*, Seconds> expected_times(const PlannedStudy& planned,
                                                        const ClusterView& cluster,
                                                        std::int32_t rank) {
   const program::Program& program = planned.program;
@@ -120,8 +120,8 @@ std::map<const program::Task*, Seconds> expected_times(const Planned& planned,
 }
 
 // Puts the measured host times into the node and the framework.
-void set_host(const profile::HostNumbers& host, const std::string& source, const Planned& planned,
-              Found& found) {
+void set_host(const profile::HostNumbers& host, const std::string& source,
+              const PlannedStudy& planned, MachineFit& found) {
   ClusterConfig& cluster = found.machine.cluster;
   HostConfig& own = cluster.host ? *cluster.host : cluster.node->value.host;
   own.launch_time = {host.call.median, source, yaml::Evidence::kMeasured};
@@ -160,8 +160,8 @@ Result<ExitCode> fit_profile(const ProfileRequest& request, const Environment& e
     names.kernels.insert(names.kernels.end(), one.kernels.begin(), one.kernels.end());
     names.ranges.insert(names.ranges.end(), one.ranges.begin(), one.ranges.end());
   }
-  FORESHARD_ASSIGN(const auto studies, planned(request.machine, environment));
-  const Planned& profiled = studies.front();
+  FORESHARD_ASSIGN(const auto studies, plan_studies(request.machine, environment));
+  const PlannedStudy& profiled = studies.front();
   const program::Program& program = profiled.program;
   FORESHARD_ASSIGN(const auto cluster, study::cluster_of(profiled.study));
 
@@ -228,11 +228,11 @@ Result<ExitCode> fit_profile(const ProfileRequest& request, const Environment& e
     machine.notes.emplace_back(
         "collectives were fitted to one rank's times, which hold what it waited for others: give "
         "the traces of all ranks of a group");
-  Found found{.machine = std::move(machine), .report = {}};
+  MachineFit found{.machine = std::move(machine), .report = {}};
   if (const auto host = profile::host_numbers(ranks)) set_host(*host, source, profiled, found);
   found.files.push_back({"measured.csv", study::to_csv(profile::measured_times(samples, source))});
   found.report = report + calibrate::to_text(found.machine);
-  return write_found(request.machine, studies, start, found);
+  return write_fit(request.machine, studies, start, found);
 }
 
 constexpr double kBarBelow = 20;  // accepted error in percent, operations below 1 MiB

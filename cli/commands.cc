@@ -113,7 +113,7 @@ std::span<const CommandInfo> commands() {
   return kCommands;
 }
 
-std::vector<Declared> declare_all(CLI::App& app, std::string& configs) {
+std::vector<DeclaredCommand> declare_all(CLI::App& app, std::string& configs) {
   app.name("foreshard");
   app.description(
       "foreshard forecasts the time and memory of sharding strategies on GPU clusters.");
@@ -122,7 +122,7 @@ std::vector<Declared> declare_all(CLI::App& app, std::string& configs) {
              example_footer("foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml"));
   app.add_option("--configs", configs, "Folder of the catalogue.")->type_name("DIR");
   app.set_version_flag("--version", version_line(), "Print the version and exit.");
-  std::vector<Declared> declared;
+  std::vector<DeclaredCommand> declared;
   for (const CommandInfo& info : commands()) {
     CLI::App* sub = app.add_subcommand(std::string(info.name), std::string(info.summary));
     sub->footer(example_footer(info.example));

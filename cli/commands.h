@@ -39,14 +39,14 @@ std::unique_ptr<Command> make_version();
 /// "foreshard 1.0.0 (commit, build type, compiler)"
 std::string version_line();
 
-struct Declared {
+struct DeclaredCommand {
   CLI::App* app;
   std::unique_ptr<Command> command;
 };
 
 /// Declares the program's options and all commands.
 /// \param configs  receives the folder of the catalogue when the command line is read.
-std::vector<Declared> declare_all(CLI::App& app, std::string& configs);
+std::vector<DeclaredCommand> declare_all(CLI::App& app, std::string& configs);
 
 /// The program: reads the command line, runs one command, and returns the exit code.
 int run(int argc, char** argv);

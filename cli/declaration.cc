@@ -143,7 +143,7 @@ Result<double> percentage(std::string text) {
                fmt::format("'{}' is not a percentage like '10%'", whole)};
 }
 
-Result<Seconds> patience(const std::string& text) {
+Result<Seconds> parse_time_limit(const std::string& text) {
   const auto refuse = [](const std::string& why) {
     return Error{Error::Code::kInvalidInput, "--budget: " + why};
   };

@@ -79,6 +79,6 @@ Result<double> percentage(std::string text);
 /// "60s", "10 min".
 /// \return kInvalidInput, with what to write instead, for a number without a unit, for any other
 ///     text, and for a time that is not positive.
-Result<Seconds> patience(const std::string& text);
+Result<Seconds> parse_time_limit(const std::string& text);
 
 }  // namespace foreshard::cli

@@ -47,7 +47,7 @@ Environment environment();
 Result<Identity> identity_from(const Environment& environment);
 
 /// Where the ranks find rank 0.
-struct Meeting {
+struct Rendezvous {
   enum class Kind : std::uint8_t {
     kAlone,    ///< One rank.
     kTcp,      ///< Rank 0 listens at `address` and `port`.
@@ -65,7 +65,7 @@ struct Meeting {
 /// numbers of job and step.
 /// Source: see identity_from.
 /// \return kInvalidInput where rank 0's place is not known; the message names what to set.
-Result<Meeting> meeting_from(const Environment& environment, const Identity& identity);
+Result<Rendezvous> rendezvous_from(const Environment& environment, const Identity& identity);
 
 /// "node[07-09,12],other" -> "node07": the first of Slurm's list of hosts.
 std::string first_host(const std::string& list);

@@ -45,7 +45,7 @@ std::string over_text(const Team& team) {
 
 }  // namespace
 
-std::string encode(const Words& words) {
+std::string encode(const Message& words) {
   std::string body;
   for (const std::string& word : words) {
     put(body, word.size());
@@ -56,8 +56,8 @@ std::string encode(const Words& words) {
   return out + body;
 }
 
-std::optional<Words> decode(std::string_view bytes) {
-  Words words;
+std::optional<Message> decode(std::string_view bytes) {
+  Message words;
   while (!bytes.empty()) {
     if (bytes.size() < kSize) return std::nullopt;
     const std::size_t size = size_in(bytes);
@@ -69,11 +69,11 @@ std::optional<Words> decode(std::string_view bytes) {
   return words;
 }
 
-bool send(int socket, const Words& words) {
+bool send(int socket, const Message& words) {
   return net::send_all(socket, encode(words));
 }
 
-std::optional<Words> receive(int socket, std::size_t largest) {
+std::optional<Message> receive(int socket, std::size_t largest) {
   std::string head;
   if (!net::receive_all(socket, kSize, head)) return std::nullopt;
   const std::size_t size = size_in(head);
@@ -110,7 +110,7 @@ Result<std::optional<net::Descriptor>> greeted(const Team& team, const net::Rank
   if (answer && answer->size() == 2 && answer->front() == "refused")
     return Error{Error::Code::kInvalidInput,
                  fmt::format("rank 0 refuses rank {}: {}", team.identity.rank, answer->back())};
-  if (!answer || *answer != Words{"welcome"}) return std::optional<net::Descriptor>();
+  if (!answer || *answer != Message{"welcome"}) return std::optional<net::Descriptor>();
   return std::optional(std::move(connection));
 }
 
@@ -118,7 +118,7 @@ Result<std::optional<net::Descriptor>> greeted(const Team& team, const net::Rank
 // rank that finds nobody there looks again.
 Result<std::optional<net::Descriptor>> connected(const Team& team, const Job& job) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(team.patience / 1_s));
+                                      std::chrono::duration<double>(team.connect_timeout / 1_s));
   do {
     if (const auto place = net::rank_zero_in(team.place)) {
       FORESHARD_ASSIGN(auto connection, greeted(team, *place, job));
@@ -130,7 +130,7 @@ Result<std::optional<net::Descriptor>> connected(const Team& team, const Job& jo
   return Error{Error::Code::kIo,
                fmt::format("rank {} did not find rank 0 within {}: nobody of its job is where {} "
                            "says",
-                           team.identity.rank, format(team.patience), team.place.string())};
+                           team.identity.rank, format(team.connect_timeout), team.place.string())};
 }
 
 // Does one task, or none if all are done. \return whether there may be more.
@@ -139,7 +139,7 @@ Result<bool> do_next(const Team& team, const Job& job, int socket, std::size_t t
   if (!send(socket, {"next"})) return lost(team, job);
   const auto task = receive(socket);
   if (!task || task->empty()) return lost(team, job);
-  if (*task == Words{"over"}) return false;
+  if (*task == Message{"over"}) return false;
   FORESHARD_ASSIGN(const bool answered, worker(socket, *task, thread));
   return answered ? Result<bool>(true) : lost(team, job);
 }
@@ -161,12 +161,12 @@ Result<Team> team_of(const net::Environment& environment, const std::filesystem:
   FORESHARD_ASSIGN(auto identity, net::identity_from(environment));
   Team team{.identity = std::move(identity), .one_host = false, .place = results};
   team.place += ".rank-0";
-  const auto meeting = net::meeting_from(environment, team.identity);
-  team.one_host = meeting && meeting->kind == net::Meeting::Kind::kOneHost;
+  const auto meeting = net::rendezvous_from(environment, team.identity);
+  team.one_host = meeting && meeting->kind == net::Rendezvous::Kind::kOneHost;
   return team;
 }
 
-void forget_ranks(const Team& team) {
+void remove_rendezvous(const Team& team) {
   std::error_code ignored;
   std::filesystem::remove(team.place, ignored);
 }
@@ -186,13 +186,13 @@ Status help(const Team& team, const Job& job, std::int64_t threads, const Worker
   return first;
 }
 
-class Desk::Service {
+class TaskServer::Service {
  public:
-  Service(const Team& team, Job job, Queue& queue, SeeDone see_done, net::Descriptor listening)
+  Service(const Team& team, Job job, TaskQueue& queue, Delegate delegate, net::Descriptor listening)
       : team_(team),
         job_(std::move(job)),
         queue_(queue),
-        see_done_(std::move(see_done)),
+        delegate_(std::move(delegate)),
         listening_(std::move(listening)),
         welcoming_([this] { welcome(); }) {}
 
@@ -205,7 +205,7 @@ class Desk::Service {
     wait(team_.grace, [this] { return all_left(); });
     const std::string over = over_text(team_);
     // Written before connections are closed: a rank whose connection is closed reads it.
-    if (over.empty() || !write_file(team_.place, over).ok()) forget_ranks(team_);
+    if (over.empty() || !write_file(team_.place, over).ok()) remove_rendezvous(team_);
     close([](const Connection&) { return true; });
     for (Connection& connection : connections_) connection.thread.join();
   }
@@ -268,7 +268,7 @@ class Desk::Service {
     const int socket = connection.socket.get();
     const auto hello = receive(socket, kLargestHello);
     if (!hello || hello->size() != 4 || hello->front() != "hello") return;
-    const Words& words = *hello;
+    const Message& words = *hello;
     if (words[3] != team_.identity.token || words[2] != job_.work) {
       send(socket, {"refused", words[3] != team_.identity.token
                                    ? "it belongs to another job"
@@ -288,13 +288,13 @@ class Desk::Service {
   // \return whether the peer may ask for another.
   bool serve(int socket) {
     const auto asked = receive(socket);
-    if (!asked || *asked != Words{"next"}) return false;
+    if (!asked || *asked != Message{"next"}) return false;
     const auto task = queue_.wait();
     if (!task) {
       send(socket, {"over"});
       return false;
     }
-    const bool done = see_done_(socket, *task);
+    const bool done = delegate_(socket, *task);
     if (done)
       queue_.done();
     else
@@ -304,8 +304,8 @@ class Desk::Service {
 
   const Team team_;
   const Job job_;
-  Queue& queue_;
-  const SeeDone see_done_;
+  TaskQueue& queue_;
+  const Delegate delegate_;
   net::Descriptor listening_;
   std::mutex mutex_;
   std::list<Connection> connections_;
@@ -314,16 +314,16 @@ class Desk::Service {
   std::thread welcoming_;  // Last: it uses all others.
 };
 
-Desk::Desk(std::unique_ptr<Service> service) : service_(std::move(service)) {}
-Desk::~Desk() = default;
+TaskServer::TaskServer(std::unique_ptr<Service> service) : service_(std::move(service)) {}
+TaskServer::~TaskServer() = default;
 
-Result<std::unique_ptr<Desk>> Desk::open(const Team& team, Job job, Queue& queue,
-                                         SeeDone see_done) {
+Result<std::unique_ptr<TaskServer>> TaskServer::open(const Team& team, Job job, TaskQueue& queue,
+                                                     Delegate delegate) {
   const std::string host = team.one_host ? "" : net::own_name();
   FORESHARD_ASSIGN(auto listening, net::listen_on(team.one_host ? net::kLoopback : host, 0));
   FORESHARD_TRY(net::write_rank_zero(team.place, {.host = host, .port = listening.port}));
-  return std::unique_ptr<Desk>(new Desk(std::make_unique<Service>(
-      team, std::move(job), queue, std::move(see_done), std::move(listening.socket))));
+  return std::unique_ptr<TaskServer>(new TaskServer(std::make_unique<Service>(
+      team, std::move(job), queue, std::move(delegate), std::move(listening.socket))));
 }
 
 }  // namespace foreshard::team

@@ -81,7 +81,7 @@ Result<Plan> plan_of(const Disturbances& d, const ClusterView& cluster,
 std::optional<ClusterView> slowed(const ClusterView& cluster, const Plan& plan) {
   if (plan.slow.empty()) return std::nullopt;
   auto copy = ClusterView::Builder::copy_of(cluster);
-  for (const Slow& slow : plan.slow)
+  for (const SlowDevice& slow : plan.slow)
     copy.set_speed(slow.device, cluster.devices()[slow.device.index()].speed * slow.speed);
   return std::move(copy).build();
 }

@@ -95,11 +95,11 @@ struct Failure {
   std::optional<std::string> switch_name;
   Seconds at;
   std::optional<Seconds> until;  ///< Time of the repair.
-  Then then = Then::kFail;
+  FailureReaction then = FailureReaction::kFail;
   Seconds detection{};
 };
 
-const yaml::Names<Then>& yaml_names(const Then*);
+const yaml::Names<FailureReaction>& yaml_names(const FailureReaction*);
 const yaml::Table<Failure>& yaml_table(const Failure*);
 
 Status add_failures(Plan& plan, const std::vector<Failure>& failures, const ClusterView& cluster,

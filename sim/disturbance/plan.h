@@ -37,13 +37,13 @@ struct Hit {
 };
 
 /// What happens to the tasks that use what has failed.
-enum class Then : std::uint8_t {
+enum class FailureReaction : std::uint8_t {
   kFail,     ///< They stand still, and fail when `detection` is over; the step fails with them.
   kReroute,  ///< They stand still until `detection` is over, then go on by other routes.
   kWait,     ///< They stand still until the repair.
 };
 
-struct Slow {
+struct SlowDevice {
   DeviceId device;
   double speed = 1;  ///< Share of the speed that the cluster gives the device. Invariant: > 0.
 };
@@ -69,7 +69,7 @@ struct Outage {
   std::vector<DeviceId> devices{};
   Seconds at{};
   Seconds until = kNever;
-  Then then = Then::kFail;
+  FailureReaction then = FailureReaction::kFail;
   Seconds detection{};
 };
 /// Traffic of other jobs over some links.
@@ -88,7 +88,7 @@ struct Traffic {
 
 struct Plan {
   std::uint64_t seed = 0;
-  std::vector<Slow> slow;              ///< Sorted by device, each device once.
+  std::vector<SlowDevice> slow;        ///< Sorted by device, each device once.
   std::vector<SpeedChange> throttled;  ///< Sorted by device, then by time.
   std::vector<Profile> profiles;       ///< Each link is in at most one profile.
   std::vector<Outage> outages;

@@ -339,7 +339,7 @@ class Run {
       return {};
     }
     in_job_ = std::move(job);
-    FORESHARD_ASSIGN(const Shift shift,
+    FORESHARD_ASSIGN(const StateTransfer shift,
                      plans_.shift(current_, *to, std::min(failed_, current_.nodes),
                                   from_replicas_ ? Recovery::kReplicas : Recovery::kCheckpoint));
     if (shift.from_checkpoint) {
@@ -363,12 +363,13 @@ class Run {
     FORESHARD_ASSIGN(const auto step, plans_.step_of(*to));
     if (*step >= step_) return {};
     in_job_ = std::move(job);
-    FORESHARD_ASSIGN(const Shift shift, plans_.shift(current_, *to, 0, Recovery::kReplicas));
+    FORESHARD_ASSIGN(const StateTransfer shift,
+                     plans_.shift(current_, *to, 0, Recovery::kReplicas));
     failed_ = 0;
     return go_on(*to, shift);
   }
 
-  Status go_on(Arrangement to, const Shift& shift) {
+  Status go_on(Arrangement to, const StateTransfer& shift) {
     const bool regroups = rules_.policy == Policy::kReroute && !shift.from_checkpoint;
     stages_ = {{&Parts::restart, regroups ? rules_.regroup : rules_.restart},
                {&Parts::slices, shift.time}};

@@ -91,7 +91,7 @@ struct Arrangement {
 };
 
 /// Slices that move between devices, or are read from a checkpoint.
-struct Shift {
+struct StateTransfer {
   Seconds time{};
   Bytes bytes{};
   bool from_checkpoint = false;
@@ -105,8 +105,8 @@ class Plans {
   virtual Result<std::optional<Seconds>> step_of(Arrangement arrangement) = 0;
   /// \param failed  how many of the nodes of `from` no longer hold anything: the last ones.
   /// \param recovery  kCheckpoint: everything is read from a checkpoint.
-  virtual Result<Shift> shift(Arrangement from, Arrangement to, std::int64_t failed,
-                              Recovery recovery) = 0;
+  virtual Result<StateTransfer> shift(Arrangement from, Arrangement to, std::int64_t failed,
+                                      Recovery recovery) = 0;
   /// Number of replicas that the run loses if these nodes are down; nothing if that is unknown.
   virtual Result<std::optional<std::int64_t>> replicas_on(const std::vector<bool>& down) = 0;
 };

@@ -15,12 +15,12 @@ namespace {
 
 std::string_view fault_of(const Cause& cause) {
   if (cause.mtbf && cause.events) return "has a rate as 'mtbf' or as 'events', not as both";
-  const bool groups = cause.of == Unit::kGroup || cause.takes == Takes::kGroup;
+  const bool groups = cause.of == Unit::kGroup || cause.takes == FailureDomain::kGroup;
   if (groups && cause.group < 2) return "says nothing of how many nodes a group has: give 'group'";
   if (!groups && cause.group > 1) return "has no group of nodes: leave out 'group'";
-  if (cause.of == Unit::kJob && cause.takes != Takes::kNothing)
+  if (cause.of == Unit::kJob && cause.takes != FailureDomain::kNothing)
     return "is of the job, which is on no node of its own: set takes: nothing";
-  if (cause.takes == Takes::kNothing && cause.repair)
+  if (cause.takes == FailureDomain::kNothing && cause.repair)
     return "takes nothing that would be repaired: leave out 'repair'";
   return "";
 }
@@ -70,11 +70,11 @@ const yaml::Names<Unit>& yaml_names(const Unit*) {
   return names;
 }
 
-const yaml::Names<Takes>& yaml_names(const Takes*) {
-  static const yaml::Names<Takes> names{
-      {"nothing", Takes::kNothing, "Processes end; all can be used again at once."},
-      {"node", Takes::kNode, "The node, until it is repaired."},
-      {"group", Takes::kGroup, "All nodes of the group, until they are repaired."},
+const yaml::Names<FailureDomain>& yaml_names(const FailureDomain*) {
+  static const yaml::Names<FailureDomain> names{
+      {"nothing", FailureDomain::kNothing, "Processes end; all can be used again at once."},
+      {"node", FailureDomain::kNode, "The node, until it is repaired."},
+      {"group", FailureDomain::kGroup, "All nodes of the group, until they are repaired."},
   };
   return names;
 }

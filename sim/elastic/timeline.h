@@ -63,7 +63,7 @@ namespace foreshard::elastic {
 // Not modelled: infant mortality and wear; failures that follow from other failures or from load.
 
 enum class Unit : std::uint8_t { kDevice, kNode, kGroup, kJob };
-enum class Takes : std::uint8_t { kNothing, kNode, kGroup };
+enum class FailureDomain : std::uint8_t { kNothing, kNode, kGroup };
 
 struct Cause {
   std::string name;
@@ -71,7 +71,7 @@ struct Cause {
   /// Mean time between failures of one unit. At most one of `mtbf` and `events` is given.
   std::optional<yaml::Sourced<Seconds>> mtbf;
   std::optional<yaml::Sourced<double>> events;
-  Takes takes = Takes::kNode;
+  FailureDomain takes = FailureDomain::kNode;
   std::int64_t group = 1;                        ///< Number of nodes in a group.
   std::optional<yaml::Sourced<Seconds>> repair;  ///< Time until the failure domain works again.
 };
@@ -91,7 +91,7 @@ struct FailureRates {
 };
 
 const yaml::Names<Unit>& yaml_names(const Unit*);
-const yaml::Names<Takes>& yaml_names(const Takes*);
+const yaml::Names<FailureDomain>& yaml_names(const FailureDomain*);
 const yaml::Table<Cause>& yaml_table(const Cause*);
 const yaml::Table<Observed>& yaml_table(const Observed*);
 /// Catalogue folder: failures.

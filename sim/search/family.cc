@@ -75,8 +75,8 @@ Strategy on_one_device(Strategy strategy) {
   return strategy;
 }
 
-Ways ways_to_recompute(const Model& model, const Strategy& base, bool any_framework) {
-  Ways ways{.of_some_layers = may_count_layers(model, base)};
+RecomputeChoices ways_to_recompute(const Model& model, const Strategy& base, bool any_framework) {
+  RecomputeChoices ways{.of_some_layers = may_count_layers(model, base)};
   Strategy one = on_one_device(base);
   const Framework& framework = *base.framework;
   const bool usual_alone = framework.quantized_expert_inputs || framework.shards.gather_each;
@@ -105,7 +105,7 @@ Ways ways_to_recompute(const Model& model, const Strategy& base, bool any_framew
   return ways;
 }
 
-Family::Family(Strategy strategy, const Model& model, const Ways& recomputed)
+Family::Family(Strategy strategy, const Model& model, const RecomputeChoices& recomputed)
     : base(std::move(strategy)), ways(&recomputed) {
   if (!recomputed.of_some_layers) return;
   if (base.layers_per_stage.empty()) {
@@ -115,7 +115,7 @@ Family::Family(Strategy strategy, const Model& model, const Ways& recomputed)
   for (const std::int64_t count : base.layers_per_stage) layers = std::max(layers, count);
 }
 
-Strategy Family::strategy_of(const Member& member) const {
+Strategy Family::strategy_of(const FamilyMember& member) const {
   Strategy strategy = base;
   if (member.way < 0) return strategy;
   const Recomputation& way = ways->all[static_cast<std::size_t>(member.way)];

@@ -159,7 +159,7 @@ std::vector<std::int64_t> even_shares(std::int64_t micro_batches, std::int64_t r
 }
 
 std::vector<FlopsPerSecond> rates_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                                     const Place& place) {
+                                     const DeviceSubset& place) {
   const Model& model = study.model;
   const Strategy alone = on_one_device(study.strategy);
   const auto kind_of_layer = layers_of(model, alone).of_layer;

@@ -298,10 +298,10 @@ bool happened(Seconds time) {
   return std::isfinite(time.in_base());
 }
 
-class Inquest {
+class InterruptionFinder {
  public:
-  Inquest(const program::Program& program, const BuiltWorkload& built,
-          const engine::Timeline& times)
+  InterruptionFinder(const program::Program& program, const BuiltWorkload& built,
+                     const engine::Timeline& times)
       : program_(program), built_(built), times_(times) {
     for (std::size_t c = 0; c < built.heads.size(); ++c) {
       for (const std::int32_t head : built.heads[c]) {
@@ -439,7 +439,7 @@ class Inquest {
 
 Interruption interruption_of(const program::Program& program, const BuiltWorkload& built,
                              const engine::Timeline& times) {
-  return Inquest(program, built, times).run();
+  return InterruptionFinder(program, built, times).run();
 }
 
 engine::Timeline cut_off(const engine::Timeline& times) {

@@ -7,7 +7,7 @@
 #include "sim/simulate/fold.h"
 #include "sim/simulate/internal/part_list.h"
 #include "sim/simulate/simulate.h"
-#include "topology/congruence.h"
+#include "topology/route_symmetry.h"
 
 namespace foreshard::sim {
 
@@ -19,7 +19,7 @@ Sharing::Sharing(const ClusterView& cluster, const comm::Parameters& communicati
       congruence_(cluster),
       list_(congruence_),
       carries_(congruence_.fault().empty()),
-      crowds_(1) {}  // kAlone
+      concurrent_(1) {}  // kAlone
 
 void Sharing::add_to_key(const std::vector<DeviceId>& group) {
   for (const DeviceId device : group) {
@@ -38,13 +38,13 @@ std::int32_t Sharing::crowd_kind(const std::vector<std::vector<DeviceId>>& group
   for (const auto& group : groups) add_to_key(group);
   if (carries_) list_.close();
   const auto [known, added] =
-      known_.try_emplace(list_.key(), static_cast<std::int32_t>(crowds_.size()));
-  if (added) crowds_.push_back(made(groups));
+      known_.try_emplace(list_.key(), static_cast<std::int32_t>(concurrent_.size()));
+  if (added) concurrent_.push_back(made(groups));
   return known->second;
 }
 
-Sharing::Crowd Sharing::made(const std::vector<std::vector<DeviceId>>& groups) {
-  Crowd crowd;
+Sharing::ConcurrentGroups Sharing::made(const std::vector<std::vector<DeviceId>>& groups) {
+  ConcurrentGroups crowd;
   std::unordered_map<internal::PartKey, std::size_t, internal::PartKeyHash> kinds;
   for (const auto& group : groups) {
     list_.start();
@@ -61,9 +61,9 @@ Sharing::Crowd Sharing::made(const std::vector<std::vector<DeviceId>>& groups) {
 }
 
 // The places of a form's links among the parts of the first member of its kind.
-std::vector<Sharing::PlaceOfLink> Sharing::places_of(const Crowd& crowd, std::size_t kind,
-                                                     const comm::FlatCollective& form) const {
-  std::vector<PlaceOfLink> places;
+std::vector<Sharing::LinkSlot> Sharing::places_of(const ConcurrentGroups& crowd, std::size_t kind,
+                                                  const comm::FlatCollective& form) const {
+  std::vector<LinkSlot> places;
   if (!carries_) return places;
   const std::vector<std::int32_t>& parts = crowd.members[crowd.first[kind]].parts;
   for (const comm::LinkLoad& load : form.loads) {
@@ -75,15 +75,15 @@ std::vector<Sharing::PlaceOfLink> Sharing::places_of(const Crowd& crowd, std::si
 }
 
 // The member's link that corresponds to load `load` of the form of the first member of its kind.
-LinkId Sharing::link_of(const Crowd& crowd, const Member& member, const Routed& routed,
+LinkId Sharing::link_of(const ConcurrentGroups& crowd, const Member& member, const Routed& routed,
                         std::size_t load) const {
   if (&crowd.members[crowd.first[member.kind]] == &member) return routed.form->loads[load].link;
-  const PlaceOfLink& place = routed.places[load];
+  const LinkSlot& place = routed.places[load];
   return congruence_.link_at({member.parts[place.slot], place.index});
 }
 
 Result<std::vector<Sharing::Slowed>> Sharing::slowed(program::CollectiveKind kind,
-                                                     const Crowd& crowd) const {
+                                                     const ConcurrentGroups& crowd) const {
   std::vector<Slowed> result;
   for (const auto& devices : crowd.kinds) {
     comm::Participants group{.cluster = &cluster_, .devices = devices, .flow = 0};
@@ -152,7 +152,7 @@ Result<Seconds> Sharing::time(program::CollectiveKind kind, Bytes bytes, std::in
   if (crowd == kAlone) return Seconds{};
   auto known = slowed_.find({kind, crowd});
   if (known == slowed_.end()) {
-    FORESHARD_ASSIGN(auto found, slowed(kind, crowds_[static_cast<std::size_t>(crowd)]));
+    FORESHARD_ASSIGN(auto found, slowed(kind, concurrent_[static_cast<std::size_t>(crowd)]));
     known = slowed_.emplace(std::pair(kind, crowd), std::move(found)).first;
   }
   // All groups end with the slowest one.
@@ -169,7 +169,7 @@ Result<Seconds> Sharing::time(program::CollectiveKind kind, Bytes bytes, std::in
 }
 
 // Numbers lists of devices by the structure of the nodes and switches that they run over
-// (topology/congruence.h); if routes do not carry over, each list has its own number.
+// (topology/route_symmetry.h); if routes do not carry over, each list has its own number.
 class SimulatedCost::GroupKinds {
  public:
   explicit GroupKinds(const ClusterView& cluster)
@@ -191,7 +191,7 @@ class SimulatedCost::GroupKinds {
 
  private:
   const ClusterView& cluster_;
-  Congruence congruence_;
+  RouteSymmetry congruence_;
   internal::PartList list_;
   std::unordered_map<internal::PartKey, std::int32_t, internal::PartKeyHash> known_;
 };

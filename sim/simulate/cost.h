@@ -18,7 +18,7 @@
 #include "sim/simulate/internal/part_list.h"
 #include "strategies/comm/choose.h"
 #include "strategies/cost/cost_model.h"
-#include "topology/congruence.h"
+#include "topology/route_symmetry.h"
 
 namespace foreshard::sim {
 
@@ -31,7 +31,7 @@ namespace foreshard::sim {
 //
 // The sum goes over all groups of the **crowd** (the groups that run at once), each with the
 // fraction of a link's bandwidth that its own form reaches. Groups with the same structure
-// (topology/congruence.h) are routed once.
+// (topology/route_symmetry.h) are routed once.
 //
 // Not modelled: groups may begin at different times; in groups with more than `kMostRouted`
 // members, only the links of a few representative members count.
@@ -56,10 +56,10 @@ class Sharing {
 
  private:
   struct Member {
-    std::size_t kind = 0;               // into Crowd::kinds
+    std::size_t kind = 0;               // into ConcurrentGroups::kinds
     std::vector<std::int32_t> parts{};  // empty if routes do not carry over
   };
-  struct Crowd {
+  struct ConcurrentGroups {
     std::vector<std::vector<DeviceId>> kinds{};  // first group of each kind
     std::vector<Member> members{};
     std::vector<std::size_t> first{};  // kind -> its first member
@@ -70,32 +70,33 @@ class Sharing {
     std::vector<double> seconds_per_byte;
   };
 
-  struct PlaceOfLink {
+  struct LinkSlot {
     std::size_t slot = 0;  // index into Member::parts
     std::int32_t index = 0;
   };
   // A form of the first member of a kind.
   struct Routed {
     const comm::FlatCollective* form = nullptr;
-    std::vector<PlaceOfLink> places{};  // places of its loads; empty if routes do not carry over
+    std::vector<LinkSlot> places{};  // places of its loads; empty if routes do not carry over
   };
 
   void add_to_key(const std::vector<DeviceId>& group);
-  Crowd made(const std::vector<std::vector<DeviceId>>& groups);
-  Result<std::vector<Slowed>> slowed(program::CollectiveKind kind, const Crowd& crowd) const;
-  std::vector<PlaceOfLink> places_of(const Crowd& crowd, std::size_t kind,
-                                     const comm::FlatCollective& form) const;
-  LinkId link_of(const Crowd& crowd, const Member& member, const Routed& routed,
+  ConcurrentGroups made(const std::vector<std::vector<DeviceId>>& groups);
+  Result<std::vector<Slowed>> slowed(program::CollectiveKind kind,
+                                     const ConcurrentGroups& crowd) const;
+  std::vector<LinkSlot> places_of(const ConcurrentGroups& crowd, std::size_t kind,
+                                  const comm::FlatCollective& form) const;
+  LinkId link_of(const ConcurrentGroups& crowd, const Member& member, const Routed& routed,
                  std::size_t load) const;
 
   const ClusterView& cluster_;
   const comm::Parameters& communication_;
   std::optional<program::TokenRouting> routing_;
-  Congruence congruence_;
+  RouteSymmetry congruence_;
   internal::PartList list_;
   bool carries_;
   std::unordered_map<internal::PartKey, std::int32_t, internal::PartKeyHash> known_;
-  std::vector<Crowd> crowds_;
+  std::vector<ConcurrentGroups> concurrent_;
   std::map<std::pair<program::CollectiveKind, std::int32_t>, std::vector<Slowed>> slowed_;
 };
 

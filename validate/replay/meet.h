@@ -16,7 +16,7 @@ namespace foreshard::replay {
 
 using net::Environment;
 using net::Identity;
-using net::Meeting;
+using net::Rendezvous;
 
 struct MeetOptions {
   /// Folder in which rank 0 writes a file with its address; empty: the environment has the address.
@@ -25,7 +25,7 @@ struct MeetOptions {
   Seconds patience = 60_s;
 };
 
-/// \return errors of open_tcp_store and meeting_from.
+/// \return errors of open_tcp_store and rendezvous_from.
 Result<std::unique_ptr<Store>> open_store(const Environment& environment, const Identity& identity,
                                           const MeetOptions& options);
 

@@ -12,9 +12,9 @@
 
 #include "base/result.h"
 
+#include "sim/search/device_subset.h"
 #include "sim/search/internal/forms.h"
 #include "sim/search/internal/race.h"
-#include "sim/search/place.h"
 #include "sim/search/search.h"
 #include "sim/search/space.h"
 #include "sim/study/study.h"
@@ -26,15 +26,17 @@ namespace foreshard::search {
 std::string key_of(const Strategy& strategy);
 
 /// earlier place -> keys of its listed strategies.
-using Tried = std::vector<std::set<std::string>>;
+using ListedKeys = std::vector<std::set<std::string>>;
 
 /// Removes the strategies that an earlier place has on the same devices. `tried` has the earlier
 /// places; `listed` is of the place after them.
-void forget_known(Enumeration& listed, const std::vector<Place>& places, const Tried& tried);
+void forget_known(Enumeration& listed, const std::vector<DeviceSubset>& places,
+                  const ListedKeys& tried);
 
 /// All strategies of a place; where `stop` ends the listing early, those found by then.
-Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-                   const SearchSpace& space, const std::function<bool()>& stop);
+Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster,
+                   const DeviceSubset& place, const SearchSpace& space,
+                   const std::function<bool()>& stop);
 
 struct Ranked {
   std::vector<Candidate> candidates{};  ///< The least estimates first.
@@ -50,8 +52,8 @@ struct Ranked {
 ///     less memory or money.
 /// \param result  has the simulations of the levels below; counts are added to it.
 Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
-                      const std::vector<Place>& places, const SearchOptions& options,
-                      const std::shared_ptr<SharedForms>& forms,
+                      const std::vector<DeviceSubset>& places, const SearchOptions& options,
+                      const std::shared_ptr<SharedPlanForms>& forms,
                       const std::vector<Candidate>& before, const Deadline& deadline,
                       SearchResult& result);
 

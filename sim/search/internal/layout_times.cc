@@ -12,19 +12,19 @@
 
 namespace foreshard::search {
 
-Result<Seconds> Layout::copy(program::CollectiveKind kind, Bytes bytes) {
-  return times_.slower_end(kind, bytes, search::Groups(mesh_, {}), strategy_.devices());
+Result<Seconds> StrategyLayout::copy(program::CollectiveKind kind, Bytes bytes) {
+  return times_.slower_end(kind, bytes, search::RankGroups(mesh_, {}), strategy_.devices());
 }
 
-Result<Seconds> Layout::gradient_copy(std::int64_t count, const std::vector<Axis>& over) {
+Result<Seconds> StrategyLayout::gradient_copy(std::int64_t count, const std::vector<Axis>& over) {
   return copy(program::CollectiveKind::kToHost,
               size_of(DType::kFp32) * static_cast<double>(reduced_elements(count, over)));
 }
 
 // Time to copy from the host the shard that a rank holds of the parameters of a gather.
-Result<Seconds> Layout::shards_from_host(const Symbol& symbol) {
-  const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(symbol.block)];
-  const plan::ParameterGroup group = cut(of.parameters).at(static_cast<std::size_t>(symbol.other));
+Result<Seconds> StrategyLayout::shards_from_host(const TimedAction& action) {
+  const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(action.block)];
+  const plan::ParameterGroup group = cut(of.parameters).at(static_cast<std::size_t>(action.other));
   const Bytes element = lower::element_bytes(strategy_).parameter;
   const std::int64_t held =
       element == size_of(strategy_.precision)
@@ -36,12 +36,12 @@ Result<Seconds> Layout::shards_from_host(const Symbol& symbol) {
 
 // Whether, in the first group of a gather, some rank receives over a link that its host also sends
 // over.
-bool Layout::gathers_use_host_links() {
+bool StrategyLayout::gathers_use_host_links() {
   std::set<std::vector<Axis>> gathered;
   for (const lower::LoweredBlock* const block : blocks().all())
     for (const plan::ParameterGroup& group : cut(block->parameters)) gathered.insert(group.over);
   for (const auto& over : gathered) {
-    const search::Groups groups(mesh_, over);
+    const search::RankGroups groups(mesh_, over);
     for (std::int64_t i = 0; i < groups.size(); ++i) {
       const DeviceId to = places_.device(groups.rank(0, i));
       const DeviceId from = places_.device(groups.rank(0, (i + 1) % groups.size()));
@@ -58,24 +58,24 @@ bool Layout::gathers_use_host_links() {
 
 using program::Block;
 
-Result<LeastTime> Layout::least_of(const Symbol& symbol, const Stage* stage) {
-  using Kind = Symbol::Kind;
-  const auto place = static_cast<std::size_t>(symbol.other);
+Result<LeastTime> StrategyLayout::least_of(const TimedAction& action, const Stage* stage) {
+  using Kind = TimedAction::Kind;
+  const auto place = static_cast<std::size_t>(action.other);
   const auto of = [&](const Block& block) { return chain_least(block, mesh_, times_); };
-  if (symbol.kind == Kind::kReduce || symbol.kind == Kind::kReduceAll)
-    return of(reduction(symbol, stage));
-  if (symbol.kind == Kind::kGatherAll) return of(gathering(updated(stage->groups_, symbol.other)));
-  FORESHARD_CHECK(symbol.kind == Kind::kGather);
+  if (action.kind == Kind::kReduce || action.kind == Kind::kReduceAll)
+    return of(reduction(action, stage));
+  if (action.kind == Kind::kGatherAll) return of(gathering(updated(stage->groups_, action.other)));
+  FORESHARD_CHECK(action.kind == Kind::kGather);
   if (!states_.cuts_parameters)
-    return of(gathering(updated(own_groups(symbol.block), symbol.other)));
+    return of(gathering(updated(own_groups(action.block), action.other)));
   if (strategy_.framework->shards.gather_each) return LeastTime{};
   return of(
-      gathering(cut(blocks().all()[static_cast<std::size_t>(symbol.block)]->parameters).at(place)));
+      gathering(cut(blocks().all()[static_cast<std::size_t>(action.block)]->parameters).at(place)));
 }
 
 // Times between the first ranks of the stages. Zero where devices differ, or where hashes choose
 // paths: other ranks may then have faster transfers.
-Result<const std::vector<Seconds>*> Layout::least_ways() {
+Result<const std::vector<Seconds>*> StrategyLayout::least_ways() {
   if (!least_ways_.empty()) return &least_ways_;
   const auto stages = static_cast<std::int32_t>(devices_of_stages_.size());
   std::vector<Seconds> ways(static_cast<std::size_t>(stages));

@@ -1,7 +1,7 @@
 /// \file
-/// Members of a family that recompute the same layers, each in its own way (Again). They share a
-/// layout, the forms of their plans and the blocks of their units, so that the time and memory of
-/// everything but those layers is computed once for all of them.
+/// Members of a family that recompute the same layers, each in its own way (RecomputedBlocks). They
+/// share a layout, the forms of their plans and the blocks of their units, so that the time and
+/// memory of everything but those layers is computed once for all of them.
 #pragma once
 
 #include <algorithm>
@@ -30,16 +30,17 @@ namespace foreshard::search {
 // that split a layer in the same way, whatever their replicas, stages and order of ranks.
 
 /// Lower bounds of the bytes of blocks that may recompute.
-class LeastBytes {
+class ByteLowerBounds {
  public:
-  LeastBytes(std::size_t blocks, std::vector<BlockBytes> all)
+  ByteLowerBounds(std::size_t blocks, std::vector<BlockBytes> all)
       : blocks_(blocks), all_(std::move(all)) {}
 
-  /// One per block of Again: the lesser of its bytes with that recomputation and without any.
+  /// One per block of RecomputedBlocks: the lesser of its bytes with that recomputation and without
+  /// any.
   std::span<const BlockBytes> of_way(std::size_t way) const {
     return std::span(all_).subspan(way * blocks_, blocks_);
   }
-  /// One per block of Again: the least over all choices of recomputation, and none.
+  /// One per block of RecomputedBlocks: the least over all choices of recomputation, and none.
   std::span<const BlockBytes> of_any() const { return std::span(all_).last(blocks_); }
 
  private:
@@ -47,12 +48,12 @@ class LeastBytes {
   std::vector<BlockBytes> all_;  // way by way, then the least of any
 };
 
-class Again {
+class RecomputedBlocks {
  public:
   /// \param strategy  recomputes all layers, and has the split of a layer that is wanted.
   /// \return the errors of lower::lower_blocks.
-  static Result<Again> of(const Model& model, const Strategy& strategy,
-                          std::span<const Recomputation> ways);
+  static Result<RecomputedBlocks> of(const Model& model, const Strategy& strategy,
+                                     std::span<const Recomputation> ways);
 
   std::size_t blocks() const { return variants_.size() + predictions_; }
   std::size_t ways() const { return ways_; }
@@ -66,11 +67,11 @@ class Again {
   }
   /// \param base  a strategy without recomputation.
   /// \param bytes  one per block of the base's plan.
-  LeastBytes least_bytes(const Model& model, const Strategy& base,
-                         const std::array<BlockBytes, kBlocks>& bytes) const;
+  ByteLowerBounds least_bytes(const Model& model, const Strategy& base,
+                              const std::array<BlockBytes, kBlocks>& bytes) const;
   /// Passes of all blocks with each recomputation, block by block, on devices of that set.
   /// \return kInfeasible where devices that communicate have no route.
-  Result<std::span<const PassTimes>> passes(const Layout& layout, std::int32_t devices);
+  Result<std::span<const PassTimes>> passes(const StrategyLayout& layout, std::int32_t devices);
 
  private:
   struct Tasks {
@@ -102,12 +103,12 @@ inline double part_of(Bytes needed, Bytes memory) {
 /// The memory of the stage with the least room.
 /// \param live_of  function of a class: what is live at once on its stages.
 template <class LiveOf>
-Estimate memory_of(const std::vector<Layout::Stage*>& stages, const FilledForms& forms,
+Estimate memory_of(const std::vector<StrategyLayout::Stage*>& stages, const FilledForms& forms,
                    LiveOf live_of) {
   Estimate estimate;
   Bytes room = Bytes::from_base(std::numeric_limits<double>::infinity());
   for (std::size_t c = 0; c < stages.size(); ++c) {
-    const Layout::Stage& stage = *stages[c];
+    const StrategyLayout::Stage& stage = *stages[c];
     const LiveBytes live = live_of(c);
     const auto needed = [&](Bytes bytes) {
       return std::max(bytes, stage.at_step()) + stage.resident();
@@ -122,19 +123,19 @@ Estimate memory_of(const std::vector<Layout::Stage*>& stages, const FilledForms&
   return estimate;
 }
 
-class Members {
+class FamilyMembers {
  public:
   /// What all members share; all must outlive it.
   struct Shared {
     const Strategy& strategy;  ///< A member, or another strategy of the family.
     FilledForms& forms;
-    Layout& layout;
-    std::vector<Layout::Stage*> stages;  ///< One per class.
-    Again* again = nullptr;              ///< Null: no recomputation.
-    /// Again::indices: block of the plan -> block of `again`; -1: none.
+    StrategyLayout& layout;
+    std::vector<StrategyLayout::Stage*> stages;  ///< One per class.
+    RecomputedBlocks* recomputed = nullptr;      ///< Null: no recomputation.
+    /// RecomputedBlocks::indices: block of the plan -> block of `recomputed`; -1: none.
     std::array<std::int32_t, kBlocks> index_of_block{};
   };
-  explicit Members(const Shared& shared);
+  explicit FamilyMembers(const Shared& shared);
 
   /// The memory of the member with that recomputation; Estimate::least holds however late hosts
   /// are.
@@ -144,7 +145,7 @@ class Members {
   Estimate memory_as_launched(std::size_t way) const;
   /// A lower bound of the memory of every strategy that recomputes only layers of these, if its
   /// blocks need at least `bytes`.
-  /// \param bytes  as in LeastBytes.
+  /// \param bytes  as in ByteLowerBounds.
   Estimate least_memory(std::span<const BlockBytes> bytes) const;
   /// block of the plan -> bytes of one of its units.
   const std::array<BlockBytes, kBlocks>& bytes_of_plan() const { return shared_.layout.bytes(); }
@@ -160,35 +161,35 @@ class Members {
 
  private:
   // Time of a launch by the slowest host of a pass's devices.
-  Seconds launching(const Symbol& symbol) const;
-  // A Load split in two: the bytes of blocks that do not recompute, and the numbers of units of
+  Seconds launching(const TimedAction& action) const;
+  // A LiveSet split in two: the bytes of blocks that do not recompute, and the numbers of units of
   // blocks that do.
-  struct AgainLoad {
+  struct SplitLiveSet {
     LiveBytes fixed{};
-    bool rests = false;  // rests_on_others()
+    bool depends = false;  // depends_on_others()
     BlockCounts kept{};
     BlockCounts held{};
-    PassOf pass{};
-    PassOf before{};
-    bool trails = false;
+    BlockPass pass{};
+    BlockPass before{};
+    bool has_tail = false;
   };
   struct TimedForm {
     FilledForm* form;
-    std::span<const Symbol> symbols;
+    std::span<const TimedAction> timed_actions;
     std::vector<double> durations{};
-    std::vector<std::size_t> varying{};  // symbols whose time differs between members
+    std::vector<std::size_t> varying{};  // actions whose time differs between members
     std::size_t paths = 0;               // paths in `fixed` and `counts`
-    std::vector<double> fixed{};         // one per path: time of all other symbols
-    std::vector<double> counts{};        // path by path: counts of the varying symbols
+    std::vector<double> fixed{};         // one per path: time of all other actions
+    std::vector<double> counts{};        // path by path: counts of the varying actions
   };
 
-  bool is_again(std::int32_t block) const {
+  bool is_recomputed(std::int32_t block) const {
     return block >= 0 && shared_.index_of_block[static_cast<std::size_t>(block)] >= 0;
   }
-  void add_loads();
+  void add_live_sets();
   void add_paths(TimedForm& form);
   template <class BytesOf>
-  LiveBytes live_of(const AgainLoad& load, BytesOf bytes_of) const;
+  LiveBytes live_of(const SplitLiveSet& live_set, BytesOf bytes_of) const;
   template <class IsCertain>
   Estimate memory(std::size_t way, IsCertain is_certain) const;
   const BlockBytes& bytes(std::int32_t block, std::size_t way) const {
@@ -198,14 +199,14 @@ class Members {
 
   Shared shared_;
   Bound bound_;
-  std::vector<std::int32_t> again_;                         // blocks of the plan that recompute
-  std::vector<std::span<const BlockBytes>> bytes_;          // block of Again -> way -> bytes
-  std::vector<std::vector<std::vector<AgainLoad>>> loads_;  // class -> form -> loads
-  std::vector<std::span<const PassTimes>> ways_;            // class -> Again::passes
-  std::vector<BlockTimes> passes_;  // class -> passes with the recomputation at hand
-  std::vector<Seconds> optimizer_;  // class -> the optimizer's kernels
+  std::vector<std::int32_t> recomputed_;            // blocks of the plan that recompute
+  std::vector<std::span<const BlockBytes>> bytes_;  // block of RecomputedBlocks -> way -> bytes
+  std::vector<std::vector<std::vector<SplitLiveSet>>> live_sets_;  // class -> form -> live sets
+  std::vector<std::span<const PassTimes>> ways_;  // class -> RecomputedBlocks::passes
+  std::vector<BlockTimes> passes_;                // class -> passes with the recomputation at hand
+  std::vector<Seconds> optimizer_;                // class -> the optimizer's kernels
   std::optional<DataStream> data_;
-  const std::vector<Seconds>* ways_there_ = nullptr;  // see Layout::least_ways
+  const std::vector<Seconds>* ways_there_ = nullptr;  // see StrategyLayout::least_ways
   std::vector<TimedForm> forms_;
 };
 

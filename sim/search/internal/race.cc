@@ -17,9 +17,9 @@
 
 #include "sim/search/internal/candidates.h"
 #include "sim/search/internal/forms.h"
-#include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/ranking.h"
 #include "sim/search/internal/simulations.h"
+#include "sim/search/internal/subset_ranking.h"
 #include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard::search {
@@ -159,7 +159,7 @@ class Race {
 
   // Strategies that divide their devices alike: what their estimates leave out is alike too.
   struct Kind {
-    const Place* place = nullptr;
+    const DeviceSubset* place = nullptr;
     std::array<std::int64_t, 7> sizes{};
     std::vector<std::string> order{};
     auto operator<=>(const Kind&) const = default;
@@ -222,7 +222,7 @@ class Race {
   }
   // The Pareto front of the estimates. Candidates are in the order of their estimated steps.
   std::vector<std::size_t> front_of_estimates() const {
-    std::map<const Place*, std::vector<double>> rates;
+    std::map<const DeviceSubset*, std::vector<double>> rates;
     std::vector<std::size_t> members;
     std::vector<Merits> merits;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -240,7 +240,7 @@ class Race {
     return members;
   }
   // n -> what the first n devices of a place cost: their rent, or n where a price is not known.
-  std::vector<double> rates_of(const Place& place) const {
+  std::vector<double> rates_of(const DeviceSubset& place) const {
     const bool priced = rent_of(study_, cluster_, place.pool.devices).has_value();
     std::vector<double> rates{0};
     for (std::size_t d = 0; d < place.pool.devices.size(); ++d)
@@ -429,16 +429,16 @@ constexpr std::int64_t kMostLevel = 2;
 // free.
 std::vector<Candidate> with_least_offloads(const study::LoadedStudy& study,
                                            const ClusterView& cluster,
-                                           const std::vector<Place>& places,
+                                           const std::vector<DeviceSubset>& places,
                                            const SearchOptions& options, double left,
                                            const Deadline& deadline, SearchResult& result) {
-  const auto forms = std::make_shared<SharedForms>();
+  const auto forms = std::make_shared<SharedPlanForms>();
   SearchSpace space = options.space;
   space.level = std::min(space.level, kMostLevel);
   SearchResult counts;
   std::vector<Candidate> all;
-  Tried tried;
-  for (const Place& place : places) {
+  ListedKeys tried;
+  for (const DeviceSubset& place : places) {
     Enumeration found =
         listed(study, cluster, place, space, [&] { return deadline.is_over_for_estimates(); });
     forget_known(found, places, tried);
@@ -468,7 +468,7 @@ bool is_misjudged(const Simulated& one, const SearchOptions& options) {
 }  // namespace
 
 void race_on_hosts(const study::LoadedStudy& study, const ClusterView& cluster,
-                   const std::vector<Place>& places, const SearchOptions& options,
+                   const std::vector<DeviceSubset>& places, const SearchOptions& options,
                    const Unlisted& unlisted, const Deadline& deadline, Simulations& simulations,
                    SearchResult& result) {
   Unlisted others = unlisted;

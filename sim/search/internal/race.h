@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/search/place.h"
+#include "sim/search/device_subset.h"
 #include "sim/search/search.h"
 
 namespace foreshard::search {
@@ -24,7 +24,7 @@ namespace foreshard::search {
 struct Candidate {
   Strategy strategy;
   Estimate estimate;
-  const Place* place;
+  const DeviceSubset* place;
   std::int64_t order = 0;  ///< Index in its place's enumeration.
 };
 
@@ -87,7 +87,7 @@ std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cl
 /// \param unlisted  strategies that `result` has not simulated, though they might fit without
 ///     offloading.
 void race_on_hosts(const study::LoadedStudy& study, const ClusterView& cluster,
-                   const std::vector<Place>& places, const SearchOptions& options,
+                   const std::vector<DeviceSubset>& places, const SearchOptions& options,
                    const Unlisted& unlisted, const Deadline& deadline, Simulations& simulations,
                    SearchResult& result);
 

@@ -23,47 +23,48 @@ constexpr std::size_t kTimesKept = 8;
 
 }  // namespace
 
-Keeper::Keeper(std::optional<Seconds> best, std::size_t most, const Model& model, bool all_fit)
+Shortlist::Shortlist(std::optional<Seconds> best, std::size_t most, const Model& model,
+                     bool all_fit)
     : limit_(best.value_or(kNever)), most_(most), model_(model), all_fit_(all_fit) {}
 
-void Keeper::begin(const Family& family, std::int64_t order) {
+void Shortlist::begin(const Family& family, std::int64_t order) {
   family_ = &family;
   is_remembered_ = false;
   order_ = order;
   told_ = 0;
 }
 
-void Keeper::count_slower(std::int64_t members, Seconds) {
+void Shortlist::count_slower(std::int64_t members, Seconds) {
   told_ += members;
   unlisted_.far += members;
 }
 
-bool Keeper::may_fit(const Estimate& estimate) const {
+bool Shortlist::may_fit(const Estimate& estimate) const {
   return all_fit_ || (1 - kMemoryError) * estimate.least <= 1;
 }
 
-bool Keeper::fits(const Member& member, const Estimate& estimate) const {
+bool Shortlist::fits(const FamilyMember& member, const Estimate& estimate) const {
   if (all_fit_ || estimate.peak <= estimate.memory) return true;
   return least_need(estimate, family_->strategy_of(member), model_) <= 1;
 }
 
-void Keeper::add_large(const Member& member, const Estimate& estimate) {
+void Shortlist::add_large(const FamilyMember& member, const Estimate& estimate) {
   ++told_;
   ++large_;
   if (is_nearer(estimate, nearest_)) nearest_ = {family_->strategy_of(member), estimate};
 }
 
 // Members that may be nearer to fitting than all before are looked at one by one.
-bool Keeper::is_large(const Estimate& least) const {
+bool Shortlist::is_large(const Estimate& least) const {
   return !may_fit(least) && !is_nearer(least, nearest_);
 }
 
-void Keeper::count_large(std::int64_t members) {
+void Shortlist::count_large(std::int64_t members) {
   told_ += members;
   large_ += members;
 }
 
-void Keeper::add(const Member& member, const Estimate& estimate) {
+void Shortlist::add(const FamilyMember& member, const Estimate& estimate) {
   ++told_;
   if (!is_remembered_) family_ = &families_.emplace_back(*family_);
   is_remembered_ = true;
@@ -73,7 +74,7 @@ void Keeper::add(const Member& member, const Estimate& estimate) {
   if (kept_.size() >= kTimesKept * most_) keep_best();
 }
 
-void Keeper::keep_best() {
+void Shortlist::keep_best() {
   std::vector<std::size_t> by_step(kept_.size());
   std::iota(by_step.begin(), by_step.end(), std::size_t{0});
   std::vector<std::size_t> by_bound = by_step;
@@ -95,7 +96,7 @@ void Keeper::keep_best() {
   in_order.insert(in_order.end(), others.begin(), others.end());
   for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
     stays[in_order[place]] = true;
-  std::vector<Kept> best;
+  std::vector<Entry> best;
   for (const std::size_t i : by_step) {
     const Seconds bound = kept_[i].estimate.bound;
     if (!is_of_interest(bound))
@@ -108,7 +109,7 @@ void Keeper::keep_best() {
   kept_ = std::move(best);
 }
 
-std::vector<Keeper::Kept> Keeper::finish() {
+std::vector<Shortlist::Entry> Shortlist::finish() {
   keep_best();
   if (limit_ != kNever) unlisted_.limit = limit_;
   const auto is_far = [&](Seconds bound) { return !is_of_interest(bound); };
@@ -122,14 +123,14 @@ namespace {
 // memory is the least that makes the strategy fit.
 
 // A way to offload optimizer states and parameters.
-struct Kept {
+struct Entry {
   OptimizerOffload optimizer;
   bool parameters;
 };
-constexpr Kept kWays[] = {{OptimizerOffload::kNone, false},
-                          {OptimizerOffload::kFetch, false},
-                          {OptimizerOffload::kCpu, false},
-                          {OptimizerOffload::kCpu, true}};
+constexpr Entry kWays[] = {{OptimizerOffload::kNone, false},
+                           {OptimizerOffload::kFetch, false},
+                           {OptimizerOffload::kCpu, false},
+                           {OptimizerOffload::kCpu, true}};
 
 std::int64_t most_layers(const Strategy& strategy, const Model& model) {
   const auto layers = layers_of_stages(strategy, model.layers);
@@ -156,7 +157,7 @@ class Room {
   double left_;
 };
 
-Strategy kept(const Strategy& strategy, const Kept& way) {
+Strategy kept(const Strategy& strategy, const Entry& way) {
   Strategy one = strategy;
   one.offload_optimizer = way.optimizer;
   one.offload_parameters = way.parameters;
@@ -167,7 +168,7 @@ Strategy kept(const Strategy& strategy, const Kept& way) {
 bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t devices,
                      Estimator& estimator, double left = 0) {
   const Room room(model, devices, estimator, left);
-  const auto fits = [&](const Kept& way) {
+  const auto fits = [&](const Entry& way) {
     Strategy one = kept(strategy, way);
     if (room.holds(one)) return true;
     one.offload_activation_layers = most_layers(one, model);
@@ -190,7 +191,7 @@ std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& mode
                                      std::int64_t devices, Estimator& estimator, double left = 0) {
   const Room room(model, devices, estimator, left);
   std::vector<Strategy> found;
-  for (const Kept& way : kWays) {
+  for (const Entry& way : kWays) {
     Strategy one = kept(strategy, way);
     if (!room.allows(one)) continue;
     if (room.holds(one)) {
@@ -221,8 +222,9 @@ double least_need(const Estimate& estimate, const Strategy& strategy, const Mode
   return (1 - (is_exact ? kRounding : kMemoryError)) * estimate.least;
 }
 
-Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-                 std::shared_ptr<SharedForms> forms, double margin, bool all_fit)
+Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster,
+                 const DeviceSubset& place, std::shared_ptr<SharedPlanForms> forms, double margin,
+                 bool all_fit)
     : model_(study.model),
       place_(place),
       all_fit_(all_fit),
@@ -230,7 +232,8 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, co
       estimator_(study.model, cluster, place.pool.devices, cost_, std::move(forms), margin),
       cutter_(study.model, estimator_) {}
 
-void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
+void Ranking::seek_families(const RecomputeChoices& ways, std::optional<Seconds> best,
+                            std::size_t most) {
   ways_ = &ways;
   keeper_.emplace(best, most, model_, all_fit_);
 }
@@ -291,7 +294,7 @@ std::vector<Strategy> Ranking::cuts_of_family(const Strategy& base) {
 }
 
 void Ranking::take_kept() {
-  for (const Keeper::Kept& one : keeper_->finish())
+  for (const Shortlist::Entry& one : keeper_->finish())
     candidates_.push_back({one.family->strategy_of(one.member), one.estimate, &place_, one.order});
   unlisted_ = keeper_->unlisted();
   counts_.too_large += keeper_->large();
@@ -377,7 +380,7 @@ void Ranking::add_one(const Strategy& strategy) {
     if (is_nearer(*memory, counts_.nearest)) counts_.nearest = {strategy, *memory};
   } else {
     if (estimate->peak <= estimate->memory)
-      limit_ = std::min(limit_, Keeper::kMargin * estimate->step);
+      limit_ = std::min(limit_, Shortlist::kMargin * estimate->step);
     candidates_.push_back({strategy, *estimate, &place_, order_});
   }
 }

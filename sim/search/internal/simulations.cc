@@ -101,13 +101,13 @@ Simulations::~Simulations() {
   queue_.stop();
 }
 
-Status Simulations::welcome(const std::vector<Place>& places) {
+Status Simulations::welcome(const std::vector<DeviceSubset>& places) {
   if (options_.team == nullptr) return {};
   const auto at_peer = [this, &places](int socket, std::int64_t task) {
-    return see_done(socket, static_cast<std::size_t>(task), places);
+    return delegate(socket, static_cast<std::size_t>(task), places);
   };
-  FORESHARD_ASSIGN(
-      desk_, team::Desk::open(*options_.team, job_of(study_, options_.version), queue_, at_peer));
+  FORESHARD_ASSIGN(server_, team::TaskServer::open(*options_.team, job_of(study_, options_.version),
+                                                   queue_, at_peer));
   return {};
 }
 
@@ -125,7 +125,7 @@ Simulations::Results Simulations::run(const std::vector<const Candidate*>& round
     for (std::int64_t i = 1; i < threads; ++i) workers.emplace_back([this] { work(); });
     work();
   }
-  if (queue_.has_left()) desk_.reset();  // The time limit is reached, for other ranks too.
+  if (queue_.has_left()) server_.reset();  // The time limit is reached, for other ranks too.
   return std::move(results_);
 }
 
@@ -155,8 +155,8 @@ void Simulations::work() {
   clusters_.push_back(std::move(cluster));
 }
 
-// The callback team::Desk::SeeDone.
-bool Simulations::see_done(int socket, std::size_t i, const std::vector<Place>& places) {
+// The callback team::TaskServer::Delegate.
+bool Simulations::delegate(int socket, std::size_t i, const std::vector<DeviceSubset>& places) {
   const Candidate& candidate = *round_[i];
   if (!team::send(socket, task_of(candidate.place - places.data(), candidate.strategy)))
     return false;
@@ -224,12 +224,12 @@ void each_number(S& one, const Visit& visit) {
 
 }  // namespace
 
-team::Words task_of(std::int64_t place, const Strategy& strategy) {
+team::Message task_of(std::int64_t place, const Strategy& strategy) {
   return {"simulate", std::to_string(place), yaml::echo(strategy)};
 }
 
-Result<Candidate> candidate_in(const team::Words& task, const study::LoadedStudy& study,
-                               const std::vector<Place>& places) {
+Result<Candidate> candidate_in(const team::Message& task, const study::LoadedStudy& study,
+                               const std::vector<DeviceSubset>& places) {
   const Error fault{Error::Code::kInvalidInput, "what rank 0 asks for is no strategy of the study"};
   std::size_t place = 0;
   if (task.size() != 3 || task[0] != "simulate" || !read_number(task[1], place) ||
@@ -257,9 +257,9 @@ Simulated not_yet_simulated(const Candidate& candidate) {
   return one;
 }
 
-team::Words answer_of(const Result<Simulated>& found) {
+team::Message answer_of(const Result<Simulated>& found) {
   if (!found) return {"fault", found.error().message};
-  team::Words words{"found"};
+  team::Message words{"found"};
   // Writes the shortest text that reads back as the same number.
   each_number(*found, [&](const auto& value) {
     const auto base = base_of(value);
@@ -271,7 +271,7 @@ team::Words answer_of(const Result<Simulated>& found) {
   return words;
 }
 
-std::optional<Result<Simulated>> simulated_in(const team::Words& answer,
+std::optional<Result<Simulated>> simulated_in(const team::Message& answer,
                                               const Candidate& candidate) {
   if (answer.size() == 2 && answer[0] == "fault")
     return Result<Simulated>(Error{Error::Code::kInfeasible, answer[1]});

@@ -71,7 +71,7 @@ TEST_P(Offered, IsWrittenForItsFramework) {
         if (HasFatalFailure()) return;
       }
     }
-    const Ways ways = ways_to_recompute(model, base, /*any_framework=*/false);
+    const RecomputeChoices ways = ways_to_recompute(model, base, /*any_framework=*/false);
     Strategy uncut = base;
     uncut.data_parallel = 8;
     if (launch::inability_in(uncut, model)) uncut.zero_stage = 3;  // FSDP shards something

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "sim/search/device_subset.h"
 #include "sim/search/internal/bound.h"
 #include "sim/search/internal/forms.h"
 #include "sim/search/internal/ranking.h"
-#include "sim/search/place.h"
 #include "sim/search/search.h"
 #include "sim/search/space.h"
 #include "sim/simulate/cost.h"
@@ -96,11 +96,11 @@ class Comparing : public FamilyVisitor {
 
   bool is_of_interest(Seconds) const override { return true; }
   void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
-  bool fits(const Member&, const Estimate&) const override { return true; }
-  void add_large(const Member&, const Estimate&) override { FAIL() << "all fit"; }
+  bool fits(const FamilyMember&, const Estimate&) const override { return true; }
+  void add_large(const FamilyMember&, const Estimate&) override { FAIL() << "all fit"; }
   bool is_large(const Estimate&) const override { return false; }
   void count_large(std::int64_t) override { FAIL() << "all fit"; }
-  void add(const Member& member, const Estimate& found) override {
+  void add(const FamilyMember& member, const Estimate& found) override {
     if (met++ % (family_.size() / 50 + 1) != 0) return;
     const Strategy strategy = family_.strategy_of(member);
     const auto expected = alone_.estimate(strategy);
@@ -244,17 +244,17 @@ TEST(LeastStep, IsNoMoreThanThatOfAnyCut) {
 }
 
 // What one estimator has planned serves another, also where stages lie elsewhere.
-TEST(SharedForms, ChangeNoEstimate) {
+TEST(SharedPlanForms, ChangeNoEstimate) {
   const auto study = study_of("two-dgx-a100", kSmall,
                               "{tensor_parallel: 2, pipeline_parallel: 4, data_parallel: 2, "
                               "global_batch: 16, framework: megatron-lm}");
   const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
-  const auto estimator = [&](std::shared_ptr<SharedForms> forms) {
+  const auto estimator = [&](std::shared_ptr<SharedPlanForms> forms) {
     return Estimator(study.model, *cluster, study.pool.devices, cost, std::move(forms));
   };
-  const auto forms = std::make_shared<SharedForms>();
+  const auto forms = std::make_shared<SharedPlanForms>();
   Estimator first = estimator(forms);
   for (const std::vector<std::string>& order :
        {std::vector<std::string>{}, {"tensor", "pipeline", "data"}}) {
@@ -275,20 +275,20 @@ class Fitting : public FamilyVisitor {
  public:
   Fitting(Bytes room, bool skips) : room_(room), skips_(skips) {}
 
-  std::vector<Member> small;
+  std::vector<FamilyMember> small;
   std::vector<Bytes> rooms;
   std::int64_t large = 0;
   std::int64_t skipped = 0;
 
   bool is_of_interest(Seconds) const override { return true; }
   void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
-  bool fits(const Member&, const Estimate& of) const override {
+  bool fits(const FamilyMember&, const Estimate& of) const override {
     return of.memory - of.peak >= room_;
   }
-  void add_large(const Member&, const Estimate&) override { ++large; }
+  void add_large(const FamilyMember&, const Estimate&) override { ++large; }
   bool is_large(const Estimate& least) const override { return skips_ && !fits({}, least); }
   void count_large(std::int64_t members) override { large += members, skipped += members; }
-  void add(const Member& member, const Estimate& found) override {
+  void add(const FamilyMember& member, const Estimate& found) override {
     small.push_back(member);
     rooms.push_back(found.memory - found.peak);
   }
@@ -343,14 +343,14 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
 }
 
 // Whatever is pruned, each member is counted once.
-TEST(Keeper, CountsEachMemberOnce) {
+TEST(Shortlist, CountsEachMemberOnce) {
   const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 16, framework: megatron-lm}");
   const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost);
   const auto ways = ways_to_recompute(study.model, study.strategy);
-  Keeper keeper({}, 16, study.model, false);
+  Shortlist keeper({}, 16, study.model, false);
   std::int64_t members = 0;
   for (const Strategy& base :
        enumerate({.level = 2, .recompute = {Recompute::kNone}}, study.strategy, study.model, 16)

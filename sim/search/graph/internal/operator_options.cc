@@ -104,25 +104,25 @@ Attribute as_made(const ShardedGraph& sharded, TensorId tensor) {
 
 }  // namespace
 
-OperatorOptions::OperatorOptions(const Ground& ground, ConversionTimes& conversions)
-    : ground_(ground), conversions_(conversions) {
-  const Graph& graph = ground.graph;
+OperatorOptions::OperatorOptions(const CostContext& context, ConversionTimes& conversions)
+    : context_(context), conversions_(conversions) {
+  const Graph& graph = context.graph;
   for (const Operator& op : graph.operators) read_.insert(op.inputs.begin(), op.inputs.end());
   read_.insert(graph.outputs.begin(), graph.outputs.end());
-  if (ground.strategy.mode == Mode::kForward) return;
+  if (context.strategy.mode == Mode::kForward) return;
   trained_ = trained(graph);
   Graph unannotated = graph;
   for (Tensor& tensor : unannotated.tensors) tensor.pinned.reset();
   const auto whole = distribute(unannotated, {{"none", 1}});
   FORESHARD_CHECK(whole);
-  BackwardOptions options = backward_options(ground.strategy);
+  BackwardOptions options = backward_options(context.strategy);
   options.trained_before = false;
   const Graph backward = backward_graph(*whole, options);
   for (const TensorId id : saved_tensors(graph, backward)) saved_.insert(id);
 }
 
 const std::vector<OperatorOption>& OperatorOptions::of(std::size_t op) {
-  const Operator& one = ground_.graph.operators[op];
+  const Operator& one = context_.graph.operators[op];
   const auto [place, is_new] = known_.try_emplace(key_of(one));
   if (is_new) place->second = made(one);
   return place->second;
@@ -134,7 +134,7 @@ std::string OperatorOptions::key_of(const Operator& op) const {
   for (const auto& [name, value] : op.settings.all()) key += " " + name + ":" + describe(value);
   std::map<TensorId, std::size_t> first;
   const auto note = [&](TensorId id) {
-    const Tensor& tensor = ground_.graph[id];
+    const Tensor& tensor = context_.graph[id];
     const std::size_t number = first.try_emplace(id, first.size()).first->second;
     key += fmt::format(";{} {} {} {}{}{}{}{}{}", number, name_of(tensor.dtype),
                        fmt::join(tensor.shape, ","), static_cast<int>(tensor.role),
@@ -149,24 +149,24 @@ std::string OperatorOptions::key_of(const Operator& op) const {
 
 std::vector<OperatorOption> OperatorOptions::made(const Operator& op) {
   std::vector<OperatorOption> options;
-  for (Splits& splits : legal_splits(op.rule, ground_.mesh))
+  for (Splits& splits : legal_splits(op.rule, context_.mesh))
     options.push_back(option(op, std::move(splits)));
   return options;
 }
 
 OperatorOption OperatorOptions::option(const Operator& op, Splits splits) {
   OperatorOption option{.splits = std::move(splits)};
-  option.signature = signature_of(op.rule, option.splits, ground_.mesh);
+  option.signature = signature_of(op.rule, option.splits, context_.mesh);
   option.gradients.resize(op.inputs.size());
-  const Alone own = alone(ground_.graph, op, option, read_);
+  const Alone own = alone(context_.graph, op, option, read_);
   const auto sharded =
-      distribute(own.graph, ground_.mesh, Flow::kBothWays, backward_pass(ground_.strategy));
+      distribute(own.graph, context_.mesh, Flow::kBothWays, backward_pass(context_.strategy));
   FORESHARD_CHECK(sharded);
   option.forward = kernels(*sharded);
   for (std::size_t o = 0; o < op.outputs.size(); ++o)
     if (saved_.contains(op.outputs[o]))
-      option.kept += lower::local_bytes(ground_.graph[op.outputs[o]], option.signature.outputs[o],
-                                        ground_.mesh);
+      option.kept += lower::local_bytes(context_.graph[op.outputs[o]], option.signature.outputs[o],
+                                        context_.mesh);
   add_backward(op, option);
   return option;
 }
@@ -174,12 +174,13 @@ OperatorOption OperatorOptions::option(const Operator& op, Splits splits) {
 void OperatorOptions::add_backward(const Operator& op, OperatorOption& option) {
   const bool flows = std::ranges::any_of(
       op.outputs, [&](TensorId id) { return trained_.contains(id) && read_.contains(id); });
-  if (ground_.strategy.mode == Mode::kForward || !flows) return;
-  const Alone own = alone(ground_.graph, op, option, read_);
-  const auto forward = distribute(own.graph, ground_.mesh, Flow::kBothWays, BackwardPass::kFollows);
+  if (context_.strategy.mode == Mode::kForward || !flows) return;
+  const Alone own = alone(context_.graph, op, option, read_);
+  const auto forward =
+      distribute(own.graph, context_.mesh, Flow::kBothWays, BackwardPass::kFollows);
   FORESHARD_CHECK(forward);
   GradientsOfEnds ends;
-  Graph backward = backward_graph(*forward, backward_options(ground_.strategy), &ends);
+  Graph backward = backward_graph(*forward, backward_options(context_.strategy), &ends);
   for (const auto& [output, gradient] : ends.outputs)
     if (!backward[gradient].pinned) backward[gradient].pinned = forward->attributes[output.index()];
   std::map<TensorId, TensorId> wanted;  // input of the whole graph -> gradient
@@ -191,7 +192,7 @@ void OperatorOptions::add_backward(const Operator& op, OperatorOption& option) {
     backward.outputs.push_back(gradient->second);
   }
   prune(backward);
-  const auto sharded = distribute(backward, ground_.mesh);
+  const auto sharded = distribute(backward, context_.mesh);
   FORESHARD_CHECK(sharded);
   option.backward = kernels(*sharded);
   std::set<TensorId> ends_of_inputs;
@@ -234,8 +235,8 @@ Seconds OperatorOptions::kernels(const ShardedGraph& sharded) const {
     }
     for (const Kernel& kernel : kernels_of(graph, op, shapes)) {
       Seconds slowest;
-      for (const DeviceTypeId device : ground_.devices)
-        slowest = std::max(slowest, ground_.cost.kernel_time(kernel, device));
+      for (const DeviceTypeId device : context_.devices)
+        slowest = std::max(slowest, context_.cost.kernel_time(kernel, device));
       sum += slowest;
     }
   }

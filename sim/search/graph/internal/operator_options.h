@@ -75,7 +75,7 @@ struct OperatorOption {
 };
 
 /// All that the costs of splits on one mesh depend on.
-struct Ground {
+struct CostContext {
   const Graph& graph;
   const Strategy& strategy;
   std::vector<MeshAxis> mesh;  ///< Axes that may split operators; others have one rank.
@@ -85,7 +85,7 @@ struct Ground {
 
 class OperatorOptions {
  public:
-  OperatorOptions(const Ground& ground, ConversionTimes& conversions);
+  OperatorOptions(const CostContext& context, ConversionTimes& conversions);
 
   /// All ways to split an operator, in the order of legal_splits(). Equivalent operators share one
   /// list.
@@ -100,7 +100,7 @@ class OperatorOptions {
   Seconds kernels(const ShardedGraph& sharded) const;
   std::string key_of(const Operator& op) const;
 
-  const Ground& ground_;
+  const CostContext& context_;
   ConversionTimes& conversions_;
   std::set<TensorId> trained_;  ///< Activations with a gradient.
   std::set<TensorId> read_;     ///< Tensors with a reader, and outputs of the graph.

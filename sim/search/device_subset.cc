@@ -1,4 +1,4 @@
-#include "sim/search/place.h"
+#include "sim/search/device_subset.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -187,9 +187,9 @@ using Wanted = std::function<bool(std::size_t device)>;
 
 // The wanted devices of the study's pool, in the given order. `use` names a node alone where all
 // its devices of the pool follow one another, and else each device.
-Place part_of(const study::LoadedStudy& study, const ClusterView& cluster,
-              std::span<const std::int32_t> order, const Wanted& wanted) {
-  Place part{.pool = {.devices = {}, .shortage = study.pool.shortage}, .use = {}};
+DeviceSubset part_of(const study::LoadedStudy& study, const ClusterView& cluster,
+                     std::span<const std::int32_t> order, const Wanted& wanted) {
+  DeviceSubset part{.pool = {.devices = {}, .shortage = study.pool.shortage}, .use = {}};
   std::vector<bool> in_pool(cluster.devices().size(), false);
   for (const std::int32_t id : study.pool.devices) in_pool[static_cast<std::size_t>(id)] = true;
   std::map<std::int32_t, std::vector<std::int32_t>> all;  // node -> its devices in the pool
@@ -219,18 +219,19 @@ Place part_of(const study::LoadedStudy& study, const ClusterView& cluster,
 
 }  // namespace
 
-Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const ClusterView& cluster) {
-  if (study.pool.named) return std::vector<Place>{{.pool = study.pool, .use = {}}};
+Result<std::vector<DeviceSubset>> device_subsets_of(const study::LoadedStudy& study,
+                                                    const ClusterView& cluster) {
+  if (study.pool.named) return std::vector<DeviceSubset>{{.pool = study.pool, .use = {}}};
   const bool damaged = !study.cluster.down.empty() || !study.cluster.degraded.empty();
   FORESHARD_ASSIGN(const auto built,
                    damaged ? as_built(study) : cluster_of(study, study.pool.devices));
   const Nodes nodes = nodes_of(cluster, built);
   const auto order = Order(study, cluster, built, nodes).devices();
-  std::vector<Place> places;
+  std::vector<DeviceSubset> places;
   const auto add = [&](const Wanted& wanted) {
-    Place part = part_of(study, cluster, order, wanted);
+    DeviceSubset part = part_of(study, cluster, order, wanted);
     const bool known = std::ranges::any_of(
-        places, [&](const Place& place) { return place.pool.devices == part.pool.devices; });
+        places, [&](const DeviceSubset& place) { return place.pool.devices == part.pool.devices; });
     if (!known && !part.pool.devices.empty()) places.push_back(std::move(part));
   };
   const auto node_of = [&](std::size_t device) {
@@ -252,7 +253,7 @@ Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const Clus
   return places;
 }
 
-std::vector<std::int64_t> parts_of(const Place& place, const ClusterView& cluster) {
+std::vector<std::int64_t> parts_of(const DeviceSubset& place, const ClusterView& cluster) {
   std::vector<std::int64_t> parts;
   std::int64_t nodes = 0;
   std::int64_t next = 1;

@@ -12,20 +12,20 @@
 
 #include "base/result.h"
 
+#include "sim/search/device_subset.h"
 #include "sim/search/internal/ranking.h"
-#include "sim/search/place.h"
 
 namespace foreshard::search {
 
 /// Adds the counts of a part of a ranking to `result`.
 void add_counts(const SearchResult& part, SearchResult& result);
 
-class PlaceRanking {
+class SubsetRanking {
  public:
   /// All must outlive it. `forms`, `margin`: as in Estimator.
-  PlaceRanking(const study::LoadedStudy& study, const Place& place,
-               std::shared_ptr<SharedForms> forms, const std::vector<Strategy>& strategies,
-               double margin, bool uneven, const Deadline& deadline)
+  SubsetRanking(const study::LoadedStudy& study, const DeviceSubset& place,
+                std::shared_ptr<SharedPlanForms> forms, const std::vector<Strategy>& strategies,
+                double margin, bool uneven, const Deadline& deadline)
       : study_(study),
         place_(place),
         forms_(std::move(forms)),
@@ -35,7 +35,7 @@ class PlaceRanking {
         deadline_(deadline) {}
 
   /// Calls Ranking::seek_families on all parts: strategies stand for their families.
-  void seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
+  void seek_families(const RecomputeChoices& ways, std::optional<Seconds> best, std::size_t most) {
     families_ = {&ways, best, most};
   }
 
@@ -71,7 +71,7 @@ class PlaceRanking {
   };
 
   struct Families {
-    const Ways* ways = nullptr;
+    const RecomputeChoices* ways = nullptr;
     std::optional<Seconds> best{};
     std::size_t most = 0;
   };
@@ -87,8 +87,8 @@ class PlaceRanking {
   }
 
   const study::LoadedStudy& study_;
-  const Place& place_;
-  std::shared_ptr<SharedForms> forms_;
+  const DeviceSubset& place_;
+  std::shared_ptr<SharedPlanForms> forms_;
   const std::vector<Strategy>& strategies_;
   double margin_;
   bool uneven_;

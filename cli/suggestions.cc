@@ -1,4 +1,4 @@
-#include "cli/meant.h"
+#include "cli/suggestions.h"
 
 #include <algorithm>
 #include <array>
@@ -122,7 +122,7 @@ std::optional<std::string> path_of(const std::string& key) {
 
 }  // namespace
 
-std::optional<std::string> setting_meant(std::string_view option, std::string_view value) {
+std::optional<std::string> suggest_setting(std::string_view option, std::string_view value) {
   const auto equals = option.find('=');
   std::string given(value);
   if (equals != std::string::npos) {
@@ -135,13 +135,13 @@ std::optional<std::string> setting_meant(std::string_view option, std::string_vi
   return fmt::format("--set {}={}", *path, given);
 }
 
-std::optional<std::string> option_meant(std::string_view option) {
+std::optional<std::string> suggest_option(std::string_view option) {
   const auto found =
       std::ranges::find(kUsualOptions, option, &decltype(kUsualOptions)::value_type::first);
   return found == kUsualOptions.end() ? std::nullopt : std::optional(std::string(found->second));
 }
 
-std::optional<std::string> path_meant(std::string_view path) {
+std::optional<std::string> suggest_path(std::string_view path) {
   const auto studies = find_kind("study")->keys();
   const auto dot = path.find('.');
   const std::string part(path.substr(0, dot));
@@ -158,7 +158,7 @@ std::optional<std::string> path_meant(std::string_view path) {
   return whole && whole->starts_with(part + ".") ? whole : std::nullopt;
 }
 
-std::optional<std::string> devices_meant(std::string_view option, std::string_view value) {
+std::optional<std::string> suggest_devices(std::string_view option, std::string_view value) {
   if (std::ranges::find(kDeviceCounts, key_of(option)) == kDeviceCounts.end()) return std::nullopt;
   const auto equals = option.find('=');
   const std::string_view count = equals == option.npos ? value : option.substr(equals + 1);
@@ -168,7 +168,7 @@ std::optional<std::string> devices_meant(std::string_view option, std::string_vi
       count.empty() || count.starts_with('-') ? "as many as you want" : std::string(count));
 }
 
-std::optional<std::string> command_meant(const std::string& file) {
+std::optional<std::string> suggest_command(const std::string& file) {
   const auto text = text_of(file);
   if (!text) return std::nullopt;
   if (const std::string result = result_of(*text); !result.empty())
@@ -177,7 +177,7 @@ std::optional<std::string> command_meant(const std::string& file) {
   return fmt::format("foreshard {} {}", study ? "simulate" : "check", file);
 }
 
-std::optional<std::string> argument_meant(std::string_view command, const std::string& word) {
+std::optional<std::string> suggest_argument(std::string_view command, const std::string& word) {
   if (command == "catalog") return "foreshard catalog show " + word;
   if (command == "reshard")
     return "foreshard reshard --from-strategy BEFORE --to-strategy AFTER --model MODEL --cluster "
@@ -185,7 +185,7 @@ std::optional<std::string> argument_meant(std::string_view command, const std::s
   return std::nullopt;
 }
 
-Status no_study(const std::string& path) {
+Status check_may_be_study(const std::string& path) {
   std::error_code status;
   if (std::filesystem::is_directory(path, status)) return folder_for_study(path);
   if (const std::string whole = path + ".yaml"; std::filesystem::path(path).has_parent_path() &&

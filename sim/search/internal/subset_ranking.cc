@@ -1,4 +1,4 @@
-#include "sim/search/internal/place_ranking.h"
+#include "sim/search/internal/subset_ranking.h"
 
 #include <algorithm>
 #include <iterator>
@@ -19,7 +19,7 @@ void add_counts(const SearchResult& part, SearchResult& result) {
     result.nearest = part.nearest;
 }
 
-Status PlaceRanking::run(std::int64_t threads) {
+Status SubsetRanking::run(std::int64_t threads) {
   const std::int64_t count = std::ssize(strategies_);
   const std::int64_t parts = std::clamp<std::int64_t>(count / kLeast, 1, kParts);
   for (std::int64_t i = 0; i < parts; ++i) {
@@ -41,7 +41,7 @@ Status PlaceRanking::run(std::int64_t threads) {
   return {};
 }
 
-std::vector<Candidate> PlaceRanking::candidates(SearchResult& result) {
+std::vector<Candidate> SubsetRanking::candidates(SearchResult& result) {
   std::vector<Candidate> all;
   for (Part& part : parts_) {
     add_counts(part.ranking->counts(), result);
@@ -59,14 +59,14 @@ std::vector<Candidate> PlaceRanking::candidates(SearchResult& result) {
   return all;
 }
 
-Unlisted PlaceRanking::unlisted() const {
+Unlisted SubsetRanking::unlisted() const {
   Unlisted all;
   for (const Part& part : parts_) all.add(part.ranking->unlisted());
   return all;
 }
 
 // The part with the least done among those that no thread has; null where there is none.
-PlaceRanking::Part* PlaceRanking::take() {
+SubsetRanking::Part* SubsetRanking::take() {
   const std::lock_guard lock(mutex_);
   Part* next = nullptr;
   for (Part& part : parts_)
@@ -76,7 +76,7 @@ PlaceRanking::Part* PlaceRanking::take() {
   return next;
 }
 
-void PlaceRanking::give_back(Part& part, bool is_over) {
+void SubsetRanking::give_back(Part& part, bool is_over) {
   const std::lock_guard lock(mutex_);
   part.is_taken = false;
   part.is_over = is_over;
@@ -85,7 +85,7 @@ void PlaceRanking::give_back(Part& part, bool is_over) {
 // Sorts a part by lower bounds: the sooner a good strategy is met, the fewer families and cuts need
 // be looked at, and the better is the result within the time limit. Strategies whose bound is not
 // found in time come last, in their order.
-void PlaceRanking::sort(Part& part) const {
+void SubsetRanking::sort(Part& part) const {
   std::vector<std::pair<Seconds, std::int64_t>> all;
   for (std::int64_t order = part.begin; order < part.begin + part.count; ++order) {
     const auto i = static_cast<std::size_t>(order);
@@ -96,7 +96,7 @@ void PlaceRanking::sort(Part& part) const {
   for (const auto& [least, order] : all) part.sequence.push_back(order);
 }
 
-void PlaceRanking::work() {
+void SubsetRanking::work() {
   while (Part* const part = take()) {
     if (part->sequence.empty()) sort(*part);
     const std::int64_t end = std::min(part->done + kTurn, part->count);

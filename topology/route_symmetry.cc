@@ -1,4 +1,4 @@
-#include "topology/congruence.h"
+#include "topology/route_symmetry.h"
 
 #include <algorithm>
 #include <bit>
@@ -73,7 +73,7 @@ void mix_in(std::uint64_t& shape, std::initializer_list<std::uint64_t> what) {
 
 }  // namespace
 
-Congruence::Congruence(const ClusterView& cluster) {
+RouteSymmetry::RouteSymmetry(const ClusterView& cluster) {
   const SwitchGraph fabric(cluster);
   const auto parent = fabric.parents();
   if (cluster.routing() == Routing::kEcmpHash) {
@@ -127,13 +127,14 @@ Congruence::Congruence(const ClusterView& cluster) {
   // CSR of links by part.
   first_link_.assign(parts + 1, 0);
   first_parent_.assign(parts + 1, 0);
-  place_.resize(cluster.links().size());
-  for (std::size_t l = 0; l < place_.size(); ++l) {
+  position_.resize(cluster.links().size());
+  for (std::size_t l = 0; l < position_.size(); ++l) {
     const Link& link = cluster.links()[l];
-    place_[l].part = part_of(link);
-    ++first_link_[at(place_[l].part) + 1];
-    if (place_[l].part < cluster.node_count() && fabric.number(link.from) != fabric.number(link.to))
-      ++first_parent_[at(place_[l].part) + 1];
+    position_[l].part = part_of(link);
+    ++first_link_[at(position_[l].part) + 1];
+    if (position_[l].part < cluster.node_count() &&
+        fabric.number(link.from) != fabric.number(link.to))
+      ++first_parent_[at(position_[l].part) + 1];
   }
   for (std::int32_t s = 0; s < fabric.size(); ++s)
     first_parent_[at(switch_part(s)) + 1] = parent[at(s)] == kNone ? 0 : 1;
@@ -141,14 +142,14 @@ Congruence::Congruence(const ClusterView& cluster) {
     first_link_[p + 1] += first_link_[p];
     first_parent_[p + 1] += first_parent_[p];
   }
-  links_.resize(place_.size());
+  links_.resize(position_.size());
   parents_.resize(first_parent_.back());
   auto next_link = first_link_;
   auto next_parent = first_parent_;
-  for (std::size_t l = 0; l < place_.size(); ++l) {
+  for (std::size_t l = 0; l < position_.size(); ++l) {
     const Link& link = cluster.links()[l];
-    const std::size_t part = at(place_[l].part);
-    place_[l].index = static_cast<std::int32_t>(next_link[part] - first_link_[part]);
+    const std::size_t part = at(position_[l].part);
+    position_[l].index = static_cast<std::int32_t>(next_link[part] - first_link_[part]);
     links_[next_link[part]++] = LinkId{static_cast<std::int64_t>(l)};
     std::uint64_t ends = 0;
     if (part < at(cluster.node_count())) {

@@ -1,7 +1,7 @@
 /// \file
-/// Places: the parts of a study's pool that a search tries by themselves, because ranks on a part
-/// alone may be faster than on the whole pool, or because groups of ranks then do not straddle
-/// nodes.
+/// Device subsets: the parts of a study's pool that a search tries by themselves, because ranks on
+/// a part alone may be faster than on the whole pool, or because groups of ranks then do not
+/// straddle nodes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace foreshard::search {
 
 /// Devices that ranks may run on, and their names for the study's `use`.
-struct Place {
+struct DeviceSubset {
   study::Pool pool;
   std::vector<std::string> use;  ///< Nodes and devices; empty: the study's own `use`.
 };
@@ -31,9 +31,10 @@ struct Place {
 /// (at the same positions in all nodes). Elsewhere the order is the cluster's.
 /// Not tried: other parts, such as two of four kinds together; other orders.
 /// \return the errors of build_cluster.
-Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const ClusterView& cluster);
+Result<std::vector<DeviceSubset>> device_subsets_of(const study::LoadedStudy& study,
+                                                    const ClusterView& cluster);
 
 /// How many devices the first 1, 2, 4, ... nodes of a place have, without the whole place.
-std::vector<std::int64_t> parts_of(const Place& place, const ClusterView& cluster);
+std::vector<std::int64_t> parts_of(const DeviceSubset& place, const ClusterView& cluster);
 
 }  // namespace foreshard::search

@@ -28,10 +28,10 @@
 
 namespace foreshard {
 
-class Congruence {
+class RouteSymmetry {
  public:
   /// Cost: O(vertices + links).
-  explicit Congruence(const ClusterView& cluster);
+  explicit RouteSymmetry(const ClusterView& cluster);
 
   /// Why routes of one place do not carry over to others; empty if they do.
   const std::string& fault() const { return fault_; }
@@ -46,13 +46,13 @@ class Congruence {
   }
   std::int32_t number_in_node(DeviceId device) const { return number_[device.index()]; }
 
-  struct Place {
+  struct LinkPosition {
     std::int32_t part = 0;
     std::int32_t index = 0;  ///< Index among the links of the part.
   };
-  Place place_of(LinkId link) const { return place_[link.index()]; }
-  LinkId link_at(Place place) const {
-    return links_[first_link_[at(place.part)] + static_cast<std::size_t>(place.index)];
+  LinkPosition position_of(LinkId link) const { return position_[link.index()]; }
+  LinkId link_at(LinkPosition position) const {
+    return links_[first_link_[at(position.part)] + static_cast<std::size_t>(position.index)];
   }
 
  private:
@@ -64,8 +64,8 @@ class Congruence {
   std::vector<std::int32_t> parents_;
   std::vector<std::size_t> first_link_;  // per part, into links_
   std::vector<LinkId> links_;
-  std::vector<Place> place_;          // per link
-  std::vector<std::int32_t> number_;  // per device
+  std::vector<LinkPosition> position_;  // per link
+  std::vector<std::int32_t> number_;    // per device
 };
 
 }  // namespace foreshard
