@@ -88,7 +88,7 @@ class Seen : public search::FamilyVisitor {
 
 // Strategies with the same tensor and pipeline parallelism follow one another.
 void visit(const study::LoadedStudy& study, search::Estimator& estimator, Seen& seen) {
-  const auto ways = search::ways_to_recompute(study.model, study.strategy);
+  const auto choices = search::recompute_choices(study.model, study.strategy);
   for (std::int64_t tensor = 1; tensor <= study.model.heads; ++tensor) {
     for (std::int64_t pipeline = 1; pipeline <= study.model.layers; ++pipeline) {
       if (study.model.heads % tensor != 0 || study.model.layers % pipeline != 0) continue;
@@ -98,7 +98,7 @@ void visit(const study::LoadedStudy& study, search::Estimator& estimator, Seen& 
                                             .recompute = {Recompute::kNone}},
                                            study.strategy, study.model, study.pool.size());
       for (const Strategy& strategy : found.candidates) {
-        const search::Family family(strategy, study.model, ways);
+        const search::Family family(strategy, study.model, choices);
         seen.begin(family);
         if (const auto done = estimator.family(family, seen); !done.ok())
           fmt::print("{}: {}\n", describe(strategy), done.error().message);

@@ -128,9 +128,9 @@ class Estimator::Tables {
     for (StrategyLayout::Stage* const stage : stages_)
       optimizer.push_back(layout.optimizer_kernels(*stage).fastest);
     FORESHARD_ASSIGN(const auto data, data_stream(strategy, *found.forms, layout, stages_));
-    FORESHARD_ASSIGN(const auto* const ways, layout.least_ways());
+    FORESHARD_ASSIGN(const auto* const round_trips, layout.least_round_trips());
     Bound bound(strategy, *found.forms);
-    estimate.bound = std::max(bound.of(passes, optimizer, data, *ways),
+    estimate.bound = std::max(bound.of(passes, optimizer, data, *round_trips),
                               bound.of_paths(found.forms->forms.front(), passes, data));
     estimate.step = std::max(estimate.step, estimate.bound);
     return estimate;
@@ -182,9 +182,9 @@ class Estimator::Tables {
     }
     FORESHARD_ASSIGN(FamilyMembers base, members(family.base, family.base, nullptr));
     std::optional<Recomputed> recomputed;
-    if (!family.ways->all.empty() && !depends_on_ways(family.base)) {
-      const Strategy all = family.strategy_of({.way = 0, .layers = 0});
-      FORESHARD_ASSIGN(RecomputedBlocks* const recomputed, again_of(all, family.ways->all));
+    if (!family.choices->all.empty() && !depends_on_choices(family.base)) {
+      const Strategy all = family.strategy_of({.choice = 0, .layers = 0});
+      FORESHARD_ASSIGN(RecomputedBlocks* const recomputed, again_of(all, family.choices->all));
       recomputed.emplace(
           Recomputed{.of = family,
                      .recomputed = *recomputed,
@@ -221,7 +221,7 @@ class Estimator::Tables {
     layers %= all.of.layers;
     std::optional<FamilyMembers>& found = all.known[static_cast<std::size_t>(layers)];
     if (!found) {
-      const Strategy one = all.of.strategy_of({.way = 0, .layers = layers});
+      const Strategy one = all.of.strategy_of({.choice = 0, .layers = layers});
       FORESHARD_ASSIGN(FamilyMembers made, members(one, all.of.base, &all.recomputed));
       found.emplace(std::move(made));
     }
@@ -229,21 +229,22 @@ class Estimator::Tables {
   }
 
   // Whether every member that recomputes at most `layers` layers is too large for the visitor; only
-  // members that recompute in way `way` if it is given.
+  // members that recompute as `choice` says if it is given.
   Result<bool> is_large(Recomputed& all, std::int64_t layers, const FamilyVisitor& visitor,
-                        std::optional<std::size_t> way = {}) {
+                        std::optional<std::size_t> choice = {}) {
     FORESHARD_ASSIGN(const FamilyMembers* const found, members(all, layers));
-    return visitor.is_large(found->least_memory(way ? all.least.of_way(*way) : all.least.of_any()));
+    return visitor.is_large(
+        found->least_memory(choice ? all.least.of_choice(*choice) : all.least.of_any()));
   }
 
   // The most layers for which is_large() is true. \pre it is true for `large` and false for
   // `small`.
   Result<std::int64_t> most_too_large(Recomputed& all, std::int64_t large, std::int64_t small,
                                       const FamilyVisitor& visitor,
-                                      std::optional<std::size_t> way = {}) {
+                                      std::optional<std::size_t> choice = {}) {
     while (large + 1 < small) {
       const std::int64_t middle = (large + small) / 2;
-      FORESHARD_ASSIGN(const bool is_large, this->is_large(all, middle, visitor, way));
+      FORESHARD_ASSIGN(const bool is_large, this->is_large(all, middle, visitor, choice));
       (is_large ? large : small) = middle;
     }
     return large;
@@ -254,15 +255,15 @@ class Estimator::Tables {
     constexpr std::int64_t kFew = 4;  // numbers of layers that are tried one by one
     const std::int64_t layers = all.of.layers;
     FORESHARD_ASSIGN(const std::int64_t any, most_too_large(all, 0, layers, visitor));
-    std::vector<std::int64_t> most(all.of.ways->all.size(), any);
+    std::vector<std::int64_t> most(all.of.choices->all.size(), any);
     if (layers - any <= kFew) return most;
-    for (std::size_t way = 0; way < most.size(); ++way) {
-      FORESHARD_ASSIGN(const bool is_least_large, is_large(all, any + 1, visitor, way));
+    for (std::size_t choice = 0; choice < most.size(); ++choice) {
+      FORESHARD_ASSIGN(const bool is_least_large, is_large(all, any + 1, visitor, choice));
       if (!is_least_large) continue;
-      FORESHARD_ASSIGN(const bool is_most_large, is_large(all, layers, visitor, way));
-      most[way] = layers;
+      FORESHARD_ASSIGN(const bool is_most_large, is_large(all, layers, visitor, choice));
+      most[choice] = layers;
       if (is_most_large) continue;
-      FORESHARD_ASSIGN(most[way], most_too_large(all, any + 1, layers, visitor, way));
+      FORESHARD_ASSIGN(most[choice], most_too_large(all, any + 1, layers, visitor, choice));
     }
     return most;
   }
@@ -270,15 +271,15 @@ class Estimator::Tables {
   Status visit(Recomputed& all, FamilyVisitor& visitor) {
     FORESHARD_ASSIGN(const auto too_large, most_too_large(all, visitor));
     for (std::int64_t layers = 0; layers < all.of.layers; ++layers) {
-      for (std::size_t way = 0; way < too_large.size(); ++way) {
-        if (layers > 0 && !all.of.ways->counts_layers(way)) continue;
-        if ((layers == 0 ? all.of.layers : layers) <= too_large[way]) {
+      for (std::size_t choice = 0; choice < too_large.size(); ++choice) {
+        if (layers > 0 && !all.of.choices->counts_layers(choice)) continue;
+        if ((layers == 0 ? all.of.layers : layers) <= too_large[choice]) {
           visitor.count_large(1);
           continue;
         }
         FORESHARD_ASSIGN(FamilyMembers* const alike, members(all, layers));
-        FORESHARD_TRY(
-            visit({.way = static_cast<std::int32_t>(way), .layers = layers}, way, *alike, visitor));
+        FORESHARD_TRY(visit({.choice = static_cast<std::int32_t>(choice), .layers = layers}, choice,
+                            *alike, visitor));
       }
     }
     return {};
@@ -286,27 +287,27 @@ class Estimator::Tables {
 
   // Whether recomputation changes more than the backward passes: gathers, copies to the host, or
   // other operators.
-  static bool depends_on_ways(const Strategy& strategy) {
+  static bool depends_on_choices(const Strategy& strategy) {
     const Framework& framework = *strategy.framework;
     return strategy.offload_activation_layers > 0 || framework.quantized_expert_inputs ||
            (framework.shards.gather_each && state_sharding(strategy).cuts_parameters);
   }
 
-  static Status visit(const FamilyMember& member, std::size_t way, FamilyMembers& alike,
+  static Status visit(const FamilyMember& member, std::size_t choice, FamilyMembers& alike,
                       FamilyVisitor& visitor) {
-    Estimate estimate = alike.memory(way);
+    Estimate estimate = alike.memory(choice);
     if (!visitor.fits(member, estimate)) {
       visitor.add_large(member, estimate);
       return {};
     }
     FORESHARD_TRY(alike.find_times());
-    estimate.bound = alike.bound(way);
+    estimate.bound = alike.bound(choice);
     if (!visitor.is_of_interest(estimate.bound)) {
       visitor.count_slower(1, estimate.bound);
       return {};
     }
     if (estimate.peak > estimate.memory) {
-      estimate.least = alike.memory_as_launched(way).least;
+      estimate.least = alike.memory_as_launched(choice).least;
       if (!visitor.fits(member, estimate)) {
         visitor.add_large(member, estimate);
         return {};
@@ -325,9 +326,9 @@ class Estimator::Tables {
 
   Status one_by_one(const Family& family, FamilyVisitor& visitor) {
     for (std::int64_t layers = 0; layers < family.layers; ++layers) {
-      for (std::size_t way = 0; way < family.ways->all.size(); ++way) {
-        if (layers > 0 && !family.ways->counts_layers(way)) continue;
-        const FamilyMember member{.way = static_cast<std::int32_t>(way), .layers = layers};
+      for (std::size_t choice = 0; choice < family.choices->all.size(); ++choice) {
+        if (layers > 0 && !family.choices->counts_layers(choice)) continue;
+        const FamilyMember member{.choice = static_cast<std::int32_t>(choice), .layers = layers};
         FORESHARD_ASSIGN(const Estimate found, estimate(family.strategy_of(member), false));
         if (!visitor.fits(member, found))
           visitor.add_large(member, found);
@@ -356,25 +357,26 @@ class Estimator::Tables {
   }
 
   Result<RecomputedBlocks*> again_of(const Strategy& strategy,
-                                     const std::vector<Recomputation>& ways) {
+                                     const std::vector<Recomputation>& choices) {
     const auto numbers = layout_numbers(strategy);
     std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit - 1);  // any order
-    key.push_back(ways_.of(parts_in(ways)));
+    key.push_back(choices_.of(parts_in(choices)));
     if (const auto known = recomputed_.find(key); known != recomputed_.end())
       return known->second.get();
     if (recomputed_.size() > kRememberedAgain) recomputed_.clear();
     FORESHARD_ASSIGN(RecomputedBlocks recomputed,
-                     RecomputedBlocks::of(model_, alone_of(strategy), ways));
+                     RecomputedBlocks::of(model_, alone_of(strategy), choices));
     return recomputed_
         .emplace(std::move(key), std::make_unique<RecomputedBlocks>(std::move(recomputed)))
         .first->second.get();
   }
   static std::vector<std::vector<foreshard::Part>> parts_in(
-      const std::vector<Recomputation>& ways) {
+      const std::vector<Recomputation>& choices) {
     std::vector<std::vector<foreshard::Part>> parts;
-    parts.reserve(ways.size());
-    for (const Recomputation& way : ways)
-      parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::Part>{} : way.parts);
+    parts.reserve(choices.size());
+    for (const Recomputation& choice : choices)
+      parts.push_back(choice.how == Recompute::kFull ? std::vector<foreshard::Part>{}
+                                                     : choice.parts);
     return parts;
   }
 
@@ -549,7 +551,7 @@ class Estimator::Tables {
   CostCache times_;
   Numbering<std::vector<Part>> parts_;
   Numbering<std::vector<std::string>> orders_;
-  Numbering<std::vector<std::vector<foreshard::Part>>> ways_;
+  Numbering<std::vector<std::vector<foreshard::Part>>> choices_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<SplitBlocks>> splits_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<RecomputedBlocks>> recomputed_;
   std::map<std::vector<std::int64_t>, StepWork> kernels_;  // split -> kernels of a micro-batch

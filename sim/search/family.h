@@ -22,8 +22,8 @@ struct RecomputeChoices {
   /// One per entry of `all`: whether only some layers may recompute that way. Empty: true for all.
   std::vector<bool> counts{};
 
-  bool counts_layers(std::size_t way) const {
-    return of_some_layers && (counts.empty() || counts[way]);
+  bool counts_layers(std::size_t choice) const {
+    return of_some_layers && (counts.empty() || counts[choice]);
   }
 };
 /// The choices of recomputation worth trying: selective, with every set of parts none of which can
@@ -32,7 +32,7 @@ struct RecomputeChoices {
 /// \param base  its framework, precision, quantization and recompute_parts matter.
 /// \param any_framework  whether to include choices that the framework has no option for
 ///     (strategies/launch/abilities.h).
-RecomputeChoices ways_to_recompute(const Model& model, const Strategy& base,
+RecomputeChoices recompute_choices(const Model& model, const Strategy& base,
                                    bool any_framework = true);
 
 /// The strategy on one device, in micro-batches of one sequence, without recomputation.
@@ -40,14 +40,14 @@ Strategy on_one_device(Strategy strategy);
 
 /// What distinguishes a member of a family from its base.
 struct FamilyMember {
-  std::int32_t way = -1;    ///< Index into RecomputeChoices::all; -1: no recomputation.
-  std::int64_t layers = 0;  ///< Same meaning as Strategy::recompute_layers.
+  std::int32_t choice = -1;  ///< Index into RecomputeChoices::all; -1: no recomputation.
+  std::int64_t layers = 0;   ///< Same meaning as Strategy::recompute_layers.
   bool operator==(const FamilyMember&) const = default;
 };
 
 struct Family {
   Strategy base;  ///< The member without recomputation.
-  const RecomputeChoices* ways = nullptr;
+  const RecomputeChoices* choices = nullptr;
   /// Layers of the longest stage (in an interleaved pipeline: of the longest chunk). 1: all layers
   /// recompute, or none.
   std::int64_t layers = 1;
@@ -57,8 +57,8 @@ struct Family {
 
   std::int64_t size() const {
     std::int64_t members = 1;
-    for (std::size_t way = 0; way < ways->all.size(); ++way)
-      members += layers == 1 || ways->counts_layers(way) ? layers : 1;
+    for (std::size_t choice = 0; choice < choices->all.size(); ++choice)
+      members += layers == 1 || choices->counts_layers(choice) ? layers : 1;
     return members;
   }
   Strategy strategy_of(const FamilyMember& member) const;

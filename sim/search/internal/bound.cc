@@ -179,8 +179,9 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
 }
 
 Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
-                  const std::optional<DataStream>& data, const std::vector<Seconds>& ways) {
-  if (data && ways.size() == 1) return of_one_stage(passes.front(), optimizer.front(), *data);
+                  const std::optional<DataStream>& data, const std::vector<Seconds>& round_trips) {
+  if (data && round_trips.size() == 1)
+    return of_one_stage(passes.front(), optimizer.front(), *data);
   for (std::size_t c = 0; c < classes_.size(); ++c)
     ahead_[c] = of_chunk(passes[c], units_[c].first_chunk, [&](const PassTimes& of) {
       return splits_ ? of.forward.*least_
@@ -192,7 +193,7 @@ Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Secon
     for (std::size_t other = 0; other < ahead_.size(); ++other)
       before += static_cast<double>(classes_[c].before[other]) * ahead_[other];
     const Seconds own = own_of(c, passes[c]);
-    if (!splits_) before += ways[static_cast<std::size_t>(classes_[c].last)];
+    if (!splits_) before += round_trips[static_cast<std::size_t>(classes_[c].last)];
     most = std::max(most, before + micro_batches_ * own + (splits_ ? optimizer[c] : Seconds{}));
   }
   if (splits_) return most;

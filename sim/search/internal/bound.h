@@ -65,9 +65,9 @@ class Bound {
   /// \param passes  one per class of stages.
   /// \param optimizer  one per class: the optimizer's kernels, on the fastest kind of device.
   /// \param data  data_stream().
-  /// \param ways  StrategyLayout::least_ways.
+  /// \param round_trips  StrategyLayout::least_round_trips.
   Seconds of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
-             const std::optional<DataStream>& data, const std::vector<Seconds>& ways);
+             const std::optional<DataStream>& data, const std::vector<Seconds>& round_trips);
   /// The bound by the paths that walks of the form have met; zero where DataStream::least is empty.
   Seconds of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
                    const std::optional<DataStream>& data) const;

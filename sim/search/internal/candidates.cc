@@ -280,12 +280,12 @@ Result<std::vector<Candidate>> families(const SubsetSearch& work,
   const SearchOptions& options = work.options;
   const std::int64_t most =
       std::max(kLeastKept, options.simulate + options.certify + options.front);
-  const auto ways =
-      ways_to_recompute(work.study.model, work.study.strategy, options.space.any_framework);
+  const auto choices =
+      recompute_choices(work.study.model, work.study.strategy, options.space.any_framework);
   SubsetRanking ranking(work.study, work.place, work.forms, bases, margin_of(work),
                         is_uneven(options.space), work.deadline);
   ranking.offer_only(options.space);
-  ranking.seek_families(ways, best_step(result, options), static_cast<std::size_t>(most));
+  ranking.seek_families(choices, best_step(result, options), static_cast<std::size_t>(most));
   FORESHARD_TRY(ranking.run(options.threads));
   std::vector<Candidate> own = ranking.candidates(result);
   Unlisted others = ranking.unlisted();

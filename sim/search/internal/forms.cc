@@ -95,11 +95,11 @@ Seconds FilledForm::walk(std::span<const double> times, const StrategyLayout& la
   const Seconds step = form.shape.walk(times_);
   was_walked_ = true;
   if (form.shape.paths() > known) {
-    form.known_again = 0;
-    form.known_elsewhere = 0;
+    form.walks_without_new_path = 0;
+    form.walks_on_other_layouts = 0;
   } else {
-    ++form.known_again;
-    if (form.walked_last != &layout) ++form.known_elsewhere;
+    ++form.walks_without_new_path;
+    if (form.walked_last != &layout) ++form.walks_on_other_layouts;
   }
   form.walked_last = &layout;
   form.not_walked = 0;
@@ -107,15 +107,17 @@ Seconds FilledForm::walk(std::span<const double> times, const StrategyLayout& la
 }
 
 bool FilledForm::is_settled(const StrategyLayout& layout) const {
-  return was_walked_ && form_->known_again >= kSettled && form_->not_walked < kNotWalked &&
-         (form_->walked_last == &layout || form_->known_elsewhere >= kSettled);
+  return was_walked_ && form_->walks_without_new_path >= kSettled &&
+         form_->not_walked < kNotWalked &&
+         (form_->walked_last == &layout || form_->walks_on_other_layouts >= kSettled);
 }
 
 bool FilledForm::is_walk_due(const StrategyLayout& layout) {
   PlanForm& form = *form_;
-  const bool is_new = form.known_again < kSettled ||
-                      (form.walked_last != &layout && form.known_elsewhere < kSettled);
-  if (is_new || form.not_walked >= std::min(kNotWalked * form.known_again, kMemberNotWalked))
+  const bool is_new = form.walks_without_new_path < kSettled ||
+                      (form.walked_last != &layout && form.walks_on_other_layouts < kSettled);
+  if (is_new ||
+      form.not_walked >= std::min(kNotWalked * form.walks_without_new_path, kMemberNotWalked))
     return true;
   ++form.not_walked;
   return false;

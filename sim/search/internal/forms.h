@@ -71,8 +71,8 @@ struct PlanForm {
 
   // Walks since one last found a new critical path; how many of these were on another layout than
   // the walk before; and how many steps were estimated from known paths since the last walk.
-  std::int32_t known_again = 0;
-  std::int32_t known_elsewhere = 0;
+  std::int32_t walks_without_new_path = 0;
+  std::int32_t walks_on_other_layouts = 0;
   std::int32_t not_walked = 0;
   const StrategyLayout* walked_last = nullptr;
 };

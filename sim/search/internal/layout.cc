@@ -244,7 +244,7 @@ Result<Seconds> StrategyLayout::time_of(const TimedAction& action, Stage* stage)
   const auto remembered = [&](auto& known, const auto& key) -> Result<Seconds> {
     for (const auto& [of, time] : known)
       if (of == key) return time;
-    FORESHARD_ASSIGN(const auto time, found(action, stage));
+    FORESHARD_ASSIGN(const auto time, computed_time(action, stage));
     known.emplace_back(key, time);
     return time;
   };
@@ -258,7 +258,7 @@ Result<Seconds> StrategyLayout::time_of(const TimedAction& action, Stage* stage)
   return remembered(stage->times_, key);
 }
 
-Result<Seconds> StrategyLayout::found(const TimedAction& action, Stage* stage) {
+Result<Seconds> StrategyLayout::computed_time(const TimedAction& action, Stage* stage) {
   using Kind = TimedAction::Kind;
   const lower::LoweredModel& all = blocks();
   switch (action.kind) {

@@ -116,7 +116,7 @@ class StrategyLayout {
   /// has none.
   Result<Seconds> time_of(const TimedAction& action, Stage* stage);
   /// stage -> least time of the transfers from the first stage to it and back.
-  Result<const std::vector<Seconds>*> least_ways();
+  Result<const std::vector<Seconds>*> least_round_trips();
   /// The least time of the communication of a gather of parameters or a reduction of gradients.
   Result<LeastTime> least_of(const TimedAction& action, const Stage* stage);
   /// The optimizer's kernels, without its communication.
@@ -132,7 +132,7 @@ class StrategyLayout {
   Bytes memory_of(std::int32_t devices, const Strategy& strategy) const;
   void find_like_blocks();
   bool gathers_use_host_links();
-  Result<Seconds> found(const TimedAction& action, Stage* stage);
+  Result<Seconds> computed_time(const TimedAction& action, Stage* stage);
   program::Block conversion(std::int64_t count, DType dtype, const Attribute& from,
                             const Attribute& to) const;
   program::Block reduction(const TimedAction& action, const Stage* stage);
@@ -186,7 +186,7 @@ class StrategyLayout {
   std::array<std::size_t, kBlocks> first_like_{};     // see first_like()
   std::map<std::int32_t, const ModelTimes*> passes_;  // set of device kinds -> passes
   std::vector<Transfer> transfers_;                   // index: kind
-  std::vector<Seconds> least_ways_;                   // filled when first asked for
+  std::vector<Seconds> least_round_trips_;            // filled when first asked for
   std::deque<Stage> stages_;
   // Durations of actions without a stage.
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;

@@ -75,24 +75,24 @@ Result<LeastTime> StrategyLayout::least_of(const TimedAction& action, const Stag
 
 // Times between the first ranks of the stages. Zero where devices differ, or where hashes choose
 // paths: other ranks may then have faster transfers.
-Result<const std::vector<Seconds>*> StrategyLayout::least_ways() {
-  if (!least_ways_.empty()) return &least_ways_;
+Result<const std::vector<Seconds>*> StrategyLayout::least_round_trips() {
+  if (!least_round_trips_.empty()) return &least_round_trips_;
   const auto stages = static_cast<std::int32_t>(devices_of_stages_.size());
-  std::vector<Seconds> ways(static_cast<std::size_t>(stages));
+  std::vector<Seconds> round_trips(static_cast<std::size_t>(stages));
   const bool is_known =
       places_.kinds().size() == 1 && places_.cluster().routing() != Routing::kEcmpHash;
   const Bytes bytes = bytes_sent();
   for (std::int32_t stage = 1; stage < stages && is_known; ++stage) {
-    Seconds way = ways[static_cast<std::size_t>(stage - 1)];
+    Seconds round_trip = round_trips[static_cast<std::size_t>(stage - 1)];
     for (const auto& [from, to] : {std::pair(stage - 1, stage), std::pair(stage, stage - 1)}) {
       const auto kind = static_cast<std::size_t>(transfer_kind(from, to));
       FORESHARD_ASSIGN(const auto time, times_.transfer(bytes, transfers_[kind].kind));
-      way += time;
+      round_trip += time;
     }
-    ways[static_cast<std::size_t>(stage)] = way;
+    round_trips[static_cast<std::size_t>(stage)] = round_trip;
   }
-  least_ways_ = std::move(ways);
-  return &least_ways_;
+  least_round_trips_ = std::move(round_trips);
+  return &least_round_trips_;
 }
 
 }  // namespace foreshard::search

@@ -40,18 +40,18 @@ BlockBytes least_of(BlockBytes a, const BlockBytes& b) {
 }  // namespace
 
 Result<RecomputedBlocks> RecomputedBlocks::of(const Model& model, const Strategy& strategy,
-                                              std::span<const Recomputation> ways) {
+                                              std::span<const Recomputation> choices) {
   RecomputedBlocks result;
-  result.ways_ = ways.size();
+  result.choices_ = choices.size();
   result.mesh_ = mesh_of(strategy);
   result.variants_ = layers_of(model, strategy).variants;
   result.predictions_ = static_cast<std::size_t>(model.multi_token_prediction);
-  result.tasks_.resize(result.blocks() * ways.size());
+  result.tasks_.resize(result.blocks() * choices.size());
   result.bytes_.resize(result.tasks_.size());
   FORESHARD_TRY(lower::lower_again(
-      model, strategy, ways,
-      [&](std::size_t way, std::size_t block, const lower::LoweredBlock& lowered) {
-        const std::size_t place = block * ways.size() + way;
+      model, strategy, choices,
+      [&](std::size_t choice, std::size_t block, const lower::LoweredBlock& lowered) {
+        const std::size_t place = block * choices.size() + choice;
         const auto tasks = [&](const lower::Pieces& pass) {
           return PassTasks(lower::only_block(pass), result.works_);
         };
@@ -96,7 +96,7 @@ const std::array<std::int32_t, kBlocks>& RecomputedBlocks::indices(const Model& 
 ByteLowerBounds RecomputedBlocks::least_bytes(const Model& model, const Strategy& base,
                                               const std::array<BlockBytes, kBlocks>& bytes) const {
   const std::vector<LayerVariant> layers = layers_of(model, base).variants;
-  std::vector<BlockBytes> least((ways_ + 1) * blocks());
+  std::vector<BlockBytes> least((choices_ + 1) * blocks());
   for (std::size_t block = 0; block < blocks(); ++block) {
     std::size_t plain = 1 + layers.size() + block - variants_.size();  // a prediction
     if (block < variants_.size()) {
@@ -107,11 +107,11 @@ ByteLowerBounds RecomputedBlocks::least_bytes(const Model& model, const Strategy
       FORESHARD_CHECK(same != layers.end());
       plain = 1 + static_cast<std::size_t>(same - layers.begin());
     }
-    BlockBytes& of_any = least[ways_ * blocks() + block] = bytes.at(plain);
-    for (std::size_t way = 0; way < ways_; ++way) {
-      BlockBytes& of_way = least[way * blocks() + block];
-      of_way = least_of(bytes.at(plain), this->bytes(block)[way]);
-      of_any = least_of(of_any, of_way);
+    BlockBytes& of_any = least[choices_ * blocks() + block] = bytes.at(plain);
+    for (std::size_t choice = 0; choice < choices_; ++choice) {
+      BlockBytes& of_choice = least[choice * blocks() + block];
+      of_choice = least_of(bytes.at(plain), this->bytes(block)[choice]);
+      of_any = least_of(of_any, of_choice);
     }
   }
   return {blocks(), std::move(least)};
@@ -197,14 +197,14 @@ Status FamilyMembers::find_times() {
     FORESHARD_ASSIGN(const ModelTimes* const plain, shared_.layout.passes(one.devices));
     passes_.push_back(by_block(*plain));
     if (recomputed_.empty()) continue;
-    FORESHARD_ASSIGN(const auto ways, shared_.recomputed->passes(shared_.layout, one.devices));
-    ways_.push_back(ways);
+    FORESHARD_ASSIGN(const auto choices, shared_.recomputed->passes(shared_.layout, one.devices));
+    choices_.push_back(choices);
   }
   for (StrategyLayout::Stage* const stage : shared_.stages)
     optimizer_.push_back(shared_.layout.optimizer_kernels(*stage).fastest);
   FORESHARD_ASSIGN(data_,
                    data_stream(shared_.strategy, shared_.forms, shared_.layout, shared_.stages));
-  FORESHARD_ASSIGN(ways_there_, shared_.layout.least_ways());
+  FORESHARD_ASSIGN(round_trips_, shared_.layout.least_round_trips());
   const Framework& framework = *shared_.strategy.framework;
   for (FilledForm& form : shared_.forms.forms) {
     TimedForm& timed =
@@ -268,13 +268,14 @@ LiveBytes FamilyMembers::live_of(const SplitLiveSet& live_set, BytesOf bytes_of)
 
 // \param is_certain  function: whether a live set of a class is live at once, whatever hosts do.
 template <class IsCertain>
-Estimate FamilyMembers::memory(std::size_t way, IsCertain is_certain) const {
+Estimate FamilyMembers::memory(std::size_t choice, IsCertain is_certain) const {
   return memory_of(shared_.stages, shared_.forms, [&](std::size_t c) {
     std::array<LiveBytes, 2> lives{};
     for (std::size_t form = 0; form < live_sets_[c].size(); ++form)
       for (const SplitLiveSet& live_set : live_sets_[c][form]) {
-        LiveBytes live = live_of(
-            live_set, [&](std::int32_t block) -> const BlockBytes& { return bytes(block, way); });
+        LiveBytes live = live_of(live_set, [&](std::int32_t block) -> const BlockBytes& {
+          return bytes(block, choice);
+        });
         if (is_certain(c, live_set)) live.least = live.most;
         lives[form].include(live);
       }
@@ -283,12 +284,12 @@ Estimate FamilyMembers::memory(std::size_t way, IsCertain is_certain) const {
   });
 }
 
-Estimate FamilyMembers::memory(std::size_t way) const {
-  return memory(way, [](std::size_t, const SplitLiveSet&) { return false; });
+Estimate FamilyMembers::memory(std::size_t choice) const {
+  return memory(choice, [](std::size_t, const SplitLiveSet&) { return false; });
 }
 
-Estimate FamilyMembers::memory_as_launched(std::size_t way) const {
-  return memory(way, [&](std::size_t c, const SplitLiveSet& live_set) {
+Estimate FamilyMembers::memory_as_launched(std::size_t choice) const {
+  return memory(choice, [&](std::size_t c, const SplitLiveSet& live_set) {
     const Seconds launch = shared_.layout.launching(shared_.forms.classes()[c].devices);
     return is_certain(live_set.pass, live_set.before, live_set.depends, passes_[c], launch);
   });
@@ -308,14 +309,14 @@ Estimate FamilyMembers::least_memory(std::span<const BlockBytes> bytes) const {
   });
 }
 
-Seconds FamilyMembers::bound(std::size_t way) {
-  for (std::size_t c = 0; c < ways_.size(); ++c)
+Seconds FamilyMembers::bound(std::size_t choice) {
+  for (std::size_t c = 0; c < choices_.size(); ++c)
     for (const std::int32_t block : recomputed_) {
       const auto b = static_cast<std::size_t>(block);
       const auto index = static_cast<std::size_t>(shared_.index_of_block[b]);
-      passes_[c][b] = &ways_[c][index * shared_.recomputed->ways() + way];
+      passes_[c][b] = &choices_[c][index * shared_.recomputed->choices() + choice];
     }
-  return bound_.of(passes_, optimizer_, data_, *ways_there_);
+  return bound_.of(passes_, optimizer_, data_, *round_trips_);
 }
 
 Seconds FamilyMembers::launching(const TimedAction& action) const {

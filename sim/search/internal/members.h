@@ -37,8 +37,8 @@ class ByteLowerBounds {
 
   /// One per block of RecomputedBlocks: the lesser of its bytes with that recomputation and without
   /// any.
-  std::span<const BlockBytes> of_way(std::size_t way) const {
-    return std::span(all_).subspan(way * blocks_, blocks_);
+  std::span<const BlockBytes> of_choice(std::size_t choice) const {
+    return std::span(all_).subspan(choice * blocks_, blocks_);
   }
   /// One per block of RecomputedBlocks: the least over all choices of recomputation, and none.
   std::span<const BlockBytes> of_any() const { return std::span(all_).last(blocks_); }
@@ -53,17 +53,17 @@ class RecomputedBlocks {
   /// \param strategy  recomputes all layers, and has the split of a layer that is wanted.
   /// \return the errors of lower::lower_blocks.
   static Result<RecomputedBlocks> of(const Model& model, const Strategy& strategy,
-                                     std::span<const Recomputation> ways);
+                                     std::span<const Recomputation> choices);
 
   std::size_t blocks() const { return variants_.size() + predictions_; }
-  std::size_t ways() const { return ways_; }
+  std::size_t choices() const { return choices_; }
   /// block of the strategy's plan -> block of this; -1: it recomputes nothing. `variants`: the
   /// number that Forms::variants_of gives for the strategy.
   const std::array<std::int32_t, kBlocks>& indices(const Model& model, const Strategy& strategy,
                                                    std::int64_t variants);
   /// One per way: what passes through the block keep, hold and work with.
   std::span<const BlockBytes> bytes(std::size_t block) const {
-    return std::span(bytes_).subspan(block * ways_, ways_);
+    return std::span(bytes_).subspan(block * choices_, choices_);
   }
   /// \param base  a strategy without recomputation.
   /// \param bytes  one per block of the base's plan.
@@ -82,7 +82,7 @@ class RecomputedBlocks {
     bool is_split = false;
   };
 
-  std::size_t ways_ = 0;
+  std::size_t choices_ = 0;
   std::vector<LayerVariant> variants_;
   std::size_t predictions_ = 0;
   std::vector<MeshAxis> mesh_;
@@ -139,10 +139,10 @@ class FamilyMembers {
 
   /// The memory of the member with that recomputation; Estimate::least holds however late hosts
   /// are.
-  Estimate memory(std::size_t way) const;
+  Estimate memory(std::size_t choice) const;
   /// The same, but Estimate::least also counts what no host is late for. Call it after bound() of
   /// the same member.
-  Estimate memory_as_launched(std::size_t way) const;
+  Estimate memory_as_launched(std::size_t choice) const;
   /// A lower bound of the memory of every strategy that recomputes only layers of these, if its
   /// blocks need at least `bytes`.
   /// \param bytes  as in ByteLowerBounds.
@@ -155,7 +155,7 @@ class FamilyMembers {
   Status find_times();
   /// To be called in this order for one member: its lower bound; its step as in Estimator::rank;
   /// and its lower bound by the paths that are known then.
-  Seconds bound(std::size_t way);
+  Seconds bound(std::size_t choice);
   Seconds step();
   Seconds bound_of_paths() const;
 
@@ -191,10 +191,10 @@ class FamilyMembers {
   template <class BytesOf>
   LiveBytes live_of(const SplitLiveSet& live_set, BytesOf bytes_of) const;
   template <class IsCertain>
-  Estimate memory(std::size_t way, IsCertain is_certain) const;
-  const BlockBytes& bytes(std::int32_t block, std::size_t way) const {
+  Estimate memory(std::size_t choice, IsCertain is_certain) const;
+  const BlockBytes& bytes(std::int32_t block, std::size_t choice) const {
     const std::int32_t index = shared_.index_of_block[static_cast<std::size_t>(block)];
-    return bytes_[static_cast<std::size_t>(index)][way];
+    return bytes_[static_cast<std::size_t>(index)][choice];
   }
 
   Shared shared_;
@@ -202,11 +202,11 @@ class FamilyMembers {
   std::vector<std::int32_t> recomputed_;            // blocks of the plan that recompute
   std::vector<std::span<const BlockBytes>> bytes_;  // block of RecomputedBlocks -> way -> bytes
   std::vector<std::vector<std::vector<SplitLiveSet>>> live_sets_;  // class -> form -> live sets
-  std::vector<std::span<const PassTimes>> ways_;  // class -> RecomputedBlocks::passes
-  std::vector<BlockTimes> passes_;                // class -> passes with the recomputation at hand
-  std::vector<Seconds> optimizer_;                // class -> the optimizer's kernels
+  std::vector<std::span<const PassTimes>> choices_;  // class -> RecomputedBlocks::passes
+  std::vector<BlockTimes> passes_;  // class -> passes with the recomputation at hand
+  std::vector<Seconds> optimizer_;  // class -> the optimizer's kernels
   std::optional<DataStream> data_;
-  const std::vector<Seconds>* ways_there_ = nullptr;  // see StrategyLayout::least_ways
+  const std::vector<Seconds>* round_trips_ = nullptr;  // see StrategyLayout::least_round_trips
   std::vector<TimedForm> forms_;
 };
 

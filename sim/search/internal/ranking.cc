@@ -123,14 +123,14 @@ namespace {
 // memory is the least that makes the strategy fit.
 
 // A way to offload optimizer states and parameters.
-struct Entry {
+struct OffloadChoice {
   OptimizerOffload optimizer;
   bool parameters;
 };
-constexpr Entry kWays[] = {{OptimizerOffload::kNone, false},
-                           {OptimizerOffload::kFetch, false},
-                           {OptimizerOffload::kCpu, false},
-                           {OptimizerOffload::kCpu, true}};
+constexpr OffloadChoice kOffloadChoices[] = {{OptimizerOffload::kNone, false},
+                                             {OptimizerOffload::kFetch, false},
+                                             {OptimizerOffload::kCpu, false},
+                                             {OptimizerOffload::kCpu, true}};
 
 std::int64_t most_layers(const Strategy& strategy, const Model& model) {
   const auto layers = layers_of_stages(strategy, model.layers);
@@ -157,10 +157,10 @@ class Room {
   double left_;
 };
 
-Strategy kept(const Strategy& strategy, const Entry& way) {
+Strategy offloaded(const Strategy& strategy, const OffloadChoice& choice) {
   Strategy one = strategy;
-  one.offload_optimizer = way.optimizer;
-  one.offload_parameters = way.parameters;
+  one.offload_optimizer = choice.optimizer;
+  one.offload_parameters = choice.parameters;
   return one;
 }
 
@@ -168,13 +168,14 @@ Strategy kept(const Strategy& strategy, const Entry& way) {
 bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t devices,
                      Estimator& estimator, double left = 0) {
   const Room room(model, devices, estimator, left);
-  const auto fits = [&](const Entry& way) {
-    Strategy one = kept(strategy, way);
+  const auto fits = [&](const OffloadChoice& choice) {
+    Strategy one = offloaded(strategy, choice);
     if (room.holds(one)) return true;
     one.offload_activation_layers = most_layers(one, model);
     return room.holds(one);
   };
-  return std::any_of(std::rbegin(kWays), std::rend(kWays), fits);  // the last one most likely fits
+  return std::any_of(std::rbegin(kOffloadChoices), std::rend(kOffloadChoices),
+                     fits);  // the last one most likely fits
 }
 
 // The strategy offloaded in up to four ways: its optimizer states stay on the device; they are on
@@ -191,8 +192,8 @@ std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& mode
                                      std::int64_t devices, Estimator& estimator, double left = 0) {
   const Room room(model, devices, estimator, left);
   std::vector<Strategy> found;
-  for (const Entry& way : kWays) {
-    Strategy one = kept(strategy, way);
+  for (const OffloadChoice& choice : kOffloadChoices) {
+    Strategy one = offloaded(strategy, choice);
     if (!room.allows(one)) continue;
     if (room.holds(one)) {
       found.push_back(one);
@@ -232,9 +233,9 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster,
       estimator_(study.model, cluster, place.pool.devices, cost_, std::move(forms), margin),
       cutter_(study.model, estimator_) {}
 
-void Ranking::seek_families(const RecomputeChoices& ways, std::optional<Seconds> best,
+void Ranking::seek_families(const RecomputeChoices& choices, std::optional<Seconds> best,
                             std::size_t most) {
-  ways_ = &ways;
+  choices_ = &choices;
   keeper_.emplace(best, most, model_, all_fit_);
 }
 
@@ -253,7 +254,7 @@ Seconds Ranking::least_step(const Strategy& base) {
 }
 
 void Ranking::add_families(const Strategy& base, bool uneven) {
-  const Family uncut(base, model_, *ways_);
+  const Family uncut(base, model_, *choices_);
   keeper_->begin(uncut, order_);
   auto least = estimator_.least_step(base);
   if (least && keeper_->is_of_interest(*least)) least = estimator_.least_step_laid_out(base);
@@ -264,7 +265,7 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   --counts_.considered;
   for (const Strategy& cut : uneven ? cuts_of_family(base) : std::vector{base}) {
     if (!is_offered(cut)) continue;
-    const Family family(cut, model_, *ways_);
+    const Family family(cut, model_, *choices_);
     keeper_->begin(family, order_);
     counts_.considered += family.size();
     const auto done = estimator_.family(family, *keeper_);

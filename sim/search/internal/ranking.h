@@ -109,7 +109,8 @@ class Ranking {
   /// estimate and the `most` best by bound may become candidates; the others are counted
   /// (Shortlist).
   /// \param best  the best simulated step of a strategy that fits, if there is one.
-  void seek_families(const RecomputeChoices& ways, std::optional<Seconds> best, std::size_t most);
+  void seek_families(const RecomputeChoices& choices, std::optional<Seconds> best,
+                     std::size_t most);
   const Unlisted& unlisted() const { return unlisted_; }
 
   /// From now on, other cuts of the pipeline are not tried for strategies whose lower bound is too
@@ -154,7 +155,7 @@ class Ranking {
   Cutter cutter_;
   std::vector<Candidate> candidates_;
   SearchResult counts_;
-  const RecomputeChoices* ways_ = nullptr;
+  const RecomputeChoices* choices_ = nullptr;
   std::optional<Shortlist> keeper_;
   bool cuts_slow_ = true;
   const SearchSpace* space_ = nullptr;  // null: every strategy is offered

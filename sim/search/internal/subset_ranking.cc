@@ -31,8 +31,8 @@ Status SubsetRanking::run(std::int64_t threads) {
     part.ranking.emplace(study_, part.cluster, place_, forms_, margin_);
     if (!cuts_slow_) part.ranking->cut_the_fast_alone();
     if (space_ != nullptr) part.ranking->offer_only(*space_);
-    if (families_.ways != nullptr)
-      part.ranking->seek_families(*families_.ways, families_.best, families_.most);
+    if (families_.choices != nullptr)
+      part.ranking->seek_families(*families_.choices, families_.best, families_.most);
   }
   std::vector<std::jthread> workers;
   for (std::int64_t i = 1; i < std::min(threads, parts); ++i)
@@ -47,9 +47,9 @@ std::vector<Candidate> SubsetRanking::candidates(SearchResult& result) {
     add_counts(part.ranking->counts(), result);
     result.partial = result.partial || part.done < part.count;
     result.not_reached += part.count - part.done;
-    for (std::int64_t i = part.done; i < part.count && families_.ways != nullptr; ++i) {
+    for (std::int64_t i = part.done; i < part.count && families_.choices != nullptr; ++i) {
       const Strategy& base = strategies_[static_cast<std::size_t>(order_of(part, i))];
-      const std::int64_t others = Family(base, study_.model, *families_.ways).size() - 1;
+      const std::int64_t others = Family(base, study_.model, *families_.choices).size() - 1;
       result.not_reached += others;
       result.considered += others;
     }

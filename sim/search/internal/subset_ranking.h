@@ -35,8 +35,9 @@ class SubsetRanking {
         deadline_(deadline) {}
 
   /// Calls Ranking::seek_families on all parts: strategies stand for their families.
-  void seek_families(const RecomputeChoices& ways, std::optional<Seconds> best, std::size_t most) {
-    families_ = {&ways, best, most};
+  void seek_families(const RecomputeChoices& choices, std::optional<Seconds> best,
+                     std::size_t most) {
+    families_ = {&choices, best, most};
   }
 
   /// Calls Ranking::offer_only on all parts.
@@ -71,7 +72,7 @@ class SubsetRanking {
   };
 
   struct Families {
-    const RecomputeChoices* ways = nullptr;
+    const RecomputeChoices* choices = nullptr;
     std::optional<Seconds> best{};
     std::size_t most = 0;
   };
