@@ -149,7 +149,7 @@ std::optional<std::string> suggest_path(std::string_view path) {
     if (std::ranges::find(studies, part) != studies.end()) return std::nullopt;
     return path_of(part);
   }
-  const Kind* kind = find_kind(part);
+  const FileKind* kind = find_kind(part);
   if (kind == nullptr) return std::nullopt;
   const std::string key(path.substr(dot + 1));
   const auto keys = kind->keys();

@@ -61,7 +61,7 @@ struct Stage {
 };
 
 // Steps that a checkpoint holds, and the time that was computed since.
-struct Mark {
+struct SavedProgress {
   double steps = 0;
   Seconds since;
 };
@@ -409,8 +409,8 @@ class Run {
   double done_ = 0;
   double next_save_ = 0;
   Seconds computed_;
-  Mark safe_;
-  Mark pending_;
+  SavedProgress safe_;
+  SavedProgress pending_;
   Seconds safe_at_ = kNeverHappens;
   Seconds saving_left_;
 

@@ -20,7 +20,7 @@
 namespace foreshard::sim {
 
 /// The fractions of its activity's progress at which an instance begins and ends.
-struct Part {
+struct ProgressRange {
   double begin = 0;
   double end = 1;
 };
@@ -53,7 +53,7 @@ struct BuiltWorkload {
   /// class -> instance -> its node, and the part of the node's time that it takes. A node is what
   /// instances have in common: a chain, or a communication.
   std::vector<std::vector<std::int32_t>> node;
-  std::vector<std::vector<Part>> part;
+  std::vector<std::vector<ProgressRange>> part;
   /// node -> the activity at whose start it starts, and the activity at whose finish it finishes
   /// (two different ones for a stepwise collective).
   std::vector<engine::ActivityId> begin;

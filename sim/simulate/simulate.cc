@@ -388,20 +388,20 @@ Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOpt
 }
 
 // A step after its run.
-struct Done {
+struct FinishedStep {
   Prepared ready;
   engine::Timeline times;
 };
 
-Result<Done> done(const ClusterView& cluster, const Program& program,
-                  const comm::Parameters& communication, const SimulateOptions& options,
-                  bool meetings_alone = true) {
+Result<FinishedStep> done(const ClusterView& cluster, const Program& program,
+                          const comm::Parameters& communication, const SimulateOptions& options,
+                          bool meetings_alone = true) {
   FORESHARD_ASSIGN(Prepared ready,
                    prepared(cluster, program, communication, options, meetings_alone));
   FORESHARD_ASSIGN(auto times, run(ready.built.workload, options));
   if (!met_alone(ready.folding, ready.built, times))
     return done(cluster, program, communication, options, false);
-  return Done{std::move(ready), std::move(times)};
+  return FinishedStep{std::move(ready), std::move(times)};
 }
 
 // What was run: the program, the cluster, and the method.
@@ -470,7 +470,7 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
 Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options) {
   FORESHARD_TRY(misfit(cluster, program));
-  FORESHARD_ASSIGN(const Done step, done(cluster, program, communication, options));
+  FORESHARD_ASSIGN(const FinishedStep step, done(cluster, program, communication, options));
   const auto& [ready, times] = step;
   const auto& [communicators, forms, folding, built] = ready;
   // A step that never ended is shown up to the instant after which nothing happened.

@@ -34,7 +34,7 @@ void factor(std::int64_t product, std::size_t count, std::vector<std::int64_t>& 
 class Refusals {
  public:
   void add(const std::string& cause, const std::string& text) {
-    Told& told = by_cause_[cause];
+    RefusalCount& told = by_cause_[cause];
     if (told.count++ == 0) told.text = text;
   }
   void add(const StrategyFault& fault) {
@@ -49,11 +49,11 @@ class Refusals {
   }
 
  private:
-  struct Told {
+  struct RefusalCount {
     std::string text;
     std::int64_t count = 0;
   };
-  std::map<std::string, Told> by_cause_;
+  std::map<std::string, RefusalCount> by_cause_;
 };
 
 }  // namespace

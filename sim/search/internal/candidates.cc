@@ -88,7 +88,7 @@ DeviceDivision division_of(const Strategy& one) {
 }
 
 // A strategy with its expected step: a lower limit for any shares, or the step with `strategies`.
-struct Expected {
+struct ExpectedStrategy {
   Seconds step;
   const Candidate* base = nullptr;
   std::vector<Strategy> strategies = {};
@@ -96,12 +96,13 @@ struct Expected {
 
 // The first ones by expected step: at most `most` with a pipeline and `most` without, and at most
 // `of_kind` of each division of the devices.
-std::vector<Expected> first_of(std::vector<Expected> all, std::size_t most, std::size_t of_kind) {
-  std::ranges::stable_sort(all, {}, &Expected::step);
+std::vector<ExpectedStrategy> first_of(std::vector<ExpectedStrategy> all, std::size_t most,
+                                       std::size_t of_kind) {
+  std::ranges::stable_sort(all, {}, &ExpectedStrategy::step);
   std::map<DeviceDivision, std::size_t> counts;
   std::map<bool, std::size_t> taken;  // key: whether there is a pipeline
-  std::vector<Expected> first;
-  for (Expected& one : all) {
+  std::vector<ExpectedStrategy> first;
+  for (ExpectedStrategy& one : all) {
     std::size_t& alike = taken[one.base->strategy.pipeline_parallel > 1];
     if (alike == most || counts[division_of(one.base->strategy)]++ >= of_kind) continue;
     ++alike;
@@ -124,9 +125,9 @@ Seconds least_with_shares(const Candidate& one, const std::vector<FlopsPerSecond
 }
 
 // The strategy with the divisions that end soonest, and its expected step.
-Expected divided(const Candidate& base, const Model& model,
-                 const std::vector<FlopsPerSecond>& rates, std::int64_t devices) {
-  Expected found{
+ExpectedStrategy divided(const Candidate& base, const Model& model,
+                         const std::vector<FlopsPerSecond>& rates, std::int64_t devices) {
+  ExpectedStrategy found{
       .step = {},
       .base = &base,
       .strategies = with_batch_shares(base.strategy, model, rates, devices, kMostDivisions)};
@@ -162,16 +163,16 @@ void simulate_unequal_shares(const study::LoadedStudy& study, const ClusterView&
                              const Deadline& deadline, const std::vector<Candidate>& bases,
                              SearchResult& result) {
   const auto rates = rates_of(study, cluster, place);
-  std::vector<Expected> all;
+  std::vector<ExpectedStrategy> all;
   for (const Candidate& one : bases)
     if (one.strategy.data_parallel > 1)
       all.push_back({least_with_shares(one, rates_of_data_ranks(one.strategy, rates)), &one});
   all = first_of(std::move(all), kMostLookedAt, kMostLookedAtOfKind);
-  for (Expected& one : all)
+  for (ExpectedStrategy& one : all)
     one = divided(*one.base, study.model, rates_of_data_ranks(one.base->strategy, rates),
                   place.pool.size());
-  std::erase_if(all, [](const Expected& one) { return one.strategies.empty(); });
-  for (const Expected& one : first_of(std::move(all), kMostDivided, kMostDividedOfKind)) {
+  std::erase_if(all, [](const ExpectedStrategy& one) { return one.strategies.empty(); });
+  for (const ExpectedStrategy& one : first_of(std::move(all), kMostDivided, kMostDividedOfKind)) {
     if (deadline.is_over_for_estimates()) {
       result.partial = true;
       break;

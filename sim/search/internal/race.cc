@@ -37,11 +37,11 @@ constexpr std::int64_t kMostPassesOfFront = 50'000;
 
 // Three measures, the less the better. One beats another if it is no worse in all and better in
 // one.
-struct Merits {
+struct Objectives {
   double time = 0;
   double memory = 0;
   double money = 0;
-  bool beats(const Merits& other) const {
+  bool beats(const Objectives& other) const {
     return time <= other.time && memory <= other.memory && money <= other.money &&
            (time < other.time || memory < other.memory || money < other.money);
   }
@@ -158,17 +158,17 @@ class Race {
   }
 
   // Strategies that divide their devices alike: what their estimates leave out is alike too.
-  struct Kind {
+  struct StrategyKind {
     const DeviceSubset* place = nullptr;
     std::array<std::int64_t, 7> sizes{};
     std::vector<std::string> order{};
-    auto operator<=>(const Kind&) const = default;
+    auto operator<=>(const StrategyKind&) const = default;
   };
   struct Found {
     Seconds steps;
     Seconds estimates;
   };
-  static Kind kind_of(const Candidate& one) {
+  static StrategyKind kind_of(const Candidate& one) {
     const Strategy& of = one.strategy;
     const StateSharding states = state_sharding(of);
     const std::int64_t cut = (states.cuts_parameters ? 4 : 0) + (states.cuts_gradients ? 2 : 0) +
@@ -183,13 +183,13 @@ class Race {
   // Candidates that cannot win come last.
   void expected_to_front(std::size_t most) {
     std::vector<Seconds> expected(candidates_.size());
-    std::map<Kind, std::size_t> firsts;  // kind without simulations -> its best estimate
+    std::map<StrategyKind, std::size_t> firsts;  // kind without simulations -> its best estimate
     // null: the kind has simulations
     std::vector<const std::size_t*> first_of_kind(candidates_.size());
     for (const std::size_t i : waiting_) {
       const Candidate& one = candidates_[i];
       expected[i] = one.estimate.step;
-      const Kind kind = kind_of(one);
+      const StrategyKind kind = kind_of(one);
       if (const auto found = found_.find(kind); found != found_.end()) {
         expected[i] = (found->second.steps / found->second.estimates) * expected[i];
         continue;
@@ -224,15 +224,15 @@ class Race {
   std::vector<std::size_t> front_of_estimates() const {
     std::map<const DeviceSubset*, std::vector<double>> rates;
     std::vector<std::size_t> members;
-    std::vector<Merits> merits;
+    std::vector<Objectives> merits;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& one = candidates_[i];
       std::vector<double>& rate = rates[one.place];
       if (rate.empty()) rate = rates_of(*one.place);
       const double step = one.estimate.step.in_base();
-      const Merits own{step, one.estimate.peak.in_base(),
-                       step * rate[static_cast<std::size_t>(one.strategy.devices())]};
-      if (std::ranges::any_of(merits, [&](const Merits& other) { return other.beats(own); }))
+      const Objectives own{step, one.estimate.peak.in_base(),
+                           step * rate[static_cast<std::size_t>(one.strategy.devices())]};
+      if (std::ranges::any_of(merits, [&](const Objectives& other) { return other.beats(own); }))
         continue;
       members.push_back(i);
       merits.push_back(own);
@@ -371,8 +371,9 @@ class Race {
     result_.is_priced = std::ranges::all_of(
         result_.simulated, [](const Simulated& one) { return one.rent_of_used.has_value(); });
     const auto merits = [&](const Simulated& one) {
-      return Merits{one.step.in_base(), one.peak.in_base(),
-                    result_.is_priced ? one.rent_of_used->in_base() : one.device_time().in_base()};
+      return Objectives{
+          one.step.in_base(), one.peak.in_base(),
+          result_.is_priced ? one.rent_of_used->in_base() : one.device_time().in_base()};
     };
     for (Simulated& one : result_.simulated)
       one.on_front =
@@ -391,7 +392,7 @@ class Race {
   SearchResult& result_;
   bool is_last_;
   std::vector<std::size_t> waiting_;
-  std::map<Kind, Found> found_;  // simulated so far
+  std::map<StrategyKind, Found> found_;  // simulated so far
   std::optional<Seconds> best_;
   bool is_out_of_time_ = false;  // some of a round were not simulated
 };

@@ -25,7 +25,7 @@ Status SubsetRanking::run(std::int64_t threads) {
   for (std::int64_t i = 0; i < parts; ++i) {
     // A cluster caches the routes that it finds: each part has its own.
     FORESHARD_ASSIGN(auto cluster, cluster_of(study_, study_.pool.devices));
-    Part& part = parts_.emplace_back(std::move(cluster));
+    Partition& part = parts_.emplace_back(std::move(cluster));
     part.begin = i * count / parts;
     part.count = (i + 1) * count / parts - part.begin;
     part.ranking.emplace(study_, part.cluster, place_, forms_, margin_);
@@ -43,7 +43,7 @@ Status SubsetRanking::run(std::int64_t threads) {
 
 std::vector<Candidate> SubsetRanking::candidates(SearchResult& result) {
   std::vector<Candidate> all;
-  for (Part& part : parts_) {
+  for (Partition& part : parts_) {
     add_counts(part.ranking->counts(), result);
     result.partial = result.partial || part.done < part.count;
     result.not_reached += part.count - part.done;
@@ -61,22 +61,22 @@ std::vector<Candidate> SubsetRanking::candidates(SearchResult& result) {
 
 Unlisted SubsetRanking::unlisted() const {
   Unlisted all;
-  for (const Part& part : parts_) all.add(part.ranking->unlisted());
+  for (const Partition& part : parts_) all.add(part.ranking->unlisted());
   return all;
 }
 
 // The part with the least done among those that no thread has; null where there is none.
-SubsetRanking::Part* SubsetRanking::take() {
+SubsetRanking::Partition* SubsetRanking::take() {
   const std::lock_guard lock(mutex_);
-  Part* next = nullptr;
-  for (Part& part : parts_)
+  Partition* next = nullptr;
+  for (Partition& part : parts_)
     if (!part.is_taken && !part.is_over && (next == nullptr || part.done < next->done))
       next = &part;
   if (next != nullptr) next->is_taken = true;
   return next;
 }
 
-void SubsetRanking::give_back(Part& part, bool is_over) {
+void SubsetRanking::give_back(Partition& part, bool is_over) {
   const std::lock_guard lock(mutex_);
   part.is_taken = false;
   part.is_over = is_over;
@@ -85,7 +85,7 @@ void SubsetRanking::give_back(Part& part, bool is_over) {
 // Sorts a part by lower bounds: the sooner a good strategy is met, the fewer families and cuts need
 // be looked at, and the better is the result within the time limit. Strategies whose bound is not
 // found in time come last, in their order.
-void SubsetRanking::sort(Part& part) const {
+void SubsetRanking::sort(Partition& part) const {
   std::vector<std::pair<Seconds, std::int64_t>> all;
   for (std::int64_t order = part.begin; order < part.begin + part.count; ++order) {
     const auto i = static_cast<std::size_t>(order);
@@ -97,7 +97,7 @@ void SubsetRanking::sort(Part& part) const {
 }
 
 void SubsetRanking::work() {
-  while (Part* const part = take()) {
+  while (Partition* const part = take()) {
     if (part->sequence.empty()) sort(*part);
     const std::int64_t end = std::min(part->done + kTurn, part->count);
     bool is_over = false;

@@ -59,8 +59,8 @@ class SubsetRanking {
   static constexpr std::int64_t kLeast = 256;
   static constexpr std::int64_t kTurn = 64;
 
-  struct Part {
-    explicit Part(ClusterView view) : cluster(std::move(view)) {}
+  struct Partition {
+    explicit Partition(ClusterView view) : cluster(std::move(view)) {}
     ClusterView cluster;
     std::optional<Ranking> ranking;
     std::int64_t begin = 0;
@@ -77,12 +77,12 @@ class SubsetRanking {
     std::size_t most = 0;
   };
 
-  Part* take();
-  void give_back(Part& part, bool is_over);
+  Partition* take();
+  void give_back(Partition& part, bool is_over);
   void work();
-  void sort(Part& part) const;
+  void sort(Partition& part) const;
   // Index of the strategy that a part looks at as its `place`-th.
-  static std::int64_t order_of(const Part& part, std::int64_t place) {
+  static std::int64_t order_of(const Partition& part, std::int64_t place) {
     return part.sequence.empty() ? part.begin + place
                                  : part.sequence[static_cast<std::size_t>(place)];
   }
@@ -94,7 +94,7 @@ class SubsetRanking {
   double margin_;
   bool uneven_;
   const Deadline& deadline_;
-  std::deque<Part> parts_;
+  std::deque<Partition> parts_;
   std::mutex mutex_;
   Families families_;
   bool cuts_slow_ = true;

@@ -24,7 +24,7 @@ struct ChainItem {
 struct Chains {
   // instance -> the first one of its chain; itself if it is in none.
   std::vector<std::int32_t> head;
-  std::vector<Part> part;  // One entry per instance.
+  std::vector<ProgressRange> part;  // One entry per instance.
   // One entry per instance: a head has the work of the whole chain, any other its own.
   std::vector<double> work;
 };
@@ -121,7 +121,7 @@ class ChainFinder {
     if (members_.size() > 1 && work_ > 0) {
       chains_.work[members_.front()] = work_;
       for (std::size_t k = 1; k < members_.size(); ++k) {
-        Part& part = chains_.part[members_[k]];
+        ProgressRange& part = chains_.part[members_[k]];
         part.begin /= work_;
         chains_.part[members_[k - 1]].end = part.begin;
       }

@@ -32,7 +32,7 @@ Seconds ConversionTimes::operator()(const reshard::TensorSpec& tensor, const Att
 Seconds ConversionTimes::priced(const reshard::TensorSpec& tensor, const Attribute& from,
                                 const Attribute& to) {
   auto& own = tensors_[{tensor.dtype, tensor.shape}];
-  if (own == nullptr) own = std::make_unique<Priced>(tensor, cost_, placement_);
+  if (own == nullptr) own = std::make_unique<PricedTensor>(tensor, cost_, placement_);
   const auto on_links = [&](const reshard::Step& step) { return own->price.on_links(step); };
   Seconds sum;
   for (const reshard::MeshStep& step : reshard::fastest_within(tensor, from, to, mesh_, on_links)) {
@@ -49,7 +49,7 @@ Seconds ConversionTimes::priced(const reshard::TensorSpec& tensor, const Attribu
 namespace {
 
 // A graph of one operator and its operands.
-struct Alone {
+struct SingleOperator {
   Graph graph{};
   std::map<TensorId, TensorId> of{};  ///< Tensor of the whole graph -> tensor of this graph.
 };
@@ -59,9 +59,9 @@ Attribute without_summands(Attribute attribute) {
   return attribute;
 }
 
-Alone alone(const Graph& graph, const Operator& op, const OperatorOption& option,
-            const std::set<TensorId>& read) {
-  Alone made{.graph = {.name = op.name}};
+SingleOperator alone(const Graph& graph, const Operator& op, const OperatorOption& option,
+                     const std::set<TensorId>& read) {
+  SingleOperator made{.graph = {.name = op.name}};
   const auto add = [&](TensorId id, const Attribute& lies) {
     const auto [place, is_new] = made.of.try_emplace(id);
     if (!is_new) return place->second;
@@ -158,7 +158,7 @@ OperatorOption OperatorOptions::option(const Operator& op, Splits splits) {
   OperatorOption option{.splits = std::move(splits)};
   option.signature = signature_of(op.rule, option.splits, context_.mesh);
   option.gradients.resize(op.inputs.size());
-  const Alone own = alone(context_.graph, op, option, read_);
+  const SingleOperator own = alone(context_.graph, op, option, read_);
   const auto sharded =
       distribute(own.graph, context_.mesh, Flow::kBothWays, backward_pass(context_.strategy));
   FORESHARD_CHECK(sharded);
@@ -175,7 +175,7 @@ void OperatorOptions::add_backward(const Operator& op, OperatorOption& option) {
   const bool flows = std::ranges::any_of(
       op.outputs, [&](TensorId id) { return trained_.contains(id) && read_.contains(id); });
   if (context_.strategy.mode == Mode::kForward || !flows) return;
-  const Alone own = alone(context_.graph, op, option, read_);
+  const SingleOperator own = alone(context_.graph, op, option, read_);
   const auto forward =
       distribute(own.graph, context_.mesh, Flow::kBothWays, BackwardPass::kFollows);
   FORESHARD_CHECK(forward);

@@ -46,8 +46,9 @@ class ConversionTimes {
 
  private:
   using Key = std::tuple<DType, Shape, Attribute, Attribute>;
-  struct Priced {
-    Priced(reshard::TensorSpec spec, const CostModel& cost, const reshard::Placement& placement)
+  struct PricedTensor {
+    PricedTensor(reshard::TensorSpec spec, const CostModel& cost,
+                 const reshard::Placement& placement)
         : tensor(std::move(spec)), price(tensor, cost, placement) {}
     reshard::TensorSpec tensor;
     reshard::StepPricer price;
@@ -57,7 +58,7 @@ class ConversionTimes {
   const CostModel& cost_;
   reshard::Placement placement_;
   ProcessMesh mesh_;
-  std::map<std::pair<DType, Shape>, std::unique_ptr<Priced>> tensors_;
+  std::map<std::pair<DType, Shape>, std::unique_ptr<PricedTensor>> tensors_;
   std::map<Key, Seconds> known_;
 };
 
