@@ -40,9 +40,9 @@ namespace foreshard::cli {
 namespace {
 
 struct ProfileRequest {
-  MachineRequest machine;                 ///< The first study describes the profiled training.
-  std::vector<std::string> profiles;      ///< Paths of profiles.
-  std::vector<std::string> kernel_names;  ///< Files or catalogue names, in order of precedence.
+  MachineRequest machine;                 // The first study describes the profiled training.
+  std::vector<std::string> profiles;      // Paths of profiles.
+  std::vector<std::string> kernel_names;  // Files or catalogue names, in order of precedence.
 };
 
 constexpr Bytes kLargestProfile = 4_GiB;

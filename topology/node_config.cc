@@ -157,10 +157,8 @@ namespace {
 /// Values beyond these limits are mistaken units, not machines.
 constexpr BytesPerSecond kSlowestLink = 1_Mbit_s;
 constexpr BytesPerSecond kFastestLink = 1000_TB_s;
-constexpr Seconds kLongestLatency = 1_s;
 constexpr double kSlowestHost = 0.01;
 constexpr double kFastestHost = 100;
-constexpr double kLeastEfficiency = 0.01;
 constexpr double kMostParts = 4096;  // of one node
 
 std::string fault_in_pairs(const NodeConfig& node) {

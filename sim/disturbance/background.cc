@@ -10,8 +10,6 @@
 namespace foreshard::disturbance {
 namespace {
 
-using kShortestPeriod;
-
 std::string traffic_misfit(const Background& b) {
   const bool path = b.from.has_value() && b.to.has_value();
   if (b.from.has_value() != b.to.has_value()) return "from and to belong together";

@@ -11,8 +11,6 @@
 namespace foreshard::disturbance {
 namespace {
 
-using kShortestPeriod;
-
 std::string profile_misfit(const LinkProfile& p) {
   if (p.profile.empty()) return "has no points";
   for (std::size_t i = 1; i < p.profile.size(); ++i) {

@@ -28,14 +28,14 @@
 namespace foreshard::engine {
 namespace {
 
-/// SimGrid counts work in whole units. Works and capacities of resource r are multiplied by
-/// 2^exponent[r], which is the same for all resources that an activity uses.
+// SimGrid counts work in whole units. Works and capacities of resource r are multiplied by
+// 2^exponent[r], which is the same for all resources that an activity uses.
 struct WholeUnits {
-  std::vector<int> exponent;        ///< resource -> exponent
-  std::vector<std::uint64_t> work;  ///< activity -> its work, normalised, scaled and rounded.
+  std::vector<int> exponent;        // resource -> exponent
+  std::vector<std::uint64_t> work;  // activity -> its work, normalised, scaled and rounded.
 };
 
-/// Destination of the results: memory that outlives this process.
+// Destination of the results: memory that outlives this process.
 struct Results {
   std::span<double> start;
   std::span<double> finish;
@@ -211,7 +211,6 @@ void simulate_on_simgrid(const Workload& workload, const WholeUnits& units, Simg
 
 using internal::NormalShape;
 using internal::Shapes;
-using internal::WholeUnits;
 
 // Largest relative change of a work by rounding to whole units.
 constexpr double kRounding = 1e-9;
@@ -385,11 +384,11 @@ Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver) {
   if (child == 0) {
     silence();
     try {
-      internal::simulate_on_simgrid(workload, units, solver,
-                                    {.start = start,
-                                     .finish = finish,
-                                     .events = &outcome->events,
-                                     .finished = &outcome->finished});
+      simulate_on_simgrid(workload, units, solver,
+                          {.start = start,
+                           .finish = finish,
+                           .events = &outcome->events,
+                           .finished = &outcome->finished});
     } catch (const std::exception& e) {
       std::strncpy(outcome->message, e.what(), sizeof(outcome->message) - 1);
       _exit(EXIT_FAILURE);

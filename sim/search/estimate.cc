@@ -184,11 +184,12 @@ class Estimator::Tables {
     std::optional<Recomputed> recomputed;
     if (!family.choices->all.empty() && !depends_on_choices(family.base)) {
       const Strategy all = family.strategy_of({.choice = 0, .layers = 0});
-      FORESHARD_ASSIGN(RecomputedBlocks* const recomputed, again_of(all, family.choices->all));
+      FORESHARD_ASSIGN(RecomputedBlocks* const blocks,
+                       recomputed_blocks_of(all, family.choices->all));
       recomputed.emplace(
           Recomputed{.of = family,
-                     .recomputed = *recomputed,
-                     .least = recomputed->least_bytes(model_, family.base, base.bytes_of_plan())});
+                     .recomputed = *blocks,
+                     .least = blocks->least_bytes(model_, family.base, base.bytes_of_plan())});
       FORESHARD_ASSIGN(const bool is_hopeless, is_large(*recomputed, family.layers, visitor));
       if (is_hopeless) {
         visitor.count_large(family.size());
@@ -356,8 +357,8 @@ class Estimator::Tables {
     return FamilyMembers(shared);
   }
 
-  Result<RecomputedBlocks*> again_of(const Strategy& strategy,
-                                     const std::vector<Recomputation>& choices) {
+  Result<RecomputedBlocks*> recomputed_blocks_of(const Strategy& strategy,
+                                                 const std::vector<Recomputation>& choices) {
     const auto numbers = layout_numbers(strategy);
     std::vector<std::int64_t> key(numbers.begin(), numbers.begin() + kOfSplit - 1);  // any order
     key.push_back(choices_.of(parts_in(choices)));

@@ -67,7 +67,7 @@ std::vector<Sharing::LinkSlot> Sharing::places_of(const ConcurrentGroups& crowd,
   if (!carries_) return places;
   const std::vector<std::int32_t>& parts = crowd.members[crowd.first[kind]].parts;
   for (const comm::LinkLoad& load : form.loads) {
-    const auto place = congruence_.place_of(load.link);
+    const auto place = congruence_.position_of(load.link);
     const auto slot = std::ranges::find(parts, place.part) - parts.begin();
     places.push_back({static_cast<std::size_t>(slot), place.index});
   }

@@ -141,7 +141,7 @@ class FormChooser {
       FORESHARD_TRY(add_kind(communicators_.all[c].kind, group, wanted));
       if (share) {
         for (LinkUse& use : chosen_.kinds_.back().uses) {
-          use.place = congruence->place_of(use.link);
+          use.place = congruence->position_of(use.link);
           use.place.part = list.slot_of(use.place.part);
         }
       }

@@ -269,7 +269,7 @@ Status Forms::add_form(const Strategy& strategy, StrategyLayout& layout, std::in
 
 namespace {
 
-constexpr std::size_t kRememberedNodes = 100'000'000;  // nodes of shapes
+constexpr std::size_t kSharedNodes = 100'000'000;  // nodes of shapes
 
 }  // namespace
 
@@ -281,7 +281,7 @@ std::shared_ptr<const PlanForms> SharedPlanForms::find(const Key& key) const {
 
 void SharedPlanForms::add(const Key& key, const std::shared_ptr<const PlanForms>& forms) {
   const std::lock_guard lock(mutex_);
-  if (nodes_ > kRememberedNodes) {
+  if (nodes_ > kSharedNodes) {
     forms_.clear();
     nodes_ = 0;
   }

@@ -164,7 +164,7 @@ class Race {
     std::vector<std::string> order{};
     auto operator<=>(const StrategyKind&) const = default;
   };
-  struct Found {
+  struct KindRecord {
     Seconds steps;
     Seconds estimates;
   };
@@ -310,7 +310,7 @@ class Race {
         continue;
       }
       if (const Result<Simulated>& one = *found[i]; one) {
-        Found& of_kind = found_[kind_of(candidates_[round[i]])];
+        KindRecord& of_kind = found_[kind_of(candidates_[round[i]])];
         of_kind.steps += one->step;
         of_kind.estimates += one->estimate.step;
       }
@@ -392,7 +392,7 @@ class Race {
   SearchResult& result_;
   bool is_last_;
   std::vector<std::size_t> waiting_;
-  std::map<StrategyKind, Found> found_;  // simulated so far
+  std::map<StrategyKind, KindRecord> found_;  // simulated so far
   std::optional<Seconds> best_;
   bool is_out_of_time_ = false;  // some of a round were not simulated
 };
