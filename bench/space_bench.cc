@@ -42,7 +42,7 @@ class Seen : public search::FamilyVisitor {
 
   void begin(const search::Family& family) { family_ = &family; }
   void end() {  // ends a family
-    for (const search::Member& member : again_) {
+    for (const search::FamilyMember& member : again_) {
       const auto estimate = estimator_.estimate(family_->strategy_of(member));
       if (!estimate) continue;
       const double ratio = *step_of(member) / estimate->step;
@@ -56,13 +56,13 @@ class Seen : public search::FamilyVisitor {
 
   bool is_of_interest(Seconds) const override { return true; }
   void count_slower(std::int64_t, Seconds) override {}
-  bool fits(const search::Member&, const search::Estimate& estimate) const override {
+  bool fits(const search::FamilyMember&, const search::Estimate& estimate) const override {
     return estimate.peak <= estimate.memory;
   }
-  void add_large(const search::Member&, const search::Estimate&) override { ++strategies; }
+  void add_large(const search::FamilyMember&, const search::Estimate&) override { ++strategies; }
   bool is_large(const search::Estimate& least) const override { return least.peak > least.memory; }
   void count_large(std::int64_t members) override { strategies += static_cast<double>(members); }
-  void add(const search::Member& member, const search::Estimate& estimate) override {
+  void add(const search::FamilyMember& member, const search::Estimate& estimate) override {
     ++strategies;
     ++fit;
     constexpr std::int64_t kChecked = 20'000;  // one candidate of this many is estimated again
@@ -76,19 +76,19 @@ class Seen : public search::FamilyVisitor {
   }
 
  private:
-  const Seconds* step_of(const search::Member& member) const {
+  const Seconds* step_of(const search::FamilyMember& member) const {
     return &steps_[static_cast<std::size_t>(std::ranges::find(again_, member) - again_.begin())];
   }
 
   search::Estimator& estimator_;
   const search::Family* family_ = nullptr;
-  std::vector<search::Member> again_;
+  std::vector<search::FamilyMember> again_;
   std::vector<Seconds> steps_;
 };
 
 // Strategies with the same tensor and pipeline parallelism follow one another.
 void visit(const study::LoadedStudy& study, search::Estimator& estimator, Seen& seen) {
-  const auto ways = search::ways_to_recompute(study.model, study.strategy);
+  const auto choices = search::recompute_choices(study.model, study.strategy);
   for (std::int64_t tensor = 1; tensor <= study.model.heads; ++tensor) {
     for (std::int64_t pipeline = 1; pipeline <= study.model.layers; ++pipeline) {
       if (study.model.heads % tensor != 0 || study.model.layers % pipeline != 0) continue;
@@ -98,7 +98,7 @@ void visit(const study::LoadedStudy& study, search::Estimator& estimator, Seen& 
                                             .recompute = {Recompute::kNone}},
                                            study.strategy, study.model, study.pool.size());
       for (const Strategy& strategy : found.candidates) {
-        const search::Family family(strategy, study.model, ways);
+        const search::Family family(strategy, study.model, choices);
         seen.begin(family);
         if (const auto done = estimator.family(family, seen); !done.ok())
           fmt::print("{}: {}\n", describe(strategy), done.error().message);

@@ -8,10 +8,10 @@
 
 #include "base/yaml/given.h"
 #include "cli/commands.h"
+#include "cli/declaration.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/percentage.h"
 #include "evidence/report.h"
 
 #include "sim/study/study.h"

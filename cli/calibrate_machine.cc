@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/yaml/given.h"
 #include "base/yaml/loader.h"
-#include "cli/busy.h"
 #include "cli/load.h"
 #include "cli/output.h"
 
@@ -33,12 +32,12 @@ constexpr std::string_view kHostCommunication = "host";
 
 }  // namespace
 
-Result<std::vector<Planned>> planned(const MachineRequest& request,
-                                     const Environment& environment) {
+Result<std::vector<PlannedStudy>> plan_studies(const MachineRequest& request,
+                                               const Environment& environment) {
   const auto given = [](const std::string& text) {
     return text.empty() ? std::nullopt : std::optional<std::string>(text);
   };
-  std::vector<Planned> result;
+  std::vector<PlannedStudy> result;
   for (const std::string& name : request.studies) {
     FORESHARD_ASSIGN(
         auto study,
@@ -79,10 +78,10 @@ Result<measure::Measurement> read_measurement(const std::string& file) {
 
 // Pairs each measurement with the Program that has its fingerprint.
 Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& request,
-                                                    const std::vector<Planned>& studies) {
+                                                    const std::vector<PlannedStudy>& studies) {
   std::vector<std::pair<std::string, program::Program>> programs;
   programs.reserve(studies.size() + request.programs.size());
-  for (const Planned& one : studies) programs.emplace_back(one.study.name, one.program);
+  for (const PlannedStudy& one : studies) programs.emplace_back(one.study.name, one.program);
   for (const std::string& file : request.programs) {
     FORESHARD_ASSIGN(auto program, read_program(file));
     programs.emplace_back(file, std::move(program));
@@ -108,10 +107,10 @@ Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& reques
 }
 
 // One line per study, before and after calibration: "host-dp2: 812 ms -> 655 ms (-19.3 %)".
-Result<std::string> predictions(const std::vector<Planned>& studies,
-                                const calibrate::MachineStart& start, const Found& found) {
+Result<std::string> predictions(const std::vector<PlannedStudy>& studies,
+                                const calibrate::MachineStart& start, const MachineFit& found) {
   std::string text;
-  for (const Planned& one : studies) {
+  for (const PlannedStudy& one : studies) {
     study::LoadedStudy study{.name = one.study.name,
                              .description = one.study.description,
                              .cluster = start.cluster,
@@ -144,10 +143,10 @@ Result<ExitCode> write_plan(const MachineRequest& request, const Environment& en
   if (request.studies.empty())
     return fail({Error::Code::kInvalidInput, "--plan needs the studies to measure for"});
   const Busy busy("planning");
-  FORESHARD_ASSIGN(const auto studies, planned(request, environment));
+  FORESHARD_ASSIGN(const auto studies, plan_studies(request, environment));
   std::vector<program::Program> programs;
   programs.reserve(studies.size());
-  for (const Planned& one : studies) programs.push_back(one.program);
+  for (const PlannedStudy& one : studies) programs.push_back(one.program);
   const auto plan =
       calibrate::microbenchmarks(programs, {.device = device_of(studies.front().study.cluster)});
   if (!plan) return plan.error();
@@ -157,7 +156,7 @@ Result<ExitCode> write_plan(const MachineRequest& request, const Environment& en
 
 Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& environment) {
   const Busy busy("fitting");
-  const auto studies = planned(request, environment);
+  const auto studies = plan_studies(request, environment);
   if (!studies) return studies.error();
   if (request.output.empty() && !request.dry_run)
     return fail(
@@ -187,12 +186,12 @@ Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& e
   const auto machine =
       calibrate::calibrate_machine(start, runs, {.own_kernels = request.own_kernels});
   if (!machine) return machine.error();
-  return write_found(request, *studies, start,
-                     {.machine = *machine, .report = calibrate::to_text(*machine)});
+  return write_fit(request, *studies, start,
+                   {.machine = *machine, .report = calibrate::to_text(*machine)});
 }
 
-Result<ExitCode> write_found(const MachineRequest& request, const std::vector<Planned>& studies,
-                             const calibrate::MachineStart& start, const Found& found) {
+Result<ExitCode> write_fit(const MachineRequest& request, const std::vector<PlannedStudy>& studies,
+                           const calibrate::MachineStart& start, const MachineFit& found) {
   FORESHARD_ASSIGN(const auto steps, predictions(studies, start, found));
   const std::string told = found.report + steps;
   if (request.dry_run) {

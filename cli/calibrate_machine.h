@@ -29,15 +29,16 @@ struct MachineRequest {
 };
 
 /// A study and its Program, on the requested cluster and communication.
-struct Planned {
+struct PlannedStudy {
   study::LoadedStudy study;
   program::Program program;
 };
 /// Loads the request's studies and builds their Programs.
-Result<std::vector<Planned>> planned(const MachineRequest& request, const Environment& environment);
+Result<std::vector<PlannedStudy>> plan_studies(const MachineRequest& request,
+                                               const Environment& environment);
 
 /// The result of a calibration.
-struct Found {
+struct MachineFit {
   calibrate::MachineCalibration machine;
   std::optional<Framework> framework{};        ///< Framework with calibrated numbers, if any.
   std::vector<calibrate::OutputFile> files{};  ///< Files in addition to the machine's.
@@ -45,8 +46,8 @@ struct Found {
 };
 /// Writes the machine's files into the request's folder (not with `dry_run`), and prints the
 /// report, followed by each study's step before and after.
-Result<ExitCode> write_found(const MachineRequest& request, const std::vector<Planned>& studies,
-                             const calibrate::MachineStart& start, const Found& found);
+Result<ExitCode> write_fit(const MachineRequest& request, const std::vector<PlannedStudy>& studies,
+                           const calibrate::MachineStart& start, const MachineFit& found);
 
 /// Writes the microbenchmark Program of the studies.
 Result<ExitCode> write_plan(const MachineRequest& request, const Environment& environment);

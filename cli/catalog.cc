@@ -115,7 +115,7 @@ class Catalog final : public Command {
  private:
   // Prints the entries of one kind, or of all. A kind without entries has a heading only.
   Result<ExitCode> list(const Environment& environment) const {
-    const Kind* only = kind_.empty() ? nullptr : find_kind(kind_);
+    const FileKind* only = kind_.empty() ? nullptr : find_kind(kind_);
     if (!kind_.empty() && only == nullptr) {
       std::vector<std::string> names = kind_names();
       names.emplace_back(kOperators);
@@ -127,7 +127,7 @@ class Catalog final : public Command {
     }
     std::string text;
     Json entries = Json::object();
-    for (const Kind& kind : kinds()) {
+    for (const FileKind& kind : kinds()) {
       if (only != nullptr && &kind != only) continue;
       const auto names = entries_of(kind, environment.catalogue);
       entries[std::string(kind.folder)] = names;
@@ -163,7 +163,7 @@ class Catalog final : public Command {
   Result<ExitCode> show(const Environment& environment) const {
     std::string text;
     std::vector<std::string> all;
-    for (const Kind& kind : kinds()) {
+    for (const FileKind& kind : kinds()) {
       const auto names = entries_of(kind, environment.catalogue);
       all.insert(all.end(), names.begin(), names.end());
       if (std::ranges::find(names, entry_) == names.end()) continue;

@@ -56,7 +56,7 @@ class Check final : public Command {
     if (kind_.empty() && looks_like_hf_config(bytes) && study::is_hf_config(file_))
       return check_hf_config({.catalogue = environment.catalogue, .overrides = overrides});
     if (const ImportFormat* format = import_format_of(bytes)) return not_imported(*format);
-    const Kind* kind = kind_.empty() ? &kind_of(file_, bytes) : find_kind(kind_);
+    const FileKind* kind = kind_.empty() ? &kind_of(file_, bytes) : find_kind(kind_);
     if (kind == nullptr) {
       const auto near = nearest_name(kind_, kind_names());
       return fail(

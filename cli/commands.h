@@ -1,11 +1,17 @@
 /// \file
-/// Factories of the commands; commands.cc lists them.
+/// Factories of the commands (commands.cc lists them), their declaration to the parser for reading
+/// a command line and for shell completion, and the program that runs one of them.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace foreshard::cli {
 
@@ -32,5 +38,17 @@ std::unique_ptr<Command> make_version();
 
 /// "foreshard 1.0.0 (commit, build type, compiler)"
 std::string version_line();
+
+struct DeclaredCommand {
+  CLI::App* app;
+  std::unique_ptr<Command> command;
+};
+
+/// Declares the program's options and all commands.
+/// \param configs  receives the folder of the catalogue when the command line is read.
+std::vector<DeclaredCommand> declare_all(CLI::App& app, std::string& configs);
+
+/// The program: reads the command line, runs one command, and returns the exit code.
+int run(int argc, char** argv);
 
 }  // namespace foreshard::cli

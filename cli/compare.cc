@@ -15,12 +15,11 @@
 #include "base/file.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/compare_studies.h"
+#include "cli/declaration.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/percentage.h"
 
 #include "sim/study/run.h"
 #include "sim/sweep/comparison.h"

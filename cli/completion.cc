@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"

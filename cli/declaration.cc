@@ -4,10 +4,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <CLI/StringTools.hpp>
+#include <charconv>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
 
+#include "base/quantity.h"
 #include "base/text.h"
 
 namespace foreshard::cli {
@@ -128,6 +130,30 @@ std::string example_footer(std::string_view lines) {
     if (c == '\n') text += "  ";
   }
   return text;
+}
+
+Result<double> percentage(std::string text) {
+  const std::string whole = text;
+  if (text.ends_with('%')) text.pop_back();
+  while (text.ends_with(' ')) text.pop_back();
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+  return Error{Error::Code::kInvalidInput,
+               fmt::format("'{}' is not a percentage like '10%'", whole)};
+}
+
+Result<Seconds> parse_time_limit(const std::string& text) {
+  const auto refuse = [](const std::string& why) {
+    return Error{Error::Code::kInvalidInput, "--budget: " + why};
+  };
+  const bool is_number = !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+  if (is_number)
+    return refuse(fmt::format("'{0}' has no unit\n   help: write '{0}s' or '{0}min'", text));
+  const auto time = parse<Seconds>(text);
+  if (!time) return refuse(time.error().message);
+  if (!(*time > Seconds{})) return refuse("must be positive\n   help: write for example '60s'");
+  return *time;
 }
 
 }  // namespace foreshard::cli

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+#include "base/units.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -68,5 +71,14 @@ std::vector<std::string> words_of(CLI::Option& option);
 
 /// The end of a command's help.
 std::string example_footer(std::string_view lines);
+
+/// "12%" or "12" -> 12.
+/// \return kInvalidInput for any other text, or a negative number.
+Result<double> percentage(std::string text);
+
+/// "60s", "10 min".
+/// \return kInvalidInput, with what to write instead, for a number without a unit, for any other
+///     text, and for a time that is not positive.
+Result<Seconds> parse_time_limit(const std::string& text);
 
 }  // namespace foreshard::cli

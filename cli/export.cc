@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"

@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "base/yaml/quoted.h"
 #include "cli/commands.h"
-#include "cli/imported.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"

@@ -25,9 +25,9 @@ void on_signal(int) {
 
 }  // namespace
 
-Interruption::Interruption(Kept kept) {
+Interruption::Interruption(FinishedResults kept) {
   asked_once = 0;
-  stored = kept == Kept::kStored ? 1 : 0;
+  stored = kept == FinishedResults::kStored ? 1 : 0;
   before_ = std::signal(SIGINT, on_signal);
 }
 

@@ -11,7 +11,7 @@
 namespace foreshard::cli {
 
 /// What happens to finished results at the first Ctrl-C.
-enum class Kept : std::uint8_t {
+enum class FinishedResults : std::uint8_t {
   kShown,   ///< The command shows them.
   kStored,  ///< The command shows them, and a file has them, too.
 };
@@ -19,7 +19,7 @@ enum class Kept : std::uint8_t {
 /// Only one object may exist at a time. The destructor restores the previous handler of Ctrl-C.
 class Interruption {
  public:
-  explicit Interruption(Kept kept = Kept::kShown);
+  explicit Interruption(FinishedResults kept = FinishedResults::kShown);
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
   ~Interruption();

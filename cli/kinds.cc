@@ -88,7 +88,7 @@ std::vector<std::string> keys() {
 }
 
 template <class T>
-constexpr Kind kind(std::string_view name, std::string_view folder, std::string_view summary) {
+constexpr FileKind kind(std::string_view name, std::string_view folder, std::string_view summary) {
   return {name, folder, summary, echo_file<T>, echo_entry<T>, schema<T>, keys<T>};
 }
 
@@ -119,7 +119,7 @@ std::map<std::string, bool> top_level_keys(std::string_view text) {
 
 // Number of keys that the kind knows, and how many of them are lists, or not, as in the kind's
 // schema.
-std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const Kind& kind,
+std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const FileKind& kind,
                                                    const std::map<std::string, bool>& written) {
   std::pair<std::ptrdiff_t, std::ptrdiff_t> found{0, 0};
   const auto schema = kind.schema();
@@ -137,11 +137,11 @@ std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const Kind& kind,
 }
 
 // The kind of the nearest folder that has the name of a catalogue folder; nullptr if there is none.
-const Kind* kind_of_folder(fs::path folder) {
+const FileKind* kind_of_folder(fs::path folder) {
   for (; folder.has_relative_path(); folder = folder.parent_path()) {
     for (const char* nested : {"devices/draw", "devices/efficiency", "tables/kernels"})
       if (folder.filename() == fs::path(nested).filename()) return find_kind(nested);
-    const Kind* kind = find_kind(folder.filename().string());
+    const FileKind* kind = find_kind(folder.filename().string());
     if (kind != nullptr && folder.filename() == kind->folder) return kind;
   }
   return nullptr;
@@ -149,8 +149,8 @@ const Kind* kind_of_folder(fs::path folder) {
 
 }  // namespace
 
-std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 25> kKinds{
+std::span<const FileKind> kinds() {
+  static constexpr std::array<FileKind, 25> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -191,25 +191,25 @@ std::span<const Kind> kinds() {
   return kKinds;
 }
 
-const Kind* find_kind(std::string_view name) {
-  for (const Kind& kind : kinds())
+const FileKind* find_kind(std::string_view name) {
+  for (const FileKind& kind : kinds())
     if (kind.name == name || kind.folder == name) return &kind;
   return nullptr;
 }
 
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
-  for (const Kind& kind : kinds()) names.emplace_back(kind.name);
+  for (const FileKind& kind : kinds()) names.emplace_back(kind.name);
   return names;
 }
 
-const Kind& kind_of(const fs::path& path, std::string_view text) {
+const FileKind& kind_of(const fs::path& path, std::string_view text) {
   std::error_code status;
   const fs::path place = path == "-" ? fs::path() : fs::absolute(path, status).lexically_normal();
   const auto written = top_level_keys(text);
-  const Kind* best = &kinds().front();
+  const FileKind* best = &kinds().front();
   std::pair<std::ptrdiff_t, std::ptrdiff_t> most{0, 0};
-  for (const Kind& kind : kinds()) {
+  for (const FileKind& kind : kinds()) {
     const auto matches = likeness(kind, written);
     if (matches.first > 0 && matches > most) {
       best = &kind;
@@ -218,7 +218,7 @@ const Kind& kind_of(const fs::path& path, std::string_view text) {
   }
   // The folder only decides between kinds that know equally many keys, because folders outside of a
   // catalogue may also be called models or nodes.
-  const Kind* of_folder = kind_of_folder(place.parent_path());
+  const FileKind* of_folder = kind_of_folder(place.parent_path());
   const bool fits = of_folder != nullptr && likeness(*of_folder, written).first >= most.first;
   return fits ? *of_folder : *best;
 }
@@ -232,7 +232,7 @@ Model with_sizes(Model model) {
   return model;
 }
 
-std::vector<std::string> entries_of(const Kind& kind, const std::vector<fs::path>& catalogue) {
+std::vector<std::string> entries_of(const FileKind& kind, const std::vector<fs::path>& catalogue) {
   std::set<std::string> names;
   for (const fs::path& folder : catalogue) {
     const fs::path root = folder / kind.folder;
@@ -242,7 +242,8 @@ std::vector<std::string> entries_of(const Kind& kind, const std::vector<fs::path
       const fs::path name = entry->path().lexically_relative(root);
       if (name.extension() != ".yaml") continue;
       // devices/draw and devices/efficiency are kinds of their own.
-      const Kind* nested = find_kind((fs::path(kind.folder) / name.parent_path()).generic_string());
+      const FileKind* nested =
+          find_kind((fs::path(kind.folder) / name.parent_path()).generic_string());
       if (nested != nullptr && nested != &kind) continue;
       names.insert(fs::path(name).replace_extension().generic_string());
     }

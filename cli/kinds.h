@@ -17,7 +17,7 @@
 
 namespace foreshard::cli {
 
-struct Kind {
+struct FileKind {
   std::string_view name;     ///< "cluster".
   std::string_view folder;   ///< Folder in the catalogue: "clusters".
   std::string_view summary;  ///< One line.
@@ -29,23 +29,23 @@ struct Kind {
 };
 
 /// All kinds; the study comes first.
-std::span<const Kind> kinds();
+std::span<const FileKind> kinds();
 /// The kind with this name or folder.
 /// \return nullptr if there is none.
-const Kind* find_kind(std::string_view name);
+const FileKind* find_kind(std::string_view name);
 /// The names of all kinds.
 std::vector<std::string> kind_names();
 
 /// The kind of the file at `path`: the kind that knows most of its top-level keys. If the kind of
 /// the catalogue folder that contains the file knows as many, it is that kind. A study if neither
 /// keys nor folder tell.
-const Kind& kind_of(const std::filesystem::path& path, std::string_view text);
+const FileKind& kind_of(const std::filesystem::path& path, std::string_view text);
 
 /// The model with the sizes that follow from others (kv_heads, head_dim, ffn) filled in.
 Model with_sizes(Model model);
 
 /// The names in a kind's catalogue folder, sorted; nested folders as "by-device/a100".
-std::vector<std::string> entries_of(const Kind& kind,
+std::vector<std::string> entries_of(const FileKind& kind,
                                     const std::vector<std::filesystem::path>& catalogue);
 
 }  // namespace foreshard::cli

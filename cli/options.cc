@@ -7,9 +7,8 @@
 
 #include "base/text.h"
 #include "cli/found.h"
-#include "cli/imported.h"
 #include "cli/load.h"
-#include "cli/meant.h"
+#include "cli/suggestions.h"
 
 #include "validate/calibrate/nccl_tests.h"
 
@@ -99,9 +98,9 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
     return std::move(error).error();
   }
   FORESHARD_TRY(stdin_twice());
-  FORESHARD_TRY(no_study(study_));
+  FORESHARD_TRY(check_may_be_study(study_));
   for (const yaml::Override& each : overrides)
-    if (const auto path = path_meant(each.path))
+    if (const auto path = suggest_path(each.path))
       return Error{Error::Code::kInvalidInput,
                    fmt::format("--set {0}={1}: a study has no key '{0}'\n   help: did you mean "
                                "'--set {2}={1}'?",

@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -7,8 +8,10 @@
 #include <iostream>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 #include "base/file.h"
+#include "base/progress.h"
 
 namespace foreshard::cli {
 namespace {
@@ -69,6 +72,32 @@ bool colour_on_stdout() {
   const char* refused = std::getenv("NO_COLOR");
   return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0') &&
          terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+Busy::Busy(std::string what) : what_(std::move(what)) {
+  if (stderr_traits().interactive) thread_ = std::thread([this] { show(); });
+}
+
+Busy::~Busy() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Busy::show() {
+  using std::chrono::seconds;
+  std::unique_lock lock(mutex_);
+  std::size_t drawn = 0;
+  for (int elapsed = 1; !wake_.wait_for(lock, seconds(1), [this] { return done_; }); ++elapsed) {
+    const std::string line = fmt::format("{}, {} s", what_, elapsed);
+    drawn = line.size();
+    std::cerr << '\r' << line << std::flush;
+  }
+  if (drawn > 0) std::cerr << '\r' << std::string(drawn, ' ') << '\r' << std::flush;
 }
 
 }  // namespace foreshard::cli

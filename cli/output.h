@@ -3,8 +3,11 @@
 /// messages go to stderr.
 #pragma once
 
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "base/result.h"
 #include "cli/exit_code.h"
@@ -33,5 +36,28 @@ Status refuse_trace(const std::string& trace, const std::string& output);
 /// Whether stdout should be coloured: it is a terminal, NO_COLOR is not set, and TERM is not
 /// "dumb".
 bool colour_on_stdout();
+
+// A line on a terminal's stderr that shows what the program is doing, and for how long.
+//
+//     const Busy busy("simulating");   // after a second: "simulating, 3 s"
+
+/// Shows the line while it lives; the destructor erases it. Nothing is shown in the first second,
+/// or if stderr is not a terminal.
+class Busy {
+ public:
+  explicit Busy(std::string what);
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+  ~Busy();
+
+ private:
+  void show();
+
+  std::string what_;
+  bool done_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
 
 }  // namespace foreshard::cli

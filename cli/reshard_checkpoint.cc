@@ -6,9 +6,9 @@
 #include "base/progress.h"
 #include "base/quantity.h"
 #include "base/text.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/phase.h"
 #include "cli/reshard.h"
 
 #include "sim/study/study.h"

@@ -4,11 +4,9 @@
 
 #include "base/text.h"
 #include "base/yaml/given.h"
-#include "cli/busy.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/phase.h"
 #include "cli/reshard.h"
 
 #include "sim/elastic/move.h"

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "cli/busy.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/reshard.h"

@@ -1,5 +1,3 @@
-#include "cli/run.h"
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -17,9 +15,9 @@
 
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/command_line.h"
-#include "cli/meant.h"
+#include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/suggestions.h"
 
 #include "sim/study/catalogue.h"
 
@@ -90,15 +88,15 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument,
                     const std::vector<std::string>& words) {
   if (argument.starts_with("-")) {
     std::vector<std::string> flags = flags_of(app);
-    if (const auto usual = option_meant(argument);
+    if (const auto usual = suggest_option(argument);
         usual && has(flags, usual->substr(0, usual->find(' '))))
       return fail(fmt::format("unknown option '{}'", argument),
                   fmt::format("did you mean '{}'?", *usual));
     if (has(flags, "--set") && has(flags, "--strategy")) {
-      if (const auto setting = setting_meant(argument, word_after(words, argument)))
+      if (const auto setting = suggest_setting(argument, word_after(words, argument)))
         return fail(fmt::format("unknown option '{}'", argument),
                     fmt::format("did you mean '{}'?", *setting));
-      if (const auto hint = devices_meant(argument, word_after(words, argument)))
+      if (const auto hint = suggest_devices(argument, word_after(words, argument)))
         return fail(fmt::format("unknown option '{}'", argument), *hint);
     }
     if (app.get_parent() != nullptr) {
@@ -112,8 +110,8 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument,
   const auto names = subcommands_of(app);
   const auto near = nearest_name(argument, names);
   const auto meant = near                          ? near
-                     : app.get_parent() == nullptr ? command_meant(argument)
-                                                   : argument_meant(app.get_name(), argument);
+                     : app.get_parent() == nullptr ? suggest_command(argument)
+                                                   : suggest_argument(app.get_name(), argument);
   const std::string hint = meant           ? fmt::format("did you mean '{}'?", *meant)
                            : names.empty() ? "see " + help_line(app)
                                            : "use " + quoted_choice(names);
@@ -145,10 +143,11 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
-Result<ExitCode> run_command(const std::vector<Declared>& declared, const std::string& configs) {
+Result<ExitCode> run_command(const std::vector<DeclaredCommand>& declared,
+                             const std::string& configs) {
   FORESHARD_ASSIGN(auto catalogue,
                    study::find_catalogue(configs, "--configs", FORESHARD_SOURCE_CONFIGS));
-  for (const Declared& one : declared)
+  for (const DeclaredCommand& one : declared)
     if (one.app->parsed()) return one.command->run({.catalogue = std::move(catalogue)});
   return kInternalError;
 }

@@ -29,7 +29,8 @@ class Schema final : public Command {
     auto names = kind_names();
     const bool is_kind = std::ranges::find(names, kind_) != names.end();
     auto schema = is_kind ? std::nullopt : result_schema(kind_);
-    if (const Kind* kind = find_kind(kind_); kind != nullptr && !schema) schema = kind->schema();
+    if (const FileKind* kind = find_kind(kind_); kind != nullptr && !schema)
+      schema = kind->schema();
     if (!schema) {
       const auto results = result_names();
       names.insert(names.end(), results.begin(), results.end());

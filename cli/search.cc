@@ -13,10 +13,10 @@
 #include "base/progress.h"
 #include "base/team/team.h"
 #include "cli/commands.h"
+#include "cli/declaration.h"
 #include "cli/interruption.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/patience.h"
 
 #include "sim/search/graph/output.h"
 #include "sim/search/graph/search.h"
@@ -83,7 +83,7 @@ class Search final : public Command {
     options.front = front_;
     options.why_not = why_not_;
     if (!budget_.empty()) {
-      FORESHARD_ASSIGN(const Seconds budget, patience(budget_));
+      FORESHARD_ASSIGN(const Seconds budget, parse_time_limit(budget_));
       options.time_limit = std::chrono::duration<double>(budget / 1_s);
     }
     if (team.identity.rank > 0) return helped(study, team);
@@ -96,7 +96,7 @@ class Search final : public Command {
     if (has_place && team.identity.ranks > 1)
       options.team = &team;
     else if (has_place)
-      team::forget_ranks(team);
+      team::remove_rendezvous(team);
     options.version = version_line();
     const auto result = searched(study, std::move(options));
     if (!result) return result.error();

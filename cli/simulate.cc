@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/quantity.h"
-#include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"

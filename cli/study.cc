@@ -14,10 +14,10 @@
 #include "base/team/team.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/declaration.h"
 #include "cli/interruption.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/patience.h"
 
 #include "sim/simulate/memory_limit.h"
 #include "sim/sweep/evaluate.h"
@@ -25,7 +25,6 @@
 #include "sim/sweep/ranking.h"
 #include "sim/sweep/run.h"
 #include "sim/sweep/store.h"
-#include "sim/sweep/team.h"
 
 namespace foreshard::cli {
 namespace {
@@ -135,10 +134,12 @@ class StudyCommand final : public Command {
       FORESHARD_ASSIGN(
           store, sweep::Store::open(results_, sweep::question_of(setup.sweep), work, remarks));
       for (const std::string& remark : remarks) note(remark);
-      if (!together) team::forget_ranks(team);  // the file is locked, so no other team is at work
+      if (!together)
+        team::remove_rendezvous(team);  // the file is locked, so no other team is at work
       options.store = &*store;
     }
-    const Interruption interruption(results_.empty() ? Kept::kShown : Kept::kStored);
+    const Interruption interruption(results_.empty() ? FinishedResults::kShown
+                                                     : FinishedResults::kStored);
     options.out_of_time = [&] {
       return Interruption::asked() || (deadline && Clock::now() > *deadline);
     };
@@ -163,7 +164,7 @@ class StudyCommand final : public Command {
 
   Result<std::optional<Clock::time_point>> deadline_of() const {
     if (budget_.empty()) return std::optional<Clock::time_point>();
-    FORESHARD_ASSIGN(const Seconds budget, patience(budget_));
+    FORESHARD_ASSIGN(const Seconds budget, parse_time_limit(budget_));
     return std::optional(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                             std::chrono::duration<double>(budget / 1_s)));
   }

@@ -8,12 +8,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/busy.h"
 #include "cli/commands.h"
+#include "cli/declaration.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/percentage.h"
-#include "cli/replay_call.h"
+#include "cli/replay.h"
 
 #include "sim/study/run.h"
 #include "strategies/program/ir/json.h"

@@ -10,8 +10,8 @@
 
 #include "topology/cluster_builder.h"
 #include "topology/fabrics/fabric.h"
-#include "topology/internal/selector.h"
-#include "topology/nodes/node_builder.h"
+#include "topology/node_builder.h"
+#include "topology/select.h"
 
 namespace foreshard {
 namespace {

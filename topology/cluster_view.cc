@@ -3,13 +3,18 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/hash.h"
 
 #include "topology/cluster_builder.h"
-#include "topology/internal/cluster_state.h"
+#include "topology/fabric_shape.h"
+#include "topology/internal/router.h"
 
 namespace foreshard::internal {
 namespace {
@@ -24,9 +29,31 @@ constexpr double unit_hash(std::initializer_list<std::uint64_t> keys) {
 }
 
 }  // namespace
+
 }  // namespace foreshard::internal
 
 namespace foreshard {
+
+/// What a builder sets, and what a copy takes over.
+struct ClusterParts {
+  std::string name;
+  std::vector<DeviceType> types;
+  std::vector<Host> hosts;  ///< One per node.
+  std::vector<Device> devices;
+  std::vector<Vertex> vertices;
+  std::vector<Link> links;
+  Routing routing = Routing::kSpread;
+  std::uint64_t seed = 0;
+  bool reduces_in_network = false;
+  Pxn pxn = Pxn::kNever;
+  bool nvlink_relays = false;
+  FabricShape shape;
+};
+
+struct ClusterView::State : ClusterParts {
+  std::optional<internal::Router> router;  ///< Made by build().
+};
+
 namespace {
 
 constexpr std::size_t kMaxNamedFaults = 6;

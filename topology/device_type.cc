@@ -12,17 +12,38 @@
 #include "base/quantity.h"
 
 namespace foreshard {
+
+const yaml::Table<DeviceDraw>& yaml_table(const DeviceDraw*) {
+  using D = DeviceDraw;
+  static const auto table =
+      yaml::Table<D>("draw",
+                     "What a device draws while it does what, as shares of the way from idle_power "
+                     "to power.")
+          .folder("devices/draw")
+          .optional("products", &D::products, "Matrix products. Default: 1.", yaml::between(0, 1))
+          .optional("attention", &D::attention, "Fused attention. Default: 1.", yaml::between(0, 1))
+          .optional("passes", &D::passes,
+                    "Memory-bound kernels, those of the optimizer among them. Default: 1.",
+                    yaml::between(0, 1))
+          .optional("communication", &D::communication,
+                    "Communication while no kernel runs. Default: 1.", yaml::between(0, 1))
+          .optional("waiting", &D::waiting,
+                    "Waiting for the host or for other devices, with a program loaded. Default: 0.",
+                    yaml::between(0, 1));
+  return table;
+}
+
 namespace {
 
 // The wider types that stand in for a dtype without tensor cores of its own, nearest first.
-struct Wider {
+struct StandIns {
   std::string_view dtype;
   std::array<std::string_view, 3> stand_ins;
 };
-constexpr std::array kWider{
-    Wider{"fp4", {"fp8", "bf16", "fp16"}},   Wider{"fp8", {"bf16", "fp16", "tf32"}},
-    Wider{"int8", {"bf16", "fp16", "tf32"}}, Wider{"bf16", {"tf32", "", ""}},
-    Wider{"fp16", {"tf32", "", ""}},
+constexpr std::array kStandIns{
+    StandIns{"fp4", {"fp8", "bf16", "fp16"}},   StandIns{"fp8", {"bf16", "fp16", "tf32"}},
+    StandIns{"int8", {"bf16", "fp16", "tf32"}}, StandIns{"bf16", {"tf32", "", ""}},
+    StandIns{"fp16", {"tf32", "", ""}},
 };
 
 // Types that tensor cores compute, and all types of matrix products.
@@ -326,7 +347,7 @@ FlopsPerSecond peak_of(const DeviceType& device, const std::string& dtype) {
     return device.tensor_peak.find(std::string(name));
   };
   if (const auto own = listed(dtype); own != device.tensor_peak.end()) return own->second.value;
-  for (const Wider& wider : kWider) {
+  for (const StandIns& wider : kStandIns) {
     if (wider.dtype != dtype) continue;
     for (const std::string_view name : wider.stand_ins)
       if (const auto found = listed(name); found != device.tensor_peak.end())

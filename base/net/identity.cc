@@ -4,10 +4,13 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
+#include "base/file.h"
 #include "base/net/faults.h"
 #include "base/text.h"
 
@@ -95,8 +98,8 @@ bool by_torchrun(const Environment& environment) {
   return environment("TORCHELASTIC_RUN_ID").has_value();
 }
 
-Result<Meeting> at_master(const Environment& environment, const std::string& address) {
-  Meeting meeting{.kind = Meeting::Kind::kTcp, .address = address, .port = kDefaultPort};
+Result<Rendezvous> at_master(const Environment& environment, const std::string& address) {
+  Rendezvous meeting{.kind = Rendezvous::Kind::kTcp, .address = address, .port = kDefaultPort};
   if (const auto text = environment("MASTER_PORT")) {
     const auto port = whole_number_in(*text);
     if (!port || *port < 1 || *port > 65534)
@@ -136,14 +139,14 @@ Result<Identity> launched(const Environment& environment) {
 }
 
 // A file under which the ranks of one host meet.
-Result<Meeting> on_one_host(const std::string& job) {
+Result<Rendezvous> on_one_host(const std::string& job) {
   std::error_code fault;
   const auto folder = std::filesystem::temp_directory_path(fault);
   if (fault)
     return bad("there is no folder for temporary files, in which the ranks would meet (" +
                fault.message() + "): set TMPDIR to one, or give --rendezvous FOLDER");
-  return Meeting{
-      .kind = Meeting::Kind::kOneHost,
+  return Rendezvous{
+      .kind = Rendezvous::Kind::kOneHost,
       .file = (folder / ("foreshard-replay-" + std::to_string(::getuid()) + "-" + plain(job)))
                   .string()};
 }
@@ -173,8 +176,8 @@ std::string first_host(const std::string& list) {
   return list.substr(0, end) + number + rest.substr(0, rest.find(','));
 }
 
-Result<Meeting> meeting_from(const Environment& environment, const Identity& identity) {
-  if (identity.ranks == 1) return Meeting{};
+Result<Rendezvous> rendezvous_from(const Environment& environment, const Identity& identity) {
+  if (identity.ranks == 1) return Rendezvous{};
   if (const auto address = environment("MASTER_ADDR")) return at_master(environment, *address);
   if (environment("MASTER_PORT"))
     return bad("MASTER_PORT is set, but not MASTER_ADDR: the host of rank 0");
@@ -197,14 +200,45 @@ Result<Meeting> meeting_from(const Environment& environment, const Identity& ide
     const auto job = whole_number_in(environment("SLURM_JOB_ID").value_or(""));
     const auto step = whole_number_in(environment("SLURM_STEP_ID").value_or("0"));
     if (hosts && job && step)
-      return Meeting{.kind = Meeting::Kind::kTcp,
-                     .address = first_host(*hosts),
-                     // Below the range of ports that systems hand out by themselves (32768 ...).
-                     .port = static_cast<std::uint16_t>(20000 + (*job * 64 + *step) % 12000)};
+      return Rendezvous{.kind = Rendezvous::Kind::kTcp,
+                        .address = first_host(*hosts),
+                        // Below the range of ports that systems hand out by themselves (32768 ...).
+                        .port = static_cast<std::uint16_t>(20000 + (*job * 64 + *step) % 12000)};
   }
   return bad("rank " + std::to_string(identity.rank) + " of " + std::to_string(identity.ranks) +
              " does not know where rank 0 is: set MASTER_ADDR (and MASTER_PORT), or give a folder "
              "that all of them see (--rendezvous FOLDER)");
+}
+
+std::string RankZero::address() const {
+  return host.empty() || host == own_name() ? kLoopback : host;
+}
+
+std::string own_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+Status write_rank_zero(const std::filesystem::path& file, const RankZero& place) {
+  const std::string host = place.host.empty() ? "" : " " + place.host;
+  return write_file(file, std::to_string(place.port) + host + "\n");
+}
+
+std::optional<RankZero> rank_zero_in(const std::filesystem::path& file) {
+  struct stat status {};
+  if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_uid != ::getuid())
+    return std::nullopt;
+  const auto text = read_file(file, 512_B);
+  if (!text) return std::nullopt;
+  std::istringstream words(*text);
+  int port = 0;
+  RankZero place;
+  words >> port >> place.host;
+  if (port < 1 || port > 65535) return std::nullopt;
+  place.port = static_cast<std::uint16_t>(port);
+  return place;
 }
 
 }  // namespace foreshard::net

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -46,7 +47,7 @@ Environment environment();
 Result<Identity> identity_from(const Environment& environment);
 
 /// Where the ranks find rank 0.
-struct Meeting {
+struct Rendezvous {
   enum class Kind : std::uint8_t {
     kAlone,    ///< One rank.
     kTcp,      ///< Rank 0 listens at `address` and `port`.
@@ -64,9 +65,33 @@ struct Meeting {
 /// numbers of job and step.
 /// Source: see identity_from.
 /// \return kInvalidInput where rank 0's place is not known; the message names what to set.
-Result<Meeting> meeting_from(const Environment& environment, const Identity& identity);
+Result<Rendezvous> rendezvous_from(const Environment& environment, const Identity& identity);
 
 /// "node[07-09,12],other" -> "node07": the first of Slurm's list of hosts.
 std::string first_host(const std::string& list);
+
+// The file in which rank 0 says where it listens, for ranks that see the same folder: "PORT HOST",
+// or "PORT" where they are all on this host.
+
+inline constexpr const char* kLoopback = "127.0.0.1";
+
+struct RankZero {
+  std::string host{};  ///< Empty: this host.
+  std::uint16_t port = 0;
+
+  /// The address at which this host reaches rank 0. A host reaches itself even where it cannot
+  /// resolve the name that others use.
+  std::string address() const;
+};
+
+/// What this host calls itself.
+std::string own_name();
+
+/// \return kIo as write_file.
+Status write_rank_zero(const std::filesystem::path& file, const RankZero& place);
+
+/// What rank 0 wrote; nothing if there is no such file. The file must be a regular file of this
+/// user, since other users may write to the folder (to /tmp, for example).
+std::optional<RankZero> rank_zero_in(const std::filesystem::path& file);
 
 }  // namespace foreshard::net

@@ -78,7 +78,7 @@ bool is_own_peer(int socket) {
          own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0;
 }
 
-// One try, at most `patience` long. \return an errno, or 0.
+// One try, at most `connect_timeout` long. \return an errno, or 0.
 int try_connecting(const addrinfo& to, Descriptor& out, int patience_ms) {
   Descriptor socket(
       ::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, to.ai_protocol));
@@ -191,9 +191,10 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
   return io("cannot listen on " + place(address, port) + ": " + std::strerror(reason));
 }
 
-Result<Descriptor> connect_to(const std::string& address, std::uint16_t port, Seconds patience) {
+Result<Descriptor> connect_to(const std::string& address, std::uint16_t port,
+                              Seconds connect_timeout) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(patience / 1_s));
+                                      std::chrono::duration<double>(connect_timeout / 1_s));
   std::string reason;
   for (auto pause = std::chrono::milliseconds(5);;
        pause = std::min(pause * 2, std::chrono::milliseconds(200))) {
@@ -214,8 +215,8 @@ Result<Descriptor> connect_to(const std::string& address, std::uint16_t port, Se
       }
     }
     if (Clock::now() + pause >= end)
-      return io("cannot reach " + place(address, port) + " within " + format(patience) + ": " +
-                reason);
+      return io("cannot reach " + place(address, port) + " within " + format(connect_timeout) +
+                ": " + reason);
     std::this_thread::sleep_for(pause);
   }
 }

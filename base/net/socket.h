@@ -43,9 +43,10 @@ bool is_local(const std::string& address);
 /// \return kIo; "in use" names the remedy.
 Result<Listening> listen_on(const std::string& address, std::uint16_t port);
 
-/// Connects, trying again until `patience` is over. Dead peers are noticed (keep-alive).
+/// Connects, trying again until `connect_timeout` is over. Dead peers are noticed (keep-alive).
 /// \return kIo with the last reason.
-Result<Descriptor> connect_to(const std::string& address, std::uint16_t port, Seconds patience);
+Result<Descriptor> connect_to(const std::string& address, std::uint16_t port,
+                              Seconds connect_timeout);
 
 /// Turns on keep-alive for an accepted connection, as connect_to does.
 void notice_dead_peers(int socket);

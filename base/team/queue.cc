@@ -1,4 +1,4 @@
-// Tasks handed out to threads of this process (take) and, through base/team/desk.cc, to other
+// Tasks handed out to threads of this process (take) and, through base/team/team.cc, to other
 // processes (wait). Callers are the runs of sweeps and of searches.
 #include "base/team/queue.h"
 
@@ -11,15 +11,15 @@ namespace foreshard::team {
 constexpr auto kGlance = std::chrono::milliseconds(100);
 
 // `in_rounds_` matters to wait() only (queue.h): take() ends with each round.
-Queue::Queue(std::function<bool()> out_of_time)
+TaskQueue::TaskQueue(std::function<bool()> out_of_time)
     : in_rounds_(true), out_of_time_(std::move(out_of_time)) {}
 
-Queue::Queue(const std::vector<std::int64_t>& tasks, std::function<bool()> out_of_time)
+TaskQueue::TaskQueue(const std::vector<std::int64_t>& tasks, std::function<bool()> out_of_time)
     : in_rounds_(false),
       out_of_time_(std::move(out_of_time)),
       waiting_(tasks.begin(), tasks.end()) {}
 
-void Queue::add(const std::vector<std::int64_t>& tasks) {
+void TaskQueue::add(const std::vector<std::int64_t>& tasks) {
   const std::lock_guard lock(mutex_);
   waiting_.assign(tasks.begin(), tasks.end());
   changed_.notify_all();
@@ -27,12 +27,12 @@ void Queue::add(const std::vector<std::int64_t>& tasks) {
 
 // While all tasks are done, out_of_time is not asked: a wait between two rounds ends with a task of
 // the next round, or with stop().
-bool Queue::is_over(bool across_rounds) {
+bool TaskQueue::is_over(bool across_rounds) {
   if (!stopped_ && out_of_time_ && !all_done()) stopped_ = out_of_time_();
   return stopped_ || (all_done() && !across_rounds);
 }
 
-std::optional<std::int64_t> Queue::next(bool across_rounds) {
+std::optional<std::int64_t> TaskQueue::next(bool across_rounds) {
   std::unique_lock lock(mutex_);
   while (waiting_.empty() && !is_over(across_rounds)) changed_.wait_for(lock, kGlance);
   if (is_over(across_rounds)) return std::nullopt;
@@ -42,25 +42,25 @@ std::optional<std::int64_t> Queue::next(bool across_rounds) {
   return task;
 }
 
-void Queue::done() {
+void TaskQueue::done() {
   const std::lock_guard lock(mutex_);
   --taken_;
   changed_.notify_all();
 }
 
-void Queue::give_back(std::int64_t task) {
+void TaskQueue::give_back(std::int64_t task) {
   const std::lock_guard lock(mutex_);
   --taken_;
   waiting_.push_front(task);
   changed_.notify_all();
 }
 
-bool Queue::has_left() {
+bool TaskQueue::has_left() {
   const std::lock_guard lock(mutex_);
   return !all_done();
 }
 
-void Queue::stop() {
+void TaskQueue::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
   changed_.notify_all();

@@ -16,14 +16,14 @@
 
 namespace foreshard::team {
 
-class Queue {
+class TaskQueue {
  public:
   /// A queue of tasks that come in rounds, until stop().
   /// \param out_of_time  asked before a task is handed out, from any thread, but not while all
   ///     tasks are done; empty: no limit.
-  explicit Queue(std::function<bool()> out_of_time);
+  explicit TaskQueue(std::function<bool()> out_of_time);
   /// A queue of one round: `tasks` are all tasks.
-  Queue(const std::vector<std::int64_t>& tasks, std::function<bool()> out_of_time);
+  TaskQueue(const std::vector<std::int64_t>& tasks, std::function<bool()> out_of_time);
 
   /// Adds another round. \pre earlier tasks are done, or the queue has stopped.
   void add(const std::vector<std::int64_t>& tasks);

@@ -15,7 +15,6 @@
 #include "base/quantity.h"
 
 #include "sim/compute/internal/attention_time.h"
-#include "sim/compute/internal/counts.h"
 #include "sim/compute/measured.h"
 
 namespace foreshard::compute {

@@ -1,17 +1,14 @@
-#include "sim/disturbance/background.h"
-
 #include <algorithm>
 
 #include "base/quantity.h"
 
+#include "sim/disturbance/disturbances.h"
 #include "sim/disturbance/internal/names.h"
-#include "sim/disturbance/internal/shortest_period.h"
+#include "sim/disturbance/plan.h"
 #include "topology/select.h"
 
 namespace foreshard::disturbance {
 namespace {
-
-using internal::kShortestPeriod;
 
 std::string traffic_misfit(const Background& b) {
   const bool path = b.from.has_value() && b.to.has_value();

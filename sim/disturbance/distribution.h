@@ -45,4 +45,10 @@ double sample(const Distribution& distribution, std::uint64_t key);
 std::uint64_t key_of(std::uint64_t seed, std::uint64_t kind, std::uint64_t entry,
                      std::uint64_t index);
 
+// Purposes of random numbers: numbers drawn for different purposes do not depend on each other.
+
+inline constexpr std::uint64_t kChoice = 1;  ///< Choice of the devices that are stragglers.
+inline constexpr std::uint64_t kSpeed = 2;   ///< Speeds of stragglers.
+inline constexpr std::uint64_t kJitter = 3;  ///< Times of kernels.
+
 }  // namespace foreshard::disturbance

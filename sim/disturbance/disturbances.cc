@@ -1,8 +1,12 @@
 #include "sim/disturbance/disturbances.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "sim/disturbance/distribution.h"
 #include "sim/disturbance/internal/names.h"
+#include "sim/disturbance/plan.h"
+#include "topology/cluster_builder.h"
 
 namespace foreshard::disturbance {
 namespace {
@@ -72,6 +76,20 @@ Result<Plan> plan_of(const Disturbances& d, const ClusterView& cluster,
                          .who = {}});
   }
   return plan;
+}
+
+std::optional<ClusterView> slowed(const ClusterView& cluster, const Plan& plan) {
+  if (plan.slow.empty()) return std::nullopt;
+  auto copy = ClusterView::Builder::copy_of(cluster);
+  for (const SlowDevice& slow : plan.slow)
+    copy.set_speed(slow.device, cluster.devices()[slow.device.index()].speed * slow.speed);
+  return std::move(copy).build();
+}
+
+double kernel_factor(const Plan* plan, std::int32_t rank, std::size_t instance) {
+  if (plan == nullptr || !plan->jitter) return 1;
+  return sample(*plan->jitter,
+                key_of(plan->seed, kJitter, static_cast<std::uint64_t>(rank), instance));
 }
 
 }  // namespace foreshard::disturbance

@@ -1,11 +1,10 @@
-#include "sim/disturbance/failures.h"
-
 #include <algorithm>
 #include <array>
 #include <span>
 
 #include "base/quantity.h"
 
+#include "sim/disturbance/disturbances.h"
 #include "sim/disturbance/internal/names.h"
 #include "topology/select.h"
 
@@ -24,18 +23,18 @@ std::string failure_misfit(const Failure& f) {
   if (f.until && *f.until <= f.at)
     return "the repair (until " + format_exact(*f.until) + ") must come after the failure (at " +
            format_exact(f.at) + ")";
-  if (f.then == Then::kReroute && f.device)
+  if (f.then == FailureReaction::kReroute && f.device)
     return "no route leads around a dead device: set `then` to fail or wait";
   return "";
 }
 
-std::string words_of(Then then) {
+std::string words_of(FailureReaction then) {
   switch (then) {
-    case Then::kFail:
+    case FailureReaction::kFail:
       return "what uses it fails";
-    case Then::kReroute:
+    case FailureReaction::kReroute:
       return "what uses it is rerouted";
-    case Then::kWait:
+    case FailureReaction::kWait:
       return "what uses it waits";
   }
   return "";
@@ -62,11 +61,12 @@ std::vector<LinkId> links_at(const ClusterView& cluster, const std::vector<Verte
 
 }  // namespace
 
-const yaml::Names<Then>& yaml_names(const Then*) {
-  static const yaml::Names<Then> names{
-      {"fail", Then::kFail, "A task that stands still on it for longer than `detection` fails."},
-      {"reroute", Then::kReroute, "After `detection`, new routes avoid it."},
-      {"wait", Then::kWait, "The tasks that use it stand still until it is repaired."},
+const yaml::Names<FailureReaction>& yaml_names(const FailureReaction*) {
+  static const yaml::Names<FailureReaction> names{
+      {"fail", FailureReaction::kFail,
+       "A task that stands still on it for longer than `detection` fails."},
+      {"reroute", FailureReaction::kReroute, "After `detection`, new routes avoid it."},
+      {"wait", FailureReaction::kWait, "The tasks that use it stand still until it is repaired."},
   };
   return names;
 }
@@ -118,7 +118,7 @@ Status add_failures(Plan& plan, const std::vector<Failure>& failures, const Clus
             .until = outage.until,
             .count = 0,
             .who = {}};
-    if (f.then != Then::kWait && f.detection > Seconds())
+    if (f.then != FailureReaction::kWait && f.detection > Seconds())
       hit.effect += " after " + format_exact(f.detection);
     if (which.kinds.empty()) {
       outage.links = select_links(*which.pattern, cluster);

@@ -1,18 +1,15 @@
-#include "sim/disturbance/link_profiles.h"
-
 #include <algorithm>
 #include <map>
 
 #include "base/quantity.h"
 
+#include "sim/disturbance/disturbances.h"
 #include "sim/disturbance/internal/names.h"
-#include "sim/disturbance/internal/shortest_period.h"
+#include "sim/disturbance/plan.h"
 #include "topology/select.h"
 
 namespace foreshard::disturbance {
 namespace {
-
-using internal::kShortestPeriod;
 
 std::string profile_misfit(const LinkProfile& p) {
   if (p.profile.empty()) return "has no points";

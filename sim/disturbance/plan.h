@@ -15,19 +15,35 @@
 #include "base/units.h"
 
 #include "sim/disturbance/distribution.h"
-#include "sim/disturbance/hit.h"
 #include "topology/cluster_view.h"
 
 namespace foreshard::disturbance {
 
+/// Every period costs the simulation one event or more: with this period a step of 10 s has
+/// millions of events; with some nanoseconds it would not end. To flows that take longer, a faster
+/// change is just a mean bandwidth.
+inline constexpr Seconds kShortestPeriod = Seconds::from_base(1e-6);
+
+inline constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
+
+/// One disturbance and the parts that it affects.
+struct Hit {
+  std::string kind;    ///< "straggler", "link", "failure", "background", "jitter".
+  std::string effect;  ///< Text for people: "80 % of its speed".
+  Seconds at{};
+  Seconds until = kNever;
+  std::int64_t count = 0;        ///< Number of affected parts.
+  std::vector<std::string> who;  ///< Names of the first affected parts.
+};
+
 /// What happens to the tasks that use what has failed.
-enum class Then : std::uint8_t {
+enum class FailureReaction : std::uint8_t {
   kFail,     ///< They stand still, and fail when `detection` is over; the step fails with them.
   kReroute,  ///< They stand still until `detection` is over, then go on by other routes.
   kWait,     ///< They stand still until the repair.
 };
 
-struct Slow {
+struct SlowDevice {
   DeviceId device;
   double speed = 1;  ///< Share of the speed that the cluster gives the device. Invariant: > 0.
 };
@@ -53,7 +69,7 @@ struct Outage {
   std::vector<DeviceId> devices{};
   Seconds at{};
   Seconds until = kNever;
-  Then then = Then::kFail;
+  FailureReaction then = FailureReaction::kFail;
   Seconds detection{};
 };
 /// Traffic of other jobs over some links.
@@ -72,7 +88,7 @@ struct Traffic {
 
 struct Plan {
   std::uint64_t seed = 0;
-  std::vector<Slow> slow;              ///< Sorted by device, each device once.
+  std::vector<SlowDevice> slow;        ///< Sorted by device, each device once.
   std::vector<SpeedChange> throttled;  ///< Sorted by device, then by time.
   std::vector<Profile> profiles;       ///< Each link is in at most one profile.
   std::vector<Outage> outages;

@@ -1,11 +1,10 @@
-#include "sim/disturbance/stragglers.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
-#include "sim/disturbance/internal/keys.h"
+#include "sim/disturbance/distribution.h"
+#include "sim/disturbance/disturbances.h"
 #include "sim/disturbance/internal/names.h"
 #include "topology/select.h"
 
@@ -27,7 +26,7 @@ std::vector<DeviceId> chosen(const Straggler& s, std::uint64_t seed, std::uint64
   const auto count =
       std::max<std::int64_t>(1, std::llround(*s.fraction * static_cast<double>(devices.size())));
   std::ranges::sort(devices, {}, [&](DeviceId d) {
-    return std::pair(key_of(seed, internal::kChoice, entry, d.index()), d);
+    return std::pair(key_of(seed, kChoice, entry, d.index()), d);
   });
   devices.resize(static_cast<std::size_t>(count));
   std::ranges::sort(devices);
@@ -107,8 +106,7 @@ Status add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
     if (s.distribution) {
       std::vector<std::pair<double, DeviceId>> drawn;
       for (const DeviceId device : devices) {
-        const double speed =
-            sample(*s.distribution, key_of(plan.seed, internal::kSpeed, i, device.index()));
+        const double speed = sample(*s.distribution, key_of(plan.seed, kSpeed, i, device.index()));
         speed_of.try_emplace(device, 1).first->second *= speed;
         drawn.emplace_back(speed, device);
       }

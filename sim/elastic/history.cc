@@ -7,8 +7,42 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace foreshard::elastic {
+
+Failures::Failures(const std::vector<Hazard>& hazards, std::int64_t nodes, std::uint64_t seed)
+    : hazards_(hazards), nodes_(nodes), seed_(mixed(seed)) {
+  for (const Hazard& hazard : hazards_) rate_ += 1_s / hazard.between;
+}
+
+double Failures::draw() {
+  constexpr int kKept = 53;  // bits of a double
+  const std::uint64_t bits = mixed(seed_ ^ mixed(++drawn_)) >> (64 - kKept);
+  return (static_cast<double>(bits) + 1) * 0x1p-53;
+}
+
+std::optional<Failure> Failures::next() {
+  if (hazards_.empty()) return std::nullopt;
+  now_ += -std::log(draw()) / rate_ * 1_s;
+  double left = draw() * rate_;
+  std::size_t cause = 0;
+  while (cause + 1 < hazards_.size() && left > 1_s / hazards_[cause].between)
+    left -= 1_s / hazards_[cause++].between;
+  const Hazard& hazard = hazards_[cause];
+  const std::int64_t groups = (nodes_ + hazard.group - 1) / hazard.group;
+  const auto unit =
+      std::min(static_cast<std::int64_t>(draw() * static_cast<double>(groups)), groups - 1);
+  const std::int64_t first = unit * hazard.group;
+  return Failure{.at = now_,
+                 .cause = cause,
+                 .of_job = hazard.of_job,
+                 .node = first,
+                 .nodes = std::min(std::max<std::int64_t>(hazard.taken, 1), nodes_ - first),
+                 .takes = hazard.taken > 0,
+                 .back = now_ + hazard.repair};
+}
+
 namespace {
 
 constexpr Seconds kNeverHappens = Seconds::from_base(std::numeric_limits<double>::infinity());
@@ -27,7 +61,7 @@ struct Stage {
 };
 
 // Steps that a checkpoint holds, and the time that was computed since.
-struct Mark {
+struct SavedProgress {
   double steps = 0;
   Seconds since;
 };
@@ -305,7 +339,7 @@ class Run {
       return {};
     }
     in_job_ = std::move(job);
-    FORESHARD_ASSIGN(const Shift shift,
+    FORESHARD_ASSIGN(const StateTransfer shift,
                      plans_.shift(current_, *to, std::min(failed_, current_.nodes),
                                   from_replicas_ ? Recovery::kReplicas : Recovery::kCheckpoint));
     if (shift.from_checkpoint) {
@@ -329,12 +363,13 @@ class Run {
     FORESHARD_ASSIGN(const auto step, plans_.step_of(*to));
     if (*step >= step_) return {};
     in_job_ = std::move(job);
-    FORESHARD_ASSIGN(const Shift shift, plans_.shift(current_, *to, 0, Recovery::kReplicas));
+    FORESHARD_ASSIGN(const StateTransfer shift,
+                     plans_.shift(current_, *to, 0, Recovery::kReplicas));
     failed_ = 0;
     return go_on(*to, shift);
   }
 
-  Status go_on(Arrangement to, const Shift& shift) {
+  Status go_on(Arrangement to, const StateTransfer& shift) {
     const bool regroups = rules_.policy == Policy::kReroute && !shift.from_checkpoint;
     stages_ = {{&Parts::restart, regroups ? rules_.regroup : rules_.restart},
                {&Parts::slices, shift.time}};
@@ -374,8 +409,8 @@ class Run {
   double done_ = 0;
   double next_save_ = 0;
   Seconds computed_;
-  Mark safe_;
-  Mark pending_;
+  SavedProgress safe_;
+  SavedProgress pending_;
   Seconds safe_at_ = kNeverHappens;
   Seconds saving_left_;
 
@@ -391,6 +426,22 @@ class Run {
 
 Result<History> history_of(const Rules& rules, Plans& plans, const Failures& drawn) {
   return Run(rules, plans, drawn).run();
+}
+
+Seconds young_interval(Seconds checkpoint, Seconds between) {
+  return std::sqrt(2 * (checkpoint / between)) * between;
+}
+
+Seconds daly_interval(Seconds checkpoint, Seconds between) {
+  const double x = checkpoint / (2 * between);
+  if (x >= 1) return between;
+  return young_interval(checkpoint, between) * (1 + std::sqrt(x) / 3 + x / 9) - checkpoint;
+}
+
+Seconds expected_time(Seconds work, Seconds interval, Seconds checkpoint, Seconds restart,
+                      Seconds between) {
+  return between * std::exp(restart / between) * std::expm1((interval + checkpoint) / between) *
+         (work / interval);
 }
 
 }  // namespace foreshard::elastic

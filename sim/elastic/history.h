@@ -32,9 +32,52 @@
 #include "base/result.h"
 #include "base/units.h"
 
-#include "sim/elastic/failures.h"
-
 namespace foreshard::elastic {
+
+// The failures in one history of a machine, in order: those that a timeline states and those that
+// are drawn. The same seed gives the same failures whatever a run does about them, so that
+// policies are compared on the same histories.
+
+inline constexpr std::size_t kGiven = SIZE_MAX;  ///< The cause of a failure that was not drawn.
+
+/// What a kind of failure does on a machine of a certain size.
+struct Hazard {
+  Seconds between{};       ///< Mean time between failures of all its units. Invariant: > 0.
+  bool of_job = false;     ///< Whether the run itself fails, not a node.
+  std::int64_t group = 1;  ///< Number of nodes of the group that each unit stands for or lies in.
+  std::int64_t taken = 0;  ///< Number of nodes that are down afterwards: 0, 1, or `group`.
+  Seconds repair{};
+};
+
+struct Failure {
+  Seconds at{};
+  std::size_t cause = kGiven;  ///< Index of the Hazard.
+  bool of_job = false;
+  std::int64_t node = 0;   ///< First affected node.
+  std::int64_t nodes = 1;  ///< Number of affected nodes, counted from `node`.
+  bool takes = false;      ///< Whether the nodes are down until `back`.
+  Seconds back{};          ///< Time of the repair; kNever: the nodes are never repaired.
+};
+
+/// A stream of failures in order of time; it never ends if there is a hazard.
+class Failures {
+ public:
+  /// \param nodes  the number of nodes of the machine; units of hazards are spread evenly over
+  ///     them.
+  Failures(const std::vector<Hazard>& hazards, std::int64_t nodes, std::uint64_t seed);
+  /// The next failure; nothing if there is no hazard.
+  std::optional<Failure> next();
+
+ private:
+  double draw();  // (0, 1]
+
+  const std::vector<Hazard>& hazards_;
+  std::int64_t nodes_;
+  std::uint64_t seed_;
+  std::uint64_t drawn_ = 0;
+  double rate_ = 0;  // sum over all hazards, per second
+  Seconds now_;
+};
 
 enum class Policy : std::uint8_t { kReplace, kShrink, kWait, kReroute };
 /// Source of the parameters and the optimizer state after a failure.
@@ -48,7 +91,7 @@ struct Arrangement {
 };
 
 /// Slices that move between devices, or are read from a checkpoint.
-struct Shift {
+struct StateTransfer {
   Seconds time{};
   Bytes bytes{};
   bool from_checkpoint = false;
@@ -62,8 +105,8 @@ class Plans {
   virtual Result<std::optional<Seconds>> step_of(Arrangement arrangement) = 0;
   /// \param failed  how many of the nodes of `from` no longer hold anything: the last ones.
   /// \param recovery  kCheckpoint: everything is read from a checkpoint.
-  virtual Result<Shift> shift(Arrangement from, Arrangement to, std::int64_t failed,
-                              Recovery recovery) = 0;
+  virtual Result<StateTransfer> shift(Arrangement from, Arrangement to, std::int64_t failed,
+                                      Recovery recovery) = 0;
   /// Number of replicas that the run loses if these nodes are down; nothing if that is unknown.
   virtual Result<std::optional<std::int64_t>> replicas_on(const std::vector<bool>& down) = 0;
 };
@@ -128,5 +171,28 @@ inline constexpr double kLongest = 100;
 /// \param drawn  the failures in addition to Rules::given.
 /// \return The errors of `plans`.
 Result<History> history_of(const Rules& rules, Plans& plans, const Failures& drawn);
+
+// The time between two checkpoints, and the resulting time of a run, in closed form.
+//
+//     Young     tau = sqrt(2 delta M)
+//     Daly      tau = sqrt(2 delta M) [1 + sqrt(x)/3 + x/9] - delta,  x = delta / (2 M);
+//               tau = M if x >= 1
+//     run       T = M exp(R/M) (exp((tau + delta)/M) - 1) T_s / tau
+//
+// delta: time for which a checkpoint keeps the run from computing; M: mean time between
+// interruptions; R: time of a restart, which may itself be interrupted; T_s: time of the run
+// without interruptions and checkpoints. Interruptions are exponential.
+// Source: Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9),
+// 1974; Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
+// FGCS 22(3), 2006.
+
+/// \pre Both are > 0.
+Seconds young_interval(Seconds checkpoint, Seconds between);
+Seconds daly_interval(Seconds checkpoint, Seconds between);
+
+/// The mean time of a run.
+/// \pre interval, between > 0
+Seconds expected_time(Seconds work, Seconds interval, Seconds checkpoint, Seconds restart,
+                      Seconds between);
 
 }  // namespace foreshard::elastic

@@ -6,9 +6,7 @@
 
 #include "base/yaml/describe.h"
 
-#include "sim/elastic/internal/running.h"
 #include "sim/search/output.h"
-#include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
 
 namespace foreshard::elastic {

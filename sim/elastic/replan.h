@@ -24,6 +24,7 @@
 
 #include "sim/elastic/move.h"
 #include "sim/search/search.h"
+#include "sim/simulate/prediction.h"
 #include "sim/study/evidence.h"
 #include "sim/study/study.h"
 
@@ -98,3 +99,15 @@ std::string replan_json(const Replan& result);
 std::string replan_text(const Replan& result);
 
 }  // namespace foreshard::elastic
+
+namespace foreshard::elastic::internal {
+
+/// The study's own strategy. `prediction` is the one of its step.
+Running running_of(const study::LoadedStudy& study, const sim::Prediction& prediction);
+Running running_of(const search::Simulated& found);
+
+/// The simulated time, or the time on idle links if the exchange is too large for that; zero if
+/// nothing moves.
+Seconds time_of(const conversion::Explanation& move);
+
+}  // namespace foreshard::elastic::internal

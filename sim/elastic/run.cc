@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#include "sim/elastic/interval.h"
+#include "sim/elastic/history.h"
 #include "sim/elastic/study_plans.h"
 #include "sim/search/space.h"
 #include "sim/sweep/grid.h"
@@ -119,7 +119,7 @@ class Machine {
                            .mtbf = mtbf_of(cause, rates),
                            .between = {},
                            .repair = {},
-                           .takes = cause.takes != Takes::kNothing};
+                           .takes = cause.takes != FailureDomain::kNothing};
       if (figures.takes)
         figures.repair = cause.repair ? std::optional(**cause.repair) : loaded_.timeline.repair;
       if (figures.mtbf) {
@@ -139,9 +139,10 @@ class Machine {
     const bool of_job = cause.of == Unit::kJob;
     const double share = of_job ? 1 : static_cast<double>(all_) / static_cast<double>(nodes_);
     const std::int64_t group =
-        cause.of == Unit::kGroup || cause.takes == Takes::kGroup ? cause.group : 1;
+        cause.of == Unit::kGroup || cause.takes == FailureDomain::kGroup ? cause.group : 1;
     std::int64_t taken = 0;
-    if (cause.takes != Takes::kNothing) taken = cause.takes == Takes::kGroup ? group : 1;
+    if (cause.takes != FailureDomain::kNothing)
+      taken = cause.takes == FailureDomain::kGroup ? group : 1;
     hazards_.push_back({.between = *figures.between / share,
                         .of_job = of_job,
                         .group = group,

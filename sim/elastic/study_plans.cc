@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-#include "sim/elastic/internal/running.h"
+#include "sim/elastic/replan.h"
 #include "strategies/parallelism/graphs.h"
 
 namespace foreshard::elastic {
@@ -228,18 +228,18 @@ std::vector<std::int32_t> StudyPlans::failed_devices(const Running& from, std::i
   return failed;
 }
 
-Result<Shift> StudyPlans::reload(const Running& to, const ClusterView& where) const {
+Result<StateTransfer> StudyPlans::reload(const Running& to, const ClusterView& where) const {
   const Side side{.strategy = to.strategy, .devices = to.devices};
   FORESHARD_ASSIGN(const auto move, plan_move(study_.model, side, side, {}, where));
-  Shift shift{.time = {}, .bytes = {}, .from_checkpoint = true};
+  StateTransfer shift{.time = {}, .bytes = {}, .from_checkpoint = true};
   for (const auto& device : move.plan.devices)
     shift.bytes += static_cast<double>(device.after) * 1_B;
   shift.time = shift.bytes / question_.storage;
   return shift;
 }
 
-Result<Shift> StudyPlans::find_shift(Arrangement from, Arrangement to, std::int64_t failed,
-                                     Recovery recovery) {
+Result<StateTransfer> StudyPlans::find_shift(Arrangement from, Arrangement to, std::int64_t failed,
+                                             Recovery recovery) {
   FORESHARD_TRY(step_of(from));
   FORESHARD_TRY(step_of(to));
   const Running& before = *known_.at(from);
@@ -260,17 +260,17 @@ Result<Shift> StudyPlans::find_shift(Arrangement from, Arrangement to, std::int6
   if (!move.plan.lost.empty()) return reload(after, *where);
   FORESHARD_ASSIGN(const auto explained,
                    explain_move(std::move(move.plan), *where, study_.communication));
-  return Shift{.time = internal::time_of(explained),
-               .bytes = static_cast<double>(explained.conversion.bytes_moved) * 1_B,
-               .from_checkpoint = false};
+  return StateTransfer{.time = internal::time_of(explained),
+                       .bytes = static_cast<double>(explained.conversion.bytes_moved) * 1_B,
+                       .from_checkpoint = false};
 }
 
-Result<Shift> StudyPlans::shift(Arrangement from, Arrangement to, std::int64_t failed,
-                                Recovery recovery) {
+Result<StateTransfer> StudyPlans::shift(Arrangement from, Arrangement to, std::int64_t failed,
+                                        Recovery recovery) {
   const std::tuple key(from, to, failed, recovery);
   const auto known = shifts_.find(key);
   if (known != shifts_.end()) return known->second;
-  FORESHARD_ASSIGN(const Shift shift, find_shift(from, to, failed, recovery));
+  FORESHARD_ASSIGN(const StateTransfer shift, find_shift(from, to, failed, recovery));
   return shifts_.emplace(key, shift).first->second;
 }
 

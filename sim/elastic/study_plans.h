@@ -58,8 +58,8 @@ class StudyPlans final : public Plans {
   Result<Seconds> copy_to_hosts() const;
 
   Result<std::optional<Seconds>> step_of(Arrangement arrangement) override;
-  Result<Shift> shift(Arrangement from, Arrangement to, std::int64_t failed,
-                      Recovery recovery) override;
+  Result<StateTransfer> shift(Arrangement from, Arrangement to, std::int64_t failed,
+                              Recovery recovery) override;
   Result<std::optional<std::int64_t>> replicas_on(const std::vector<bool>& down) override;
 
   /// Every arrangement that was asked for, and its strategy; nothing if none fits.
@@ -70,9 +70,9 @@ class StudyPlans final : public Plans {
 
   Result<std::optional<Running>> running_on(Arrangement arrangement) const;
   Result<std::optional<Running>> best_up_to(std::int64_t count);
-  Result<Shift> find_shift(Arrangement from, Arrangement to, std::int64_t failed,
-                           Recovery recovery);
-  Result<Shift> reload(const Running& to, const ClusterView& where) const;
+  Result<StateTransfer> find_shift(Arrangement from, Arrangement to, std::int64_t failed,
+                                   Recovery recovery);
+  Result<StateTransfer> reload(const Running& to, const ClusterView& where) const;
   Result<const ClusterView*> view_of(std::int64_t nodes);
   std::vector<std::int32_t> failed_devices(const Running& from, std::int64_t nodes,
                                            const ClusterView& where) const;
@@ -84,7 +84,7 @@ class StudyPlans final : public Plans {
   std::vector<conversion::DeviceTraffic> held_;  // per device of the study, padding included
   std::map<Arrangement, std::optional<Running>> known_;
   std::map<std::int64_t, std::optional<Running>> searched_;  // number of nodes, all used -> best
-  std::map<std::tuple<Arrangement, Arrangement, std::int64_t, Recovery>, Shift> shifts_;
+  std::map<std::tuple<Arrangement, Arrangement, std::int64_t, Recovery>, StateTransfer> shifts_;
   // number of nodes, larger than the study's -> cluster
   std::map<std::int64_t, ClusterView> views_;
 };

@@ -8,7 +8,6 @@
 
 #include "sim/engine/internal/event_queue.h"
 #include "sim/engine/internal/events.h"
-#include "sim/engine/internal/huge_pages.h"
 #include "sim/engine/internal/plan.h"
 #include "sim/engine/internal/sharing.h"
 #include "sim/engine/workload.h"
@@ -19,9 +18,9 @@ namespace {
 using internal::Dependencies;
 using internal::EventQueue;
 using internal::Events;
+using internal::MaxMinSharing;
 using internal::NoEvents;
 using internal::Shapes;
-using internal::Sharing;
 
 // Instants that differ by less than the rounding of the clock count as one. Otherwise equal flows
 // whose ends differ in the last bits would each cost a new solution for all that share with them.
@@ -294,7 +293,7 @@ class Run {
     vacated_shapes_.clear();
     if (!sharing_.settled()) {
       sharing_.settle();
-      for (const Sharing::Change& change : sharing_.changes()) reschedule(change);
+      for (const MaxMinSharing::Change& change : sharing_.changes()) reschedule(change);
     }
     if constexpr (kEvents) {
       for (const std::int32_t slot : uncertain_) decide_fate(slot);
@@ -302,19 +301,19 @@ class Run {
     }
   }
 
-  // Schedules the failure of an activity on a failed resource for the end of its patience, or
-  // cancels it if the resource works again.
+  // Schedules the failure of an activity on a failed resource for the end of its failure timeout,
+  // or cancels it if the resource works again.
   void decide_fate(std::int32_t slot) {
     const Progress& p = progress_[at(slot)];
     if (p.activity == kNobody) return;
-    const double when = events_.end_of_patience(loads(p.shape), p.since);
+    const double when = events_.end_of_failure_timeout(loads(p.shape), p.since);
     const bool doomed = when < kInfinity;
     if (events_.gives_up(slot) && sharing_.rate(slot) == 0) queue_.remove(slot);
     events_.set_gives_up(slot, doomed);
     if (doomed) queue_.push(slot, std::max(now_, when));
   }
 
-  void reschedule(const Sharing::Change& change) {
+  void reschedule(const MaxMinSharing::Change& change) {
     Progress& p = progress_[at(change.slot)];
     if constexpr (kEvents) {
       if (p.activity == kNobody) return;  // background traffic
@@ -357,7 +356,7 @@ class Run {
   std::span<const Activity> activities_;
   Shapes shapes_;
   Dependencies dependencies_;
-  Sharing sharing_;
+  MaxMinSharing sharing_;
   TheEvents events_;
   EventQueue queue_;
   std::vector<Progress> progress_;                  // by slot

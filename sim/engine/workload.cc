@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-#include "sim/engine/internal/huge_pages.h"
+#include "sim/engine/internal/plan.h"
 
 namespace foreshard::engine {
 namespace {
@@ -104,12 +104,14 @@ void Workload::add_capacity_change(ResourceId resource, Seconds at, double capac
                      .capacity = capacity});
 }
 
-void Workload::add_failure(ResourceId resource, Seconds at, Seconds patience) {
+void Workload::add_failure(ResourceId resource, Seconds at, Seconds failure_timeout) {
   FORESHARD_CHECK(resource.valid() && resource.index() < resource_count());
   FORESHARD_CHECK(non_negative(at.in_base()));
-  FORESHARD_CHECK(patience >= 0_s);
-  events_.push_back(
-      {.kind = Event::Kind::kFails, .at = at, .resource = resource, .patience = patience});
+  FORESHARD_CHECK(failure_timeout >= 0_s);
+  events_.push_back({.kind = Event::Kind::kFails,
+                     .at = at,
+                     .resource = resource,
+                     .failure_timeout = failure_timeout});
 }
 
 void Workload::add_repair(ResourceId resource, Seconds at) {

@@ -82,10 +82,11 @@ inline constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>
 /// them.
 struct Event {
   enum class Kind : std::uint8_t {
-    kCapacity,  ///< The capacity of `resource` becomes `capacity`.
-    kFails,     ///< `resource` fails: nothing of it is left, whatever its capacity; see `patience`.
-    kRepaired,  ///< One failure of `resource` is over.
-    kShape,     ///< Activities of shape `of` continue, and start, in shape `as`.
+    kCapacity,    ///< The capacity of `resource` becomes `capacity`.
+    kFails,       ///< `resource` fails: nothing of it is left, whatever its capacity; see
+                  ///< `failure_timeout`.
+    kRepaired,    ///< One failure of `resource` is over.
+    kShape,       ///< Activities of shape `of` continue, and start, in shape `as`.
     kLoadBegins,  ///< Background flow `load`, of shape `as`, begins to share with the activities.
     kLoadEnds,    ///< Background flow `load` stops.
   };
@@ -94,7 +95,7 @@ struct Event {
   Seconds period = kNever;  ///< Interval at which the event repeats; kNever: it does not.
   ResourceId resource{};
   double capacity = 0;
-  Seconds patience = kNever;
+  Seconds failure_timeout = kNever;
   ShapeId of{};
   ShapeId as{};
   std::int32_t load = 0;
@@ -121,11 +122,11 @@ class Workload {
   void add_capacity_change(ResourceId resource, Seconds at, double capacity,
                            Seconds period = kNever);
   /// The resource is dead from `at` until it is repaired, whatever its capacity. An activity that
-  /// has stood still on it for `patience` fails: it ends without being done, and activities that
-  /// wait for it never run. With kNever it just stands still. A resource may fail again before it
-  /// is repaired: it then needs both repairs, and the first finite patience counts.
-  /// \pre at >= 0, finite; patience >= 0
-  void add_failure(ResourceId resource, Seconds at, Seconds patience = kNever);
+  /// has stood still on it for `failure_timeout` fails: it ends without being done, and activities
+  /// that wait for it never run. With kNever it just stands still. A resource may fail again before
+  /// it is repaired: it then needs both repairs, and the first finite failure timeout counts.
+  /// \pre at >= 0, finite; failure_timeout >= 0
+  void add_failure(ResourceId resource, Seconds at, Seconds failure_timeout = kNever);
   /// \pre The resource has a failure without a repair, and `at` >= the time of that failure.
   void add_repair(ResourceId resource, Seconds at);
   /// From `at` on, activities that were added with shape `of` have shape `as`. Running ones
@@ -173,7 +174,7 @@ class Workload {
 /// Cost: one pass.
 Status fault_in(const Workload& workload);
 
-/// An activity that stood still on a failed resource for longer than its patience.
+/// An activity that stood still on a failed resource for longer than its failure timeout.
 struct Failure {
   ActivityId activity;
   ResourceId on;

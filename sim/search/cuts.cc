@@ -208,9 +208,9 @@ class Cuts {
 };
 
 // Cuts with several pieces per stage: starts from equal pieces and moves layers one by one.
-class Moves {
+class LayerMover {
  public:
-  explicit Moves(const CutProblem& problem)
+  explicit LayerMover(const CutProblem& problem)
       : problem_(problem),
         stages_(std::ssize(problem.stages)),
         cut_(even_split(layers_of(problem), stages_ * problem.chunks)) {}
@@ -326,7 +326,7 @@ Seconds longest_stage(const CutProblem& problem, const Cut& cut) {
 
 std::vector<Cut> near_best_cuts(const CutProblem& problem) {
   if (layers_of(problem) < std::ssize(problem.stages) * problem.chunks) return {};
-  return problem.chunks == 1 ? Cuts(problem).near_best() : Moves(problem).near_best();
+  return problem.chunks == 1 ? Cuts(problem).near_best() : LayerMover(problem).near_best();
 }
 
 const std::vector<Cut>& Cutter::cuts_of(CutProblem problem) {

@@ -13,13 +13,10 @@
 #include "base/check.h"
 
 #include "sim/search/family.h"
-#include "sim/search/internal/again.h"
 #include "sim/search/internal/bound.h"
 #include "sim/search/internal/forms.h"
 #include "sim/search/internal/layout.h"
 #include "sim/search/internal/members.h"
-#include "sim/search/internal/numbers.h"
-#include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/strategy_keys.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/parallelism/pipeline.h"
@@ -37,7 +34,7 @@ constexpr std::size_t kRememberedAgain = 256;
 class Estimator::Tables {
  public:
   Tables(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-         const CostModel& cost, std::shared_ptr<SharedForms> shared, double margin)
+         const CostModel& cost, std::shared_ptr<SharedPlanForms> shared, double margin)
       : model_(model),
         shared_(std::move(shared)),
         forms_(model, *shared_),
@@ -46,13 +43,13 @@ class Estimator::Tables {
 
   Result<Estimate> memory(const Strategy& strategy) {
     forget();
-    FORESHARD_ASSIGN(const Found found, find(strategy));
+    FORESHARD_ASSIGN(const LayoutAndForms found, find(strategy));
     return memory(strategy, found);
   }
 
   Result<std::vector<StageMemory>> memory_of_stages(const Strategy& strategy) {
     forget();
-    FORESHARD_ASSIGN(const Found found, find(strategy));
+    FORESHARD_ASSIGN(const LayoutAndForms found, find(strategy));
     std::vector<StageMemory> result;
     const std::vector<std::int32_t>& of_stage = found.forms->shared->classes.of_stage;
     for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
@@ -60,8 +57,8 @@ class Estimator::Tables {
       std::vector<LiveBytes> lives;
       for (const FilledForm& form : found.forms->forms) {
         LiveBytes& of_form = lives.emplace_back();
-        for (const Load& load : form.loads_of_stage(stage))
-          of_form.include(live_of(load, found.layout->bytes()));
+        for (const LiveSet& live_set : form.live_sets_of_stage(stage))
+          of_form.include(live_of(live_set, found.layout->bytes()));
       }
       const LiveBytes live =
           found.forms->of(strategy.micro_batches(), std::span<const LiveBytes>(lives));
@@ -74,7 +71,7 @@ class Estimator::Tables {
 
   Result<std::vector<std::vector<Seconds>>> unit_times(const Strategy& strategy) {
     forget();
-    FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
+    FORESHARD_ASSIGN(CachedLayout* const known, layout_of(strategy));
     std::vector<std::vector<Seconds>> result;
     for (const std::int32_t devices : known->layout->devices_of_stages()) {
       FORESHARD_ASSIGN(const ModelTimes* const times, known->layout->passes(devices));
@@ -92,8 +89,8 @@ class Estimator::Tables {
 
   Result<Estimate> estimate(const Strategy& strategy, bool walks) {
     forget();
-    FORESHARD_ASSIGN(Found found, find(strategy));
-    Layout& layout = *found.layout;
+    FORESHARD_ASSIGN(LayoutAndForms found, find(strategy));
+    StrategyLayout& layout = *found.layout;
     const Framework& framework = *strategy.framework;
     const std::vector<StageClass>& classes = found.forms->classes();
     std::vector<BlockTimes> passes;
@@ -105,16 +102,16 @@ class Estimator::Tables {
     std::vector<Seconds> steps;
     for (FilledForm& form : found.forms->forms) {
       durations_.clear();
-      for (const Symbol& symbol : form.symbols()) {
-        const auto of_class = static_cast<std::size_t>(symbol.role);
-        if (symbol.kind == Symbol::Kind::kPass) {
-          durations_.push_back(pass_time_of(symbol, passes[of_class], framework,
+      for (const TimedAction& action : form.timed_actions()) {
+        const auto of_class = static_cast<std::size_t>(action.role);
+        if (action.kind == TimedAction::Kind::kPass) {
+          durations_.push_back(pass_time_of(action, passes[of_class], framework,
                                             layout.launching(classes[of_class].devices))
                                    .in_base());
           continue;
         }
         FORESHARD_ASSIGN(const auto time,
-                         layout.time_of(symbol, symbol.role < 0 ? nullptr : stages_[of_class]));
+                         layout.time_of(action, action.role < 0 ? nullptr : stages_[of_class]));
         durations_.push_back(time.in_base());
       }
       const bool is_known = !walks && form.is_settled(layout);
@@ -122,12 +119,12 @@ class Estimator::Tables {
     }
     estimate.step = found.forms->of(strategy.micro_batches(), std::span<const Seconds>(steps));
     std::vector<Seconds> optimizer;
-    for (Layout::Stage* const stage : stages_)
+    for (StrategyLayout::Stage* const stage : stages_)
       optimizer.push_back(layout.optimizer_kernels(*stage).fastest);
     FORESHARD_ASSIGN(const auto data, data_stream(strategy, *found.forms, layout, stages_));
-    FORESHARD_ASSIGN(const auto* const ways, layout.least_ways());
+    FORESHARD_ASSIGN(const auto* const round_trips, layout.least_round_trips());
     Bound bound(strategy, *found.forms);
-    estimate.bound = std::max(bound.of(passes, optimizer, data, *ways),
+    estimate.bound = std::max(bound.of(passes, optimizer, data, *round_trips),
                               bound.of_paths(found.forms->forms.front(), passes, data));
     estimate.step = std::max(estimate.step, estimate.bound);
     return estimate;
@@ -137,7 +134,7 @@ class Estimator::Tables {
     StrategyKey key = keys_.of_layer(strategy);
     auto known = kernels_.find(key);
     if (known == kernels_.end()) {
-      FORESHARD_ASSIGN(const Split* const split, split_of(strategy));
+      FORESHARD_ASSIGN(const SplitBlocks* const split, split_of(strategy));
       known = kernels_
                   .emplace(std::move(key), work_of_kernels(model_, alone_of(strategy),
                                                            split->blocks, places_, times_))
@@ -149,7 +146,7 @@ class Estimator::Tables {
   Result<Seconds> least_step_laid_out(const Strategy& strategy) {
     forget();
     if (strategy.overlap_experts) return least_step(strategy);  // passes hide communication
-    FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
+    FORESHARD_ASSIGN(CachedLayout* const known, layout_of(strategy));
     if (!known->least) {
       std::vector<Seconds> units;
       const auto& devices = known->layout->devices_of_stages();
@@ -166,8 +163,8 @@ class Estimator::Tables {
 
   Status family(const Family& family, FamilyVisitor& visitor) {
     forget();
-    FORESHARD_ASSIGN(Known* const known, layout_of(family.base));
-    const Layout::Room room = known->layout->first_room(family.base);
+    FORESHARD_ASSIGN(CachedLayout* const known, layout_of(family.base));
+    const StrategyLayout::Room room = known->layout->first_room(family.base);
     if (visitor.is_large({.step = {},
                           .bound = {},
                           .peak = room.resident,
@@ -176,15 +173,16 @@ class Estimator::Tables {
       visitor.count_large(family.size());
       return {};
     }
-    FORESHARD_ASSIGN(Members base, members(family.base, family.base, nullptr));
+    FORESHARD_ASSIGN(FamilyMembers base, members(family.base, family.base, nullptr));
     std::optional<Recomputed> recomputed;
-    if (!family.ways->all.empty() && !depends_on_ways(family.base)) {
-      const Strategy all = family.strategy_of({.way = 0, .layers = 0});
-      FORESHARD_ASSIGN(Again* const again, again_of(all, family.ways->all));
+    if (!family.choices->all.empty() && !depends_on_choices(family.base)) {
+      const Strategy all = family.strategy_of({.choice = 0, .layers = 0});
+      FORESHARD_ASSIGN(RecomputedBlocks* const blocks,
+                       recomputed_blocks_of(all, family.choices->all));
       recomputed.emplace(
           Recomputed{.of = family,
-                     .again = *again,
-                     .least = again->least_bytes(model_, family.base, base.bytes_of_plan())});
+                     .recomputed = *blocks,
+                     .least = blocks->least_bytes(model_, family.base, base.bytes_of_plan())});
       FORESHARD_ASSIGN(const bool is_hopeless, is_large(*recomputed, family.layers, visitor));
       if (is_hopeless) {
         visitor.count_large(family.size());
@@ -205,41 +203,42 @@ class Estimator::Tables {
   // The members of a family that recompute something.
   struct Recomputed {
     const Family& of;
-    Again& again;
-    LeastBytes least;
-    std::vector<std::optional<Members>> known = std::vector<std::optional<Members>>(
-        static_cast<std::size_t>(of.layers));  // index: Member::layers
+    RecomputedBlocks& recomputed;
+    ByteLowerBounds least;
+    std::vector<std::optional<FamilyMembers>> known = std::vector<std::optional<FamilyMembers>>(
+        static_cast<std::size_t>(of.layers));  // index: FamilyMember::layers
   };
 
   // \param layers  layers per stage that recompute; 0 (as in Member) and Family::layers both mean
   //     all.
-  Result<Members*> members(Recomputed& all, std::int64_t layers) {
+  Result<FamilyMembers*> members(Recomputed& all, std::int64_t layers) {
     layers %= all.of.layers;
-    std::optional<Members>& found = all.known[static_cast<std::size_t>(layers)];
+    std::optional<FamilyMembers>& found = all.known[static_cast<std::size_t>(layers)];
     if (!found) {
-      const Strategy one = all.of.strategy_of({.way = 0, .layers = layers});
-      FORESHARD_ASSIGN(Members made, members(one, all.of.base, &all.again));
+      const Strategy one = all.of.strategy_of({.choice = 0, .layers = layers});
+      FORESHARD_ASSIGN(FamilyMembers made, members(one, all.of.base, &all.recomputed));
       found.emplace(std::move(made));
     }
     return &*found;
   }
 
   // Whether every member that recomputes at most `layers` layers is too large for the visitor; only
-  // members that recompute in way `way` if it is given.
+  // members that recompute as `choice` says if it is given.
   Result<bool> is_large(Recomputed& all, std::int64_t layers, const FamilyVisitor& visitor,
-                        std::optional<std::size_t> way = {}) {
-    FORESHARD_ASSIGN(const Members* const found, members(all, layers));
-    return visitor.is_large(found->least_memory(way ? all.least.of_way(*way) : all.least.of_any()));
+                        std::optional<std::size_t> choice = {}) {
+    FORESHARD_ASSIGN(const FamilyMembers* const found, members(all, layers));
+    return visitor.is_large(
+        found->least_memory(choice ? all.least.of_choice(*choice) : all.least.of_any()));
   }
 
   // The most layers for which is_large() is true. \pre it is true for `large` and false for
   // `small`.
   Result<std::int64_t> most_too_large(Recomputed& all, std::int64_t large, std::int64_t small,
                                       const FamilyVisitor& visitor,
-                                      std::optional<std::size_t> way = {}) {
+                                      std::optional<std::size_t> choice = {}) {
     while (large + 1 < small) {
       const std::int64_t middle = (large + small) / 2;
-      FORESHARD_ASSIGN(const bool is_large, this->is_large(all, middle, visitor, way));
+      FORESHARD_ASSIGN(const bool is_large, this->is_large(all, middle, visitor, choice));
       (is_large ? large : small) = middle;
     }
     return large;
@@ -250,15 +249,15 @@ class Estimator::Tables {
     constexpr std::int64_t kFew = 4;  // numbers of layers that are tried one by one
     const std::int64_t layers = all.of.layers;
     FORESHARD_ASSIGN(const std::int64_t any, most_too_large(all, 0, layers, visitor));
-    std::vector<std::int64_t> most(all.of.ways->all.size(), any);
+    std::vector<std::int64_t> most(all.of.choices->all.size(), any);
     if (layers - any <= kFew) return most;
-    for (std::size_t way = 0; way < most.size(); ++way) {
-      FORESHARD_ASSIGN(const bool is_least_large, is_large(all, any + 1, visitor, way));
+    for (std::size_t choice = 0; choice < most.size(); ++choice) {
+      FORESHARD_ASSIGN(const bool is_least_large, is_large(all, any + 1, visitor, choice));
       if (!is_least_large) continue;
-      FORESHARD_ASSIGN(const bool is_most_large, is_large(all, layers, visitor, way));
-      most[way] = layers;
+      FORESHARD_ASSIGN(const bool is_most_large, is_large(all, layers, visitor, choice));
+      most[choice] = layers;
       if (is_most_large) continue;
-      FORESHARD_ASSIGN(most[way], most_too_large(all, any + 1, layers, visitor, way));
+      FORESHARD_ASSIGN(most[choice], most_too_large(all, any + 1, layers, visitor, choice));
     }
     return most;
   }
@@ -266,15 +265,15 @@ class Estimator::Tables {
   Status visit(Recomputed& all, FamilyVisitor& visitor) {
     FORESHARD_ASSIGN(const auto too_large, most_too_large(all, visitor));
     for (std::int64_t layers = 0; layers < all.of.layers; ++layers) {
-      for (std::size_t way = 0; way < too_large.size(); ++way) {
-        if (layers > 0 && !all.of.ways->counts_layers(way)) continue;
-        if ((layers == 0 ? all.of.layers : layers) <= too_large[way]) {
+      for (std::size_t choice = 0; choice < too_large.size(); ++choice) {
+        if (layers > 0 && !all.of.choices->counts_layers(choice)) continue;
+        if ((layers == 0 ? all.of.layers : layers) <= too_large[choice]) {
           visitor.count_large(1);
           continue;
         }
-        FORESHARD_ASSIGN(Members* const alike, members(all, layers));
-        FORESHARD_TRY(
-            visit({.way = static_cast<std::int32_t>(way), .layers = layers}, way, *alike, visitor));
+        FORESHARD_ASSIGN(FamilyMembers* const alike, members(all, layers));
+        FORESHARD_TRY(visit({.choice = static_cast<std::int32_t>(choice), .layers = layers}, choice,
+                            *alike, visitor));
       }
     }
     return {};
@@ -282,27 +281,27 @@ class Estimator::Tables {
 
   // Whether recomputation changes more than the backward passes: gathers, copies to the host, or
   // other operators.
-  static bool depends_on_ways(const Strategy& strategy) {
+  static bool depends_on_choices(const Strategy& strategy) {
     const Framework& framework = *strategy.framework;
     return strategy.offload_activation_layers > 0 || framework.quantized_expert_inputs ||
            (framework.shards.gather_each && state_sharding(strategy).cuts_parameters);
   }
 
-  static Status visit(const Member& member, std::size_t way, Members& alike,
+  static Status visit(const FamilyMember& member, std::size_t choice, FamilyMembers& alike,
                       FamilyVisitor& visitor) {
-    Estimate estimate = alike.memory(way);
+    Estimate estimate = alike.memory(choice);
     if (!visitor.fits(member, estimate)) {
       visitor.add_large(member, estimate);
       return {};
     }
     FORESHARD_TRY(alike.find_times());
-    estimate.bound = alike.bound(way);
+    estimate.bound = alike.bound(choice);
     if (!visitor.is_of_interest(estimate.bound)) {
       visitor.count_slower(1, estimate.bound);
       return {};
     }
     if (estimate.peak > estimate.memory) {
-      estimate.least = alike.memory_as_launched(way).least;
+      estimate.least = alike.memory_as_launched(choice).least;
       if (!visitor.fits(member, estimate)) {
         visitor.add_large(member, estimate);
         return {};
@@ -321,9 +320,9 @@ class Estimator::Tables {
 
   Status one_by_one(const Family& family, FamilyVisitor& visitor) {
     for (std::int64_t layers = 0; layers < family.layers; ++layers) {
-      for (std::size_t way = 0; way < family.ways->all.size(); ++way) {
-        if (layers > 0 && !family.ways->counts_layers(way)) continue;
-        const Member member{.way = static_cast<std::int32_t>(way), .layers = layers};
+      for (std::size_t choice = 0; choice < family.choices->all.size(); ++choice) {
+        if (layers > 0 && !family.choices->counts_layers(choice)) continue;
+        const FamilyMember member{.choice = static_cast<std::int32_t>(choice), .layers = layers};
         FORESHARD_ASSIGN(const Estimate found, estimate(family.strategy_of(member), false));
         if (!visitor.fits(member, found))
           visitor.add_large(member, found);
@@ -337,35 +336,40 @@ class Estimator::Tables {
   }
 
   // The members of the family of `base` that recompute the same layers as `strategy`.
-  Result<Members> members(const Strategy& strategy, const Strategy& base, Again* again) {
-    FORESHARD_ASSIGN(const Found found, find(strategy));
-    Members::Shared shared{.strategy = base,
-                           .forms = *found.forms,
-                           .layout = *found.layout,
-                           .stages = stages_,
-                           .again = again};
+  Result<FamilyMembers> members(const Strategy& strategy, const Strategy& base,
+                                RecomputedBlocks* recomputed) {
+    FORESHARD_ASSIGN(const LayoutAndForms found, find(strategy));
+    FamilyMembers::Shared shared{.strategy = base,
+                                 .forms = *found.forms,
+                                 .layout = *found.layout,
+                                 .stages = stages_,
+                                 .recomputed = recomputed};
     shared.index_of_block.fill(-1);
-    if (again != nullptr)
-      shared.index_of_block = again->indices(model_, strategy, forms_.variants_of(strategy));
-    return Members(shared);
+    if (recomputed != nullptr)
+      shared.index_of_block = recomputed->indices(model_, strategy, forms_.variants_of(strategy));
+    return FamilyMembers(shared);
   }
 
-  Result<Again*> again_of(const Strategy& strategy, const std::vector<Recomputation>& ways) {
+  Result<RecomputedBlocks*> recomputed_blocks_of(const Strategy& strategy,
+                                                 const std::vector<Recomputation>& choices) {
     StrategyKey key = keys_.of_layer(strategy);
-    key.push_back(ways_.of(parts_in(ways)));
-    if (const auto known = again_.find(key); known != again_.end()) return known->second.get();
-    if (again_.size() > kRememberedAgain) again_.clear();
-    FORESHARD_ASSIGN(Again again, Again::of(model_, alone_of(strategy), ways));
-    return again_.emplace(std::move(key), std::make_unique<Again>(std::move(again)))
+    key.push_back(choices_.of(parts_in(choices)));
+    if (const auto known = recomputed_.find(key); known != recomputed_.end())
+      return known->second.get();
+    if (recomputed_.size() > kRememberedAgain) recomputed_.clear();
+    FORESHARD_ASSIGN(RecomputedBlocks recomputed,
+                     RecomputedBlocks::of(model_, alone_of(strategy), choices));
+    return recomputed_
+        .emplace(std::move(key), std::make_unique<RecomputedBlocks>(std::move(recomputed)))
         .first->second.get();
   }
-  static std::vector<std::vector<foreshard::LayerPart>> parts_in(
-      const std::vector<Recomputation>& ways) {
-    std::vector<std::vector<foreshard::LayerPart>> parts;
-    parts.reserve(ways.size());
-    for (const Recomputation& way : ways)
-      parts.push_back(way.how == Recompute::kFull ? std::vector<foreshard::LayerPart>{}
-                                                  : way.parts);
+  static std::vector<std::vector<foreshard::Part>> parts_in(
+      const std::vector<Recomputation>& choices) {
+    std::vector<std::vector<foreshard::Part>> parts;
+    parts.reserve(choices.size());
+    for (const Recomputation& choice : choices)
+      parts.push_back(choice.how == Recompute::kFull ? std::vector<foreshard::Part>{}
+                                                     : choice.parts);
     return parts;
   }
 
@@ -379,21 +383,21 @@ class Estimator::Tables {
     forms_.forget();
   }
 
-  struct Found {
-    Layout* layout;
+  struct LayoutAndForms {
+    StrategyLayout* layout;
     FilledForms* forms;
   };
-  struct Known {
-    std::unique_ptr<Layout> layout;
+  struct CachedLayout {
+    std::unique_ptr<StrategyLayout> layout;
     const Numbered<Pattern>* pattern = nullptr;
     const Numbered<TransferKinds>* transfers = nullptr;
     std::optional<StepWork> least = {};
   };
 
   // \post stages_ has the stages of the forms' classes.
-  Result<Found> find(const Strategy& strategy) {
-    FORESHARD_ASSIGN(Known* const known, layout_of(strategy));
-    Layout& layout = *known->layout;
+  Result<LayoutAndForms> find(const Strategy& strategy) {
+    FORESHARD_ASSIGN(CachedLayout* const known, layout_of(strategy));
+    StrategyLayout& layout = *known->layout;
     FORESHARD_ASSIGN(FilledForms* const forms,
                      forms_.of(strategy, layout, *known->pattern, *known->transfers));
     const bool repeats = strategy.micro_batches() > 1;
@@ -407,21 +411,21 @@ class Estimator::Tables {
                          .repeats = repeats},
                         strategy, one.first));
     }
-    return Found{&layout, forms};
+    return LayoutAndForms{&layout, forms};
   }
 
   // \param passes  one per class, to see which hosts may be late; empty: all may.
-  Estimate memory(const Strategy& strategy, const Found& found,
+  Estimate memory(const Strategy& strategy, const LayoutAndForms& found,
                   const std::vector<BlockTimes>& passes = {}) const {
     return memory_of(stages_, *found.forms, [&](std::size_t c) {
       const Seconds launch = found.layout->launching(found.forms->classes()[c].devices);
       std::vector<LiveBytes> lives;
       for (const FilledForm& form : found.forms->forms) {
         LiveBytes& of_form = lives.emplace_back();
-        for (const Load& load : form.loads(c)) {
-          LiveBytes live = live_of(load, found.layout->bytes());
-          if (!passes.empty() &&
-              is_certain(load.pass, load.before, rests_on_others(load), passes[c], launch))
+        for (const LiveSet& live_set : form.live_sets(c)) {
+          LiveBytes live = live_of(live_set, found.layout->bytes());
+          if (!passes.empty() && is_certain(live_set.pass, live_set.before,
+                                            depends_on_others(live_set), passes[c], launch))
             live.least = live.most;
           of_form.include(live);
         }
@@ -432,11 +436,11 @@ class Estimator::Tables {
 
   // The blocks of a strategy, lowered once for all strategies that split a layer alike, whatever
   // their replicas and stages (the mesh keeps its axes).
-  Result<Split*> split_of(const Strategy& strategy) {
+  Result<SplitBlocks*> split_of(const Strategy& strategy) {
     StrategyKey key = keys_.of_split(strategy);
     if (const auto it = splits_.find(key); it != splits_.end()) return it->second.get();
     FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone_of(strategy)));
-    auto split = std::make_unique<Split>(Split{.blocks = std::move(blocks)});
+    auto split = std::make_unique<SplitBlocks>(SplitBlocks{.blocks = std::move(blocks)});
     return splits_.emplace(std::move(key), std::move(split)).first->second.get();
   }
 
@@ -451,17 +455,18 @@ class Estimator::Tables {
     return alone;
   }
 
-  Result<Known*> layout_of(const Strategy& strategy) {
+  Result<CachedLayout*> layout_of(const Strategy& strategy) {
     StrategyKey key = keys_.of_layout(strategy);
     if (const auto it = layouts_.find(key); it != layouts_.end()) return &it->second;
-    FORESHARD_ASSIGN(Split* const split, split_of(strategy));
-    Known known{.layout = std::make_unique<Layout>(strategy, model_, *split, places_, times_)};
+    FORESHARD_ASSIGN(SplitBlocks* const split, split_of(strategy));
+    CachedLayout known{
+        .layout = std::make_unique<StrategyLayout>(strategy, model_, *split, places_, times_)};
     known.pattern = &pattern_of(strategy, *known.layout);
     known.transfers = &transfers_of(strategy, *known.layout);
     return &layouts_.emplace(std::move(key), std::move(known)).first->second;
   }
 
-  const Numbered<Pattern>& pattern_of(const Strategy& strategy, Layout& layout) {
+  const Numbered<Pattern>& pattern_of(const Strategy& strategy, StrategyLayout& layout) {
     const StateSharding& states = layout.states();
     Pattern pattern{.stages = strategy.pipeline_parallel,
                     .mode = strategy.mode,
@@ -482,7 +487,7 @@ class Estimator::Tables {
     return *patterns_.try_emplace(std::move(pattern), std::ssize(patterns_)).first;
   }
 
-  const Numbered<TransferKinds>& transfers_of(const Strategy& strategy, Layout& layout) {
+  const Numbered<TransferKinds>& transfers_of(const Strategy& strategy, StrategyLayout& layout) {
     TransferKinds kinds;
     const auto stages = static_cast<std::int32_t>(strategy.pipeline_parallel);
     for (std::int32_t stage = 0; stages > 1 && stage < stages; ++stage) {
@@ -494,28 +499,28 @@ class Estimator::Tables {
   }
 
   const Model& model_;
-  std::shared_ptr<SharedForms> shared_;
+  std::shared_ptr<SharedPlanForms> shared_;
   Forms forms_;
   StrategyKeys keys_{forms_};
-  Places places_;
-  Times times_;
-  Numbers<std::vector<std::vector<foreshard::LayerPart>>> ways_;
-  ByKey<std::unique_ptr<Split>> splits_;
-  ByKey<std::unique_ptr<Again>> again_;
+  RankDevices places_;
+  CostCache times_;
+  Numbering<std::vector<std::vector<foreshard::Part>>> choices_;
+  ByKey<std::unique_ptr<SplitBlocks>> splits_;
+  ByKey<std::unique_ptr<RecomputedBlocks>> recomputed_;
   ByKey<StepWork> kernels_;  // split -> kernels of a micro-batch
-  ByKey<Known> layouts_;
+  ByKey<CachedLayout> layouts_;
   std::map<Pattern, std::int64_t> patterns_;
   std::map<TransferKinds, std::int64_t> transfers_;
-  std::vector<Layout::Stage*> stages_;  // class -> stage of the strategy at hand
+  std::vector<StrategyLayout::Stage*> stages_;  // class -> stage of the strategy at hand
   std::vector<double> durations_;
 };
 
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
                      std::vector<std::int32_t> devices, const CostModel& cost,
-                     std::shared_ptr<SharedForms> shared, double margin)
-    : tables_(std::make_unique<Tables>(model, cluster, std::move(devices), cost,
-                                       shared ? std::move(shared) : std::make_shared<SharedForms>(),
-                                       margin)) {}
+                     std::shared_ptr<SharedPlanForms> shared, double margin)
+    : tables_(std::make_unique<Tables>(
+          model, cluster, std::move(devices), cost,
+          shared ? std::move(shared) : std::make_shared<SharedPlanForms>(), margin)) {}
 Estimator::~Estimator() = default;
 
 Result<Estimate> Estimator::memory(const Strategy& strategy) {

@@ -72,7 +72,7 @@ namespace foreshard::search {
 
 struct Family;
 class FamilyVisitor;
-class SharedForms;  // internal/shared_forms.h
+class SharedPlanForms;  // internal/forms.h
 
 struct Estimate {
   Seconds step;
@@ -105,7 +105,7 @@ class Estimator {
   /// other estimators of the same model and framework. `margin`: the part of each device's memory
   /// that is kept free.
   Estimator(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
-            const CostModel& cost, std::shared_ptr<SharedForms> shared = {}, double margin = 0);
+            const CostModel& cost, std::shared_ptr<SharedPlanForms> shared = {}, double margin = 0);
   ~Estimator();
 
   /// Only the memory, which is cheaper because nothing is timed.

@@ -75,8 +75,8 @@ Strategy on_one_device(Strategy strategy) {
   return strategy;
 }
 
-Ways ways_to_recompute(const Model& model, const Strategy& base, bool any_framework) {
-  Ways ways{.of_some_layers = may_count_layers(model, base)};
+RecomputeChoices recompute_choices(const Model& model, const Strategy& base, bool any_framework) {
+  RecomputeChoices choices{.of_some_layers = may_count_layers(model, base)};
   Strategy one = on_one_device(base);
   const Framework& framework = *base.framework;
   const bool usual_alone = framework.quantized_expert_inputs || framework.shards.gather_each;
@@ -97,16 +97,16 @@ Ways ways_to_recompute(const Model& model, const Strategy& base, bool any_framew
     one.recompute_parts = parts;
     const auto faults = faults_in(one, model, 1);
     if (std::ranges::find(faults, "recompute_parts", &StrategyFault::key) == faults.end())
-      ways.all.push_back(one.recomputation());
+      choices.all.push_back(one.recomputation());
   }
-  ways.all.push_back({Recompute::kFull, usual_recompute_parts()});
-  for (const Recomputation& way : ways.all)
-    ways.counts.push_back(any_framework || launch::can_recompute(framework, way, true));
-  return ways;
+  choices.all.push_back({Recompute::kFull, usual_recompute_parts()});
+  for (const Recomputation& choice : choices.all)
+    choices.counts.push_back(any_framework || launch::can_recompute(framework, choice, true));
+  return choices;
 }
 
-Family::Family(Strategy strategy, const Model& model, const Ways& recomputed)
-    : base(std::move(strategy)), ways(&recomputed) {
+Family::Family(Strategy strategy, const Model& model, const RecomputeChoices& recomputed)
+    : base(std::move(strategy)), choices(&recomputed) {
   if (!recomputed.of_some_layers) return;
   if (base.layers_per_stage.empty()) {
     layers = model.layers / base.stages();
@@ -115,12 +115,12 @@ Family::Family(Strategy strategy, const Model& model, const Ways& recomputed)
   for (const std::int64_t count : base.layers_per_stage) layers = std::max(layers, count);
 }
 
-Strategy Family::strategy_of(const Member& member) const {
+Strategy Family::strategy_of(const FamilyMember& member) const {
   Strategy strategy = base;
-  if (member.way < 0) return strategy;
-  const Recomputation& way = ways->all[static_cast<std::size_t>(member.way)];
-  strategy.recompute = way.how;
-  strategy.recompute_parts = way.parts;
+  if (member.choice < 0) return strategy;
+  const Recomputation& choice = choices->all[static_cast<std::size_t>(member.choice)];
+  strategy.recompute = choice.how;
+  strategy.recompute_parts = choice.parts;
   strategy.recompute_layers = member.layers;
   return strategy;
 }

@@ -4,7 +4,7 @@
 /// Sizes in the JSON are as in foreshard.prediction/1 (sim/report/json.h): a strategy fits if its
 /// peak is at most `capacity_bytes` - `reserve_bytes`. `gap` and `certified_within` are null where
 /// nothing that fits was found; `nearest` is null where something was. `use` names the nodes of a
-/// place (place.h); empty: the study's own `use`.
+/// place (device_subset.h); empty: the study's own `use`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -13,10 +13,10 @@
 
 #include "sim/compute/evidence.h"
 #include "sim/disturbance/distribution.h"
+#include "sim/search/device_subset.h"
 #include "sim/search/estimate.h"
-#include "sim/search/internal/shared_forms.h"
+#include "sim/search/internal/forms.h"
 #include "sim/search/internal/times.h"
-#include "sim/search/place.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/exchanges.h"
@@ -111,7 +111,7 @@ Result<ClusterView> with_slow_device(const study::LoadedStudy& study, const Clus
 // One estimated step per contender; kNever where it cannot be estimated.
 std::vector<Seconds> estimates_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                   const CostModel& cost, const std::vector<Contender>& contenders,
-                                  const std::shared_ptr<SharedForms>& forms) {
+                                  const std::shared_ptr<SharedPlanForms>& forms) {
   std::vector<Seconds> estimates;
   for (const Contender& one : contenders) {
     Estimator estimator(study.model, cluster, one.devices, cost, forms);
@@ -144,7 +144,7 @@ Result<Robustness> robustness_of(const study::LoadedStudy& study, const ClusterV
   FORESHARD_ASSIGN(const auto slowed,
                    with_slow_device(study, cluster, contenders.front().devices.front()));
   const auto routing = lower::routing_of(study.model);
-  const auto forms = std::make_shared<SharedForms>();
+  const auto forms = std::make_shared<SharedPlanForms>();
   std::vector<Seconds> usual;
   std::vector<Seconds> slow;
   std::vector<std::vector<Seconds>> drawn(kDraws);

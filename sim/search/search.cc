@@ -13,19 +13,17 @@
 #include <string>
 #include <utility>
 
+#include "sim/search/device_subset.h"
 #include "sim/search/internal/candidates.h"
-#include "sim/search/internal/on_hosts.h"
+#include "sim/search/internal/forms.h"
 #include "sim/search/internal/peaks.h"
-#include "sim/search/internal/place_ranking.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
-#include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/simulations.h"
+#include "sim/search/internal/subset_ranking.h"
 #include "sim/search/output.h"
-#include "sim/search/place.h"
 #include "sim/search/robustness.h"
 #include "sim/search/why_not.h"
-#include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
 #include "strategies/parallelism/strategy.h"
 
@@ -69,11 +67,11 @@ static Result<Robustness> robustness_of(const study::LoadedStudy& study, const C
 // Whether the space of the search holds a strategy within `asked`, as it was listed or with a cut
 // that was tried.
 static bool is_in_space(const study::LoadedStudy& study, const ClusterView& cluster,
-                        const std::vector<Place>& places, const SearchOptions& options,
+                        const std::vector<DeviceSubset>& places, const SearchOptions& options,
                         const std::vector<Candidate>& candidates, const SearchSpace& asked) {
   const auto is_asked = [&](const Strategy& one) { return is_within(one, asked, study.model); };
   if (std::ranges::any_of(candidates, is_asked, &Candidate::strategy)) return true;
-  return std::ranges::any_of(places, [&](const Place& place) {
+  return std::ranges::any_of(places, [&](const DeviceSubset& place) {
     const auto parts = parts_of(place, cluster);
     return std::ranges::any_of(
         enumerate(options.space, study.strategy, study.model, place.pool.size(), parts).candidates,
@@ -168,8 +166,9 @@ static Result<WhyNot> found_alone(const study::LoadedStudy& study, const SearchO
 
 // Adds whether the whole search had what was asked about in its space.
 static Result<WhyNot> placed_in(const study::LoadedStudy& study, const ClusterView& cluster,
-                                const std::vector<Place>& places, const SearchOptions& options,
-                                const Deadline& deadline, const std::vector<Candidate>& candidates,
+                                const std::vector<DeviceSubset>& places,
+                                const SearchOptions& options, const Deadline& deadline,
+                                const std::vector<Candidate>& candidates,
                                 const SearchResult& whole) {
   FORESHARD_ASSIGN(WhyNot why, found_alone(study, options, deadline, whole));
   if (why.cause == WhyNot::Cause::kTime) return why;
@@ -185,15 +184,15 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
   const Deadline deadline(options);
   FORESHARD_ASSIGN(const SearchSpace asked, narrowed(options.space, options.why_not));
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study, study.pool.devices));
-  FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
+  FORESHARD_ASSIGN(const auto places, device_subsets_of(study, cluster));
   Ranked found;
   if (!asked.layers_per_stage.empty()) {  // the candidates tell whether such a cut was tried
     SearchOptions cuts = options;
     cuts.space = asked;
     cuts.space.layers_per_stage = options.space.layers_per_stage;
     SearchResult counts;
-    FORESHARD_ASSIGN(found, ranked(study, cluster, places, cuts, std::make_shared<SharedForms>(),
-                                   {}, deadline, counts));
+    FORESHARD_ASSIGN(found, ranked(study, cluster, places, cuts,
+                                   std::make_shared<SharedPlanForms>(), {}, deadline, counts));
   }
   SearchResult known = whole;
   known.whole_space = true;  // an ended time limit was another search's
@@ -203,10 +202,10 @@ Result<WhyNot> why_not(const study::LoadedStudy& study, const SearchOptions& opt
 namespace {
 
 // What all parts of a search share.
-struct Ground {
+struct SearchContext {
   const study::LoadedStudy& study;
   const ClusterView& cluster;
-  const std::vector<Place>& places;
+  const std::vector<DeviceSubset>& places;
   const Deadline& deadline;
   Simulations& simulations;
 };
@@ -226,20 +225,20 @@ static void forget_counts(SearchResult& result) {
 }
 
 // Runs the levels of a search, the lowest first; each begins with what the levels below have found.
-static Result<Ranked> search_levels(const Ground& ground, const SearchOptions& options,
+static Result<Ranked> search_levels(const SearchContext& context, const SearchOptions& options,
                                     SearchResult& result) {
   Ranked found;
-  const auto forms = std::make_shared<SharedForms>();
+  const auto forms = std::make_shared<SharedPlanForms>();
   SearchOptions of_level = options;
   for (std::int64_t level = 0; level <= options.space.level && !result.partial; ++level) {
     of_level.space.level = level;
     forget_counts(result);
-    FORESHARD_ASSIGN(found, ranked(ground.study, ground.cluster, ground.places, of_level, forms,
-                                   found.candidates, ground.deadline, result));
+    FORESHARD_ASSIGN(found, ranked(context.study, context.cluster, context.places, of_level, forms,
+                                   found.candidates, context.deadline, result));
     if (result.most_devices == 0) continue;
     const auto left =
-        race(ground.study, ground.cluster, of_level, found.candidates, found.unlisted,
-             ground.deadline, ground.simulations, result, level == options.space.level);
+        race(context.study, context.cluster, of_level, found.candidates, found.unlisted,
+             context.deadline, context.simulations, result, level == options.space.level);
     if (level == options.space.level || result.partial) found.unlisted.add({.near = left});
   }
   return found;
@@ -247,30 +246,30 @@ static Result<Ranked> search_levels(const Ground& ground, const SearchOptions& o
 
 // Searches among strategies that keep the memory margin; where none does, among all that fit; and
 // where none fits, with offloading to hosts, unless the space or the study decides about that.
-static Result<Ranked> search_by_memory(const Ground& ground, const SearchOptions& options,
+static Result<Ranked> search_by_memory(const SearchContext& context, const SearchOptions& options,
                                        SearchResult& result) {
   SearchOptions now = options;
-  FORESHARD_ASSIGN(Ranked found, search_levels(ground, now, result));
+  FORESHARD_ASSIGN(Ranked found, search_levels(context, now, result));
   const auto is_over = [&] {
     return result.partial || result.most_devices == 0 || best_step(result, now).has_value();
   };
-  if (!is_over() && margin_of(ground.study, now) > 0) {
+  if (!is_over() && margin_of(context.study, now) > 0) {
     now.keep_margin = false;
-    FORESHARD_ASSIGN(found, search_levels(ground, now, result));
+    FORESHARD_ASSIGN(found, search_levels(context, now, result));
   }
-  if (options.space.offload || ground.study.strategy.offloads()) return found;
+  if (options.space.offload || context.study.strategy.offloads()) return found;
   for (const bool keep_margin : {true, false}) {
     if (is_over()) break;
     now.keep_margin = keep_margin;
-    race_on_hosts(ground.study, ground.cluster, ground.places, now, found.unlisted, ground.deadline,
-                  ground.simulations, result);
+    race_on_hosts(context.study, context.cluster, context.places, now, found.unlisted,
+                  context.deadline, context.simulations, result);
   }
   return found;
 }
 
 Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options) {
   const Deadline deadline(options);
-  std::vector<Place> places;
+  std::vector<DeviceSubset> places;
   Simulations simulations(study, options, deadline);
   FORESHARD_TRY(simulations.welcome(places));
   if (study.strategy.mode != Mode::kTrain)
@@ -295,13 +294,13 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   result.margin_source = margin.source;
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
-  FORESHARD_ASSIGN(places, places_of(study, cluster));
-  const Ground ground{.study = study,
-                      .cluster = cluster,
-                      .places = places,
-                      .deadline = deadline,
-                      .simulations = simulations};
-  FORESHARD_ASSIGN(const auto found, search_by_memory(ground, options, result));
+  FORESHARD_ASSIGN(places, device_subsets_of(study, cluster));
+  const SearchContext context{.study = study,
+                              .cluster = cluster,
+                              .places = places,
+                              .deadline = deadline,
+                              .simulations = simulations};
+  FORESHARD_ASSIGN(const auto found, search_by_memory(context, options, result));
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
   if (!result.partial) {
     FORESHARD_ASSIGN(result.robustness, robustness_of(study, cluster, result, options.threads));
@@ -318,7 +317,7 @@ Result<SearchResult> search_among(const study::LoadedStudy& study,
                                   const SearchOptions& options) {
   const Deadline deadline(options);
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study, study.pool.devices));
-  const Place place{.pool = study.pool, .use = {}};
+  const DeviceSubset place{.pool = study.pool, .use = {}};
   SearchResult result;
   result.considered = std::ssize(strategies);
   result.devices = study.pool.size();

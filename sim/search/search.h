@@ -163,7 +163,7 @@ struct SearchResult {
 inline constexpr std::int64_t kContenders = 4;
 
 /// Searches the whole space. Ranks run on all or some of the devices of the study's pool, or of the
-/// parts of it that places_of() (place.h) names.
+/// parts of it that device_subsets_of() (device_subset.h) names.
 /// \return kInvalidInput for a strategy of mode: forward or with batch_shares, for a general graph,
 ///     for a model with too many kinds of layers, where the cluster cannot be built, or where no
 ///     candidate is left to try; kIo where the team cannot wait for its other ranks.

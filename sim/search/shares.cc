@@ -40,7 +40,7 @@ std::vector<std::int64_t> in_groups(const std::vector<std::int64_t>& by_rank) {
 }
 
 // Data-parallel ranks of one rate.
-struct Kind {
+struct DeviceGroup {
   FlopsPerSecond rate;
   std::int64_t ranks = 0;
   double pace = 1;         // time of a micro-batch, relative to the slowest kind
@@ -57,10 +57,10 @@ struct Kind {
 
 // Kinds by rate, the slowest first. The slowest rank's share is limited to less than an equal share
 // of `all`: with that much or more, no division ends sooner than equal shares.
-std::vector<Kind> kinds_of(const std::vector<FlopsPerSecond>& rates, std::int64_t all) {
+std::vector<DeviceGroup> kinds_of(const std::vector<FlopsPerSecond>& rates, std::int64_t all) {
   std::map<FlopsPerSecond, std::int64_t> counts;
   for (const FlopsPerSecond rate : rates) ++counts[rate];
-  std::vector<Kind> kinds;
+  std::vector<DeviceGroup> kinds;
   kinds.reserve(counts.size());
   for (const auto& [rate, ranks] : counts)
     kinds.push_back({.rate = rate,
@@ -80,15 +80,15 @@ using Division = std::vector<std::int64_t>;
 // can take.
 class Divisions {
  public:
-  explicit Divisions(std::vector<Kind> kinds) : kinds_(std::move(kinds)) {}
+  explicit Divisions(std::vector<DeviceGroup> kinds) : kinds_(std::move(kinds)) {}
 
   // Up to kMostDivisionsTried divisions; among those with one end time, slower ranks take less in
   // the first ones.
   std::vector<Division> soonest(std::int64_t all) {
     double rate = 0;
-    for (const Kind& kind : kinds_) rate += static_cast<double>(kind.ranks) / kind.pace;
+    for (const DeviceGroup& kind : kinds_) rate += static_cast<double>(kind.ranks) / kind.pace;
     const double ideal = static_cast<double>(all) / rate;
-    for (Kind& kind : kinds_)
+    for (DeviceGroup& kind : kinds_)
       kind.limit =
           std::clamp(static_cast<std::int64_t>(ideal / kind.pace) - 1, std::int64_t{0}, kind.most);
     while (!is_full() && next_end()) add(0, all, false);
@@ -101,13 +101,13 @@ class Divisions {
   // Raises the limits to the next time at which a micro-batch can end; false: there is none.
   bool next_end() {
     end_ = std::numeric_limits<double>::infinity();
-    for (const Kind& kind : kinds_)
+    for (const DeviceGroup& kind : kinds_)
       if (kind.limit < kind.most) end_ = std::min(end_, kind.end(kind.limit + 1));
-    for (Kind& kind : kinds_)
+    for (DeviceGroup& kind : kinds_)
       if (kind.limit < kind.most && kind.end(kind.limit + 1) <= end_) ++kind.limit;
     for (std::size_t i = kinds_.size() - 1; i > 0; --i) {
-      const Kind& behind = kinds_[i];
-      Kind& kind = kinds_[i - 1];
+      const DeviceGroup& behind = kinds_[i];
+      DeviceGroup& kind = kinds_[i - 1];
       kind.least_behind = behind.least_behind + behind.ranks;
       kind.limit_behind = behind.limit_behind + behind.ranks * behind.limit;
       kind.divisor_behind =
@@ -123,7 +123,7 @@ class Divisions {
       if (ends) found_.push_back(division_);
       return;
     }
-    const Kind& kind = kinds_[which];
+    const DeviceGroup& kind = kinds_[which];
     const std::int64_t own = left - kind.limit_behind;  // at least this many
     std::int64_t share = std::max<std::int64_t>(1, (own + kind.ranks - 1) / kind.ranks);
     for (; share <= kind.limit && !is_full(); ++share) {
@@ -136,7 +136,7 @@ class Divisions {
     }
   }
 
-  std::vector<Kind> kinds_;
+  std::vector<DeviceGroup> kinds_;
   double end_ = 0;
   Division division_;
   std::vector<Division> found_;
@@ -159,7 +159,7 @@ std::vector<std::int64_t> even_shares(std::int64_t micro_batches, std::int64_t r
 }
 
 std::vector<FlopsPerSecond> rates_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                                     const Place& place) {
+                                     const DeviceSubset& place) {
   const Model& model = study.model;
   const Strategy alone = on_one_device(study.strategy);
   const auto kind_of_layer = layers_of(model, alone).of_layer;
@@ -208,7 +208,7 @@ std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& m
                                         const std::vector<FlopsPerSecond>& rates,
                                         std::int64_t devices, std::size_t most) {
   const std::int64_t all = strategy.global_batch / strategy.micro_batch;
-  const std::vector<Kind> kinds = kinds_of(rates, all);
+  const std::vector<DeviceGroup> kinds = kinds_of(rates, all);
   if (kinds.size() < 2) return {};
   std::vector<Strategy> strategies;
   for (const Division& division : Divisions(kinds).soonest(all)) {
@@ -216,7 +216,7 @@ std::vector<Strategy> with_batch_shares(const Strategy& strategy, const Model& m
     std::vector<std::int64_t> by_rank;
     by_rank.reserve(rates.size());
     for (const FlopsPerSecond rate : rates) {
-      const auto kind = std::ranges::find(kinds, rate, &Kind::rate) - kinds.begin();
+      const auto kind = std::ranges::find(kinds, rate, &DeviceGroup::rate) - kinds.begin();
       by_rank.push_back(division[static_cast<std::size_t>(kind)]);
     }
     Strategy one = strategy;

@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 
-#include "sim/search/place.h"
+#include "sim/search/device_subset.h"
 #include "sim/study/study.h"
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_view.h"
@@ -29,7 +29,7 @@ std::vector<std::int64_t> even_shares(std::int64_t micro_batches, std::int64_t r
 /// from kernels and their launches. Not modelled: ranks that share a layer have other kernels, and
 /// communicate.
 std::vector<FlopsPerSecond> rates_of(const study::LoadedStudy& study, const ClusterView& cluster,
-                                     const Place& place);
+                                     const DeviceSubset& place);
 
 /// The rate of each data-parallel rank's slowest device, in the order of the data-parallel ranks.
 /// \param rates  one per device, in the order of the ranks; further ones are not used.

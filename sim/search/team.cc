@@ -8,9 +8,8 @@
 #include "base/digest/sha256.h"
 
 #include "sim/search/asked.h"
-#include "sim/search/internal/messages.h"
+#include "sim/search/device_subset.h"
 #include "sim/search/internal/simulations.h"
-#include "sim/search/place.h"
 #include "sim/study/run.h"
 
 namespace foreshard::search {
@@ -30,8 +29,8 @@ Status help(const study::LoadedStudy& study, const team::Team& team, const std::
     FORESHARD_ASSIGN(auto cluster, cluster_of(study, study.pool.devices));
     clusters.push_back(std::move(cluster));
   }
-  FORESHARD_ASSIGN(const auto places, places_of(study, clusters.front()));
-  const auto simulate = [&](int socket, const team::Words& task,
+  FORESHARD_ASSIGN(const auto places, device_subsets_of(study, clusters.front()));
+  const auto simulate = [&](int socket, const team::Message& task,
                             std::size_t thread) -> Result<bool> {
     FORESHARD_ASSIGN(const auto candidate, candidate_in(task, study, places));
     return team::send(socket, answer_of(simulated(study, clusters[thread], {}, candidate)));

@@ -1,12 +1,13 @@
 /// \file
 /// Reads results off an engine's timeline: where time goes, what memory is live, what the step
-/// waited for.
+/// waited for; of a step that never ended, what failed and which tasks wait for which.
 #pragma once
 
 #include <array>
 #include <vector>
 
 #include "sim/simulate/build.h"
+#include "sim/simulate/prediction.h"
 
 namespace foreshard::sim {
 
@@ -55,5 +56,13 @@ std::vector<TimelineEntry> timeline_of(const program::Program& program, const Bu
 /// The latest finish of a class's instances.
 Seconds finish_of(const BuiltWorkload& built, const engine::Timeline& times,
                   std::size_t device_class);
+
+/// \pre !times.complete
+Interruption interruption_of(const program::Program& program, const BuiltWorkload& built,
+                             const engine::Timeline& times);
+
+/// The timeline up to the instant after which nothing happened. Tasks that were running end then;
+/// tasks that had not begun begin and end then.
+engine::Timeline cut_off(const engine::Timeline& times);
 
 }  // namespace foreshard::sim

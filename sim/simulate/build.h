@@ -13,12 +13,17 @@
 #include "sim/compute/operator_time.h"
 #include "sim/disturbance/plan.h"
 #include "sim/engine/workload.h"
-#include "sim/simulate/chains.h"
 #include "sim/simulate/fold.h"
 #include "sim/simulate/simulate.h"
 #include "strategies/program/ir/expand.h"
 
 namespace foreshard::sim {
+
+/// The fractions of its activity's progress at which an instance begins and ends.
+struct ProgressRange {
+  double begin = 0;
+  double end = 1;
+};
 
 /// An instance in a class's expansion.
 struct ClassInstance {
@@ -43,12 +48,12 @@ struct BuiltWorkload {
   std::vector<std::shared_ptr<const program::Expansion>> expansions;
   std::vector<std::int32_t> role_of_class;
   /// class -> its instances that begin an activity, ascending: all but the later ones of a chain
-  /// (chains.h).
+  /// (internal/task_graph.cc).
   std::vector<std::vector<std::int32_t>> heads;
   /// class -> instance -> its node, and the part of the node's time that it takes. A node is what
   /// instances have in common: a chain, or a communication.
   std::vector<std::vector<std::int32_t>> node;
-  std::vector<std::vector<Part>> part;
+  std::vector<std::vector<ProgressRange>> part;
   /// node -> the activity at whose start it starts, and the activity at whose finish it finishes
   /// (two different ones for a stepwise collective).
   std::vector<engine::ActivityId> begin;

@@ -12,9 +12,9 @@
 namespace foreshard::sim {
 namespace {
 
+using disturbance::FailureReaction;
 using disturbance::Outage;
 using disturbance::Plan;
-using disturbance::Then;
 using disturbance::Traffic;
 using internal::joined;
 using internal::rounded;
@@ -54,7 +54,7 @@ std::vector<Seconds> instants_of(const Plan& plan) {
   std::vector<Seconds> instants;
   for (const Outage& outage : plan.outages) {
     const Seconds begin = outage.at + outage.detection;
-    if (outage.then != Then::kReroute || begin >= outage.until) continue;
+    if (outage.then != FailureReaction::kReroute || begin >= outage.until) continue;
     instants.push_back(begin);
     if (outage.until < disturbance::kNever) instants.push_back(outage.until);
   }
@@ -94,7 +94,7 @@ Result<std::vector<RoutesFrom>> routes_over_time(const ClusterView& cluster, con
     for (const Outage& outage : plan.outages) {
       if (at < outage.at || at >= outage.until) continue;
       dead.insert(dead.end(), outage.links.begin(), outage.links.end());
-      if (outage.then != Then::kReroute || at < outage.at + outage.detection) continue;
+      if (outage.then != FailureReaction::kReroute || at < outage.at + outage.detection) continue;
       avoided.insert(avoided.end(), outage.links.begin(), outage.links.end());
       what += (what.empty() ? "" : ", ") + outage.what;
     }
@@ -286,10 +286,10 @@ class Events {
   }
 
   void fail(const Outage& outage) {
-    const Seconds patience =
-        outage.then == Then::kFail ? outage.detection : Seconds(engine::kNever);
+    const Seconds failure_timeout =
+        outage.then == FailureReaction::kFail ? outage.detection : Seconds(engine::kNever);
     const auto one = [&](engine::ResourceId resource) {
-      built_.workload.add_failure(resource, outage.at, patience);
+      built_.workload.add_failure(resource, outage.at, failure_timeout);
       if (outage.until < disturbance::kNever) built_.workload.add_repair(resource, outage.until);
     };
     for (const LinkId link : outage.links)

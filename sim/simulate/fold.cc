@@ -173,20 +173,20 @@ std::int32_t number(const std::vector<std::uint64_t>& signatures,
 }
 
 // The needed links; others refer to them by their position in this list.
-struct Needed {
+struct NeededLinks {
   std::vector<LinkId> links;
   std::vector<std::int32_t> place;  // link of the cluster -> position, or kNone
   std::int64_t covered = 0;
 };
 
-Needed needed_links(const ClusterView& cluster, const Communicators& communicators,
-                    const CommunicatorForms& forms, const InitialColours& colours,
-                    const std::vector<bool>& meets_alone) {
+NeededLinks needed_links(const ClusterView& cluster, const Communicators& communicators,
+                         const CommunicatorForms& forms, const InitialColours& colours,
+                         const std::vector<bool>& meets_alone) {
   std::vector<bool> special;
   for (const std::uint64_t colour : colours.of_link) special.push_back(colour != 0);
   if (colours.ways_may_change) special.assign(cluster.links().size(), true);
   const auto roles = link_roles(cluster, communicators, forms, special, meets_alone);
-  Needed needed;
+  NeededLinks needed;
   needed.place.resize(roles.size(), kNone);
   for (std::size_t l = 0; l < roles.size(); ++l) {
     if (roles[l] == LinkRole::kCovered) ++needed.covered;
@@ -200,8 +200,8 @@ Needed needed_links(const ClusterView& cluster, const Communicators& communicato
 class Refinement {
  public:
   Refinement(const ClusterView& cluster, const Program& program, const Communicators& communicators,
-             const CommunicatorForms& forms, const Needed& needed, const InitialColours& colours,
-             const std::vector<bool>& meets_alone)
+             const CommunicatorForms& forms, const NeededLinks& needed,
+             const InitialColours& colours, const std::vector<bool>& meets_alone)
       : communicators_(communicators), forms_(forms) {
     rank_.resize(static_cast<std::size_t>(program.ranks()));
     for (std::size_t r = 0; r < program.roles.size(); ++r) {
@@ -239,7 +239,7 @@ class Refinement {
   }
 
  private:
-  void start_communicators(const Needed& needed, const std::vector<bool>& meets_alone) {
+  void start_communicators(const NeededLinks& needed, const std::vector<bool>& meets_alone) {
     std::vector<std::uint64_t> of_kind(forms_.kinds(), 0);
     std::vector<bool> known(forms_.kinds(), false);
     first_use_.push_back(0);
@@ -348,7 +348,8 @@ Folding fold(const ClusterView& cluster, const Program& program, const Communica
     folding.meets_alone = limits.meets_alone;
     folding.reason = forms.unshared_because();
     folding.method = folding.reason.empty() ? FoldMethod::kStructural : FoldMethod::kRefined;
-    const Needed needed = needed_links(cluster, communicators, forms, colours, limits.meets_alone);
+    const NeededLinks needed =
+        needed_links(cluster, communicators, forms, colours, limits.meets_alone);
     folding.covered_links = needed.covered;
     std::vector<std::int32_t> class_of_needed;
     Refinement(cluster, program, communicators, forms, needed, colours, limits.meets_alone)

@@ -45,8 +45,8 @@ struct InitialColours {
 };
 
 struct FoldLimits {
-  /// communicator -> whether it has all its links to itself whenever it runs (meetings.h): its
-  /// loads on links then separate no classes. Empty: none.
+  /// communicator -> whether it has all its links to itself whenever it runs (a meeting,
+  /// simulate.cc): its loads on links then separate no classes. Empty: none.
   std::vector<bool> meets_alone;
   /// With more rank classes than this, the partition is not wanted, and refinement stops.
   std::size_t most_classes = std::numeric_limits<std::size_t>::max();

@@ -66,7 +66,7 @@ Sizes sizes_of(const Program& program, const Communicators& communicators) {
 
 // Lists everything that determines the forms of a communicator, and the parts of the cluster that
 // it runs over.
-void describe(const ClusterView& cluster, const Congruence& congruence,
+void describe(const ClusterView& cluster, const RouteSymmetry& congruence,
               program::CollectiveKind kind, const comm::Participants& group, std::int32_t sizes,
               internal::PartList& list) {
   list.start();
@@ -115,7 +115,7 @@ class FormChooser {
         on_link_(cluster.links().size(), 0.0) {}
 
   Result<CommunicatorForms> run(bool share) {
-    auto congruence = std::make_shared<const Congruence>(cluster_);
+    auto congruence = std::make_shared<const RouteSymmetry>(cluster_);
     chosen_.unshared_because_ = share ? congruence->fault() : "not asked for";
     share = chosen_.unshared_because_.empty();
     const Sizes sizes = sizes_of(program_, communicators_);
@@ -141,7 +141,7 @@ class FormChooser {
       FORESHARD_TRY(add_kind(communicators_.all[c].kind, group, wanted));
       if (share) {
         for (LinkUse& use : chosen_.kinds_.back().uses) {
-          use.place = congruence->place_of(use.link);
+          use.place = congruence->position_of(use.link);
           use.place.part = list.slot_of(use.place.part);
         }
       }

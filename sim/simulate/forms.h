@@ -2,8 +2,8 @@
 /// The flat forms of all communicators of a Program: the best algorithm and protocol for each
 /// operation size, and the loads on links.
 ///
-/// Communicators with the same structure (topology/congruence.h) share one form, up to the names of
-/// links: its routes are computed once. All others are routed separately.
+/// Communicators with the same structure (topology/route_symmetry.h) share one form, up to the
+/// names of links: its routes are computed once. All others are routed separately.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@
 
 #include "sim/simulate/communicators.h"
 #include "strategies/comm/collective.h"
-#include "topology/congruence.h"
+#include "topology/route_symmetry.h"
 
 namespace foreshard::sim {
 
 /// The load of one link by one communicator, over all its forms.
 struct LinkUse {
-  LinkId link;               ///< Link of the communicator that was routed.
-  Congruence::Place place;   ///< The same link, relative to the communicator's list of parts.
+  LinkId link;  ///< Link of the communicator that was routed.
+  RouteSymmetry::LinkPosition
+      place;                 ///< The same link, relative to the communicator's list of parts.
   std::uint64_t amount = 0;  ///< Hash of (operation size, weight) of all forms.
   /// Largest ratio, over all forms, of this link's load to the sum of loads on the links into its
   /// tail (without the opposite direction of its cable). Infinite if that sum is nearly
@@ -95,7 +96,7 @@ class CommunicatorForms {
   std::vector<std::int32_t> kind_of_;  // per communicator
   // per communicator; empty if its links are the form's
   std::vector<std::vector<std::int32_t>> parts_;
-  std::shared_ptr<const Congruence> congruence_;
+  std::shared_ptr<const RouteSymmetry> congruence_;
   std::string unshared_because_;
 };
 

@@ -1,6 +1,6 @@
 /// \file
 /// Estimates how much memory of the machine that simulates (not of the simulated devices) a
-/// simulation will take, before anything is expanded. simulate() and scalable.cc refuse what
+/// simulation will take, before anything is expanded. simulate() and sensitivity.cc refuse what
 /// exceeds --max-memory.
 ///
 ///     task instances of one rank of each class x 256 B (320 B with a timeline)

@@ -12,7 +12,7 @@
 #include "base/units.h"
 
 #include "sim/compute/evidence.h"
-#include "sim/disturbance/hit.h"
+#include "sim/disturbance/plan.h"
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
 

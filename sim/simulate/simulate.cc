@@ -15,19 +15,83 @@
 
 #include "sim/compute/measured.h"
 #include "sim/simulate/analyse.h"
+#include "sim/simulate/build.h"
 #include "sim/simulate/communicators.h"
 #include "sim/simulate/disturb.h"
 #include "sim/simulate/fold.h"
 #include "sim/simulate/forms.h"
-#include "sim/simulate/granularity.h"
-#include "sim/simulate/interruption.h"
-#include "sim/simulate/meetings.h"
+#include "sim/simulate/internal/messages.h"
 #include "sim/simulate/memory_limit.h"
 #include "sim/simulate/prediction.h"
 #include "strategies/program/ir/group.h"
 
 namespace foreshard::sim {
 namespace {
+
+// The kind of activity that has a shape.
+enum class ShapeUse : std::uint8_t { kNoCommunication, kCommunication, kMeeting };
+
+std::vector<ShapeUse> use_of_shapes(const Folding& folding, const BuiltWorkload& built) {
+  std::vector<ShapeUse> what(built.workload.shapes().size(), ShapeUse::kNoCommunication);
+  for (const auto& [key, shape] : built.resources.communication_shape) {
+    const auto communicator = static_cast<std::size_t>(
+        folding.communicator_representative[static_cast<std::size_t>(key.first)]);
+    what[shape.first.index()] =
+        folding.meets_alone[communicator] ? ShapeUse::kMeeting : ShapeUse::kCommunication;
+  }
+  return what;
+}
+
+struct Interval {
+  Seconds start;
+  Seconds finish;
+};
+
+// Meetings: communications of all ranks, for example for the norm of the gradients. Nearly always
+// every rank waits for one before it continues, so a meeting has the network to itself. Its rate
+// is then the rate on idle links, whichever links it uses, and folding (fold.h) can ignore
+// meetings: a tree over all ranks loads each rank's links differently, and would separate ranks
+// that do the same throughout the step.
+//
+// **Why it is exact.** Whether a meeting is alone is not known before the run, so it is assumed,
+// and checked on the timeline. Suppose that it was alone whenever it ran. Then at each instant the
+// rates were max-min rates with its links included: while it ran nobody else used these links, and
+// at other times it did not use them. Max-min rates are unique, so this is also the timeline with
+// its links.
+
+// communicator -> whether it is a meeting: it has all ranks of the Program and is no communication
+// with the host, which other ones run alongside.
+std::vector<bool> meetings_of(const program::Program& program, const Communicators& communicators) {
+  std::vector<bool> meeting;
+  meeting.reserve(communicators.all.size());
+  for (const Communicator& one : communicators.all)
+    meeting.push_back(std::ssize(one.ranks) == program.ranks() && !program::is_with_host(one.kind));
+  return meeting;
+}
+
+// Whether each operation of `folding.meets_alone` ran while no other communication ran.
+// Cost: O(activities).
+bool met_alone(const Folding& folding, const BuiltWorkload& built, const engine::Timeline& times) {
+  if (folding.meets_alone.empty()) return true;
+  const std::vector<ShapeUse> what = use_of_shapes(folding, built);
+  const auto activities = built.workload.activities();
+  const auto visit = [&](ShapeUse wanted, auto&& one) {
+    for (std::size_t a = 0; a < activities.size(); ++a)
+      if (what[activities[a].shape.index()] == wanted)
+        one(Interval{times.start[a], times.finish[a]});
+  };
+  std::vector<Interval> meetings;
+  visit(ShapeUse::kMeeting, [&](const Interval& one) { meetings.push_back(one); });
+  std::ranges::sort(meetings, {}, &Interval::start);
+  for (std::size_t i = 1; i < meetings.size(); ++i)
+    if (meetings[i].start < meetings[i - 1].finish) return false;
+  bool alone = true;
+  visit(ShapeUse::kCommunication, [&](const Interval& one) {
+    const auto next = std::ranges::upper_bound(meetings, one.start, {}, &Interval::finish);
+    alone &= next == meetings.end() || next->start >= one.finish;
+  });
+  return alone;
+}
 
 // The time that the critical path of a step spent on each group of parameters, and the evidence of
 // these parameters.
@@ -255,7 +319,7 @@ std::string reason_of(const Folding& folding, const SimulateOptions& options) {
   return folding.reason;
 }
 
-// Assumes that meetings have the network to themselves (meetings.h) if that leaves fewer classes.
+// Assumes that meetings have the network to themselves (met_alone) if that leaves fewer classes.
 // \pre The plan is about speeds of devices only.
 Folding fold_meetings(const ClusterView& cluster, const Program& program,
                       const Communicators& communicators, const CommunicatorForms& forms,
@@ -324,20 +388,20 @@ Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOpt
 }
 
 // A step after its run.
-struct Done {
+struct FinishedStep {
   Prepared ready;
   engine::Timeline times;
 };
 
-Result<Done> done(const ClusterView& cluster, const Program& program,
-                  const comm::Parameters& communication, const SimulateOptions& options,
-                  bool meetings_alone = true) {
+Result<FinishedStep> done(const ClusterView& cluster, const Program& program,
+                          const comm::Parameters& communication, const SimulateOptions& options,
+                          bool meetings_alone = true) {
   FORESHARD_ASSIGN(Prepared ready,
                    prepared(cluster, program, communication, options, meetings_alone));
   FORESHARD_ASSIGN(auto times, run(ready.built.workload, options));
   if (!met_alone(ready.folding, ready.built, times))
     return done(cluster, program, communication, options, false);
-  return Done{std::move(ready), std::move(times)};
+  return FinishedStep{std::move(ready), std::move(times)};
 }
 
 // What was run: the program, the cluster, and the method.
@@ -406,7 +470,7 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
 Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options) {
   FORESHARD_TRY(misfit(cluster, program));
-  FORESHARD_ASSIGN(const Done step, done(cluster, program, communication, options));
+  FORESHARD_ASSIGN(const FinishedStep step, done(cluster, program, communication, options));
   const auto& [ready, times] = step;
   const auto& [communicators, forms, folding, built] = ready;
   // A step that never ended is shown up to the instant after which nothing happened.
@@ -432,7 +496,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     prediction.class_of_rank = folding.class_of_rank;
   }
   FORESHARD_ASSIGN(prediction.warnings,
-                   granularity_warnings(cluster, program, communicators, forms, options));
+                   internal::granularity_warnings(cluster, program, communicators, forms, options));
   return prediction;
 }
 

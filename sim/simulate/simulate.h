@@ -39,8 +39,8 @@ struct SimulateOptions {
   EngineKind engine = EngineKind::kFluid;
   Granularity granularity = Granularity::kFlat;
   bool fold = true;  ///< Simulate one device per class; exact either way.
-  /// Run undisturbed chains of kernels as one activity (chains.h): exact except for the times of
-  /// tasks inside a slowed chain.
+  /// Run undisturbed chains of kernels as one activity (internal/task_graph.cc): exact except for
+  /// the times of tasks inside a slowed chain.
   bool coalesce = true;
   bool timeline = false;  ///< Keep every task's times, for traces.
   bool critical_path = true;

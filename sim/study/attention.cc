@@ -1,12 +1,57 @@
 #include "sim/study/attention.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <fmt/format.h>
+#include <string>
 #include <string_view>
 
-#include "sim/compute/attention_kernels.h"
+#include "strategies/program/ir/kernel.h"
+#include "topology/device_type.h"
 
 namespace foreshard::study {
+namespace {
+
+// Compute capabilities, times ten.
+constexpr std::int64_t kAmpere = 80;
+constexpr std::int64_t kHopper = 90;
+
+// Whether the implementation runs on the device. FlashAttention (version 2 and the Triton one) and
+// cuDNN's fused attention need compute capability 8.0; FlashAttention-3 needs Hopper. A device
+// that states no compute capability runs every implementation but FlashAttention-3, which it runs
+// only if its efficiency file is of Hopper's generation.
+// Source: Dao-AILab/flash-attention, README.md (Ampere, Ada and Hopper; hopper/: H100 and H800);
+// NVIDIA/cudnn-frontend, docs/operations/Attention.md (SM 80 and later).
+// Not modelled: limits on head sizes and types (FlashAttention's heads have at most 256 elements
+// of 16 bits).
+bool has_attention(AttentionImplementation implementation, const DeviceType& device) {
+  using enum AttentionImplementation;
+  if (implementation == kFused || implementation == kUnfused) return true;
+  const auto& capability = device.compute_capability;
+  const bool stated = capability.evidence != yaml::Evidence::kTransferred;
+  if (implementation == kFlash3)
+    return stated ? *capability == kHopper : generation_of(device) == "Hopper";
+  return !stated || *capability >= kAmpere;
+}
+
+// The implementation that frameworks fall back to where the device cannot run `implementation`.
+// Transformer Engine, which chooses kCudnn, falls back to unfused products
+// (transformer_engine/pytorch/attention: UnfusedDotProductAttention). PyTorch's
+// scaled_dot_product_attention falls back to its memory-efficient kernel, the usual one on devices
+// before Ampere (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+AttentionImplementation attention_instead_of(AttentionImplementation implementation) {
+  using enum AttentionImplementation;
+  return implementation == kCudnn ? kUnfused : kFused;
+}
+
+// What the implementation needs from a device: "compute capability 8.0 or more"; empty: nothing.
+std::string need_of(AttentionImplementation implementation) {
+  using enum AttentionImplementation;
+  if (implementation == kFused || implementation == kUnfused) return {};
+  return implementation == kFlash3 ? "compute capability 9.0" : "compute capability 8.0 or more";
+}
+
+}  // namespace
 
 Status take_attention(Strategy& strategy, const std::vector<NodeGroup>& groups,
                       const yaml::Loader& loader, bool by_default,

@@ -3,7 +3,7 @@
 ///
 ///     energy      = PUE x (devices + hosts + network + other)
 ///     devices     = sum over devices of (idle power x step + (power - idle power) x sum over what
-///                   it does of share x time)                                  (device_draw.h)
+///                   it does of share x time)                                  (device_type.h)
 ///     hosts       = step x sum over devices of their node's host_power
 ///     network     = step x switches of the fabric x switch_power
 ///     rent        = step x sum over devices of the price per time, or of price / lifetime

@@ -1,5 +1,3 @@
-#include "sim/study/graph_source.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +6,7 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
+#include "sim/study/study.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/onnx/import.h"
 #include "strategies/graph/operators/build.h"

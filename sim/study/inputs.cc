@@ -57,7 +57,7 @@ void add_probabilities(const Graph& graph, std::map<std::string, std::string>& i
   for (const Graph& body : graph.bodies) add_probabilities(body, inputs);
 }
 
-// Adds the graph's keys as the study writes them (graph_source.h). `dims` no longer exist once the
+// Adds the graph's keys as the study writes them (GraphSource). `dims` no longer exist once the
 // graph is read: they appear in the shapes of its inputs.
 void add_graph(const LoadedStudy& study, std::map<std::string, std::string>& inputs) {
   const LoadedGraph& graph = *study.graph;

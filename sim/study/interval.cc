@@ -19,22 +19,22 @@ double square(double x) {
 }
 
 // How far the interval reaches below and above the prediction, as logarithms; both >= 0.
-struct Reach {
+struct IntervalWidth {
   double below = 0;
   double above = 0;
 };
-Reach reach_of(double low, double high) {
+IntervalWidth width_of(double low, double high) {
   return {std::max(0.0, -std::log(low)), std::max(0.0, std::log(high))};
 }
-Reach reach_of(const ErrorRange& range) {
-  return reach_of(range.low, range.high);
+IntervalWidth width_of(const ErrorRange& range) {
+  return width_of(range.low, range.high);
 }
 
 // Additional error of less certain parameters, beyond the error of fitted ones, on which the
 // measured steps rest.
-Reach beyond_fitted(const ErrorsByEvidence& errors, Evidence evidence) {
-  const Reach own = reach_of(errors.at(evidence));
-  const Reach fitted = reach_of(errors.fitted);
+IntervalWidth beyond_fitted(const ErrorsByEvidence& errors, Evidence evidence) {
+  const IntervalWidth own = width_of(errors.at(evidence));
+  const IntervalWidth fitted = width_of(errors.fitted);
   return {std::sqrt(std::max(0.0, square(own.below) - square(fitted.below))),
           std::sqrt(std::max(0.0, square(own.above) - square(fitted.above)))};
 }
@@ -181,20 +181,20 @@ void set_interval(sim::Prediction& prediction, const Framework& framework,
                   const ParameterErrors& errors) {
   const Seconds step = prediction.step;
   sim::IntervalSource source{.framework = framework.name};
-  const Reach repeated = reach_of(errors.repetition);
-  Reach own = repeated;
+  const IntervalWidth repeated = width_of(errors.repetition);
+  IntervalWidth own = repeated;
   if (const auto& residual = framework.residual) {
-    own = reach_of(residual->low, residual->high);
+    own = width_of(residual->low, residual->high);
     own = {std::max(own.below, repeated.below), std::max(own.above, repeated.above)};
     source.measurements = residual->measurements;
   }
-  Reach wider;
+  IntervalWidth wider;
   std::vector<sim::CriticalUse> weak;
   for (const sim::CriticalUse& use : prediction.critical_uses) {
     if (!(step > 0_s)) break;
     const ErrorsByEvidence& by_evidence = errors.of(use.group);
-    const Reach reach = framework.residual ? beyond_fitted(by_evidence, use.evidence)
-                                           : reach_of(by_evidence.at(use.evidence));
+    const IntervalWidth reach = framework.residual ? beyond_fitted(by_evidence, use.evidence)
+                                                   : width_of(by_evidence.at(use.evidence));
     const double share = use.time / step;
     wider.below += share * reach.below;
     wider.above += share * reach.above;

@@ -1,5 +1,3 @@
-#include "sim/study/pool.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +5,7 @@
 
 #include "base/check.h"
 
+#include "sim/study/study.h"
 #include "topology/select.h"
 
 namespace foreshard::study {

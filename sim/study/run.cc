@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <fmt/format.h>
 #include <optional>
 #include <set>
@@ -386,6 +387,30 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   for (std::string& remark : remarks)
     run.prediction.warnings.push_back({.code = "graph", .message = std::move(remark)});
   return run;
+}
+
+bool MemoryMargin::is_tight(const sim::Prediction& prediction) const {
+  const auto worst = static_cast<std::size_t>(prediction.worst_memory);
+  return is_tight(prediction.classes[worst].memory.peak,
+                  prediction.memory_capacity - prediction.memory_reserve,
+                  prediction.memory_capacity);
+}
+
+MemoryMargin memory_margin_of(const LoadedStudy& study) {
+  if (study.memory_margin) return {.part = *study.memory_margin, .source = "memory_margin"};
+  const auto groups = study.cluster.node_groups();
+  const bool is_of_nvidia = std::ranges::all_of(groups, [](const NodeGroup& group) {
+    return group.node->device->compute_capability.evidence != yaml::Evidence::kTransferred;
+  });
+  const auto own = study.errors.memory_of.find(study.strategy.framework.name);
+  const bool is_own = is_of_nvidia && own != study.errors.memory_of.end();
+  const ErrorRange& of = is_own ? own->second : study.errors.memory;
+  return {
+      .part = 1 - 1 / of.high,
+      .source = fmt::format("9 of 10 of {} measured peaks{} are at most {:.3g} % above the "
+                            "predicted ones",
+                            of.measurements, is_own ? " with " + own->first + " or its like" : "",
+                            100 * (of.high - 1))};
 }
 
 }  // namespace foreshard::study

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,17 +22,99 @@
 #include "base/yaml/table.h"
 
 #include "sim/disturbance/disturbances.h"
-#include "sim/study/graph_source.h"
 #include "sim/study/interval.h"
 #include "sim/study/measured_times.h"
 #include "sim/study/open_settings.h"
-#include "sim/study/pool.h"
 #include "strategies/comm/parameters.h"
+#include "strategies/graph/annotate.h"
+#include "strategies/graph/graph.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
+#include "strategies/program/ir/program.h"
 #include "topology/cluster_config.h"
 
 namespace foreshard::study {
+
+// The devices that a study's ranks may run on: all working ones, in the cluster's order, or those
+// that its `use` names, in the order of `use`. Rank r runs on device r of the pool; devices
+// without a rank are idle.
+
+struct Pool {
+  std::vector<std::int32_t> devices{};  ///< Indexed by rank; working devices, each once.
+  /// Why these are not all of the cluster's devices: "node1/gpu3 is down"; empty if they are.
+  std::string shortage{};
+  bool named = false;  ///< Whether `use` names the devices.
+
+  std::int64_t size() const { return static_cast<std::int64_t>(devices.size()); }
+  /// `program` with its ranks on the first devices of the pool.
+  /// \pre The pool has a device for each rank.
+  program::Program placed(program::Program program) const;
+};
+
+/// The cluster's node groups that hold one of `devices`, in the cluster's order.
+std::vector<NodeGroup> groups_with(const ClusterConfig& cluster,
+                                   std::span<const std::int32_t> devices);
+
+/// \param use  selectors of devices ("node3/gpu5", "node*/gpu?") or of whole nodes ("node3");
+///     devices that are down are left out. Empty: every working device.
+/// \return kInvalidInput, with a place, for a selector that leaves no device, or if the cluster
+///     cannot be built.
+Result<Pool> pool_of(const ClusterConfig& cluster, const std::vector<std::string>& use,
+                     const yaml::Loader& loader);
+
+// The source of a study's graph, in place of a model: an ONNX file or a graph in foreshard's own
+// YAML.
+//
+//     graph:
+//       file: resnet50.onnx
+//       dims: {height: 224, width: 224}     # dynamic dimensions; the batch follows from strategy
+//       annotations:
+//         - {tensor: "fc.weight", dims: [-, tensor]}
+
+struct GraphSource {
+  std::string file;  ///< A path ending in .onnx or .yaml, relative to the file that names it.
+  std::map<std::string, std::int64_t> dims;  ///< Sizes of dynamic dimensions.
+  /// Mesh axes in addition to tensor, data and pipeline.
+  std::map<std::string, std::int64_t> axes;
+  std::vector<Annotation> annotations;
+  std::vector<std::string> cuts;  ///< Names of operators at which units begin (graph/cuts.h).
+  /// Condition name -> probability of its first branch.
+  std::map<std::string, double> probabilities;
+  std::int64_t seed = 1;                    ///< Seed of the random branches.
+  std::optional<double> tokens_per_sample;  ///< Replaces the number that the inputs show.
+};
+const yaml::Table<GraphSource>& yaml_table(const GraphSource*);
+
+struct LoadedGraph {
+  Graph graph{};
+  std::string origin{};          ///< "ONNX by pytorch 2.1.0".
+  std::int64_t batch = 1;        ///< Samples of a micro-batch, summed over all data-parallel ranks.
+  double tokens_per_sample = 0;  ///< 0: samples do not consist of tokens.
+  std::string sample = "sample";  ///< Word for one sample: "sequence", "image", else "sample".
+  std::vector<MeshAxis> axes{};
+  std::vector<Annotation> annotations{};
+  std::vector<std::string> cuts{};
+  std::int64_t units = 1;
+  std::uint64_t seed = 1;
+  std::vector<std::string> remarks{};
+};
+
+/// Reads the graph.
+/// \param folder  the folder of the file that names the graph.
+/// \param at  the source's place in what `loader` read ("graph").
+/// \return The errors of read_onnx and import_onnx, with the place of `file`.
+Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strategy,
+                               const std::filesystem::path& folder, yaml::Loader& loader,
+                               std::string_view at, std::vector<yaml::Input>& inputs);
+
+/// A summary of an ONNX file for people: operators, parameters, arithmetic. `dims` is the same as
+/// in GraphSource; the batch is 1 unless `dims` gives it.
+/// \return The errors of load_graph, with the path.
+Result<std::string> onnx_summary(const std::filesystem::path& path,
+                                 const std::map<std::string, std::int64_t>& dims);
+
+/// "resnet50 (ONNX by pytorch 2.1.0): 176 operators, 25.6M parameters, 8.18 GFLOP forward".
+std::string describe(const LoadedGraph& graph);
 
 /// A model as the `config.json` of a Hugging Face repository describes it.
 struct HuggingFaceModel {
@@ -56,7 +139,7 @@ struct Study {
   std::optional<disturbance::Disturbances> disturbances;
   std::vector<std::string> use;      ///< Devices that ranks may run on; see pool_of().
   std::optional<std::string> train;  ///< Length of the whole training: "2T tokens".
-  /// The part of each device's memory that should stay free; see memory_margin.h.
+  /// The part of each device's memory that should stay free; see MemoryMargin in run.h.
   std::optional<double> memory_margin;
   std::vector<OpenSetting> open;     ///< Settings of the strategy that nobody says.
   std::vector<std::string> assumed;  ///< Further assumptions, for people.

@@ -20,7 +20,6 @@
 #include "sim/search/space.h"
 #include "sim/simulate/sensitivity.h"
 #include "sim/study/evidence.h"
-#include "sim/study/memory_margin.h"
 #include "sim/study/run.h"
 #include "sim/sweep/grid.h"
 #include "sim/sweep/results.h"

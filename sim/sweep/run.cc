@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <fmt/format.h>
 #include <functional>
@@ -17,8 +18,10 @@
 
 #include "base/grouped.h"
 #include "base/result.h"
-#include "base/team/desk.h"
 #include "base/team/queue.h"
+#include "base/team/team.h"
+
+#include "sim/sweep/grid.h"
 
 namespace foreshard::sweep::internal {
 namespace {
@@ -104,15 +107,54 @@ Result<RunResult> Record::take() {
 }
 
 }  // namespace
+
 }  // namespace foreshard::sweep::internal
 
 namespace foreshard::sweep {
 namespace {
 
-using internal::Record;
-using team::Queue;
+using team::Message;
 using team::receive;
 using team::send;
+
+Result<bool> do_point(const Setup& setup, int socket, const Message& order) {
+  std::int64_t index = 0;
+  const std::string& number = order.back();
+  const auto end = number.data() + number.size();
+  const bool sound = order.size() == 2 && order.front() == "point" &&
+                     std::from_chars(number.data(), end, index).ptr == end && index >= 0 &&
+                     index < size_of(names_of(setup.sweep.sweep));
+  if (!sound) return false;
+  FORESHARD_ASSIGN(const Point point, load_point(setup, index));
+  if (!send(socket, {"key", point.key})) return false;
+  const auto wanted = receive(socket);
+  if (!wanted) return false;
+  if (*wanted == Message{"known"}) return true;
+  FORESHARD_ASSIGN(const Outcome outcome, outcome_at(setup, index, point));
+  return send(socket, {"outcome", text_of(outcome)});
+}
+
+}  // namespace
+
+Result<team::Job> job_of(const Setup& setup) {
+  FORESHARD_ASSIGN(std::string work, common_work(setup));
+  return team::Job{
+      .work = std::move(work), .subject = "sweep", .remains = "what it had done is kept"};
+}
+
+Status help(const Setup& setup, const Team& team, std::int64_t threads) {
+  FORESHARD_ASSIGN(const team::Job job, job_of(setup));
+  return team::help(team, job, threads, [&](int socket, const Message& order, std::size_t) {
+    return do_point(setup, socket, order);
+  });
+}
+
+namespace {
+
+using internal::Record;
+using team::receive;
+using team::send;
+using team::TaskQueue;
 
 std::vector<std::int64_t> points_of(const Shard& shard, std::int64_t all) {
   std::vector<std::int64_t> points;
@@ -130,12 +172,12 @@ Status do_point(const Setup& setup, std::int64_t index, Record& record) {
 }
 
 // Ends the run.
-void fail(const Error& error, Queue& queue, Record& record) {
+void fail(const Error& error, TaskQueue& queue, Record& record) {
   record.fail(error);
   queue.stop();
 }
 
-void work(const Setup& setup, Queue& queue, Record& record) {
+void work(const Setup& setup, TaskQueue& queue, Record& record) {
   while (const auto index = queue.take()) {
     if (const Status status = do_point(setup, *index, record); !status.ok())
       fail(status.error(), queue, record);
@@ -143,8 +185,8 @@ void work(const Setup& setup, Queue& queue, Record& record) {
   }
 }
 
-// See team::Desk::SeeDone.
-bool see_done(int socket, std::int64_t point, Queue& queue, Record& record) {
+// See team::TaskServer::Delegate.
+bool delegate(int socket, std::int64_t point, TaskQueue& queue, Record& record) {
   const auto failed = [&](const Error& error) {
     fail(error, queue, record);
     return true;
@@ -201,18 +243,18 @@ Result<Shard> parse_shard(std::string_view text) {
 Result<RunResult> run_sweep(const Setup& setup, const RunOptions& options) {
   const Question question = question_of(setup.sweep);
   const auto points = points_of(options.shard, size_of(question.axes));
-  Queue queue(points, options.out_of_time);
+  TaskQueue queue(points, options.out_of_time);
   Record record(question, options.store, options.progress);
   const auto threads =
       std::clamp<std::int64_t>(options.threads, 1, std::max<std::int64_t>(std::ssize(points), 1));
   {
-    std::unique_ptr<team::Desk> desk;
+    std::unique_ptr<team::TaskServer> desk;
     if (options.team != nullptr) {
       FORESHARD_ASSIGN(auto job, job_of(setup));
       const auto at_peer = [&](int socket, std::int64_t point) {
-        return see_done(socket, point, queue, record);
+        return delegate(socket, point, queue, record);
       };
-      FORESHARD_ASSIGN(desk, team::Desk::open(*options.team, std::move(job), queue, at_peer));
+      FORESHARD_ASSIGN(desk, team::TaskServer::open(*options.team, std::move(job), queue, at_peer));
     }
     std::vector<std::jthread> workers;
     for (std::int64_t i = 1; i < threads; ++i)

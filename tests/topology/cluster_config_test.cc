@@ -5,7 +5,7 @@
 #include "small_clusters.h"
 
 #include "topology/cluster_for.h"
-#include "topology/internal/selector.h"
+#include "topology/select.h"
 
 namespace foreshard {
 namespace cluster_config_test {

@@ -11,7 +11,7 @@
 
 #include "topology/cluster_builder.h"
 #include "topology/fabrics/fabric.h"
-#include "topology/internal/up_down.h"
+#include "topology/internal/fabric_paths.h"
 
 namespace foreshard {
 namespace routing_test {

@@ -9,7 +9,7 @@
 
 #include "topology/fabrics/fabric.h"
 #include "topology/internal/hostlist.h"
-#include "topology/internal/selector.h"
+#include "topology/select.h"
 
 namespace foreshard {
 namespace {

@@ -188,13 +188,13 @@ std::optional<NodeConfig> regular_form(const NodeConfig& wired, const HostTree& 
 
 }  // namespace
 
-std::size_t HostTree::add(const Part& part) {
+std::size_t HostTree::add(const HostPart& part) {
   parts.push_back(part);
   return parts.size() - 1;
 }
 
 std::int64_t HostTree::count(Kind kind) const {
-  return std::ranges::count(parts, kind, &Part::kind);
+  return std::ranges::count(parts, kind, &HostPart::kind);
 }
 
 BytesPerSecond pcie_rate(double transfers, std::int64_t lanes) {

@@ -17,23 +17,24 @@ constexpr std::size_t kMostColumns = 1024;
 constexpr std::int64_t kMostLinksOfCell = 1024;
 
 /// What the path between two devices crosses, from the nearest to the farthest.
-enum class Near : std::uint8_t { kSelf, kPix, kPxb, kPhb, kNode, kSys, kHidden };
+enum class PcieDistance : std::uint8_t { kSelf, kPix, kPxb, kPhb, kNode, kSys, kHidden };
 
 struct Cell {
-  Near near = Near::kSys;
+  PcieDistance near = PcieDistance::kSys;
   std::int64_t nvlinks = 0;  ///< If any, `near` is kHidden: NVLink hides the PCIe path.
 };
 
 std::optional<Cell> cell_of(std::string_view word) {
-  static constexpr std::pair<std::string_view, Near> kWords[] = {
-      {"X", Near::kSelf},    {"PIX", Near::kPix}, {"PXB", Near::kPxb}, {"PHB", Near::kPhb},
-      {"NODE", Near::kNode}, {"SYS", Near::kSys}, {"SOC", Near::kSys}};
+  static constexpr std::pair<std::string_view, PcieDistance> kWords[] = {
+      {"X", PcieDistance::kSelf},  {"PIX", PcieDistance::kPix},   {"PXB", PcieDistance::kPxb},
+      {"PHB", PcieDistance::kPhb}, {"NODE", PcieDistance::kNode}, {"SYS", PcieDistance::kSys},
+      {"SOC", PcieDistance::kSys}};
   for (const auto& [text, near] : kWords)
     if (word == text) return Cell{near, 0};
   if (!word.starts_with("NV")) return std::nullopt;
   const auto links = whole_number(word.substr(2));
   if (!links || *links < 1 || *links > kMostLinksOfCell) return std::nullopt;
-  return Cell{Near::kHidden, *links};
+  return Cell{PcieDistance::kHidden, *links};
 }
 
 /// The position after an escape sequence that begins at `at`: "ESC [ 4 m", or "[4m" whose ESC was
@@ -170,9 +171,9 @@ Status MatrixReader::complete(Matrix& matrix, std::int64_t last_line) const {
   for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
     if (matrix.lines[i] > 0) continue;
     for (std::size_t j = 0; j < matrix.devices.size(); ++j)
-      matrix.cells[i].push_back(i == j                ? Cell{Near::kSelf, 0}
+      matrix.cells[i].push_back(i == j                ? Cell{PcieDistance::kSelf, 0}
                                 : matrix.lines[j] > 0 ? matrix.cells[j][i]
-                                                      : Cell{Near::kHidden, 0});
+                                                      : Cell{PcieDistance::kHidden, 0});
   }
   return {};
 }
@@ -217,7 +218,7 @@ Status MatrixReader::fault_in(const Matrix& matrix) const {
     for (std::size_t j = 0; j < matrix.cells.size(); ++j) {
       const Cell& there = matrix.cells[i][j];
       const Cell& back = matrix.cells[j][i];
-      if ((there.near == Near::kSelf) != (i == j))
+      if ((there.near == PcieDistance::kSelf) != (i == j))
         return import_error(request_, matrix.lines[i],
                             "X is not where row and column are the same, but under " + name(j));
       if (there.near != back.near || there.nvlinks != back.nvlinks)
@@ -234,7 +235,7 @@ Status MatrixReader::fault_in(const Matrix& matrix) const {
 /// Sets of devices that are joined by distances of at most `farthest`.
 class Groups {
  public:
-  Groups(const Matrix& matrix, Near farthest) : group_(matrix.devices.size()) {
+  Groups(const Matrix& matrix, PcieDistance farthest) : group_(matrix.devices.size()) {
     std::iota(group_.begin(), group_.end(), std::size_t{0});
     for (std::size_t i = 0; i < group_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
@@ -258,11 +259,12 @@ class Groups {
 /// In a tree, all devices of one group are within `farthest` of each other: checks this for each
 /// cell.
 Status fault_in_groups(const ImportRequest& request, const Matrix& matrix, const Groups& groups,
-                       Near farthest, const char* word) {
+                       PcieDistance farthest, const char* word) {
   for (std::size_t i = 0; i < matrix.cells.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
-      const Near near = matrix.cells[i][j].near;
-      if (groups.of(i) != groups.of(j) || near <= farthest || near == Near::kHidden) continue;
+      const PcieDistance near = matrix.cells[i][j].near;
+      if (groups.of(i) != groups.of(j) || near <= farthest || near == PcieDistance::kHidden)
+        continue;
       return import_error(request, matrix.lines[i],
                           shown(matrix.devices[i].name) + " and " + shown(matrix.devices[j].name) +
                               " are farther from each other than " + word + ", though both are " +
@@ -271,7 +273,7 @@ Status fault_in_groups(const ImportRequest& request, const Matrix& matrix, const
   return {};
 }
 
-struct Lane {
+struct PathRates {
   BytesPerSecond pcie;
   BytesPerSecond port;
   BytesPerSecond bridge;
@@ -279,19 +281,20 @@ struct Lane {
 
 /// One socket per NUMA node, one switch per group that PXB or PIX joins, and below that switch one
 /// for each smaller group of several devices that PIX joins.
-Result<HostTree> tree_of(const ImportRequest& request, const Matrix& matrix, const Lane& lane) {
-  const Groups pix(matrix, Near::kPix);
-  const Groups pxb(matrix, Near::kPxb);
-  Groups numa(matrix, Near::kNode);
-  for (const auto& [groups, farthest, word] : {std::tuple(&pix, Near::kPix, "PIX"),
-                                               {&pxb, Near::kPxb, "PXB"},
-                                               {&numa, Near::kNode, "NODE"}})
+Result<HostTree> tree_of(const ImportRequest& request, const Matrix& matrix,
+                         const PathRates& lane) {
+  const Groups pix(matrix, PcieDistance::kPix);
+  const Groups pxb(matrix, PcieDistance::kPxb);
+  Groups numa(matrix, PcieDistance::kNode);
+  for (const auto& [groups, farthest, word] : {std::tuple(&pix, PcieDistance::kPix, "PIX"),
+                                               {&pxb, PcieDistance::kPxb, "PXB"},
+                                               {&numa, PcieDistance::kNode, "NODE"}})
     FORESHARD_TRY(fault_in_groups(request, matrix, *groups, farthest, word));
   for (std::size_t i = 0; i < matrix.devices.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (matrix.devices[i].gpu && matrix.devices[j].gpu && !matrix.devices[i].numa.empty() &&
           matrix.devices[i].numa == matrix.devices[j].numa &&
-          matrix.cells[i][j].near == Near::kHidden)
+          matrix.cells[i][j].near == PcieDistance::kHidden)
         numa.join(i, j);
 
   HostTree tree;
@@ -406,9 +409,9 @@ Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loa
   const auto defaults = defaults_of(request.device, hardware, loader, remarks);
   if (!defaults) return defaults.error();
 
-  Lane lane{.pcie = pcie_bandwidth(pcie_generation(defaults->machine)),
-            .port = request.link_rate.value_or(BytesPerSecond()),
-            .bridge = *defaults->machine.pcie.socket_bandwidth};
+  PathRates lane{.pcie = pcie_bandwidth(pcie_generation(defaults->machine)),
+                 .port = request.link_rate.value_or(BytesPerSecond()),
+                 .bridge = *defaults->machine.pcie.socket_bandwidth};
   if (!matrix->missing.empty())
     remarks.push_back("the rows of " + matrix->missing.front() +
                       (matrix->missing.size() == 1 ? "" : " to " + matrix->missing.back()) +

@@ -368,7 +368,7 @@ Result<NodeConfig> PaddleReader::node(std::size_t machine, yaml::Loader& loader)
         tree.bridges_from = defaults.usual();
       }
   const double usual = pcie_bandwidth(pcie_generation(defaults.machine)) / 1_GB_s;
-  const auto hang = [&](std::int64_t id, HostTree::Part part) {
+  const auto hang = [&](std::int64_t id, HostTree::HostPart part) {
     double fastest = 0;
     part.parent = 0;
     for (std::size_t c = 0; c < cpus.size(); ++c)

@@ -29,7 +29,7 @@ BytesPerSecond nvlink_of(const HostTree& tree, std::size_t gpu) {
 }
 
 // GPUs with less than the expected rate, and the rate of the first.
-struct Lean {
+struct SlowGpus {
   std::vector<std::int64_t> gpus{};
   BytesPerSecond rate{};
 
@@ -77,8 +77,8 @@ void add_doubts(const HostTree& tree, const Defaults& defaults, const HardwareLi
   if (!defaults.has_machine) return;
   const std::string usual = defaults.usual();
   const auto slot = pcie_bandwidth(pcie_generation(defaults.machine));
-  Lean pcie;
-  Lean nvlink;
+  SlowGpus pcie;
+  SlowGpus nvlink;
   const bool switched =
       defaults.machine.nvlink && defaults.machine.nvlink->layout == NvlinkLayout::kSwitch;
   for (std::size_t i = 0; i < tree.parts.size(); ++i) {

@@ -1,9 +1,9 @@
-#include "topology/import/internal/xml.h"
-
 #include <algorithm>
 #include <expat.h>
 #include <limits>
 #include <memory>
+
+#include "topology/import/internal/nccl_xml.h"
 
 namespace foreshard::internal {
 namespace {

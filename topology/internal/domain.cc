@@ -1,5 +1,3 @@
-#include "topology/internal/domain.h"
-
 #include <algorithm>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/dijkstra_shortest_paths.hpp>
@@ -10,6 +8,8 @@
 #include <utility>
 
 #include "base/check.h"
+
+#include "topology/internal/fabric_paths.h"
 
 namespace foreshard::internal {
 namespace {

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "topology/cluster_view.h"
-#include "topology/internal/domain.h"
 #include "topology/internal/fabric_paths.h"
 
 namespace foreshard::internal {

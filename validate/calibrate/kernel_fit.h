@@ -1,5 +1,5 @@
 /// \file
-/// Fits a device's efficiency (topology/device_efficiency.h) to measured kernels. It minimises
+/// Fits a device's efficiency (topology/device_type.h) to measured kernels. It minimises
 ///
 ///     sum over kernels    loss(log(predicted / measured) / 0.05)
 ///   + sum over numbers    loss(log(number / start) / spread)

@@ -6,8 +6,6 @@
 
 #include "base/check.h"
 
-#include "sim/compute/internal/counts.h"
-
 namespace foreshard::compute {
 namespace {
 

@@ -10,7 +10,7 @@ namespace foreshard::engine::internal {
 
 Events::Events(const Workload& workload) : events_(workload.events()) {
   if (events_.empty()) return;
-  patience_.assign(workload.resource_count(), kInfinity);
+  failure_timeout_.assign(workload.resource_count(), kInfinity);
   failed_since_.assign(workload.resource_count(), 0);
   failures_.assign(workload.resource_count(), 0);
   for (std::size_t r = 0; r < workload.resource_count(); ++r)
@@ -63,10 +63,10 @@ void Events::take(const Event& event) {
       return change_capacity(event.resource.value());
     case Event::Kind::kFails: {
       ++failures_[event.resource.index()];
-      double& patience = patience_[event.resource.index()];
-      if (patience == kInfinity && event.patience < kNever) {
-        ++failed_with_patience_;
-        patience = event.patience.in_base();
+      double& failure_timeout = failure_timeout_[event.resource.index()];
+      if (failure_timeout == kInfinity && event.failure_timeout < kNever) {
+        ++failed_with_timeout_;
+        failure_timeout = event.failure_timeout.in_base();
         failed_since_[event.resource.index()] = event.at.in_base();
       }
       changes_.failed_or_repaired.push_back(event.resource.value());
@@ -74,9 +74,9 @@ void Events::take(const Event& event) {
     }
     case Event::Kind::kRepaired: {
       if (--failures_[event.resource.index()] > 0) return;
-      double& patience = patience_[event.resource.index()];
-      if (patience < kInfinity) --failed_with_patience_;
-      patience = kInfinity;
+      double& failure_timeout = failure_timeout_[event.resource.index()];
+      if (failure_timeout < kInfinity) --failed_with_timeout_;
+      failure_timeout = kInfinity;
       changes_.failed_or_repaired.push_back(event.resource.value());
       return change_capacity(event.resource.value());
     }
@@ -100,19 +100,19 @@ void Events::change_capacity(std::int32_t resource) {
   changes_.capacities.emplace_back(resource, failures_[r] > 0 ? 0 : capacity_[r]);
 }
 
-double Events::end_of_patience(std::span<const Load> loads, double since) const {
+double Events::end_of_failure_timeout(std::span<const Load> loads, double since) const {
   double earliest = kInfinity;
-  if (failed_with_patience_ == 0) return earliest;
+  if (failed_with_timeout_ == 0) return earliest;
   for (const Load& load : loads) {
     const auto r = static_cast<std::size_t>(load.resource);
-    earliest = std::min(earliest, std::max(failed_since_[r], since) + patience_[r]);
+    earliest = std::min(earliest, std::max(failed_since_[r], since) + failure_timeout_[r]);
   }
   return earliest;
 }
 
 std::int32_t Events::failed_resource(std::span<const Load> loads) const {
   const auto found = std::ranges::find_if(loads, [&](const Load& load) {
-    return patience_[static_cast<std::size_t>(load.resource)] < kInfinity;
+    return failure_timeout_[static_cast<std::size_t>(load.resource)] < kInfinity;
   });
   FORESHARD_CHECK(found != loads.end());
   return found->resource;

@@ -52,17 +52,18 @@ class Events {
     return shape_now_.empty() ? shape : shape_now_[static_cast<std::size_t>(shape)];
   }
   /// Whether a resource has failed whose activities give up some time. (A resource that fails
-  /// without a patience makes them wait for its repair, however long that takes.)
-  bool any_failed() const { return failed_with_patience_ > 0; }
+  /// without a failure timeout makes them wait for its repair, however long that takes.)
+  bool any_failed() const { return failed_with_timeout_ > 0; }
   /// When an activity with these loads, which has stood still since `since`, gives up: infinite if
-  /// none of its resources has failed with a finite patience (the longest wait for a repair).
-  double end_of_patience(std::span<const Load> loads, double since) const;
-  /// The first of the loads' resources that has failed with a finite patience.
+  /// none of its resources has failed with a finite failure timeout (the longest wait for a
+  /// repair).
+  double end_of_failure_timeout(std::span<const Load> loads, double since) const;
+  /// The first of the loads' resources that has failed with a finite failure timeout.
   /// \pre there is one
   std::int32_t failed_resource(std::span<const Load> loads) const;
 
-  /// Whether the slot's entry in the event queue is the end of its patience, not of its work; false
-  /// for a slot for which nothing was set.
+  /// Whether the slot's entry in the event queue is the end of its failure timeout, not of its
+  /// work; false for a slot for which nothing was set.
   bool gives_up(std::int32_t slot) const {
     return static_cast<std::size_t>(slot) < gives_up_.size() &&
            gives_up_[static_cast<std::size_t>(slot)];
@@ -105,10 +106,10 @@ class Events {
   std::vector<std::int32_t> failures_;   // by resource: number of failures that are not repaired
   // by resource: how long activities wait for its repair; infinite if it works, or if they wait
   // without a limit
-  std::vector<double> patience_;
-  std::vector<double> failed_since_;       // by resource; meaningful if its patience is finite
-  std::int32_t failed_with_patience_ = 0;  // number of resources with a finite patience
-  std::vector<bool> gives_up_;             // by slot
+  std::vector<double> failure_timeout_;
+  std::vector<double> failed_since_;  // by resource; meaningful if its failure timeout is finite
+  std::int32_t failed_with_timeout_ = 0;  // number of resources with a finite failure timeout
+  std::vector<bool> gives_up_;            // by slot
   std::vector<std::int32_t> slot_of_background_flow_;
 };
 

@@ -5,8 +5,6 @@
 
 #include "base/check.h"
 
-#include "sim/engine/internal/huge_pages.h"
-
 namespace foreshard::engine::internal {
 namespace {
 

@@ -3,13 +3,30 @@
 /// weight 1) and laid out flat, and each activity's successors in one array.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <sys/mman.h>
 #include <vector>
 
 #include "sim/engine/workload.h"
 
 namespace foreshard::engine::internal {
+
+// Large arrays on large pages. A run visits activities in order of time, which jumps through
+// arrays of tens of megabytes; with small pages most of the time goes into address translation.
+
+/// Reserves `size` elements and asks for large pages under them: a hint, the vector works as usual.
+template <class T>
+void reserve_on_huge_pages(std::vector<T>& v, std::size_t size) {
+  if (size <= v.capacity()) return;
+  v.reserve(size);
+  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
+  const auto address = reinterpret_cast<std::uintptr_t>(v.data());
+  const std::uintptr_t begin = (address + kHugePage - 1) / kHugePage * kHugePage;
+  const std::uintptr_t end = (address + size * sizeof(T)) / kHugePage * kHugePage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
 
 /// Use of a resource at rate 1, by all real activities of the class together.
 struct Load {

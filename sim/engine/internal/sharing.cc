@@ -20,7 +20,7 @@ bool same_rate(double a, double b) {
 
 }  // namespace
 
-Sharing::Sharing(const Workload& workload, const Shapes& shapes)
+MaxMinSharing::MaxMinSharing(const Workload& workload, const Shapes& shapes)
     : shapes_(shapes), resources_(workload.resource_count()) {
   for (std::size_t r = 0; r < resources_.size(); ++r)
     resources_[r].capacity = workload.capacity(ResourceId(static_cast<std::int64_t>(r)));
@@ -30,7 +30,7 @@ Sharing::Sharing(const Workload& workload, const Shapes& shapes)
   free_slots_.resize(at(most) + 1);
 }
 
-std::int32_t Sharing::new_slot(std::int32_t places) {
+std::int32_t MaxMinSharing::new_slot(std::int32_t places) {
   auto& free = free_slots_[at(places)];
   if (!free.empty()) {
     const std::int32_t slot = free.back();
@@ -44,17 +44,17 @@ std::int32_t Sharing::new_slot(std::int32_t places) {
   return static_cast<std::int32_t>(slots_.size() - 1);
 }
 
-void Sharing::set_capacity(std::int32_t resource, double capacity) {
+void MaxMinSharing::set_capacity(std::int32_t resource, double capacity) {
   resources_[at(resource)].capacity = capacity;
   capacities_moved_ = true;
   mark_changed(resource);
 }
 
-void Sharing::slots_on(std::int32_t resource, std::vector<std::int32_t>& slots) const {
-  for (const Member& m : resources_[at(resource)].members) slots.push_back(m.slot);
+void MaxMinSharing::slots_on(std::int32_t resource, std::vector<std::int32_t>& slots) const {
+  for (const ResourceUse& m : resources_[at(resource)].members) slots.push_back(m.slot);
 }
 
-Sharing::Bound Sharing::bound_alone(const NormalShape& shape) const {
+MaxMinSharing::Bound MaxMinSharing::bound_alone(const NormalShape& shape) const {
   if (!capacities_moved_) return {shape.alone_rate, shape.alone_bound};
   Bound least{shape.cap, kCapped};
   for (const Load& load : shapes_.loads(shape)) {
@@ -67,11 +67,11 @@ Sharing::Bound Sharing::bound_alone(const NormalShape& shape) const {
   return least;
 }
 
-std::int32_t Sharing::start_idle() {
+std::int32_t MaxMinSharing::start_idle() {
   return new_slot(0);
 }
 
-std::int32_t Sharing::start(std::int32_t shape) {
+std::int32_t MaxMinSharing::start(std::int32_t shape) {
   const NormalShape& s = shapes_[shape];
   const auto loads = shapes_.loads(s);
   const std::int32_t slot = new_slot(s.loads);
@@ -94,9 +94,9 @@ std::int32_t Sharing::start(std::int32_t shape) {
     const Bound own_bound = bound_alone(s);
     state.rate = own_bound.rate;
     state.bound = own_bound.by;
-    for (const Place& place : places(state)) {
+    for (const UsePosition& place : places(state)) {
       Resource& resource = resources_[at(place.resource)];
-      Member& own = resource.members.front();
+      ResourceUse& own = resource.members.front();
       own.level = state.rate / s.connections;
       own.bound = place.resource == state.bound;
       if (own.bound) {
@@ -117,13 +117,13 @@ std::int32_t Sharing::start(std::int32_t shape) {
   return slot;
 }
 
-void Sharing::stop(std::int32_t slot) {
+void MaxMinSharing::stop(std::int32_t slot) {
   const Slot& state = slots_[at(slot)];
-  for (const Place& place : places(state)) {
+  for (const UsePosition& place : places(state)) {
     Resource& resource = resources_[at(place.resource)];
     auto& members = resource.members;
     if (members[at(place.index)].bound) --resource.bound;
-    const Member& last = members.back();
+    const ResourceUse& last = members.back();
     places_[at(slots_[at(last.slot)].first_place + last.place)].index = place.index;
     members[at(place.index)] = last;
     members.pop_back();
@@ -138,7 +138,7 @@ void Sharing::stop(std::int32_t slot) {
   free_slots_[at(state.places)].push_back(slot);
 }
 
-void Sharing::mark_changed(std::int32_t resource) {
+void MaxMinSharing::mark_changed(std::int32_t resource) {
   Resource& r = resources_[at(resource)];
   if (r.changed || r.members.empty()) return;
   r.changed = true;
@@ -146,7 +146,7 @@ void Sharing::mark_changed(std::int32_t resource) {
 }
 
 // Surveys a resource, once per epoch and before any of its members is chosen.
-void Sharing::visit(std::int32_t resource) {
+void MaxMinSharing::visit(std::int32_t resource) {
   Resource& r = resources_[at(resource)];
   if (r.visited == epoch_) return;
   r.visited = epoch_;
@@ -154,22 +154,22 @@ void Sharing::visit(std::int32_t resource) {
   r.chosen_pull = 0;
   r.others_use = 0;
   r.highest = 0;
-  for (const Member& m : r.members) {
+  for (const ResourceUse& m : r.members) {
     r.others_use += m.pull * m.level;
     r.highest = std::max(r.highest, m.level);
   }
   region_.push_back(resource);
 }
 
-void Sharing::choose(std::int32_t slot) {
+void MaxMinSharing::choose(std::int32_t slot) {
   Slot& s = slots_[at(slot)];
   if (s.chosen == epoch_) return;
   s.chosen = epoch_;
   chosen_.push_back(slot);
-  for (const Place& place : places(s)) {
+  for (const UsePosition& place : places(s)) {
     visit(place.resource);
     Resource& r = resources_[at(place.resource)];
-    Member& m = r.members[at(place.index)];
+    ResourceUse& m = r.members[at(place.index)];
     m.chosen = epoch_;
     ++r.chosen;
     r.chosen_pull += m.pull;
@@ -178,7 +178,7 @@ void Sharing::choose(std::int32_t slot) {
   }
 }
 
-void Sharing::settle() {
+void MaxMinSharing::settle() {
   ++epoch_;
   region_.clear();
   chosen_.clear();
@@ -186,7 +186,7 @@ void Sharing::settle() {
   for (const std::int32_t r : changed_) {
     resources_[at(r)].changed = false;
     visit(r);
-    for (const Member& m : resources_[at(r)].members)
+    for (const ResourceUse& m : resources_[at(r)].members)
       if (m.bound) choose(m.slot);
   }
   for (const std::int32_t slot : fresh_) choose(slot);
@@ -206,11 +206,11 @@ void Sharing::settle() {
 // A chosen slot may take more or less of a full resource than before, which changes the rates of
 // the members that this resource bounds. Choosing them at once, without the test, saves most
 // fillings.
-void Sharing::choose_bound_by_its_resources(std::int32_t slot) {
-  for (const Place& place : places(slots_[at(slot)])) {
+void MaxMinSharing::choose_bound_by_its_resources(std::int32_t slot) {
+  for (const UsePosition& place : places(slots_[at(slot)])) {
     const Resource& r = resources_[at(place.resource)];
     if (r.bound == 0) continue;
-    for (const Member& m : r.members)
+    for (const ResourceUse& m : r.members)
       if (m.bound && m.chosen != epoch_) choose(m.slot);
   }
 }
@@ -218,7 +218,7 @@ void Sharing::choose_bound_by_its_resources(std::int32_t slot) {
 // Progressive filling of the chosen slots: all levels rise together, and each limit freezes the
 // slots that it concerns. A resource's limit only moves up as others freeze, so its entry in the
 // heap may be out of date, but (up to rounding) never too high.
-void Sharing::fill() {
+void MaxMinSharing::fill() {
   const auto later = [](const Limit& a, const Limit& b) { return a.level > b.level; };
   const auto level_of = [](const Resource& r) { return std::max(0.0, r.left) / r.pull; };
   ++filling_;
@@ -266,10 +266,10 @@ void Sharing::fill() {
 }
 
 // Computes sums afresh that repeated subtraction may have rounded.
-void Sharing::refresh(Resource& r) {
+void MaxMinSharing::refresh(Resource& r) {
   r.left = capacity_left(r.capacity, r.held);
   r.pull = 0;
-  for (const Member& m : r.members) {
+  for (const ResourceUse& m : r.members) {
     if (m.chosen != epoch_)
       r.left -= m.pull * m.level;
     else if (m.frozen == filling_)
@@ -279,22 +279,22 @@ void Sharing::refresh(Resource& r) {
   }
 }
 
-void Sharing::fill_from(std::int32_t resource, double level) {
+void MaxMinSharing::fill_from(std::int32_t resource, double level) {
   Resource& r = resources_[at(resource)];
   r.full_level = level;
-  for (const Member& m : r.members)
+  for (const ResourceUse& m : r.members)
     if (m.chosen == epoch_ && m.frozen != filling_)
       freeze(m.slot, level, level * slots_[at(m.slot)].connections, resource);
 }
 
-void Sharing::freeze(std::int32_t slot, double level, double rate, std::int32_t bound) {
+void MaxMinSharing::freeze(std::int32_t slot, double level, double rate, std::int32_t bound) {
   Slot& s = slots_[at(slot)];
   s.frozen = filling_;
   s.new_rate = rate;
   s.new_bound = bound;
-  for (const Place& place : places(s)) {
+  for (const UsePosition& place : places(s)) {
     Resource& r = resources_[at(place.resource)];
-    Member& m = r.members[at(place.index)];
+    ResourceUse& m = r.members[at(place.index)];
     m.frozen = filling_;
     m.new_level = level;
     r.left -= m.pull * level;
@@ -305,7 +305,7 @@ void Sharing::freeze(std::int32_t slot, double level, double rate, std::int32_t 
 }
 
 // Chooses those members of a resource that were not solved for and whose rate is no longer max-min.
-void Sharing::choose_unbound(std::int32_t resource) {
+void MaxMinSharing::choose_unbound(std::int32_t resource) {
   const Resource& r = resources_[at(resource)];
   if (at(r.chosen) == r.members.size()) return;
   const bool full = r.left <= kSame * r.capacity;
@@ -314,19 +314,19 @@ void Sharing::choose_unbound(std::int32_t resource) {
   const double free_up_to = overfull ? 0 : r.full_level * (1 + kSame);
   const bool any_unbound = r.bound > 0 && r.bound_level < bound_from;
   if (!any_unbound && r.highest <= free_up_to) return;
-  for (const Member& m : r.members) {
+  for (const ResourceUse& m : r.members) {
     if (m.chosen == epoch_) continue;
     if ((m.bound && m.level < bound_from) || m.level > free_up_to) choose(m.slot);
   }
 }
 
-void Sharing::apply() {
+void MaxMinSharing::apply() {
   for (const std::int32_t slot : chosen_) {
     Slot& s = slots_[at(slot)];
     s.bound = s.new_bound;
-    for (const Place& place : places(s)) {
+    for (const UsePosition& place : places(s)) {
       Resource& r = resources_[at(place.resource)];
-      Member& m = r.members[at(place.index)];
+      ResourceUse& m = r.members[at(place.index)];
       m.level = m.new_level;
       m.bound = place.resource == s.bound;
       if (!m.bound) continue;

@@ -21,9 +21,9 @@
 
 namespace foreshard::engine::internal {
 
-class Sharing {
+class MaxMinSharing {
  public:
-  Sharing(const Workload& workload, const Shapes& shapes);
+  MaxMinSharing(const Workload& workload, const Shapes& shapes);
 
   /// Starts an activity of this shape and returns its slot, which identifies it until `stop`. If
   /// the activity is alone on its resources, its rate is right at once, otherwise after the next
@@ -71,13 +71,13 @@ class Sharing {
     double new_rate = 0;
     std::int32_t new_bound = kUnbound;
   };
-  struct Place {
+  struct UsePosition {
     std::int32_t resource;
     std::int32_t index;  // index among the resource's members
   };
   // One use of a resource by a slot. It repeats data of the slot, so that a resource is surveyed
   // without looking at its slots.
-  struct Member {
+  struct ResourceUse {
     std::int32_t slot;
     std::int32_t place;        // which of the slot's places
     double pull;               // load x connections: its use of the resource is pull x level
@@ -105,7 +105,7 @@ class Sharing {
     // level at which this resource stopped the filling; infinite: it did not
     double full_level = 0;
     double highest_chosen = 0;  // highest new level of a chosen member
-    std::vector<Member> members;
+    std::vector<ResourceUse> members;
   };
   // A resource (index >= 0) or the cap of slot ~index, which becomes limiting at `level`.
   struct Limit {
@@ -122,10 +122,12 @@ class Sharing {
   };
   Bound bound_alone(const NormalShape& shape) const;
   std::int32_t new_slot(std::int32_t places);
-  Member& member(const Place& place) {
+  ResourceUse& member(const UsePosition& place) {
     return resources_[at(place.resource)].members[at(place.index)];
   }
-  std::span<Place> places(const Slot& s) { return {places_.data() + s.first_place, at(s.places)}; }
+  std::span<UsePosition> places(const Slot& s) {
+    return {places_.data() + s.first_place, at(s.places)};
+  }
   void mark_changed(std::int32_t resource);
   void visit(std::int32_t resource);
   void choose(std::int32_t slot);
@@ -141,7 +143,7 @@ class Sharing {
   std::vector<Resource> resources_;
   bool capacities_moved_ = false;  // the shapes' alone_rate and alone_bound no longer hold
   std::vector<Slot> slots_;
-  std::vector<Place> places_;
+  std::vector<UsePosition> places_;
   std::vector<std::vector<std::int32_t>> free_slots_;  // by number of places
   std::vector<std::int32_t> changed_;                  // resources
   std::vector<std::int32_t> fresh_;                    // slots without a rate

@@ -1,5 +1,3 @@
-#include "sim/search/graph/integer.h"
-
 #include <algorithm>
 #include <cmath>
 #include <coin/Cbc_C_Interface.h>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "sim/search/graph/eliminate.h"
+#include "sim/search/graph/problem.h"
 
 namespace foreshard::search {
 namespace {

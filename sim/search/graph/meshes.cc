@@ -34,7 +34,7 @@ void factor(std::int64_t product, std::size_t count, std::vector<std::int64_t>& 
 class Refusals {
  public:
   void add(const std::string& cause, const std::string& text) {
-    Told& told = by_cause_[cause];
+    RefusalCount& told = by_cause_[cause];
     if (told.count++ == 0) told.text = text;
   }
   void add(const StrategyFault& fault) {
@@ -49,11 +49,11 @@ class Refusals {
   }
 
  private:
-  struct Told {
+  struct RefusalCount {
     std::string text;
     std::int64_t count = 0;
   };
-  std::map<std::string, Told> by_cause_;
+  std::map<std::string, RefusalCount> by_cause_;
 };
 
 }  // namespace
@@ -78,7 +78,7 @@ void nest(Grouping& grouping, std::int64_t batch) {
 }
 
 // Adds the groupings of `count` devices per stage, on the first devices of the place.
-void add_groupings(const study::LoadedStudy& study, const Place& place, std::int64_t count,
+void add_groupings(const study::LoadedStudy& study, const DeviceSubset& place, std::int64_t count,
                    bool two_levels, std::vector<Grouping>& found, Refusals& refusals) {
   const study::LoadedGraph& graph = *study.graph;
   std::vector<std::vector<std::int64_t>> all;
@@ -113,13 +113,13 @@ void add_groupings(const study::LoadedStudy& study, const Place& place, std::int
 
 }  // namespace
 
-Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>& places,
+Groupings groupings_of(const study::LoadedStudy& study, const std::vector<DeviceSubset>& places,
                        bool two_levels) {
   Groupings found;
   Refusals refusals;
   const std::int64_t stages = study.strategy.pipeline_parallel;
   std::set<std::vector<std::int32_t>> tried;
-  for (const Place& place : places) {
+  for (const DeviceSubset& place : places) {
     const std::int64_t most = place.pool.size() / stages;
     const auto below = static_cast<std::int64_t>(
         std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/search/place.h"
+#include "sim/search/device_subset.h"
 #include "sim/study/study.h"
 #include "strategies/parallelism/strategy.h"
 
@@ -18,7 +18,7 @@ namespace foreshard::search {
 struct Grouping {
   /// The study's strategy with this grouping's sizes, micro-batch and granularity.
   Strategy strategy{};
-  Place place{};                 ///< The place whose first devices its ranks run on.
+  DeviceSubset place{};          ///< The place whose first devices its ranks run on.
   std::vector<MeshAxis> axes{};  ///< Axes other than tensor, data and pipeline.
 
   std::vector<MeshAxis> mesh() const;
@@ -38,7 +38,7 @@ struct Groupings {
 ///     where there are tensor ranks too, an axis "outer" instead of "data": a dimension may then be
 ///     split first over one of the two axes and then over the other (R3.4).
 /// \pre the study has a graph.
-Groupings groupings_of(const study::LoadedStudy& study, const std::vector<Place>& places,
+Groupings groupings_of(const study::LoadedStudy& study, const std::vector<DeviceSubset>& places,
                        bool two_levels);
 
 }  // namespace foreshard::search

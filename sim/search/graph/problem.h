@@ -71,7 +71,7 @@ struct Answer {
 /// Finds the least cost by dynamic programming over a series of eliminations (eliminate.h), which
 /// is exact for every graph whose tables stay within `table`, such as chains and trees. Where that
 /// choice exceeds the limit, a Lagrange multiplier prices the load. A gap that remains, and
-/// problems with larger tables, go to the integer program (integer.h).
+/// problems with larger tables, go to the integer program (solve_by_cbc).
 /// \return nothing where no choice is both allowed and within the limit, or none was found in time.
 std::optional<Answer> solve(const Problem& problem, const SolveOptions& options = {});
 
@@ -92,5 +92,20 @@ void Problem::add(std::size_t a, std::size_t b, Cost cost) {
     for (std::size_t j = 0; j < columns; ++j)
       known->cost[i * columns + j] += turned ? cost(j, i) : cost(i, j);
 }
+
+// A problem of choices as an integer program, solved by CBC (COIN-OR branch and cut), which only
+// integer.cc includes. For every variable exactly one option is 1:
+//
+//     sum_i x_vi = 1,   sum_j y_ij = x_ai,   sum_i y_ij = x_bj,   sum load_vi x_vi <= limit
+//
+// where y_ij >= 0 is for the pair of options i and j: the linearised product x_ai x_bj (the local
+// polytope, tight on trees). Variables without load that have at most two neighbours are
+// eliminated first, which is exact.
+
+/// \param known  a choice within the limit to begin with; may be empty.
+/// \return nothing where no choice is known (`known` is empty and CBC finds none), or where the
+///     program would have more than a million columns.
+std::optional<Answer> solve_by_cbc(const Problem& problem, const SolveOptions& options,
+                                   const std::vector<std::size_t>& known = {});
 
 }  // namespace foreshard::search

@@ -20,7 +20,6 @@
 #include "sim/search/graph/meshes.h"
 #include "sim/search/graph/pipeline.h"
 #include "sim/search/graph/tables.h"
-#include "sim/search/graph/walk.h"
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/expense.h"
@@ -430,7 +429,7 @@ Result<GraphSearchResult> search_graph(const study::LoadedStudy& study,
   if (const auto without_bodies = flat(study.graph->graph); !without_bodies)
     return study.loader.error_at("graph", without_bodies.error().message);
   FORESHARD_ASSIGN(const auto whole, cluster_of(study, study.pool.devices));
-  FORESHARD_ASSIGN(const auto places, places_of(study, whole));
+  FORESHARD_ASSIGN(const auto places, device_subsets_of(study, whole));
   Groupings groupings = groupings_of(study, places, options.level == 3);
   if (options.level > 1) add_granularities(study, whole, groupings.all);
   GraphSearchResult result;

@@ -9,10 +9,10 @@
 /// Where a simulation needs more memory than its estimate, the problem is solved again with a limit
 /// that is lower in that ratio.
 ///
-/// Groupings cover all working devices, and the parts of them that places_of() (place.h) names:
-/// nodes of one kind, nodes without faults. The result shows devices that a plan leaves idle. Where
-/// pipeline stages are on devices of several kinds, each takes as many micro-batches at a time as
-/// suits its kind (granularity.h).
+/// Groupings cover all working devices, and the parts of them that device_subsets_of()
+/// (device_subset.h) names: nodes of one kind, nodes without faults. The result shows devices that
+/// a plan leaves idle. Where pipeline stages are on devices of several kinds, each takes as many
+/// micro-batches at a time as suits its kind (granularity.h).
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "sim/search/graph/eliminate.h"
-#include "sim/search/graph/integer.h"
 #include "sim/search/graph/problem.h"
 
 namespace foreshard::search {

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "sim/search/graph/internal/conversion_times.h"
 #include "sim/search/graph/internal/operator_options.h"
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/graph/rebatch.h"
@@ -20,7 +19,7 @@ namespace foreshard::search {
 namespace {
 
 using internal::ConversionTimes;
-using internal::Ground;
+using internal::CostContext;
 using internal::OperatorOption;
 using internal::OperatorOptions;
 
@@ -61,7 +60,7 @@ class Builder {
     if (strategy.mode == Mode::kForward) return;
     gradient_bytes_ = size_of(strategy.framework->gradients_of(strategy.precision));
     optimizer_bytes_ = element.optimizer;
-    for (const auto& stage : stages_) stage->update = update_of_element(stage->ground);
+    for (const auto& stage : stages_) stage->update = update_of_element(stage->context);
   }
 
   Tables run() {
@@ -105,17 +104,17 @@ class Builder {
                         ? mesh.placement
                         : reshard::Placement{.cluster = mesh.placement.cluster,
                                              .device_of_rank = mesh.devices_of_stage[number]}),
-          ground{.graph = graph,
-                 .strategy = strategy,
-                 .mesh = axes,
-                 .cost = *mesh.cost,
-                 .devices = device_types(placement, axes)},
+          context{.graph = graph,
+                  .strategy = strategy,
+                  .mesh = axes,
+                  .cost = *mesh.cost,
+                  .devices = device_types(placement, axes)},
           conversions(*mesh.cost, placement, axes),
-          options(ground, conversions) {}
+          options(context, conversions) {}
 
     Graph graph;  // with shapes for the micro-batches of a pass
     reshard::Placement placement;
-    Ground ground;
+    CostContext context;
     ConversionTimes conversions;
     OperatorOptions options;
     Seconds update{};  // time per element that a rank updates
@@ -170,16 +169,17 @@ class Builder {
   };
 
   // The optimizer's time per element that a rank updates.
-  Seconds update_of_element(const Ground& ground) const {
+  Seconds update_of_element(const CostContext& context) const {
     constexpr std::int64_t kMany = std::int64_t{1} << 26;
     Seconds sum;
     for (const UpdateStep& step : lower::update_steps(strategy_, axes_, {{.elements = kMany}})) {
       const auto* kernel = std::get_if<UpdateKernel>(&step);
       if (kernel == nullptr) continue;
-      for (const DeviceTypeId device : ground.devices)
-        sum += static_cast<double>(kernel->times) * ground.cost.kernel_time(kernel->kernel, device);
+      for (const DeviceTypeId device : context.devices)
+        sum +=
+            static_cast<double>(kernel->times) * context.cost.kernel_time(kernel->kernel, device);
     }
-    return sum / static_cast<double>(kMany) / static_cast<double>(ground.devices.size());
+    return sum / static_cast<double>(kMany) / static_cast<double>(context.devices.size());
   }
 
   // Elements of a parameter on one rank, and how many of them ZeRO leaves to it.

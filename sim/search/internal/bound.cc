@@ -28,7 +28,8 @@ StepWork work_of(const Model& model, const Strategy& strategy, std::span<const S
 }
 
 StepWork work_of_kernels(const Model& model, const Strategy& strategy,
-                         const lower::LoweredModel& blocks, const Places& places, Times& times) {
+                         const lower::LoweredModel& blocks, const RankDevices& places,
+                         CostCache& times) {
   Kinds kinds(places.kinds().size());
   std::iota(kinds.begin(), kinds.end(), 0);
   const auto kernels = [&](const lower::Pieces& pass) {
@@ -133,12 +134,12 @@ Bound::Bound(const Strategy& strategy, const FilledForms& forms)
 }
 
 Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,
-                                              Layout& layout,
-                                              const std::vector<Layout::Stage*>& stages) {
+                                              StrategyLayout& layout,
+                                              const std::vector<StrategyLayout::Stage*>& stages) {
   if (splits_backward(strategy) || strategy.overlap_experts ||
       !schedule::find_schedule(strategy.schedule)->may_block)
     return std::optional<DataStream>();
-  using Kind = Symbol::Kind;
+  using Kind = TimedAction::Kind;
   DataStream data;
   std::vector<Seconds> all;
   std::vector<Seconds> delays;
@@ -147,20 +148,20 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
     std::vector<double> around;
     std::vector<double> times;
     std::vector<double> own_delays;
-    for (const Symbol& symbol : form.symbols()) {
-      Layout::Stage* const stage =
-          symbol.role < 0 ? nullptr : stages[static_cast<std::size_t>(symbol.role)];
+    for (const TimedAction& action : form.timed_actions()) {
+      StrategyLayout::Stage* const stage =
+          action.role < 0 ? nullptr : stages[static_cast<std::size_t>(action.role)];
       LeastTime least;
-      const bool is_first = symbol.role <= 0;  // stages after the first need not wait for it
-      if (is_first && (symbol.kind == Kind::kGather || symbol.kind == Kind::kReduce ||
-                       symbol.kind == Kind::kGatherAll || symbol.kind == Kind::kReduceAll)) {
-        FORESHARD_ASSIGN(least, layout.least_of(symbol, stage));
+      const bool is_first = action.role <= 0;  // stages after the first need not wait for it
+      if (is_first && (action.kind == Kind::kGather || action.kind == Kind::kReduce ||
+                       action.kind == Kind::kGatherAll || action.kind == Kind::kReduceAll)) {
+        FORESHARD_ASSIGN(least, layout.least_of(action, stage));
       }
       times.push_back(least.time.in_base());
       own_delays.push_back(least.held.delay.in_base());
       data.held.share = std::max(data.held.share, least.held.share);
       around.push_back(!is_first ? 0
-                       : symbol.kind == Kind::kOptimizer
+                       : action.kind == Kind::kOptimizer
                            ? layout.optimizer_kernels(*stage).fastest.in_base()
                            : times.back());
     }
@@ -178,8 +179,9 @@ Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledFo
 }
 
 Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
-                  const std::optional<DataStream>& data, const std::vector<Seconds>& ways) {
-  if (data && ways.size() == 1) return of_one_stage(passes.front(), optimizer.front(), *data);
+                  const std::optional<DataStream>& data, const std::vector<Seconds>& round_trips) {
+  if (data && round_trips.size() == 1)
+    return of_one_stage(passes.front(), optimizer.front(), *data);
   for (std::size_t c = 0; c < classes_.size(); ++c)
     ahead_[c] = of_chunk(passes[c], units_[c].first_chunk, [&](const PassTimes& of) {
       return splits_ ? of.forward.*least_
@@ -191,7 +193,7 @@ Seconds Bound::of(const std::vector<BlockTimes>& passes, const std::vector<Secon
     for (std::size_t other = 0; other < ahead_.size(); ++other)
       before += static_cast<double>(classes_[c].before[other]) * ahead_[other];
     const Seconds own = own_of(c, passes[c]);
-    if (!splits_) before += ways[static_cast<std::size_t>(classes_[c].last)];
+    if (!splits_) before += round_trips[static_cast<std::size_t>(classes_[c].last)];
     most = std::max(most, before + micro_batches_ * own + (splits_ ? optimizer[c] : Seconds{}));
   }
   if (splits_) return most;
@@ -223,21 +225,22 @@ Seconds Bound::of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
                         const std::optional<DataStream>& data) const {
   Seconds most;
   if (!data || data->least.empty()) return most;
-  const auto symbols = form.symbols();
+  const auto timed_actions = form.timed_actions();
   const auto paths = form.paths();
-  for (std::size_t first = 0; first < paths.size(); first += symbols.size()) {
+  for (std::size_t first = 0; first < paths.size(); first += timed_actions.size()) {
     Seconds length;
     Seconds exposed;
     Seconds beside = data->held.delay;
-    for (std::size_t i = 0; i < symbols.size(); ++i) {
+    for (std::size_t i = 0; i < timed_actions.size(); ++i) {
       const double count = paths[first + i];
       if (count == 0) continue;
       length += Seconds::from_base(count * data->least[i]);
       beside -= Seconds::from_base(count * data->delays[i]);
-      if (symbols[i].kind != Symbol::Kind::kPass) continue;
+      if (timed_actions[i].kind != TimedAction::Kind::kPass) continue;
       const auto sum_of = [&](Seconds PassTime::*part) {
-        return of_chunk(passes.front(), symbols[i].units, [&](const PassTimes& of) {
-          return (symbols[i].direction == Direction::kForward ? of.forward : of.backward).*part;
+        return of_chunk(passes.front(), timed_actions[i].units, [&](const PassTimes& of) {
+          return (timed_actions[i].direction == Direction::kForward ? of.forward : of.backward).*
+                 part;
         });
       };
       length += count * sum_of(&PassTime::least);

@@ -30,7 +30,8 @@ struct StepWork {
 StepWork work_of(const Model& model, const Strategy& strategy, std::span<const Seconds> units);
 /// The work of kernels alone, each on the fastest kind of device.
 StepWork work_of_kernels(const Model& model, const Strategy& strategy,
-                         const lower::LoweredModel& blocks, const Places& places, Times& times);
+                         const lower::LoweredModel& blocks, const RankDevices& places,
+                         CostCache& times);
 /// The least time of a unit, forward and backward.
 Seconds least_of(const PassTimes& passes);
 /// Estimator::least_step for strategies with that work.
@@ -42,8 +43,8 @@ struct DataStream {
   Seconds around;
   /// Time of the stream in a whole step, and what it holds; used where there is one stage.
   Seconds all;
-  Held held;
-  /// One per symbol: its least time and the delay of what it holds; zero for passes. Empty unless
+  SmContention held;
+  /// One per action: its least time and the delay of what it holds; zero for passes. Empty unless
   /// there is one stage and one form gives the whole step.
   std::vector<double> least{};
   std::vector<double> delays{};
@@ -52,8 +53,8 @@ struct DataStream {
 /// \param stages  one per class.
 /// \return kInfeasible where devices that communicate have no route.
 Result<std::optional<DataStream>> data_stream(const Strategy& strategy, FilledForms& forms,
-                                              Layout& layout,
-                                              const std::vector<Layout::Stage*>& stages);
+                                              StrategyLayout& layout,
+                                              const std::vector<StrategyLayout::Stage*>& stages);
 
 /// Lower bounds for strategies that share their forms and the blocks of their units. `strategy` and
 /// `forms` must outlive it.
@@ -64,9 +65,9 @@ class Bound {
   /// \param passes  one per class of stages.
   /// \param optimizer  one per class: the optimizer's kernels, on the fastest kind of device.
   /// \param data  data_stream().
-  /// \param ways  Layout::least_ways.
+  /// \param round_trips  StrategyLayout::least_round_trips.
   Seconds of(const std::vector<BlockTimes>& passes, const std::vector<Seconds>& optimizer,
-             const std::optional<DataStream>& data, const std::vector<Seconds>& ways);
+             const std::optional<DataStream>& data, const std::vector<Seconds>& round_trips);
   /// The bound by the paths that walks of the form have met; zero where DataStream::least is empty.
   Seconds of_paths(FilledForm& form, const std::vector<BlockTimes>& passes,
                    const std::optional<DataStream>& data) const;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -13,23 +14,59 @@
 #include <utility>
 #include <vector>
 
+#include "sim/search/device_subset.h"
 #include "sim/search/family.h"
-#include "sim/search/internal/listing.h"
-#include "sim/search/internal/place_ranking.h"
+#include "sim/search/internal/forms.h"
 #include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
-#include "sim/search/internal/shared_forms.h"
 #include "sim/search/internal/simulations.h"
-#include "sim/search/place.h"
+#include "sim/search/internal/subset_ranking.h"
 #include "sim/search/search.h"
 #include "sim/search/shares.h"
-#include "sim/study/memory_margin.h"
+#include "sim/study/run.h"
 #include "sim/study/study.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "topology/cluster_view.h"
 
 namespace foreshard::search {
+namespace {
+
+bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks) {
+  return ranks <= a.size() && ranks <= b.size() &&
+         std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
+}
+
+// Whether an earlier place puts the strategy's ranks on the same devices.
+bool is_known(const Strategy& strategy, const std::vector<DeviceSubset>& places,
+              const ListedKeys& tried) {
+  const study::Pool& own = places[tried.size()].pool;
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    if (same_devices(places[i].pool, own, strategy.devices()) &&
+        tried[i].contains(key_of(strategy)))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+std::string key_of(const Strategy& strategy) {
+  return knobs_of(strategy).dump();
+}
+
+void forget_known(Enumeration& listed, const std::vector<DeviceSubset>& places,
+                  const ListedKeys& tried) {
+  std::erase_if(listed.candidates,
+                [&](const Strategy& one) { return is_known(one, places, tried); });
+}
+
+Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster,
+                   const DeviceSubset& place, const SearchSpace& space,
+                   const std::function<bool()>& stop) {
+  return enumerate(space, study.strategy, study.model, place.pool.size(), parts_of(place, cluster),
+                   stop);
+}
+
 namespace {
 
 // Chooses the strategies that get unequal shares of the batch, on places whose devices have
@@ -51,7 +88,7 @@ DeviceDivision division_of(const Strategy& one) {
 }
 
 // A strategy with its expected step: a lower limit for any shares, or the step with `strategies`.
-struct Expected {
+struct ExpectedStrategy {
   Seconds step;
   const Candidate* base = nullptr;
   std::vector<Strategy> strategies = {};
@@ -59,12 +96,13 @@ struct Expected {
 
 // The first ones by expected step: at most `most` with a pipeline and `most` without, and at most
 // `of_kind` of each division of the devices.
-std::vector<Expected> first_of(std::vector<Expected> all, std::size_t most, std::size_t of_kind) {
-  std::ranges::stable_sort(all, {}, &Expected::step);
+std::vector<ExpectedStrategy> first_of(std::vector<ExpectedStrategy> all, std::size_t most,
+                                       std::size_t of_kind) {
+  std::ranges::stable_sort(all, {}, &ExpectedStrategy::step);
   std::map<DeviceDivision, std::size_t> counts;
   std::map<bool, std::size_t> taken;  // key: whether there is a pipeline
-  std::vector<Expected> first;
-  for (Expected& one : all) {
+  std::vector<ExpectedStrategy> first;
+  for (ExpectedStrategy& one : all) {
     std::size_t& alike = taken[one.base->strategy.pipeline_parallel > 1];
     if (alike == most || counts[division_of(one.base->strategy)]++ >= of_kind) continue;
     ++alike;
@@ -87,9 +125,9 @@ Seconds least_with_shares(const Candidate& one, const std::vector<FlopsPerSecond
 }
 
 // The strategy with the divisions that end soonest, and its expected step.
-Expected divided(const Candidate& base, const Model& model,
-                 const std::vector<FlopsPerSecond>& rates, std::int64_t devices) {
-  Expected found{
+ExpectedStrategy divided(const Candidate& base, const Model& model,
+                         const std::vector<FlopsPerSecond>& rates, std::int64_t devices) {
+  ExpectedStrategy found{
       .step = {},
       .base = &base,
       .strategies = with_batch_shares(base.strategy, model, rates, devices, kMostDivisions)};
@@ -109,7 +147,7 @@ Expected divided(const Candidate& base, const Model& model,
 
 // Whether devices of a place differ by more than a hundredth in how fast they train the model.
 bool has_several_rates(const study::LoadedStudy& study, const ClusterView& cluster,
-                       const Place& place) {
+                       const DeviceSubset& place) {
   constexpr double kAlike = 0.99;
   const auto rates = rates_of(study, cluster, place);
   return std::ranges::min(rates) < kAlike * std::ranges::max(rates);
@@ -121,20 +159,20 @@ bool has_several_rates(const study::LoadedStudy& study, const ClusterView& clust
 // which the division shortens the slowest rank.
 // \param bases  estimated strategies of the place, whose own shares do not matter.
 void simulate_unequal_shares(const study::LoadedStudy& study, const ClusterView& cluster,
-                             const Place& place, const SearchOptions& options,
+                             const DeviceSubset& place, const SearchOptions& options,
                              const Deadline& deadline, const std::vector<Candidate>& bases,
                              SearchResult& result) {
   const auto rates = rates_of(study, cluster, place);
-  std::vector<Expected> all;
+  std::vector<ExpectedStrategy> all;
   for (const Candidate& one : bases)
     if (one.strategy.data_parallel > 1)
       all.push_back({least_with_shares(one, rates_of_data_ranks(one.strategy, rates)), &one});
   all = first_of(std::move(all), kMostLookedAt, kMostLookedAtOfKind);
-  for (Expected& one : all)
+  for (ExpectedStrategy& one : all)
     one = divided(*one.base, study.model, rates_of_data_ranks(one.base->strategy, rates),
                   place.pool.size());
-  std::erase_if(all, [](const Expected& one) { return one.strategies.empty(); });
-  for (const Expected& one : first_of(std::move(all), kMostDivided, kMostDividedOfKind)) {
+  std::erase_if(all, [](const ExpectedStrategy& one) { return one.strategies.empty(); });
+  for (const ExpectedStrategy& one : first_of(std::move(all), kMostDivided, kMostDividedOfKind)) {
     if (deadline.is_over_for_estimates()) {
       result.partial = true;
       break;
@@ -184,26 +222,26 @@ bool varies_recomputation(const study::LoadedStudy& study, const SearchSpace& sp
 }
 
 // The context for ranking one place.
-struct PlaceSearch {
+struct SubsetSearch {
   const study::LoadedStudy& study;
   const ClusterView& cluster;
-  const Place& place;
-  const std::shared_ptr<SharedForms>& forms;
+  const DeviceSubset& place;
+  const std::shared_ptr<SharedPlanForms>& forms;
   const SearchOptions& options;
   const Deadline& deadline;
 };
 
-double margin_of(const PlaceSearch& work) {
+double margin_of(const SubsetSearch& work) {
   return margin_of(work.study, work.options);
 }
 
 // The listed strategies of a place that may fit, and variants of the best of them: with the least
 // recomputation, and with the least offloading.
-Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<Strategy>& listed,
+Result<std::vector<Candidate>> plain(const SubsetSearch& work, const std::vector<Strategy>& listed,
                                      SearchResult& result) {
   const SearchSpace& space = work.options.space;
-  PlaceRanking ranking(work.study, work.place, work.forms, listed, margin_of(work),
-                       is_uneven(space), work.deadline);
+  SubsetRanking ranking(work.study, work.place, work.forms, listed, margin_of(work),
+                        is_uneven(space), work.deadline);
   ranking.offer_only(space);
   if (varies_recomputation(work.study, space)) ranking.cut_the_fast_alone();
   FORESHARD_TRY(ranking.run(work.options.threads));
@@ -235,19 +273,20 @@ Result<std::vector<Candidate>> plain(const PlaceSearch& work, const std::vector<
 
 // The members of a place's families that may win, and candidates of the level below even if they
 // cannot win: they may need less memory or money. All others are counted in `unlisted`.
-Result<std::vector<Candidate>> families(const PlaceSearch& work, const std::vector<Strategy>& bases,
+Result<std::vector<Candidate>> families(const SubsetSearch& work,
+                                        const std::vector<Strategy>& bases,
                                         const std::vector<Candidate>& before, Unlisted& unlisted,
                                         SearchResult& result) {
   constexpr std::int64_t kLeastKept = 1024;
   const SearchOptions& options = work.options;
   const std::int64_t most =
       std::max(kLeastKept, options.simulate + options.certify + options.front);
-  const auto ways =
-      ways_to_recompute(work.study.model, work.study.strategy, options.space.any_framework);
-  PlaceRanking ranking(work.study, work.place, work.forms, bases, margin_of(work),
-                       is_uneven(options.space), work.deadline);
+  const auto choices =
+      recompute_choices(work.study.model, work.study.strategy, options.space.any_framework);
+  SubsetRanking ranking(work.study, work.place, work.forms, bases, margin_of(work),
+                        is_uneven(options.space), work.deadline);
   ranking.offer_only(options.space);
-  ranking.seek_families(ways, best_step(result, options), static_cast<std::size_t>(most));
+  ranking.seek_families(choices, best_step(result, options), static_cast<std::size_t>(most));
   FORESHARD_TRY(ranking.run(options.threads));
   std::vector<Candidate> own = ranking.candidates(result);
   Unlisted others = ranking.unlisted();
@@ -266,7 +305,7 @@ Result<std::vector<Candidate>> families(const PlaceSearch& work, const std::vect
 
 // The strategies, with equal shares, for which unequal shares may pay, on a place with devices of
 // several speeds.
-Result<std::vector<Candidate>> bases_of_shares(const PlaceSearch& work) {
+Result<std::vector<Candidate>> bases_of_shares(const SubsetSearch& work) {
   std::vector<Strategy> bases =
       listed(work.study, work.cluster, work.place, work.options.space, [&] {
         return work.deadline.is_over_for_estimates();
@@ -283,7 +322,7 @@ bool has_shares(const Strategy& one) {
 }
 
 // The candidates of a place among the strategies found at the level of the options.
-Result<std::vector<Candidate>> of_place(const PlaceSearch& work, std::vector<Strategy> found,
+Result<std::vector<Candidate>> of_place(const SubsetSearch& work, std::vector<Strategy> found,
                                         const std::vector<Candidate>& before, Unlisted& unlisted,
                                         SearchResult& result) {
   const SearchSpace& space = work.options.space;
@@ -315,16 +354,16 @@ Result<std::vector<Candidate>> of_place(const PlaceSearch& work, std::vector<Str
 }  // namespace
 
 Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
-                      const std::vector<Place>& places, const SearchOptions& options,
-                      const std::shared_ptr<SharedForms>& forms,
+                      const std::vector<DeviceSubset>& places, const SearchOptions& options,
+                      const std::shared_ptr<SharedPlanForms>& forms,
                       const std::vector<Candidate>& before, const Deadline& deadline,
                       SearchResult& result) {
   SearchSpace space = options.space;
   if (space.level >= kFamilies && varies_recomputation(study, space))
     space.recompute = {Recompute::kNone};
   Ranked all;
-  Tried tried;
-  for (const Place& place : places) {
+  ListedKeys tried;
+  for (const DeviceSubset& place : places) {
     if (!tried.empty() && deadline.is_over_for_estimates()) {
       result.whole_space = false;
       result.partial = true;
@@ -347,12 +386,12 @@ Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluste
     auto& known = tried.emplace_back();
     for (const Strategy& one : found.candidates)
       if (places.size() > 1) known.insert(key_of(one));
-    const PlaceSearch work{.study = study,
-                           .cluster = cluster,
-                           .place = place,
-                           .forms = forms,
-                           .options = options,
-                           .deadline = deadline};
+    const SubsetSearch work{.study = study,
+                            .cluster = cluster,
+                            .place = place,
+                            .forms = forms,
+                            .options = options,
+                            .deadline = deadline};
     FORESHARD_ASSIGN(auto own,
                      of_place(work, std::move(found.candidates), before, all.unlisted, result));
     std::ranges::move(own, std::back_inserter(all.candidates));

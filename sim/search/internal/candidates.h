@@ -4,19 +4,39 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 
+#include "sim/search/device_subset.h"
+#include "sim/search/internal/forms.h"
 #include "sim/search/internal/race.h"
-#include "sim/search/internal/shared_forms.h"
-#include "sim/search/place.h"
 #include "sim/search/search.h"
+#include "sim/search/space.h"
 #include "sim/study/study.h"
 #include "topology/cluster_view.h"
 
 namespace foreshard::search {
+
+/// A key that differs between strategies of one search on the devices of a place.
+std::string key_of(const Strategy& strategy);
+
+/// earlier place -> keys of its listed strategies.
+using ListedKeys = std::vector<std::set<std::string>>;
+
+/// Removes the strategies that an earlier place has on the same devices. `tried` has the earlier
+/// places; `listed` is of the place after them.
+void forget_known(Enumeration& listed, const std::vector<DeviceSubset>& places,
+                  const ListedKeys& tried);
+
+/// All strategies of a place; where `stop` ends the listing early, those found by then.
+Enumeration listed(const study::LoadedStudy& study, const ClusterView& cluster,
+                   const DeviceSubset& place, const SearchSpace& space,
+                   const std::function<bool()>& stop);
 
 struct Ranked {
   std::vector<Candidate> candidates{};  ///< The least estimates first.
@@ -32,8 +52,8 @@ struct Ranked {
 ///     less memory or money.
 /// \param result  has the simulations of the levels below; counts are added to it.
 Result<Ranked> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
-                      const std::vector<Place>& places, const SearchOptions& options,
-                      const std::shared_ptr<SharedForms>& forms,
+                      const std::vector<DeviceSubset>& places, const SearchOptions& options,
+                      const std::shared_ptr<SharedPlanForms>& forms,
                       const std::vector<Candidate>& before, const Deadline& deadline,
                       SearchResult& result);
 

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 
-#include "sim/search/internal/shared_forms.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/plan/planner.h"
 #include "strategies/schedule/schedule.h"
@@ -49,30 +48,31 @@ void forget_recomputation(plan::PlannedModel& parts, const std::vector<LayerVari
 
 FilledForm::FilledForm(PlanForm& form, const Labels& labels, const TransferKinds& transfers)
     : form_(&form), labels_(&labels), transfers_(&transfers) {
-  for (const StagePasses& passes : form.passes) loads_.push_back(search::loads_of(passes, labels));
+  for (const StagePasses& passes : form.passes)
+    live_sets_.push_back(search::live_sets_of(passes, labels));
 }
 
-std::vector<Load> FilledForm::loads_of_stage(std::size_t stage) const {
-  return search::loads_of(form_->passes_of_stages[stage], *labels_);
+std::vector<LiveSet> FilledForm::live_sets_of_stage(std::size_t stage) const {
+  return search::live_sets_of(form_->passes_of_stages[stage], *labels_);
 }
 
-std::span<const Symbol> FilledForm::symbols() {
-  if (!symbols_.empty()) return symbols_;
+std::span<const TimedAction> FilledForm::timed_actions() {
+  if (!timed_actions_.empty()) return timed_actions_;
   const auto works = form_->shape.works();
-  symbol_of_.reserve(works.size());
+  timed_action_of_.reserve(works.size());
   for (const Work& work : works) {
-    const Symbol symbol = symbol_of(work, *labels_, *transfers_);
-    auto known = std::ranges::find(symbols_, symbol);
-    if (known == symbols_.end()) known = symbols_.insert(known, symbol);
-    symbol_of_.push_back(static_cast<std::int32_t>(known - symbols_.begin()));
+    const TimedAction action = timed_action_of(work, *labels_, *transfers_);
+    auto known = std::ranges::find(timed_actions_, action);
+    if (known == timed_actions_.end()) known = timed_actions_.insert(known, action);
+    timed_action_of_.push_back(static_cast<std::int32_t>(known - timed_actions_.begin()));
   }
-  return symbols_;
+  return timed_actions_;
 }
 
 void FilledForm::set_times(std::span<const double> times) {
   times_.clear();
-  for (const std::int32_t symbol : symbol_of_)
-    times_.push_back(times[static_cast<std::size_t>(symbol)]);
+  for (const std::int32_t action : timed_action_of_)
+    times_.push_back(times[static_cast<std::size_t>(action)]);
 }
 
 Seconds FilledForm::around_passes(std::span<const double> times) {
@@ -84,56 +84,58 @@ Seconds FilledForm::sum(std::span<const double> times) const {
   const std::vector<double> counts = form_->shape.counts();
   double sum = 0;
   for (std::size_t work = 0; work < counts.size(); ++work)
-    sum += counts[work] * times[static_cast<std::size_t>(symbol_of_[work])];
+    sum += counts[work] * times[static_cast<std::size_t>(timed_action_of_[work])];
   return Seconds::from_base(sum);
 }
 
-Seconds FilledForm::walk(std::span<const double> times, const Layout& layout) {
+Seconds FilledForm::walk(std::span<const double> times, const StrategyLayout& layout) {
   set_times(times);
   PlanForm& form = *form_;
   const std::size_t known = form.shape.paths();
   const Seconds step = form.shape.walk(times_);
   was_walked_ = true;
   if (form.shape.paths() > known) {
-    form.known_again = 0;
-    form.known_elsewhere = 0;
+    form.walks_without_new_path = 0;
+    form.walks_on_other_layouts = 0;
   } else {
-    ++form.known_again;
-    if (form.walked_last != &layout) ++form.known_elsewhere;
+    ++form.walks_without_new_path;
+    if (form.walked_last != &layout) ++form.walks_on_other_layouts;
   }
   form.walked_last = &layout;
   form.not_walked = 0;
   return step;
 }
 
-bool FilledForm::is_settled(const Layout& layout) const {
-  return was_walked_ && form_->known_again >= kSettled && form_->not_walked < kNotWalked &&
-         (form_->walked_last == &layout || form_->known_elsewhere >= kSettled);
+bool FilledForm::is_settled(const StrategyLayout& layout) const {
+  return was_walked_ && form_->walks_without_new_path >= kSettled &&
+         form_->not_walked < kNotWalked &&
+         (form_->walked_last == &layout || form_->walks_on_other_layouts >= kSettled);
 }
 
-bool FilledForm::is_walk_due(const Layout& layout) {
+bool FilledForm::is_walk_due(const StrategyLayout& layout) {
   PlanForm& form = *form_;
-  const bool is_new = form.known_again < kSettled ||
-                      (form.walked_last != &layout && form.known_elsewhere < kSettled);
-  if (is_new || form.not_walked >= std::min(kNotWalked * form.known_again, kMemberNotWalked))
+  const bool is_new = form.walks_without_new_path < kSettled ||
+                      (form.walked_last != &layout && form.walks_on_other_layouts < kSettled);
+  if (is_new ||
+      form.not_walked >= std::min(kNotWalked * form.walks_without_new_path, kMemberNotWalked))
     return true;
   ++form.not_walked;
   return false;
 }
 
 std::span<const double> FilledForm::paths() {
-  const std::size_t size = symbols_.size();
+  const std::size_t size = timed_actions_.size();
   for (; known_paths_ < form_->shape.paths(); ++known_paths_) {
     const auto path = form_->shape.path(known_paths_);
     paths_.resize(paths_.size() + size, 0);
     for (std::size_t work = 0; work < path.size(); ++work)
-      paths_[known_paths_ * size + static_cast<std::size_t>(symbol_of_[work])] += path[work];
+      paths_[known_paths_ * size + static_cast<std::size_t>(timed_action_of_[work])] += path[work];
   }
   return paths_;
 }
 
 Seconds FilledForm::longest_path(std::span<const double> times) {
-  const std::size_t size = symbols_.size();
+  const std::size_t size = timed_actions_.size();
   ++form_->not_walked;
   paths();
   double most = 0;
@@ -156,10 +158,10 @@ void Forms::forget() {
   labels_.clear();
 }
 
-Result<FilledForms*> Forms::of(const Strategy& strategy, Layout& layout,
+Result<FilledForms*> Forms::of(const Strategy& strategy, StrategyLayout& layout,
                                const Numbered<Pattern>& pattern,
                                const Numbered<TransferKinds>& transfers) {
-  FORESHARD_ASSIGN(Known* const known, form_of(strategy, layout, pattern));
+  FORESHARD_ASSIGN(NumberedForms* const known, form_of(strategy, layout, pattern));
   const std::array<std::int64_t, 5> key{known->number, cuts_.of(strategy.layers_per_stage),
                                         strategy.stages(), strategy.recompute_layers,
                                         transfers.second};
@@ -178,10 +180,10 @@ std::int64_t Forms::variants_of(const Strategy& strategy) {
   return strategy.recompute_layers == 0 ? -1 : labels_of(strategy).variants;
 }
 
-Forms::KnownLabels& Forms::labels_of(const Strategy& strategy) {
+Forms::NumberedLabels& Forms::labels_of(const Strategy& strategy) {
   const auto [it, added] = labels_.try_emplace(
       {cuts_.of(strategy.layers_per_stage), strategy.stages(), strategy.recompute_layers});
-  KnownLabels& known = it->second;
+  NumberedLabels& known = it->second;
   if (!added) return known;
   const Layers layers = layers_of(model_, strategy);
   known.labels.add(0);
@@ -200,8 +202,8 @@ Forms::KnownLabels& Forms::labels_of(const Strategy& strategy) {
 
 // Only plans of a few micro-batches are made: once a pipeline is full, each further period adds the
 // same time.
-Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
-                                     const Numbered<Pattern>& pattern) {
+Result<Forms::NumberedForms*> Forms::form_of(const Strategy& strategy, StrategyLayout& layout,
+                                             const Numbered<Pattern>& pattern) {
   const std::int64_t schedule = schedules_.of(strategy.schedule);
   const bool is_usual = schedule::find_schedule(strategy.schedule)->may_block;
   const std::int64_t stages = strategy.pipeline_parallel;
@@ -222,12 +224,12 @@ Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
                                               numbers[2],
                                               numbers[3]};
   if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
-  const SharedForms::Key shared_key{.pattern = pattern.first,
-                                    .schedule = strategy.schedule,
-                                    .actions = strategy.schedule_actions,
-                                    .pass_times = strategy.pass_times,
-                                    .cut = strategy.layers_per_stage,
-                                    .numbers = numbers};
+  const SharedPlanForms::Key shared_key{.pattern = pattern.first,
+                                        .schedule = strategy.schedule,
+                                        .actions = strategy.schedule_actions,
+                                        .pass_times = strategy.pass_times,
+                                        .cut = strategy.layers_per_stage,
+                                        .numbers = numbers};
   auto made = shared_.find(shared_key);
   if (made == nullptr) {
     PlanForms forms{.micro_batches = fewer, .period = period};
@@ -237,10 +239,10 @@ Result<Forms::Known*> Forms::form_of(const Strategy& strategy, Layout& layout,
     shared_.add(shared_key, made);
   }
   for (const PlanForm& form : made->forms) nodes_ += form.shape.nodes();
-  return &forms_.emplace(key, Known{.forms = *made, .number = next_form_++}).first->second;
+  return &forms_.emplace(key, NumberedForms{.forms = *made, .number = next_form_++}).first->second;
 }
 
-Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t micro_batches,
+Status Forms::add_form(const Strategy& strategy, StrategyLayout& layout, std::int64_t micro_batches,
                        PlanForms& forms) const {
   const Strategy shorter = with_equal_shares(strategy, micro_batches);
   const lower::LoweredModel& blocks = layout.blocks();
@@ -263,6 +265,28 @@ Status Forms::add_form(const Strategy& strategy, Layout& layout, std::int64_t mi
   forms.forms.push_back(std::move(form));
   forms.classes = std::move(classes);
   return {};
+}
+
+namespace {
+
+constexpr std::size_t kSharedNodes = 100'000'000;  // nodes of shapes
+
+}  // namespace
+
+std::shared_ptr<const PlanForms> SharedPlanForms::find(const Key& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = forms_.find(key);
+  return known == forms_.end() ? nullptr : known->second;
+}
+
+void SharedPlanForms::add(const Key& key, const std::shared_ptr<const PlanForms>& forms) {
+  const std::lock_guard lock(mutex_);
+  if (nodes_ > kSharedNodes) {
+    forms_.clear();
+    nodes_ = 0;
+  }
+  if (!forms_.try_emplace(key, forms).second) return;  // another thread was faster
+  for (const PlanForm& form : forms->forms) nodes_ += form.shape.nodes();
 }
 
 }  // namespace foreshard::search

@@ -6,24 +6,62 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "base/units.h"
 
 #include "sim/search/internal/layout.h"
-#include "sim/search/internal/numbers.h"
 #include "sim/search/internal/peaks.h"
 #include "sim/search/internal/shape.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {
+
+/// Numbers values in the order in which they are met; equal values get the same number.
+/// Cost: a comparison where the value is the same as in the call before, else a look-up.
+template <class T>
+class Numbering {
+ public:
+  std::int64_t of(const T& value) {
+    if (last_ == nullptr || *last_ != value) {
+      const auto known =
+          numbers_.try_emplace(value, static_cast<std::int64_t>(numbers_.size())).first;
+      last_ = &known->first;
+      number_ = known->second;
+    }
+    return number_;
+  }
+
+ private:
+  std::map<T, std::int64_t> numbers_;
+  const T* last_ = nullptr;
+  std::int64_t number_ = 0;
+};
+
+template <std::size_t kSize>
+struct HashOfNumbers {
+  std::size_t operator()(const std::array<std::int64_t, kSize>& numbers) const noexcept {
+    std::uint64_t hash = kSize;
+    for (const std::int64_t number : numbers)
+      hash = mixed(hash ^ static_cast<std::uint64_t>(number));
+    return hash;
+  }
+};
+template <std::size_t kSize, class T>
+using ByNumbers = std::unordered_map<std::array<std::int64_t, kSize>, T, HashOfNumbers<kSize>>;
 
 /// What a search needs to know of a plan.
 struct PlanForm {
@@ -33,10 +71,10 @@ struct PlanForm {
 
   // Walks since one last found a new critical path; how many of these were on another layout than
   // the walk before; and how many steps were estimated from known paths since the last walk.
-  std::int32_t known_again = 0;
-  std::int32_t known_elsewhere = 0;
+  std::int32_t walks_without_new_path = 0;
+  std::int32_t walks_on_other_layouts = 0;
   std::int32_t not_walked = 0;
-  const Layout* walked_last = nullptr;
+  const StrategyLayout* walked_last = nullptr;
 };
 
 /// The forms of plans that differ only in their number of micro-batches.
@@ -56,28 +94,28 @@ class FilledForm {
   /// All must outlive it.
   FilledForm(PlanForm& form, const Labels& labels, const TransferKinds& transfers);
 
-  const std::vector<Load>& loads(std::size_t of_class) const { return loads_[of_class]; }
-  std::vector<Load> loads_of_stage(std::size_t stage) const;
+  const std::vector<LiveSet>& live_sets(std::size_t of_class) const { return live_sets_[of_class]; }
+  std::vector<LiveSet> live_sets_of_stage(std::size_t stage) const;
   /// Cost: O(works), once.
-  std::span<const Symbol> symbols();
+  std::span<const TimedAction> timed_actions();
 
-  /// PlanShape::around_passes. `times`: one per symbol of symbols(), here and in the functions
-  /// below.
+  /// PlanShape::around_passes. `times`: one per action of timed_actions(), here and in the
+  /// functions below.
   Seconds around_passes(std::span<const double> times);
   /// The sum of the times of all nodes.
   Seconds sum(std::span<const double> times) const;
   /// The end of the last node.
-  Seconds walk(std::span<const double> times, const Layout& layout);
-  /// The longest of the paths that walks of this form have met. Cost: O(symbols x paths).
+  Seconds walk(std::span<const double> times, const StrategyLayout& layout);
+  /// The longest of the paths that walks of this form have met. Cost: O(actions x paths).
   Seconds longest_path(std::span<const double> times);
   /// Whether a walk is unlikely to find a longer path, because the last walks, on several layouts
   /// or on this one, found none. Now and then it is false all the same, to check.
-  bool is_settled(const Layout& layout) const;
+  bool is_settled(const StrategyLayout& layout) const;
   /// Whether the next member of a family should be walked. The more walks in a row have found no
   /// new path, the longer it takes until the next walk.
-  bool is_walk_due(const Layout& layout);
+  bool is_walk_due(const StrategyLayout& layout);
   /// Path by path, for all paths that walks of this form have met: how often it has each of
-  /// symbols().
+  /// timed_actions().
   std::span<const double> paths();
 
  private:
@@ -86,11 +124,11 @@ class FilledForm {
   PlanForm* form_;
   const Labels* labels_;
   const TransferKinds* transfers_;
-  std::vector<std::vector<Load>> loads_;
-  std::vector<Symbol> symbols_;
-  std::vector<std::int32_t> symbol_of_;  // work of the shape -> symbol
-  std::vector<double> paths_;            // paths of the shape: how often each has each symbol
-  std::vector<double> times_;            // work -> time
+  std::vector<std::vector<LiveSet>> live_sets_;
+  std::vector<TimedAction> timed_actions_;
+  std::vector<std::int32_t> timed_action_of_;  // work of the shape -> action
+  std::vector<double> paths_;                  // paths of the shape: how often each has each action
+  std::vector<double> times_;                  // work -> time
   std::size_t known_paths_ = 0;
   bool was_walked_ = false;
 };
@@ -138,24 +176,24 @@ struct Pattern {
   /// axes over which gradients are reduced, and over which they are also partial sums.
   std::vector<std::vector<std::pair<std::vector<Axis>, std::vector<Axis>>>> groups{};
   std::vector<std::int32_t> devices{};  ///< One set of device kinds per stage.
-  bool copies_ahead = false;            ///< Same as Layout::copies_ahead.
+  bool copies_ahead = false;            ///< Same as StrategyLayout::copies_ahead.
   auto operator<=>(const Pattern&) const = default;
 };
 /// A value and its number.
 template <class T>
 using Numbered = std::pair<const T, std::int64_t>;
 
-class SharedForms;
+class SharedPlanForms;
 
 /// All forms that an estimator has met.
 class Forms {
  public:
   /// The arguments here and of of() must outlive it. `shared`: where forms are looked up before
   /// they are made.
-  Forms(const Model& model, SharedForms& shared) : model_(model), shared_(shared) {}
+  Forms(const Model& model, SharedPlanForms& shared) : model_(model), shared_(shared) {}
 
   /// \return kInvalidInput where the schedule cannot be planned. Valid until forget().
-  Result<FilledForms*> of(const Strategy& strategy, Layout& layout,
+  Result<FilledForms*> of(const Strategy& strategy, StrategyLayout& layout,
                           const Numbered<Pattern>& pattern,
                           const Numbered<TransferKinds>& transfers);
   /// Clears the caches if they are too large; forms are then made anew when they are asked for.
@@ -165,33 +203,61 @@ class Forms {
   std::int64_t variants_of(const Strategy& strategy);
 
  private:
-  struct KnownLabels {
+  struct NumberedLabels {
     Labels labels{};
     std::int64_t variants = -1;
   };
-  struct Known {
+  struct NumberedForms {
     PlanForms forms{};
     std::int64_t number = 0;
   };
   static constexpr std::size_t kOfForm = 9;
 
-  KnownLabels& labels_of(const Strategy& strategy);
-  Result<Known*> form_of(const Strategy& strategy, Layout& layout,
-                         const Numbered<Pattern>& pattern);
-  Status add_form(const Strategy& strategy, Layout& layout, std::int64_t micro_batches,
+  NumberedLabels& labels_of(const Strategy& strategy);
+  Result<NumberedForms*> form_of(const Strategy& strategy, StrategyLayout& layout,
+                                 const Numbered<Pattern>& pattern);
+  Status add_form(const Strategy& strategy, StrategyLayout& layout, std::int64_t micro_batches,
                   PlanForms& forms) const;
 
   const Model& model_;
-  SharedForms& shared_;
-  Numbers<std::string> schedules_;
-  Numbers<std::vector<std::string>> actions_;
-  Numbers<std::vector<double>> pass_times_;
-  Numbers<std::vector<std::int64_t>> cuts_;
-  Numbers<std::vector<std::int64_t>> variants_;
-  ByNumbers<3, KnownLabels> labels_;
-  ByNumbers<kOfForm, Known> forms_;
+  SharedPlanForms& shared_;
+  Numbering<std::string> schedules_;
+  Numbering<std::vector<std::string>> actions_;
+  Numbering<std::vector<double>> pass_times_;
+  Numbering<std::vector<std::int64_t>> cuts_;
+  Numbering<std::vector<std::int64_t>> variants_;
+  ByNumbers<3, NumberedLabels> labels_;
+  ByNumbers<kOfForm, NumberedForms> forms_;
   ByNumbers<5, FilledForms> filled_;
   std::int64_t next_form_ = 0;
+  std::size_t nodes_ = 0;
+};
+
+// A cache of the forms of plans that several estimators share: threads that rank parts of a space
+// meet the same forms, and planning thousands of passes is most of the cost of an estimate.
+
+/// Used by any number of estimators, for strategies of one study (one model, framework, batch and
+/// optimizer) none of which sets a granularity. Thread-safe.
+class SharedPlanForms {
+ public:
+  /// The key of a form among such strategies.
+  struct Key {
+    Pattern pattern{};
+    std::string schedule{};
+    std::vector<std::string> actions{};
+    std::vector<double> pass_times{};
+    std::vector<std::int64_t> cut{};
+    std::array<std::int64_t, 4> numbers{};  ///< Chunks, micro-batches, and other numbers.
+    auto operator<=>(const Key&) const = default;
+  };
+
+  /// Null where the form is not known.
+  std::shared_ptr<const PlanForms> find(const Key& key) const;
+  void add(const Key& key, const std::shared_ptr<const PlanForms>& forms);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const PlanForms>> forms_;
   std::size_t nodes_ = 0;
 };
 

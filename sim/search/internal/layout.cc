@@ -72,19 +72,19 @@ std::set<std::vector<Axis>> axes_of(const lower::LoweredModel& blocks) {
 }  // namespace
 
 BlockBytes bytes_of_passes(const lower::LoweredBlock& block) {
-  const auto trails = [](const lower::Pieces& pass) {
+  const auto has_tail = [](const lower::Pieces& pass) {
     const auto& tasks = lower::only_block(pass).tasks;
     return !tasks.empty() && tasks.back().stream != lower::stream(lower::kComputeStream);
   };
   BlockBytes bytes{.kept = block.saved};
   bytes.work = {block.transient_forward, block.transient_backward, {}, {}};
-  bytes.trails = {trails(block.forward), trails(block.backward), false, false};
+  bytes.has_tail = {has_tail(block.forward), has_tail(block.backward), false, false};
   if (!block.split) return bytes;
   bytes.held = block.split->kept_for_weight + block.split->held;
   bytes.work[2] = block.split->transient_input + block.split->held;
   bytes.work[3] = block.split->transient_weight;
-  bytes.trails[2] = trails(block.split->input);
-  bytes.trails[3] = trails(block.split->weight);
+  bytes.has_tail[2] = has_tail(block.split->input);
+  bytes.has_tail[3] = has_tail(block.split->weight);
   return bytes;
 }
 
@@ -94,8 +94,8 @@ BlockTimes by_block(const ModelTimes& times) {
   return result;
 }
 
-Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Places& places,
-               Times& times)
+StrategyLayout::StrategyLayout(const Strategy& strategy, const Model& model, SplitBlocks& split,
+                               RankDevices& places, CostCache& times)
     : strategy_(strategy),
       model_(model),
       split_(split),
@@ -113,7 +113,7 @@ Layout::Layout(const Strategy& strategy, const Model& model, Split& split, Place
 }
 
 // Finds the blocks of layers that differ only in their recomputation.
-void Layout::find_like_blocks() {
+void StrategyLayout::find_like_blocks() {
   const auto all = blocks().all();
   const std::size_t behind = 1 + split_.blocks.layers.size();
   for (std::size_t block = 0; block < all.size(); ++block) {
@@ -132,7 +132,7 @@ void Layout::find_like_blocks() {
 // Gives stages different sets of device kinds where their groups communicate differently: groups of
 // some stages may straddle nodes where others do not. Where all stages are alike, layouts with
 // other groups can share forms of plans.
-void Layout::tell_stages_apart() {
+void StrategyLayout::tell_stages_apart() {
   const auto stages = static_cast<std::int32_t>(devices_of_stages_.size());
   if (stages == 1) return;
   std::vector<std::vector<std::int32_t>> met;
@@ -140,7 +140,7 @@ void Layout::tell_stages_apart() {
   for (std::int32_t stage = 0; stage < stages; ++stage) {
     std::vector<std::int32_t> own;
     for (const auto& axes : axes_of(split_.blocks)) {
-      const search::Groups groups(mesh_, axes);
+      const search::RankGroups groups(mesh_, axes);
       if (groups.stages().size == stages)
         own.push_back(times_.group_kinds(groups, strategy_.devices(), {}, stage));
     }
@@ -154,46 +154,46 @@ void Layout::tell_stages_apart() {
 }
 
 // The split's blocks on this mesh; their local shapes do not depend on the replicas and stages.
-lower::LoweredModel& Layout::blocks() {
+lower::LoweredModel& StrategyLayout::blocks() {
   split_.blocks.mesh = mesh_;
   // The batch is split over the replicas, so its extent is a micro-batch of every replica.
   split_.blocks.boundary_shape.front() = strategy_.micro_batch * strategy_.data_parallel;
   return split_.blocks;
 }
 
-std::int32_t Layout::transfer_kind(std::int32_t from, std::int32_t to) {
-  const Line line = line_of(mesh_, axis_of(mesh_, "pipeline"));
+std::int32_t StrategyLayout::transfer_kind(std::int32_t from, std::int32_t to) {
+  const StridedAxis line = strided_axis(mesh_, axis_of(mesh_, "pipeline"));
   const std::int32_t kind = times_.transfer_kind(line, from, to);
   auto known = std::ranges::find(transfers_, kind, &Transfer::kind);
   if (known == transfers_.end()) known = transfers_.insert(known, {.kind = kind});
-  for (const std::int32_t crowd : times_.transfer_crowds(line, from, to, strategy_.devices()))
-    if (std::ranges::find(known->crowds, crowd) == known->crowds.end())
-      known->crowds.push_back(crowd);
+  for (const std::int32_t crowd : times_.concurrent_transfers(line, from, to, strategy_.devices()))
+    if (std::ranges::find(known->concurrent, crowd) == known->concurrent.end())
+      known->concurrent.push_back(crowd);
   return static_cast<std::int32_t>(known - transfers_.begin());
 }
 
-std::int32_t Layout::stage_with(std::int32_t devices) const {
+std::int32_t StrategyLayout::stage_with(std::int32_t devices) const {
   if (!stages_differ_) return kAnyStage;
   return static_cast<std::int32_t>(std::ranges::find(devices_of_stages_, devices) -
                                    devices_of_stages_.begin());
 }
 
-std::vector<std::int32_t> Layout::group_kinds(const std::vector<std::vector<Axis>>& axes,
-                                              std::int32_t devices) const {
+std::vector<std::int32_t> StrategyLayout::group_kinds(const std::vector<std::vector<Axis>>& axes,
+                                                      std::int32_t devices) const {
   std::vector<std::int32_t> kinds;
   for (const std::vector<Axis>& one : axes) {
-    const search::Groups of(mesh_, one);
+    const search::RankGroups of(mesh_, one);
     kinds.push_back(times_.group_kinds(of, strategy_.devices(), places_.set(devices),
                                        of.stages().size > 1 ? stage_with(devices) : kAnyStage));
   }
   return kinds;
 }
 
-Result<WorkTimes> Layout::work_times(const Works& works, std::int32_t devices) const {
+Result<WorkTimes> StrategyLayout::work_times(const Works& works, std::int32_t devices) const {
   return search::work_times(works, mesh_, places_.set(devices), times_, stage_with(devices));
 }
 
-Result<const ModelTimes*> Layout::passes(std::int32_t devices) {
+Result<const ModelTimes*> StrategyLayout::passes(std::int32_t devices) {
   if (const auto known = passes_.find(devices); known != passes_.end()) return known->second;
   const auto axes = axes_of(split_.blocks);
   std::pair key{group_kinds({axes.begin(), axes.end()}, devices), devices};
@@ -206,7 +206,8 @@ Result<const ModelTimes*> Layout::passes(std::int32_t devices) {
   return passes_[devices] = &known->second;
 }
 
-Layout::Stage& Layout::stage(StageHolds holds, const Strategy& strategy, std::int64_t first) {
+StrategyLayout::Stage& StrategyLayout::stage(StageHolds holds, const Strategy& strategy,
+                                             std::int64_t first) {
   for (std::size_t block = 0; block < kBlocks; ++block)
     if (const std::size_t other = first_like_[block]; other < block)
       holds.units[other] += std::exchange(holds.units[block], 0);
@@ -225,72 +226,72 @@ Layout::Stage& Layout::stage(StageHolds holds, const Strategy& strategy, std::in
   return stage;
 }
 
-Bytes Layout::memory_of(std::int32_t devices, const Strategy& strategy) const {
+Bytes StrategyLayout::memory_of(std::int32_t devices, const Strategy& strategy) const {
   Bytes least = Bytes::from_base(std::numeric_limits<double>::infinity());
   for (const std::int32_t kind : places_.set(devices))
     least = std::min(least, places_.kinds()[static_cast<std::size_t>(kind)].memory);
   return least - reserve_of(strategy);
 }
 
-Layout::Room Layout::first_room(const Strategy& strategy) {
+StrategyLayout::Room StrategyLayout::first_room(const Strategy& strategy) {
   Room room{.resident = {}, .memory = memory_of(devices_of_stages_.front(), strategy)};
   for (const auto& one : lower::resident_memory(strategy, model_, blocks(), 0))
     room.resident += one.bytes;
   return room;
 }
 
-Result<Seconds> Layout::time_of(const Symbol& symbol, Stage* stage) {
+Result<Seconds> StrategyLayout::time_of(const TimedAction& action, Stage* stage) {
   const auto remembered = [&](auto& known, const auto& key) -> Result<Seconds> {
     for (const auto& [of, time] : known)
       if (of == key) return time;
-    FORESHARD_ASSIGN(const auto time, found(symbol, stage));
+    FORESHARD_ASSIGN(const auto time, computed_time(action, stage));
     known.emplace_back(key, time);
     return time;
   };
-  const auto kind = static_cast<std::int32_t>(symbol.kind);
+  const auto kind = static_cast<std::int32_t>(action.kind);
   if (stage == nullptr) {
-    const std::array key{kind, static_cast<std::int32_t>(symbol.direction), symbol.block,
-                         symbol.other};
+    const std::array key{kind, static_cast<std::int32_t>(action.direction), action.block,
+                         action.other};
     return remembered(known_, key);
   }
-  const std::array key{kind, static_cast<std::int32_t>(symbol.direction), symbol.other};
+  const std::array key{kind, static_cast<std::int32_t>(action.direction), action.other};
   return remembered(stage->times_, key);
 }
 
-Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
-  using Kind = Symbol::Kind;
+Result<Seconds> StrategyLayout::computed_time(const TimedAction& action, Stage* stage) {
+  using Kind = TimedAction::Kind;
   const lower::LoweredModel& all = blocks();
-  switch (symbol.kind) {
+  switch (action.kind) {
     case Kind::kPass:
       FORESHARD_CHECK(false && "pass_time_of");
     case Kind::kGather:
-      return gathering(symbol);
+      return gathering(action);
     case Kind::kFromHost:
-      return shards_from_host(symbol);
+      return shards_from_host(action);
     case Kind::kReduce:
     case Kind::kReduceAll:
-      return chain_time(reduction(symbol, stage), mesh_, times_);
+      return chain_time(reduction(action, stage), mesh_, times_);
     case Kind::kOffloadGradients:
     case Kind::kOffloadAllGradients: {
-      const auto [count, over] = reduced(symbol, stage);
+      const auto [count, over] = reduced(action, stage);
       return gradient_copy(count, over);
     }
     case Kind::kOffload:
     case Kind::kFetch:
-      return copy(symbol.kind == Kind::kOffload ? program::CollectiveKind::kToHost
+      return copy(action.kind == Kind::kOffload ? program::CollectiveKind::kToHost
                                                 : program::CollectiveKind::kFromHost,
-                  bytes_[static_cast<std::size_t>(symbol.block)].kept);
+                  bytes_[static_cast<std::size_t>(action.block)].kept);
     case Kind::kGatherAll:
-      return chain_time(gathering(updated(stage->groups_, symbol.other)), mesh_, times_);
+      return chain_time(gathering(updated(stage->groups_, action.other)), mesh_, times_);
     case Kind::kCopies:
-      return copies_time(stage->groups_, symbol.other);
+      return copies_time(stage->groups_, action.other);
     case Kind::kTie:
       return times_.ends(
           program::CollectiveKind::kAllReduce,
           size_of(gradient_dtype()) * static_cast<double>(all.head.largest_parameter),
-          line_of(mesh_, axis_of(mesh_, "pipeline")), strategy_.devices());
+          strided_axis(mesh_, axis_of(mesh_, "pipeline")), strategy_.devices());
     case Kind::kTransfer:
-      return transfer_time(symbol.other);
+      return transfer_time(action.other);
     case Kind::kSync:
       return launch_;
     case Kind::kNorm:
@@ -301,47 +302,49 @@ Result<Seconds> Layout::found(const Symbol& symbol, Stage* stage) {
   return update_time(*stage);
 }
 
-DType Layout::gradient_dtype() const {
+DType StrategyLayout::gradient_dtype() const {
   return strategy_.framework->gradients_of(strategy_.precision);
 }
 
 // The communication that converts `count` elements from one attribute to another.
-Block Layout::conversion(std::int64_t count, DType dtype, const Attribute& from,
-                         const Attribute& to) const {
+Block StrategyLayout::conversion(std::int64_t count, DType dtype, const Attribute& from,
+                                 const Attribute& to) const {
   Block block;
   lower::append_reshard(block, "", {count}, dtype, from, to, mesh_,
                         lower::stream(lower::kDataStream), {});
   return block;
 }
 
-Block Layout::reduction(const Symbol& symbol, const Stage* stage) {
-  const auto [count, over] = reduced(symbol, stage);
+Block StrategyLayout::reduction(const TimedAction& action, const Stage* stage) {
+  const auto [count, over] = reduced(action, stage);
   Block block;
   lower::append_reduction(block, "", count, over, mesh_, strategy_, {});
   return block;
 }
 
 // The gradients of `groups` that are reduced over the `place`-th set of axes of `of`.
-Layout::Reduced Layout::reduced(const Groups& groups, const Groups& of, std::int32_t place) {
+StrategyLayout::Reduced StrategyLayout::reduced(const ParameterGroups& groups,
+                                                const ParameterGroups& of, std::int32_t place) {
   Reduced result{.over = reduced_over(of).at(static_cast<std::size_t>(place))};
   for (const plan::ParameterGroup& group : groups)
     if (group.over == result.over) result.count += group.trained();
   return result;
 }
 
-Layout::Reduced Layout::reduced(const Symbol& symbol, const Stage* stage) {
-  if (stage != nullptr) return reduced(stage->groups_, stage->groups_, symbol.other);
-  const auto& parameters = blocks().all()[static_cast<std::size_t>(symbol.block)]->parameters;
-  return reduced(own_groups(symbol.block), parameters, symbol.other);
+StrategyLayout::Reduced StrategyLayout::reduced(const TimedAction& action, const Stage* stage) {
+  if (stage != nullptr) return reduced(stage->groups_, stage->groups_, action.other);
+  const auto& parameters = blocks().all()[static_cast<std::size_t>(action.block)]->parameters;
+  return reduced(own_groups(action.block), parameters, action.other);
 }
 
 // The elements that a reduction leaves to one rank.
-std::int64_t Layout::reduced_elements(std::int64_t count, const std::vector<Axis>& over) const {
+std::int64_t StrategyLayout::reduced_elements(std::int64_t count,
+                                              const std::vector<Axis>& over) const {
   if (!states_.cuts_optimizer) return count;
   return shard_of(count, {.over = cut_axes(mesh_, over)});
 }
 
-Block Layout::gathering(const plan::ParameterGroup& group) const {
+Block StrategyLayout::gathering(const plan::ParameterGroup& group) const {
   Attribute from = replicated(1);
   from.dims[0] = group.over;
   const std::int64_t count = lower::gathered_elements(strategy_, group.elements, group.quantized);
@@ -350,7 +353,7 @@ Block Layout::gathering(const plan::ParameterGroup& group) const {
 }
 
 // The sum of these passes on the slowest kind of device of any stage.
-Seconds Layout::slowest(const std::vector<Pass>& passes) {
+Seconds StrategyLayout::slowest(const std::vector<Pass>& passes) {
   Seconds slowest;
   for (const std::int32_t devices :
        std::set(devices_of_stages_.begin(), devices_of_stages_.end())) {
@@ -362,7 +365,7 @@ Seconds Layout::slowest(const std::vector<Pass>& passes) {
 }
 
 // Time to cast a shard of parameters that is kept in fp32.
-Seconds Layout::cast_time(std::int64_t shard) {
+Seconds StrategyLayout::cast_time(std::int64_t shard) {
   if (!states_.cuts_parameters ||
       lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
     return {};
@@ -370,8 +373,8 @@ Seconds Layout::cast_time(std::int64_t shard) {
 }
 
 // Time to gather a unit's parameters one by one.
-Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
-                                       const std::vector<Axis>& over) {
+Result<Seconds> StrategyLayout::gathering_each(const lower::LoweredBlock& block,
+                                               const std::vector<Axis>& over) {
   Seconds sum;
   for (const std::int64_t count : block.parameter_sizes) {
     if (count <= *strategy_.framework->shards.gather_each) continue;
@@ -387,10 +390,10 @@ Result<Seconds> Layout::gathering_each(const lower::LoweredBlock& block,
 
 // The parameter groups of a block, without a table that it shares with an earlier block of its
 // stage: the table counts there.
-Layout::Groups Layout::own_groups(std::int32_t block) {
+StrategyLayout::ParameterGroups StrategyLayout::own_groups(std::int32_t block) {
   const lower::LoweredModel& all = blocks();
   const lower::LoweredBlock& of = *all.all()[static_cast<std::size_t>(block)];
-  Groups groups = of.parameters;
+  ParameterGroups groups = of.parameters;
   if (lower::reads_copy_of_table(strategy_, model_, all, of))
     groups.push_back({.over = copy_axes(mesh_),
                       .elements = -all.head.largest_parameter,
@@ -398,16 +401,17 @@ Layout::Groups Layout::own_groups(std::int32_t block) {
   return groups;
 }
 
-// The groups that are sharded, as in plan::PlannedModel::cut_groups.
-Layout::Groups Layout::cut(const Groups& groups) const {
-  Groups found = plan::by_shards(groups, mesh_);
+// The groups that are sharded, as in plan::Parts::cut_groups.
+StrategyLayout::ParameterGroups StrategyLayout::cut(const ParameterGroups& groups) const {
+  ParameterGroups found = plan::by_shards(groups, mesh_);
   std::erase_if(found, [](const plan::ParameterGroup& group) { return group.over.empty(); });
   return found;
 }
 
-plan::ParameterGroup Layout::updated(const Groups& groups, std::int32_t place) const {
+plan::ParameterGroup StrategyLayout::updated(const ParameterGroups& groups,
+                                             std::int32_t place) const {
   plan::ParameterGroup group = cut(groups).at(static_cast<std::size_t>(place));
-  const Groups trained = plan::trained_alone({group});
+  const ParameterGroups trained = plan::trained_alone({group});
   group.elements = trained.empty() ? 0 : trained.front().elements;
   group.quantized = trained.empty() ? 0 : trained.front().quantized;
   return group;
@@ -415,11 +419,11 @@ plan::ParameterGroup Layout::updated(const Groups& groups, std::int32_t place) c
 
 // Time to gather a unit's parameters: for one pass or, if ranks keep them whole, after their
 // update.
-Result<Seconds> Layout::gathering(const Symbol& symbol) {
-  const auto place = static_cast<std::size_t>(symbol.other);
+Result<Seconds> StrategyLayout::gathering(const TimedAction& action) {
+  const auto place = static_cast<std::size_t>(action.other);
   if (!states_.cuts_parameters)
-    return chain_time(gathering(updated(own_groups(symbol.block), symbol.other)), mesh_, times_);
-  const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(symbol.block)];
+    return chain_time(gathering(updated(own_groups(action.block), action.other)), mesh_, times_);
+  const lower::LoweredBlock& of = *blocks().all()[static_cast<std::size_t>(action.block)];
   const plan::ParameterGroup group = cut(of.parameters).at(place);
   const bool each = strategy_.framework->shards.gather_each.has_value();
   FORESHARD_ASSIGN(auto time, each ? gathering_each(of, group.over)
@@ -427,12 +431,12 @@ Result<Seconds> Layout::gathering(const Symbol& symbol) {
   // A backward pass with full recomputation gathers twice: for the recomputation and for the
   // gradients.
   const bool twice =
-      symbol.direction == Direction::kBackward && each && of.recompute == Recompute::kFull;
+      action.direction == Direction::kBackward && each && of.recompute == Recompute::kFull;
   const std::int64_t plain =
       group.elements - (strategy_.quantized_parameters ? group.quantized : 0);
   Seconds from_host;
   if (strategy_.offload_parameters && !copies_ahead_) {
-    FORESHARD_ASSIGN(from_host, shards_from_host(symbol));
+    FORESHARD_ASSIGN(from_host, shards_from_host(action));
   }
   return from_host + (twice ? 2.0 : 1.0) * time + cast_time(shard_of(plain, group)) +
          slowest(lower::weight_casts(
@@ -441,7 +445,7 @@ Result<Seconds> Layout::gathering(const Symbol& symbol) {
 }
 
 // The bytes of the residual stream that one rank sends to the next stage.
-Bytes Layout::bytes_sent() {
+Bytes StrategyLayout::bytes_sent() {
   const lower::LoweredModel& all = blocks();
   double count = 1;
   for (const auto extent : local_shape(all.boundary_shape, all.boundary_sent, mesh_))
@@ -450,13 +454,13 @@ Bytes Layout::bytes_sent() {
 }
 
 // Time to send the residual stream to another stage, in pieces where the framework does that.
-Result<Seconds> Layout::transfer_time(std::int32_t kind) {
+Result<Seconds> StrategyLayout::transfer_time(std::int32_t kind) {
   const lower::LoweredModel& all = blocks();
   const Bytes bytes = bytes_sent();
   const Transfer& transfer = transfers_.at(static_cast<std::size_t>(kind));
   FORESHARD_ASSIGN(const auto time, times_.transfer(bytes, transfer.kind));
   FORESHARD_ASSIGN(const auto shared,
-                   times_.sharing(program::CollectiveKind::kSend, bytes, transfer.crowds));
+                   times_.sharing(program::CollectiveKind::kSend, bytes, transfer.concurrent));
   Block block;
   lower::append_reshard(block, "", all.boundary_shape, strategy_.precision, all.boundary_sent,
                         all.boundary, mesh_, lower::stream(lower::kTensorStream), {});
@@ -465,7 +469,7 @@ Result<Seconds> Layout::transfer_time(std::int32_t kind) {
 }
 
 // Time to reduce the gradients of the `place`-th group of copies.
-Result<Seconds> Layout::copies_time(const Groups& groups, std::int32_t place) {
+Result<Seconds> StrategyLayout::copies_time(const ParameterGroups& groups, std::int32_t place) {
   std::map<std::vector<Axis>, std::int64_t> partial;
   for (const auto& group : groups)
     if (!group.also_partial.empty()) partial[group.also_partial] += group.trained();
@@ -477,7 +481,7 @@ Result<Seconds> Layout::copies_time(const Groups& groups, std::int32_t place) {
 }
 
 // Time of the norm of all gradients, which the host reads.
-Result<Seconds> Layout::norm_time() {
+Result<Seconds> StrategyLayout::norm_time() {
   const std::vector<Axis> shards = shard_axes(mesh_);
   const std::vector<Axis> splits = split_axes(mesh_);
   Seconds longest;
@@ -487,14 +491,14 @@ Result<Seconds> Layout::norm_time() {
     if (!is_split && !(is_cut && states_.cuts_optimizer)) continue;
     FORESHARD_ASSIGN(const auto norm,
                      times_.slower_end(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
-                                       search::Groups(mesh_, {axis}), strategy_.devices()));
+                                       search::RankGroups(mesh_, {axis}), strategy_.devices()));
     longest = std::max(longest, norm);
   }
   return longest + launch_;
 }
 
 // Time of the optimizer's kernels, exchanges and copies between host and device.
-Result<Seconds> Layout::update_time(Stage& stage) {
+Result<Seconds> StrategyLayout::update_time(Stage& stage) {
   const auto groups = plan::by_shards(stage.groups_, mesh_);
   Seconds exchanges;
   for (const UpdateStep& step : lower::update_steps(strategy_, mesh_, groups)) {
@@ -527,22 +531,22 @@ Result<Seconds> Layout::update_time(Stage& stage) {
 }
 
 // Parameters that the optimizer updates on one rank.
-std::int64_t Layout::updated_elements(const Stage& stage) const {
+std::int64_t StrategyLayout::updated_elements(const Stage& stage) const {
   std::int64_t count = 0;
   for (const auto& group : plan::by_shards(stage.groups_, mesh_))
     count += states_.cuts_optimizer ? shard_of(group.trained(), group) : group.trained();
   return count;
 }
 
-const Spread& Layout::optimizer_kernels(Stage& stage) {
+const TimeRange& StrategyLayout::optimizer_kernels(Stage& stage) {
   if (stage.optimizer_) return *stage.optimizer_;
   const auto groups = plan::by_shards(stage.groups_, mesh_);
   const std::int64_t count = updated_elements(stage);
   std::int64_t cast = 0;
   for (const auto& group : groups) cast += lower::cast_at_step_end(strategy_, group, mesh_);
-  Spread sum;
+  TimeRange sum;
   const auto add = [&](const Kernel& kernel, double times) {
-    const Spread one = times_.kernel(kernel, places_.set(stage.holds_.devices));
+    const TimeRange one = times_.kernel(kernel, places_.set(stage.holds_.devices));
     sum.slowest += times * one.slowest;
     sum.fastest += times * one.fastest;
   };
@@ -555,18 +559,18 @@ const Spread& Layout::optimizer_kernels(Stage& stage) {
   return stage.optimizer_.emplace(sum);
 }
 
-Seconds pass_time_of(const Symbol& symbol, const BlockTimes& times, const Framework& framework,
+Seconds pass_time_of(const TimedAction& action, const BlockTimes& times, const Framework& framework,
                      Seconds launch) {
   Seconds time;
   Seconds hosting;
   for (std::size_t i = 0; i < kBlocks; ++i) {
-    const std::int64_t n = symbol.units[i];
+    const std::int64_t n = action.units[i];
     if (n == 0) continue;
-    const PassTime& pass = times[i]->of(symbol.direction, symbol.part);
-    if (symbol.beside)
+    const PassTime& pass = times[i]->of(action.direction, action.part);
+    if (action.beside)
       time += static_cast<double>(n) * pass.busy;
     else
-      time += symbol.follows ? pass.next : pass.times(n);
+      time += action.follows ? pass.next : pass.times(n);
     hosting += static_cast<double>(n) * pass.hosting(launch);
   }
   return framework.blocking_launches ? time + hosting : std::max(time, hosting);

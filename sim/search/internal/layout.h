@@ -16,25 +16,25 @@
 
 #include "sim/search/internal/passes.h"
 #include "sim/search/internal/peaks.h"
-#include "sim/search/internal/places.h"
 #include "sim/search/internal/shape.h"
+#include "sim/search/internal/times.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::search {
 
 /// The blocks of one way to split a layer, and the times of passes through them.
-struct Split {
+struct SplitBlocks {
   lower::LoweredModel blocks;  ///< The mesh in it is the mesh of the layout that was used last.
-  /// Key: the kinds of the groups that communicate (Times::group_kinds), and a set of device kinds
-  /// (Places::set).
+  /// Key: the kinds of the groups that communicate (CostCache::group_kinds), and a set of device
+  /// kinds (RankDevices::set).
   std::map<std::pair<std::vector<std::int32_t>, std::int32_t>, ModelTimes> times{};
 };
 
 /// What a stage holds, as far as its resident memory and the end of its step depend on it.
 struct StageHolds {
   BlockCounts units{};  ///< block -> units; blocks with equal parameters count as the first one.
-  std::int32_t devices = 0;  ///< Places::set.
+  std::int32_t devices = 0;  ///< RankDevices::set.
   /// `sends_gradients`: whether it sends gradients to another chunk; `repeats`: whether there are
   /// several micro-batches.
   bool sends_gradients = false;
@@ -44,18 +44,19 @@ struct StageHolds {
 
 BlockTimes by_block(const ModelTimes& times);
 
-class Layout {
+class StrategyLayout {
  public:
   /// `split` has the blocks for the strategy's way to split a layer. All arguments but `strategy`
   /// must outlive the layout.
-  Layout(const Strategy& strategy, const Model& model, Split& split, Places& places, Times& times);
+  StrategyLayout(const Strategy& strategy, const Model& model, SplitBlocks& split,
+                 RankDevices& places, CostCache& times);
 
   /// The blocks, on the mesh of this layout.
   lower::LoweredModel& blocks();
   const std::vector<MeshAxis>& mesh() const { return mesh_; }
   const StateSharding& states() const { return states_; }
-  /// stage -> number of its set of device kinds (Places::set). Equal for stages with the same kinds
-  /// of device whose blocks communicate over equivalent groups.
+  /// stage -> number of its set of device kinds (RankDevices::set). Equal for stages with the same
+  /// kinds of device whose blocks communicate over equivalent groups.
   const std::vector<std::int32_t>& devices_of_stages() const { return devices_of_stages_; }
   /// A number that is equal for transfers between stages that take the same time. Kinds are
   /// numbered in the order in which they are first asked for, so that layouts whose transfers
@@ -77,7 +78,7 @@ class Layout {
   /// \return kInfeasible where devices that communicate have no route, as in all functions below.
   Result<const ModelTimes*> passes(std::int32_t devices);
   /// For other blocks on this layout's mesh, on devices of that set: the kinds of the groups along
-  /// these sets of axes (Times::group_kinds), and the times of works.
+  /// these sets of axes (CostCache::group_kinds), and the times of works.
   std::vector<std::int32_t> group_kinds(const std::vector<std::vector<Axis>>& axes,
                                         std::int32_t devices) const;
   Result<WorkTimes> work_times(const Works& works, std::int32_t devices) const;
@@ -90,14 +91,14 @@ class Layout {
     Bytes at_step() const { return at_step_; }    ///< Memory of what the optimizer's step fetches.
 
    private:
-    friend class Layout;
+    friend class StrategyLayout;
     StageHolds holds_;
     Bytes resident_;
     Bytes memory_;
     Bytes at_step_;
     std::vector<plan::ParameterGroup> groups_;
     std::vector<std::pair<std::array<std::int32_t, 3>, Seconds>> times_{};
-    std::optional<Spread> optimizer_{};  // the optimizer's kernels alone
+    std::optional<TimeRange> optimizer_{};  // the optimizer's kernels alone
   };
   /// \param holds  what the stage holds; `units` by block. `strategy` has this layout, and its
   ///     stage `first` holds this.
@@ -111,59 +112,60 @@ class Layout {
   };
   Room first_room(const Strategy& strategy);
 
-  /// The duration of a symbol that is no pass. `stage`: the stage of the symbol's class; null: it
+  /// The duration of an action that is no pass. `stage`: the stage of the action's class; null: it
   /// has none.
-  Result<Seconds> time_of(const Symbol& symbol, Stage* stage);
+  Result<Seconds> time_of(const TimedAction& action, Stage* stage);
   /// stage -> least time of the transfers from the first stage to it and back.
-  Result<const std::vector<Seconds>*> least_ways();
+  Result<const std::vector<Seconds>*> least_round_trips();
   /// The least time of the communication of a gather of parameters or a reduction of gradients.
-  Result<LeastTime> least_of(const Symbol& symbol, const Stage* stage);
+  Result<LeastTime> least_of(const TimedAction& action, const Stage* stage);
   /// The optimizer's kernels, without its communication.
-  const Spread& optimizer_kernels(Stage& stage);
+  const TimeRange& optimizer_kernels(Stage& stage);
 
  private:
-  using Groups = std::vector<plan::ParameterGroup>;
+  using ParameterGroups = std::vector<plan::ParameterGroup>;
   struct Transfer {
-    std::int32_t kind = 0;      // a Times::transfer_kind
-    Times::Crowds crowds = {};  // of all transfers of the kind
+    std::int32_t kind = 0;                       // a CostCache::transfer_kind
+    CostCache::ConcurrentKinds concurrent = {};  // of all transfers of the kind
   };
 
   Bytes memory_of(std::int32_t devices, const Strategy& strategy) const;
   void find_like_blocks();
   bool gathers_use_host_links();
-  Result<Seconds> found(const Symbol& symbol, Stage* stage);
+  Result<Seconds> computed_time(const TimedAction& action, Stage* stage);
   program::Block conversion(std::int64_t count, DType dtype, const Attribute& from,
                             const Attribute& to) const;
-  program::Block reduction(const Symbol& symbol, const Stage* stage);
+  program::Block reduction(const TimedAction& action, const Stage* stage);
   // The gradients of groups that are reduced over the same axes.
   struct Reduced {
     std::int64_t count = 0;
     std::vector<Axis> over{};
   };
-  static Reduced reduced(const Groups& groups, const Groups& of, std::int32_t place);
-  Reduced reduced(const Symbol& symbol, const Stage* stage);
+  static Reduced reduced(const ParameterGroups& groups, const ParameterGroups& of,
+                         std::int32_t place);
+  Reduced reduced(const TimedAction& action, const Stage* stage);
   // Copies between device and host.
   Result<Seconds> copy(program::CollectiveKind kind, Bytes bytes);
   Result<Seconds> gradient_copy(std::int64_t count, const std::vector<Axis>& over);
   std::int64_t reduced_elements(std::int64_t count, const std::vector<Axis>& over) const;
   std::int64_t updated_elements(const Stage& stage) const;
   program::Block gathering(const plan::ParameterGroup& group) const;
-  Result<Seconds> gathering(const Symbol& symbol);
-  Result<Seconds> shards_from_host(const Symbol& symbol);
+  Result<Seconds> gathering(const TimedAction& action);
+  Result<Seconds> shards_from_host(const TimedAction& action);
   Result<Seconds> gathering_each(const lower::LoweredBlock& block, const std::vector<Axis>& over);
   Bytes bytes_sent();
   Result<Seconds> transfer_time(std::int32_t kind);
-  Result<Seconds> copies_time(const Groups& groups, std::int32_t place);
+  Result<Seconds> copies_time(const ParameterGroups& groups, std::int32_t place);
   Result<Seconds> norm_time();
   Result<Seconds> update_time(Stage& stage);
   void tell_stages_apart();
   std::int32_t stage_with(std::int32_t devices) const;
   Seconds slowest(const std::vector<Pass>& passes);
   Seconds cast_time(std::int64_t shard);
-  Groups own_groups(std::int32_t block);
-  Groups cut(const Groups& groups) const;
+  ParameterGroups own_groups(std::int32_t block);
+  ParameterGroups cut(const ParameterGroups& groups) const;
   // The `place`-th sharded group, with only the parameters that the optimizer updates.
-  plan::ParameterGroup updated(const Groups& groups, std::int32_t place) const;
+  plan::ParameterGroup updated(const ParameterGroups& groups, std::int32_t place) const;
   std::int64_t shard_of(std::int64_t count, const plan::ParameterGroup& group) const {
     return plan::shard_of(count, group, mesh_);
   }
@@ -171,9 +173,9 @@ class Layout {
 
   Strategy strategy_;
   const Model& model_;
-  Split& split_;
-  Places& places_;
-  Times& times_;
+  SplitBlocks& split_;
+  RankDevices& places_;
+  CostCache& times_;
   Seconds launch_;
   std::vector<MeshAxis> mesh_;
   StateSharding states_;
@@ -184,17 +186,17 @@ class Layout {
   std::array<std::size_t, kBlocks> first_like_{};     // see first_like()
   std::map<std::int32_t, const ModelTimes*> passes_;  // set of device kinds -> passes
   std::vector<Transfer> transfers_;                   // index: kind
-  std::vector<Seconds> least_ways_;                   // filled when first asked for
+  std::vector<Seconds> least_round_trips_;            // filled when first asked for
   std::deque<Stage> stages_;
-  // Durations of symbols without a stage.
+  // Durations of actions without a stage.
   std::vector<std::pair<std::array<std::int32_t, 4>, Seconds>> known_;
 };
 
 /// The bytes that passes through the block keep, hold and work with.
 BlockBytes bytes_of_passes(const lower::LoweredBlock& block);
 
-/// Time of the passes of a symbol; no less than the host needs to launch them.
-Seconds pass_time_of(const Symbol& symbol, const BlockTimes& times, const Framework& framework,
+/// Time of the passes of an action; no less than the host needs to launch them.
+Seconds pass_time_of(const TimedAction& action, const BlockTimes& times, const Framework& framework,
                      Seconds launch);
 
 }  // namespace foreshard::search

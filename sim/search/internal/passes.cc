@@ -17,7 +17,7 @@ std::int32_t Works::of(const program::Task& task) {
 }
 
 Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& mesh,
-                             const Kinds& kinds, Times& times, std::int32_t stage) {
+                             const Kinds& kinds, CostCache& times, std::int32_t stage) {
   WorkTimes result;
   result.of_kinds.resize(kinds.size());
   result.held.reserve(works.all().size());
@@ -30,7 +30,7 @@ Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& me
       continue;
     }
     const auto& what = std::get<Communication>(body);
-    FORESHARD_ASSIGN(const Spread spread,
+    FORESHARD_ASSIGN(const TimeRange spread,
                      times.collective(what.kind, what.bytes, groups_of(what, mesh), ranks_of(mesh),
                                       kinds, stage));
     result.slowest.push_back(spread.slowest);
@@ -88,7 +88,7 @@ void PassTasks::run(std::vector<Seconds>& free, TimeOf time_of) const {
 // communication that runs there after one kernel of P and before another: all of that delay, except
 // for the part that may run beside communication of P on other streams.
 PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
-                                  const std::vector<Held>& held) const {
+                                  const std::vector<SmContention>& held) const {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   const std::size_t streams = lower::streams().size();
   std::vector<std::size_t> on_stream(tasks_.size(), kNone);  // task -> the one before on its stream
@@ -152,17 +152,17 @@ PassTasks::Least PassTasks::least(const std::vector<Seconds>& works,
   for (std::size_t i = tasks_.size(); i-- > 0;)
     if (before[i] || is_kernel_on(i))
       each_before(i, [&](std::size_t earlier) { before[earlier] = true; });
-  std::vector<Held> beside(streams);
+  std::vector<SmContention> beside(streams);
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     const Task& task = tasks_[i];
     if (!may_be_beside(i) || !behind[i] || !before[i]) continue;
-    const Held& of = held[static_cast<std::size_t>(task.work)];
-    Held& all = beside[static_cast<std::size_t>(task.stream)];
+    const SmContention& of = held[static_cast<std::size_t>(task.work)];
+    SmContention& all = beside[static_cast<std::size_t>(task.stream)];
     all.delay += of.delay;
     all.share = std::max(all.share, of.share);
   }
   double shares = 0;
-  for (const Held& of : beside) shares += of.share;
+  for (const SmContention& of : beside) shares += of.share;
   if (shares > kMostShare) return least;
   for (std::size_t stream = 0; stream < streams; ++stream)
     least.time += std::max(
@@ -209,28 +209,28 @@ PassTime PassTasks::time(const WorkTimes& times) const {
   return result;
 }
 
-bool may_be_late(const PassOf& pass, const BlockTimes& times, Seconds launch) {
+bool may_be_late(const BlockPass& pass, const BlockTimes& times, Seconds launch) {
   constexpr double kLaunchesBehind = 8;  // assumed for the first task after the pass
   const PassTime& of = times[static_cast<std::size_t>(pass.block)]->of(pass.direction, pass.part);
   return of.hosting(launch) + kLaunchesBehind * launch > of.least;
 }
 
-bool is_certain(const PassOf& pass, const PassOf& before, bool rests, const BlockTimes& times,
-                Seconds launch) {
-  if (rests && (before.block < 0 || may_be_late(before, times, launch))) return false;
+bool is_certain(const BlockPass& pass, const BlockPass& before, bool depends,
+                const BlockTimes& times, Seconds launch) {
+  if (depends && (before.block < 0 || may_be_late(before, times, launch))) return false;
   return !may_be_late(pass, times, launch);
 }
 
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           const Kinds& kinds, Times& times, std::int32_t stage) {
+                           const Kinds& kinds, CostCache& times, std::int32_t stage) {
   Works works;
   const PassTasks tasks(block, works);
   FORESHARD_ASSIGN(const auto found, work_times(works, mesh, kinds, times, stage));
   return tasks.time(found);
 }
 
-Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,
-                               std::int32_t stage) {
+Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds,
+                               CostCache& times, std::int32_t stage) {
   ModelTimes result;
   for (const lower::LoweredBlock* block : model.all()) {
     const auto of = [&](const lower::Pieces& pass) {

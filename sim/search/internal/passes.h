@@ -72,11 +72,11 @@ struct WorkTimes {
   /// kind of device -> times on it; communication has the time of the fastest groups for every
   /// kind.
   std::vector<std::vector<Seconds>> of_kinds{};
-  std::vector<Held> held{};  ///< Zero for kernels.
+  std::vector<SmContention> held{};  ///< Zero for kernels.
 };
-/// Times on devices of these kinds; `stage` as in Times::collective.
+/// Times on devices of these kinds; `stage` as in CostCache::collective.
 Result<WorkTimes> work_times(const Works& works, const std::vector<MeshAxis>& mesh,
-                             const Kinds& kinds, Times& times, std::int32_t stage = kAnyStage);
+                             const Kinds& kinds, CostCache& times, std::int32_t stage = kAnyStage);
 
 /// The tasks of a block.
 class PassTasks {
@@ -102,7 +102,7 @@ class PassTasks {
     Seconds time;
     Seconds exposed;
   };
-  Least least(const std::vector<Seconds>& works, const std::vector<Held>& held) const;
+  Least least(const std::vector<Seconds>& works, const std::vector<SmContention>& held) const;
 
   std::vector<Task> tasks_{};
   std::vector<std::int32_t> after_{};  // dependencies, task by task
@@ -112,7 +112,7 @@ class PassTasks {
 
 /// The time of a single block; arguments as in work_times.
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           const Kinds& kinds, Times& times, std::int32_t stage = kAnyStage);
+                           const Kinds& kinds, CostCache& times, std::int32_t stage = kAnyStage);
 
 struct PassTimes {
   PassTime forward;
@@ -131,16 +131,16 @@ struct PassTimes {
 using BlockTimes = std::array<const PassTimes*, kBlocks>;
 /// Whether a host may end a pass later than its device, though it began the pass no later.
 /// \param launch  time of a launch.
-bool may_be_late(const PassOf& pass, const BlockTimes& times, Seconds launch);
-/// Whether all of a load is certainly live at once, because no host can be late for it.
-/// \param rests  rests_on_others(): whether the load has buffers that the pass before leaves, or
+bool may_be_late(const BlockPass& pass, const BlockTimes& times, Seconds launch);
+/// Whether all of a live set is certainly live at once, because no host can be late for it.
+/// \param depends  depends_on_others(): whether the live set has buffers that the pass before leaves, or
 ///     that are gathered or reduced for other passes; these need that pass's host to be on time as
 ///     well.
-bool is_certain(const PassOf& pass, const PassOf& before, bool rests, const BlockTimes& times,
-                Seconds launch);
+bool is_certain(const BlockPass& pass, const BlockPass& before, bool depends,
+                const BlockTimes& times, Seconds launch);
 /// One per block, in the order of LoweredModel::all().
 using ModelTimes = std::vector<PassTimes>;
-Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times,
-                               std::int32_t stage = kAnyStage);
+Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds,
+                               CostCache& times, std::int32_t stage = kAnyStage);
 
 }  // namespace foreshard::search

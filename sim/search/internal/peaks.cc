@@ -20,7 +20,7 @@ using plan::ActionId;
 using plan::ActionKind;
 
 // Whether `more` has at least as much of everything as `less`.
-bool covers(const Load& more, const Load& less) {
+bool covers(const LiveSet& more, const LiveSet& less) {
   const auto has_less = [](const BlockCounts& a, const BlockCounts& b) {
     return !std::ranges::equal(a, b, std::ranges::greater_equal());
   };
@@ -29,7 +29,8 @@ bool covers(const Load& more, const Load& less) {
     return false;
   for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
     if (has_less(more.gradient[g], less.gradient[g])) return false;
-  return more.pass == less.pass && (!less.trails || (more.trails && more.before == less.before));
+  return more.pass == less.pass &&
+         (!less.has_tail || (more.has_tail && more.before == less.before));
 }
 
 bool has_as_many(const std::vector<LiveUnits>& more, const std::vector<LiveUnits>& less) {
@@ -51,7 +52,7 @@ bool has_as_many(const std::vector<LiveUnits>& more, const std::vector<LiveUnits
 bool covers(const PassForm& more, const PassForm& less) {
   return more.units == less.units && more.direction == less.direction && more.part == less.part &&
          more.takes == less.takes && more.gives_back == less.gives_back &&
-         (!less.trails || (more.trails && more.before == less.before)) &&
+         (!less.has_tail || (more.has_tail && more.before == less.before)) &&
          more.beside == less.beside && has_as_many(more.kept, less.kept) &&
          has_as_many(more.held, less.held);
 }
@@ -184,7 +185,7 @@ class Passes {
     return gathers;
   }
 
-  void add_gradient(PassForm::Beside& beside, std::int32_t what, std::int32_t times) const {
+  void add_gradient(PassForm::LiveParameters& beside, std::int32_t what, std::int32_t times) const {
     const std::int32_t unit = bucket(what).units.front().first;
     const auto over = reduced_over(plan_.parts.block_of(unit).groups);
     const auto place = std::ranges::find(over, bucket(what).over) - over.begin();
@@ -195,14 +196,14 @@ class Passes {
   // What is whole while the pass runs: before gathers beside it begin, and afterwards. Gathers run
   // on the lane of the reductions, so when one begins, the reductions before it are done and their
   // gradients are freed.
-  std::vector<PassForm::Beside> beside(ActionId id) const {
-    PassForm::Beside before;
+  std::vector<PassForm::LiveParameters> beside(ActionId id) const {
+    PassForm::LiveParameters before;
     for (const auto& [what, times] : open_) add_gradient(before, what, times);
     if (whole_.contains(action(id).units.first))
       before.whole.push_back(like(action(id).units.first));
     const std::vector<ActionId> gathers = gathers_beside(id);
     if (gathers.empty()) return {before};
-    PassForm::Beside then = before;
+    PassForm::LiveParameters then = before;
     std::set<std::int32_t> units;  // each is gathered in one bucket or several
     for (const ActionId gather : gathers) units.insert(bucket(action(gather)).units.front().first);
     for (const std::int32_t unit : units) then.whole.push_back(like(unit));
@@ -238,7 +239,7 @@ class Passes {
                   .takes = pass.takes,
                   .gives_back = pass.gives_back,
                   .before = pass_before_,
-                  .trails = pass_before_.unit >= 0 && !waits_for_pass,
+                  .has_tail = pass_before_.unit >= 0 && !waits_for_pass,
                   .beside = beside(id),
                   .kept = kept_.runs(),
                   .held = held_.runs()};
@@ -277,9 +278,9 @@ class Loads {
  public:
   Loads(const StagePasses& passes, const Labels& labels) : passes_(passes), labels_(labels) {}
 
-  std::vector<Load> all() {
+  std::vector<LiveSet> all() {
     for (const PassForm& pass : passes_.all) add(pass);
-    return std::move(loads_);
+    return std::move(live_sets_);
   }
 
  private:
@@ -297,10 +298,10 @@ class Loads {
 
   void add(const PassForm& pass) {
     const bool is_forward = pass.direction == Direction::kForward;
-    Load load{.kept = counts(pass.kept), .held = counts(pass.held)};
+    LiveSet live_set{.kept = counts(pass.kept), .held = counts(pass.held)};
     if (pass.before.unit >= 0)
-      load.before = {labels_.block(pass.before.unit), pass.before.direction, pass.before.part};
-    load.trails = pass.trails;
+      live_set.before = {labels_.block(pass.before.unit), pass.before.direction, pass.before.part};
+    live_set.has_tail = pass.has_tail;
     const auto unit_at = [&](std::int32_t i) {
       return is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
     };
@@ -311,28 +312,28 @@ class Loads {
       const auto is_like = [&](std::int32_t other) { return block_of(unit_at(other)) == block; };
       const bool is_inner = i >= 2 && i + 1 < pass.units.count && (pass.takes & plan::kHeld) == 0 &&
                             is_like(i - 2) && is_like(i - 1) && is_like(i + 1);
-      load.pass = {static_cast<std::int32_t>(block), pass.direction, pass.part};
-      if (is_forward && (pass.takes & plan::kKept) != 0) ++load.kept[block];
+      live_set.pass = {static_cast<std::int32_t>(block), pass.direction, pass.part};
+      if (is_forward && (pass.takes & plan::kKept) != 0) ++live_set.kept[block];
       if (!is_inner)
-        for (const PassForm::Beside& beside : pass.beside) keep(load, beside);
-      if ((pass.gives_back & plan::kKept) != 0) --load.kept[block];
-      if ((pass.takes & plan::kHeld) != 0) ++load.held[block];
-      if ((pass.gives_back & plan::kHeld) != 0) --load.held[block];
-      load.before = load.pass;
-      load.trails = false;  // a unit waits for what ends the one before it
+        for (const PassForm::LiveParameters& beside : pass.beside) keep(live_set, beside);
+      if ((pass.gives_back & plan::kKept) != 0) --live_set.kept[block];
+      if ((pass.takes & plan::kHeld) != 0) ++live_set.held[block];
+      if ((pass.gives_back & plan::kHeld) != 0) --live_set.held[block];
+      live_set.before = live_set.pass;
+      live_set.has_tail = false;  // a unit waits for what ends the one before it
     }
   }
 
-  void keep(Load load, const PassForm::Beside& beside) {
-    for (const std::int32_t unit : beside.whole) ++load.whole[block_of(unit)];
+  void keep(LiveSet live_set, const PassForm::LiveParameters& beside) {
+    for (const std::int32_t unit : beside.whole) ++live_set.whole[block_of(unit)];
     for (const auto& [unit, place, times] : beside.gradient)
-      load.gradient[static_cast<std::size_t>(place)][block_of(unit)] += times;
-    keep_largest(loads_, load);
+      live_set.gradient[static_cast<std::size_t>(place)][block_of(unit)] += times;
+    keep_largest(live_sets_, live_set);
   }
 
   const StagePasses& passes_;
   const Labels& labels_;
-  std::vector<Load> loads_;
+  std::vector<LiveSet> live_sets_;
 };
 
 }  // namespace
@@ -373,38 +374,39 @@ StagePasses passes_of(const plan::StepPlan& plan, const plan::Role& role,
   return {.all = Passes(plan, role, first_like, blocking_launches).all()};
 }
 
-std::vector<Load> loads_of(const StagePasses& passes, const Labels& labels) {
+std::vector<LiveSet> live_sets_of(const StagePasses& passes, const Labels& labels) {
   return Loads(passes, labels).all();
 }
 
-LiveBytes live_of(const Load& load, const std::array<BlockBytes, kBlocks>& bytes) {
-  const auto of = [&](const PassOf& pass) -> const BlockBytes& {
+LiveBytes live_of(const LiveSet& live_set, const std::array<BlockBytes, kBlocks>& bytes) {
+  const auto of = [&](const BlockPass& pass) -> const BlockBytes& {
     return bytes[static_cast<std::size_t>(pass.block)];
   };
-  Bytes own = of(load.pass).work[load.pass.form()];
+  Bytes own = of(live_set.pass).work[live_set.pass.form()];
   Bytes others;
   for (std::size_t b = 0; b < kBlocks; ++b) {
-    own += static_cast<double>(load.kept[b]) * bytes[b].kept +
-           static_cast<double>(load.held[b]) * bytes[b].held;
-    others += static_cast<double>(load.whole[b]) * bytes[b].whole;
+    own += static_cast<double>(live_set.kept[b]) * bytes[b].kept +
+           static_cast<double>(live_set.held[b]) * bytes[b].held;
+    others += static_cast<double>(live_set.whole[b]) * bytes[b].whole;
   }
-  if (load.whole[static_cast<std::size_t>(load.pass.block)] > 0) {
-    own += of(load.pass).whole;
-    others -= of(load.pass).whole;
+  if (live_set.whole[static_cast<std::size_t>(live_set.pass.block)] > 0) {
+    own += of(live_set.pass).whole;
+    others -= of(live_set.pass).whole;
   }
   for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
     for (std::size_t b = 0; b < kBlocks; ++b)
-      others += static_cast<double>(load.gradient[g][b]) * bytes[b].gradient[g];
-  if (load.trails) others += bytes_trailing(load.before, of(load.before));
+      others += static_cast<double>(live_set.gradient[g][b]) * bytes[b].gradient[g];
+  if (live_set.has_tail) others += tail_bytes(live_set.before, of(live_set.before));
   return {.most = own + others, .least = own};
 }
 
-bool rests_on_others(const Load& load) {
+bool depends_on_others(const LiveSet& live_set) {
   const auto units_in = [](const BlockCounts& counts) {
     return std::accumulate(counts.begin(), counts.end(), 0);
   };
   // If units are gathered, the pass's own unit is among them.
-  return load.trails || units_in(load.whole) > 1 || std::ranges::any_of(load.gradient, units_in);
+  return live_set.has_tail || units_in(live_set.whole) > 1 ||
+         std::ranges::any_of(live_set.gradient, units_in);
 }
 
 }  // namespace foreshard::search

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -13,8 +16,10 @@
 #include "base/text.h"
 
 #include "sim/search/internal/candidates.h"
-#include "sim/search/internal/listing.h"
+#include "sim/search/internal/forms.h"
+#include "sim/search/internal/ranking.h"
 #include "sim/search/internal/simulations.h"
+#include "sim/search/internal/subset_ranking.h"
 #include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard::search {
@@ -32,11 +37,11 @@ constexpr std::int64_t kMostPassesOfFront = 50'000;
 
 // Three measures, the less the better. One beats another if it is no worse in all and better in
 // one.
-struct Merits {
+struct Objectives {
   double time = 0;
   double memory = 0;
   double money = 0;
-  bool beats(const Merits& other) const {
+  bool beats(const Objectives& other) const {
     return time <= other.time && memory <= other.memory && money <= other.money &&
            (time < other.time || memory < other.memory || money < other.money);
   }
@@ -153,17 +158,17 @@ class Race {
   }
 
   // Strategies that divide their devices alike: what their estimates leave out is alike too.
-  struct Kind {
-    const Place* place = nullptr;
+  struct StrategyKind {
+    const DeviceSubset* place = nullptr;
     std::array<std::int64_t, 7> sizes{};
     std::vector<std::string> order{};
-    auto operator<=>(const Kind&) const = default;
+    auto operator<=>(const StrategyKind&) const = default;
   };
-  struct Found {
+  struct KindRecord {
     Seconds steps;
     Seconds estimates;
   };
-  static Kind kind_of(const Candidate& one) {
+  static StrategyKind kind_of(const Candidate& one) {
     const Strategy& of = one.strategy;
     const StateSharding states = state_sharding(of);
     const std::int64_t cut = (states.cuts_parameters ? 4 : 0) + (states.cuts_gradients ? 2 : 0) +
@@ -178,13 +183,13 @@ class Race {
   // Candidates that cannot win come last.
   void expected_to_front(std::size_t most) {
     std::vector<Seconds> expected(candidates_.size());
-    std::map<Kind, std::size_t> firsts;  // kind without simulations -> its best estimate
+    std::map<StrategyKind, std::size_t> firsts;  // kind without simulations -> its best estimate
     // null: the kind has simulations
     std::vector<const std::size_t*> first_of_kind(candidates_.size());
     for (const std::size_t i : waiting_) {
       const Candidate& one = candidates_[i];
       expected[i] = one.estimate.step;
-      const Kind kind = kind_of(one);
+      const StrategyKind kind = kind_of(one);
       if (const auto found = found_.find(kind); found != found_.end()) {
         expected[i] = (found->second.steps / found->second.estimates) * expected[i];
         continue;
@@ -217,17 +222,17 @@ class Race {
   }
   // The Pareto front of the estimates. Candidates are in the order of their estimated steps.
   std::vector<std::size_t> front_of_estimates() const {
-    std::map<const Place*, std::vector<double>> rates;
+    std::map<const DeviceSubset*, std::vector<double>> rates;
     std::vector<std::size_t> members;
-    std::vector<Merits> merits;
+    std::vector<Objectives> merits;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& one = candidates_[i];
       std::vector<double>& rate = rates[one.place];
       if (rate.empty()) rate = rates_of(*one.place);
       const double step = one.estimate.step.in_base();
-      const Merits own{step, one.estimate.peak.in_base(),
-                       step * rate[static_cast<std::size_t>(one.strategy.devices())]};
-      if (std::ranges::any_of(merits, [&](const Merits& other) { return other.beats(own); }))
+      const Objectives own{step, one.estimate.peak.in_base(),
+                           step * rate[static_cast<std::size_t>(one.strategy.devices())]};
+      if (std::ranges::any_of(merits, [&](const Objectives& other) { return other.beats(own); }))
         continue;
       members.push_back(i);
       merits.push_back(own);
@@ -235,7 +240,7 @@ class Race {
     return members;
   }
   // n -> what the first n devices of a place cost: their rent, or n where a price is not known.
-  std::vector<double> rates_of(const Place& place) const {
+  std::vector<double> rates_of(const DeviceSubset& place) const {
     const bool priced = rent_of(study_, cluster_, place.pool.devices).has_value();
     std::vector<double> rates{0};
     for (std::size_t d = 0; d < place.pool.devices.size(); ++d)
@@ -305,7 +310,7 @@ class Race {
         continue;
       }
       if (const Result<Simulated>& one = *found[i]; one) {
-        Found& of_kind = found_[kind_of(candidates_[round[i]])];
+        KindRecord& of_kind = found_[kind_of(candidates_[round[i]])];
         of_kind.steps += one->step;
         of_kind.estimates += one->estimate.step;
       }
@@ -366,8 +371,9 @@ class Race {
     result_.is_priced = std::ranges::all_of(
         result_.simulated, [](const Simulated& one) { return one.rent_of_used.has_value(); });
     const auto merits = [&](const Simulated& one) {
-      return Merits{one.step.in_base(), one.peak.in_base(),
-                    result_.is_priced ? one.rent_of_used->in_base() : one.device_time().in_base()};
+      return Objectives{
+          one.step.in_base(), one.peak.in_base(),
+          result_.is_priced ? one.rent_of_used->in_base() : one.device_time().in_base()};
     };
     for (Simulated& one : result_.simulated)
       one.on_front =
@@ -386,7 +392,7 @@ class Race {
   SearchResult& result_;
   bool is_last_;
   std::vector<std::size_t> waiting_;
-  std::map<Kind, Found> found_;  // simulated so far
+  std::map<StrategyKind, KindRecord> found_;  // simulated so far
   std::optional<Seconds> best_;
   bool is_out_of_time_ = false;  // some of a round were not simulated
 };
@@ -413,6 +419,72 @@ std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cl
   Race race(study, cluster, options, candidates, unlisted, deadline, simulations, result, is_last);
   race.run();
   return race.bounds_of_waiting();
+}
+
+namespace {
+
+// Higher levels list too many strategies to rank them without families.
+constexpr std::int64_t kMostLevel = 2;
+
+// The candidates with offloading, by estimate. `left`: the part of their need that has to stay
+// free.
+std::vector<Candidate> with_least_offloads(const study::LoadedStudy& study,
+                                           const ClusterView& cluster,
+                                           const std::vector<DeviceSubset>& places,
+                                           const SearchOptions& options, double left,
+                                           const Deadline& deadline, SearchResult& result) {
+  const auto forms = std::make_shared<SharedPlanForms>();
+  SearchSpace space = options.space;
+  space.level = std::min(space.level, kMostLevel);
+  SearchResult counts;
+  std::vector<Candidate> all;
+  ListedKeys tried;
+  for (const DeviceSubset& place : places) {
+    Enumeration found =
+        listed(study, cluster, place, space, [&] { return deadline.is_over_for_estimates(); });
+    forget_known(found, places, tried);
+    Ranking ranking(study, cluster, place, forms, margin_of(study, options));
+    ranking.offer_only(space);
+    ranking.add_least_offloads(found.candidates, deadline, left);
+    add_counts(ranking.counts(), counts);
+    std::ranges::move(ranking.candidates(), std::back_inserter(all));
+    auto& known = tried.emplace_back();
+    for (const Strategy& one : found.candidates)
+      if (places.size() > 1) known.insert(key_of(one));
+    if (!deadline.is_over_for_estimates()) continue;
+    result.partial = true;
+    result.whole_space = false;
+  }
+  result.no_hosts = std::exchange(counts.no_route, "");
+  result.considered -= std::exchange(counts.unroutable, 0);
+  add_counts(counts, result);
+  std::ranges::stable_sort(all, {}, [](const Candidate& one) { return one.estimate.step; });
+  return all;
+}
+
+bool is_misjudged(const Simulated& one, const SearchOptions& options) {
+  return !may_be_first(one, options) && one.estimate.peak <= one.estimate.memory;
+}
+
+}  // namespace
+
+void race_on_hosts(const study::LoadedStudy& study, const ClusterView& cluster,
+                   const std::vector<DeviceSubset>& places, const SearchOptions& options,
+                   const Unlisted& unlisted, const Deadline& deadline, Simulations& simulations,
+                   SearchResult& result) {
+  Unlisted others = unlisted;
+  std::optional<double> tried;
+  const auto is_wrong = [&](const Simulated& one) { return is_misjudged(one, options); };
+  while (!best_step(result, options) && !result.partial) {
+    const double left = std::ranges::any_of(result.simulated, is_wrong) ? kMemoryError : 0;
+    if (tried == left) return;
+    tried = left;
+    result.tried_hosts = true;
+    const auto candidates =
+        with_least_offloads(study, cluster, places, options, left, deadline, result);
+    others.add(
+        {.near = race(study, cluster, options, candidates, others, deadline, simulations, result)});
+  }
 }
 
 }  // namespace foreshard::search

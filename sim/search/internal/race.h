@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/search/place.h"
+#include "sim/search/device_subset.h"
 #include "sim/search/search.h"
 
 namespace foreshard::search {
@@ -24,7 +24,7 @@ namespace foreshard::search {
 struct Candidate {
   Strategy strategy;
   Estimate estimate;
-  const Place* place;
+  const DeviceSubset* place;
   std::int64_t order = 0;  ///< Index in its place's enumeration.
 };
 
@@ -79,5 +79,16 @@ std::vector<Seconds> race(const study::LoadedStudy& study, const ClusterView& cl
                           const SearchOptions& options, const std::vector<Candidate>& candidates,
                           const Unlisted& unlisted, const Deadline& deadline,
                           Simulations& simulations, SearchResult& result, bool is_last = true);
+
+/// Does nothing if `result` has an answer. Else it lists the strategies of each place anew (of
+/// level 2 at most), offloads as little as possible of the best ones that need too much memory
+/// (offload.h), and simulates those into `result`. Where simulations need more memory than their
+/// estimates, it offloads more, by the largest error of the estimates.
+/// \param unlisted  strategies that `result` has not simulated, though they might fit without
+///     offloading.
+void race_on_hosts(const study::LoadedStudy& study, const ClusterView& cluster,
+                   const std::vector<DeviceSubset>& places, const SearchOptions& options,
+                   const Unlisted& unlisted, const Deadline& deadline, Simulations& simulations,
+                   SearchResult& result);
 
 }  // namespace foreshard::search

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/search/estimate.h"
+#include "sim/search/internal/times.h"
 #include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/exchanges.h"
@@ -15,18 +18,119 @@
 namespace foreshard::search {
 namespace {
 
+// Kept members are thinned out when there are this many times more than may stay.
+constexpr std::size_t kTimesKept = 8;
+
+}  // namespace
+
+Shortlist::Shortlist(std::optional<Seconds> best, std::size_t most, const Model& model,
+                     bool all_fit)
+    : limit_(best.value_or(kNever)), most_(most), model_(model), all_fit_(all_fit) {}
+
+void Shortlist::begin(const Family& family, std::int64_t order) {
+  family_ = &family;
+  is_remembered_ = false;
+  order_ = order;
+  told_ = 0;
+}
+
+void Shortlist::count_slower(std::int64_t members, Seconds) {
+  told_ += members;
+  unlisted_.far += members;
+}
+
+bool Shortlist::may_fit(const Estimate& estimate) const {
+  return all_fit_ || (1 - kMemoryError) * estimate.least <= 1;
+}
+
+bool Shortlist::fits(const FamilyMember& member, const Estimate& estimate) const {
+  if (all_fit_ || estimate.peak <= estimate.memory) return true;
+  return least_need(estimate, family_->strategy_of(member), model_) <= 1;
+}
+
+void Shortlist::add_large(const FamilyMember& member, const Estimate& estimate) {
+  ++told_;
+  ++large_;
+  if (is_nearer(estimate, nearest_)) nearest_ = {family_->strategy_of(member), estimate};
+}
+
+// Members that may be nearer to fitting than all before are looked at one by one.
+bool Shortlist::is_large(const Estimate& least) const {
+  return !may_fit(least) && !is_nearer(least, nearest_);
+}
+
+void Shortlist::count_large(std::int64_t members) {
+  told_ += members;
+  large_ += members;
+}
+
+void Shortlist::add(const FamilyMember& member, const Estimate& estimate) {
+  ++told_;
+  if (!is_remembered_) family_ = &families_.emplace_back(*family_);
+  is_remembered_ = true;
+  kept_.push_back({family_, member, estimate, order_});
+  if (estimate.peak <= estimate.memory || all_fit_)
+    limit_ = std::min(limit_, kMargin * estimate.step);
+  if (kept_.size() >= kTimesKept * most_) keep_best();
+}
+
+void Shortlist::keep_best() {
+  std::vector<std::size_t> by_step(kept_.size());
+  std::iota(by_step.begin(), by_step.end(), std::size_t{0});
+  std::vector<std::size_t> by_bound = by_step;
+  std::ranges::stable_sort(by_step, {}, [&](std::size_t i) { return kept_[i].estimate.step; });
+  std::ranges::stable_sort(by_bound, {}, [&](std::size_t i) { return kept_[i].estimate.bound; });
+  std::vector<bool> stays(kept_.size(), false);
+  for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
+    stays[by_bound[place]] = true;
+  // Half of the members kept by estimate are the best of their families, so that errors of one
+  // family's estimates do not fill the list.
+  std::set<const Family*> met;
+  const auto is_first = [&](std::size_t i) {
+    const bool fits = all_fit_ || kept_[i].estimate.peak <= kept_[i].estimate.memory;
+    return met.size() < most_ / 2 && fits && met.insert(kept_[i].family).second;
+  };
+  std::vector<std::size_t> in_order;
+  std::vector<std::size_t> others;
+  for (const std::size_t i : by_step) (is_first(i) ? in_order : others).push_back(i);
+  in_order.insert(in_order.end(), others.begin(), others.end());
+  for (std::size_t place = 0; place < std::min(most_, kept_.size()); ++place)
+    stays[in_order[place]] = true;
+  std::vector<Entry> best;
+  for (const std::size_t i : by_step) {
+    const Seconds bound = kept_[i].estimate.bound;
+    if (!is_of_interest(bound))
+      ++unlisted_.far;
+    else if (stays[i])
+      best.push_back(kept_[i]);
+    else
+      unlisted_.near.push_back(bound);
+  }
+  kept_ = std::move(best);
+}
+
+std::vector<Shortlist::Entry> Shortlist::finish() {
+  keep_best();
+  if (limit_ != kNever) unlisted_.limit = limit_;
+  const auto is_far = [&](Seconds bound) { return !is_of_interest(bound); };
+  unlisted_.far += static_cast<std::int64_t>(std::erase_if(unlisted_.near, is_far));
+  return std::move(kept_);
+}
+
+namespace {
+
 // Offloading for strategies that need more memory than their devices have: what goes to the hosts'
 // memory is the least that makes the strategy fit.
 
 // A way to offload optimizer states and parameters.
-struct Kept {
+struct OffloadChoice {
   OptimizerOffload optimizer;
   bool parameters;
 };
-constexpr Kept kWays[] = {{OptimizerOffload::kNone, false},
-                          {OptimizerOffload::kFetch, false},
-                          {OptimizerOffload::kCpu, false},
-                          {OptimizerOffload::kCpu, true}};
+constexpr OffloadChoice kOffloadChoices[] = {{OptimizerOffload::kNone, false},
+                                             {OptimizerOffload::kFetch, false},
+                                             {OptimizerOffload::kCpu, false},
+                                             {OptimizerOffload::kCpu, true}};
 
 std::int64_t most_layers(const Strategy& strategy, const Model& model) {
   const auto layers = layers_of_stages(strategy, model.layers);
@@ -53,10 +157,10 @@ class Room {
   double left_;
 };
 
-Strategy kept(const Strategy& strategy, const Kept& way) {
+Strategy offloaded(const Strategy& strategy, const OffloadChoice& choice) {
   Strategy one = strategy;
-  one.offload_optimizer = way.optimizer;
-  one.offload_parameters = way.parameters;
+  one.offload_optimizer = choice.optimizer;
+  one.offload_parameters = choice.parameters;
   return one;
 }
 
@@ -64,13 +168,14 @@ Strategy kept(const Strategy& strategy, const Kept& way) {
 bool fits_with_hosts(const Strategy& strategy, const Model& model, std::int64_t devices,
                      Estimator& estimator, double left = 0) {
   const Room room(model, devices, estimator, left);
-  const auto fits = [&](const Kept& way) {
-    Strategy one = kept(strategy, way);
+  const auto fits = [&](const OffloadChoice& choice) {
+    Strategy one = offloaded(strategy, choice);
     if (room.holds(one)) return true;
     one.offload_activation_layers = most_layers(one, model);
     return room.holds(one);
   };
-  return std::any_of(std::rbegin(kWays), std::rend(kWays), fits);  // the last one most likely fits
+  return std::any_of(std::rbegin(kOffloadChoices), std::rend(kOffloadChoices),
+                     fits);  // the last one most likely fits
 }
 
 // The strategy offloaded in up to four ways: its optimizer states stay on the device; they are on
@@ -87,8 +192,8 @@ std::vector<Strategy> least_offloads(const Strategy& strategy, const Model& mode
                                      std::int64_t devices, Estimator& estimator, double left = 0) {
   const Room room(model, devices, estimator, left);
   std::vector<Strategy> found;
-  for (const Kept& way : kWays) {
-    Strategy one = kept(strategy, way);
+  for (const OffloadChoice& choice : kOffloadChoices) {
+    Strategy one = offloaded(strategy, choice);
     if (!room.allows(one)) continue;
     if (room.holds(one)) {
       found.push_back(one);
@@ -118,8 +223,9 @@ double least_need(const Estimate& estimate, const Strategy& strategy, const Mode
   return (1 - (is_exact ? kRounding : kMemoryError)) * estimate.least;
 }
 
-Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
-                 std::shared_ptr<SharedForms> forms, double margin, bool all_fit)
+Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster,
+                 const DeviceSubset& place, std::shared_ptr<SharedPlanForms> forms, double margin,
+                 bool all_fit)
     : model_(study.model),
       place_(place),
       all_fit_(all_fit),
@@ -127,8 +233,9 @@ Ranking::Ranking(const study::LoadedStudy& study, const ClusterView& cluster, co
       estimator_(study.model, cluster, place.pool.devices, cost_, std::move(forms), margin),
       cutter_(study.model, estimator_) {}
 
-void Ranking::seek_families(const Ways& ways, std::optional<Seconds> best, std::size_t most) {
-  ways_ = &ways;
+void Ranking::seek_families(const RecomputeChoices& choices, std::optional<Seconds> best,
+                            std::size_t most) {
+  choices_ = &choices;
   keeper_.emplace(best, most, model_, all_fit_);
 }
 
@@ -147,7 +254,7 @@ Seconds Ranking::least_step(const Strategy& base) {
 }
 
 void Ranking::add_families(const Strategy& base, bool uneven) {
-  const Family uncut(base, model_, *ways_);
+  const Family uncut(base, model_, *choices_);
   keeper_->begin(uncut, order_);
   auto least = estimator_.least_step(base);
   if (least && keeper_->is_of_interest(*least)) least = estimator_.least_step_laid_out(base);
@@ -158,7 +265,7 @@ void Ranking::add_families(const Strategy& base, bool uneven) {
   --counts_.considered;
   for (const Strategy& cut : uneven ? cuts_of_family(base) : std::vector{base}) {
     if (!is_offered(cut)) continue;
-    const Family family(cut, model_, *ways_);
+    const Family family(cut, model_, *choices_);
     keeper_->begin(family, order_);
     counts_.considered += family.size();
     const auto done = estimator_.family(family, *keeper_);
@@ -188,7 +295,7 @@ std::vector<Strategy> Ranking::cuts_of_family(const Strategy& base) {
 }
 
 void Ranking::take_kept() {
-  for (const Keeper::Kept& one : keeper_->finish())
+  for (const Shortlist::Entry& one : keeper_->finish())
     candidates_.push_back({one.family->strategy_of(one.member), one.estimate, &place_, one.order});
   unlisted_ = keeper_->unlisted();
   counts_.too_large += keeper_->large();
@@ -274,7 +381,7 @@ void Ranking::add_one(const Strategy& strategy) {
     if (is_nearer(*memory, counts_.nearest)) counts_.nearest = {strategy, *memory};
   } else {
     if (estimate->peak <= estimate->memory)
-      limit_ = std::min(limit_, Keeper::kMargin * estimate->step);
+      limit_ = std::min(limit_, Shortlist::kMargin * estimate->step);
     candidates_.push_back({strategy, *estimate, &place_, order_});
   }
 }

@@ -17,12 +17,12 @@ using plan::StepPlan;
 
 using plan::kLanes;
 
-using Kind = Symbol::Kind;
+using Kind = TimedAction::Kind;
 
 // Makes nodes role by role; PlanShape later puts them in an order in which they can be walked.
 class Compiler {
  public:
-  Compiler(const StepPlan& plan, const StageClasses& classes, OutsideThePlan outside)
+  Compiler(const StepPlan& plan, const StageClasses& classes, ExecutionTraits outside)
       : plan_(plan),
         classes_(classes),
         outside_(outside),
@@ -173,12 +173,10 @@ class Compiler {
   }
 
   Work of_copies(const Action& action, std::int32_t of_class) const {
-    const plan::GradientCopies& copies = plan_.copies[index(action.what)];
-    if (copies.roles.size() > 1) return {.kind = Symbol::Kind::kTie};
-    const auto is_earlier = [&](const plan::GradientCopies& other) {
-      return other.roles == copies.roles;
-    };
-    return {.kind = Symbol::Kind::kCopies,
+    const plan::Copies& copies = plan_.copies[index(action.what)];
+    if (copies.roles.size() > 1) return {.kind = TimedAction::Kind::kTie};
+    const auto is_earlier = [&](const plan::Copies& other) { return other.roles == copies.roles; };
+    return {.kind = TimedAction::Kind::kCopies,
             .role = of_class,
             .other = static_cast<std::int32_t>(std::count_if(
                 plan_.copies.begin(), plan_.copies.begin() + action.what, is_earlier))};
@@ -300,7 +298,7 @@ class Compiler {
 
   const StepPlan& plan_;
   const StageClasses& classes_;
-  OutsideThePlan outside_;
+  ExecutionTraits outside_;
   std::size_t micro_batches_ = 1;
   std::int32_t norm_node_ = -1;
   std::vector<Node> nodes_;
@@ -377,26 +375,26 @@ static std::int32_t kind_of(const Work& transfer, const TransferKinds& transfers
   return is_behind(from, to) ? transfers[2 * from] : transfers[2 * to + 1];
 }
 
-Symbol symbol_of(const Work& work, const Labels& labels, const TransferKinds& transfers) {
-  Symbol symbol{.kind = work.kind,
-                .direction = work.direction,
-                .part = work.part,
-                .role = work.role,
-                .other = work.other,
-                .beside = work.beside};
-  if (work.kind == Symbol::Kind::kTransfer) {
-    symbol.other = kind_of(work, transfers);
-  } else if (work.kind == Symbol::Kind::kPass) {
-    symbol.units = labels.counts(work.units);
-    symbol.follows =
-        work.behind >= 0 && labels.block(work.behind) == labels.block(work.units.first);
+TimedAction timed_action_of(const Work& work, const Labels& labels,
+                            const TransferKinds& transfers) {
+  TimedAction timed{.kind = work.kind,
+                    .direction = work.direction,
+                    .part = work.part,
+                    .role = work.role,
+                    .other = work.other,
+                    .beside = work.beside};
+  if (work.kind == TimedAction::Kind::kTransfer) {
+    timed.other = kind_of(work, transfers);
+  } else if (work.kind == TimedAction::Kind::kPass) {
+    timed.units = labels.counts(work.units);
+    timed.follows = work.behind >= 0 && labels.block(work.behind) == labels.block(work.units.first);
   } else if (work.units.count > 0) {
-    symbol.block = labels.block(work.units.first);
+    timed.block = labels.block(work.units.first);
   }
-  return symbol;
+  return timed;
 }
 
-PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes, OutsideThePlan outside) {
+PlanShape::PlanShape(const StepPlan& plan, const StageClasses& classes, ExecutionTraits outside) {
   Compiler compiler(plan, classes, outside);
   compiler.run();
   const std::size_t count = compiler.nodes();

@@ -40,7 +40,7 @@ struct StageClass {
   /// chunk -> first unit of its representative: the first chunk of that stage with equivalent units
   /// in the same order, whose units stand for the units of all such chunks of the class.
   std::vector<std::int32_t> first_like{};
-  std::int32_t devices = 0;  ///< Number of a set of device kinds (Places::set).
+  std::int32_t devices = 0;  ///< Number of a set of device kinds (RankDevices::set).
   /// class -> how many of its stages come before the last stage of this class.
   std::vector<std::int64_t> before{};
 
@@ -51,11 +51,11 @@ struct StageClasses {
   std::vector<std::int32_t> of_stage{};  ///< Index into `all`.
 };
 /// Units are alike if they are of the same block of the plan.
-/// \param devices  one set of device kinds per stage (Places::set).
+/// \param devices  one set of device kinds per stage (RankDevices::set).
 StageClasses classes_of(const plan::StepPlan& plan, const std::vector<std::int32_t>& devices);
 
 /// What a node does, as far as its duration depends on it.
-struct Symbol {
+struct TimedAction {
   enum class Kind : std::uint8_t {
     kPass,  ///< A pass through `units` on the stages of class `role`.
     /// A gather of the parameters of a unit of block `block`, for a pass in `direction`: the
@@ -72,7 +72,7 @@ struct Symbol {
     /// A reduction of the replicated parameters of class `role`: the `other`-th of their groups.
     kCopies,
     kTie,
-    kTransfer,             ///< A transfer of kind `other` (Layout::transfer_kind).
+    kTransfer,             ///< A transfer of kind `other` (StrategyLayout::transfer_kind).
     kOffload,              ///< A copy of the activations of a unit of block `block` to the host.
     kFetch,                ///< The copy of such activations back from the host.
     kOffloadGradients,     ///< A copy to the host of what kReduce leaves to one rank.
@@ -91,12 +91,12 @@ struct Symbol {
   /// For a pass of one unit: whether a pass of one unit of the same block ran right before it.
   bool follows = false;
   bool beside = false;  ///< Whether a pass alternates with a pass of another micro-batch.
-  bool operator==(const Symbol&) const = default;
+  bool operator==(const TimedAction&) const = default;
 };
 
 /// What a node does, before the blocks of its units are filled in.
 struct Work {
-  Symbol::Kind kind = Symbol::Kind::kPass;
+  TimedAction::Kind kind = TimedAction::Kind::kPass;
   Direction direction = Direction::kForward;
   plan::PassPart part = plan::PassPart::kWhole;
   std::int32_t role = -1;
@@ -109,23 +109,23 @@ struct Work {
   std::int32_t to = -1;  ///< Destination stage of a transfer, whose source is stage `other`.
   auto operator<=>(const Work&) const = default;
 };
-/// Kinds of transfers (Layout::transfer_kind): for each stage, the kind of the transfer to the next
-/// stage and of the one back. The last stage's next one is the first.
+/// Kinds of transfers (StrategyLayout::transfer_kind): for each stage, the kind of the transfer to
+/// the next stage and of the one back. The last stage's next one is the first.
 using TransferKinds = std::vector<std::int32_t>;
-Symbol symbol_of(const Work& work, const Labels& labels, const TransferKinds& transfers);
+TimedAction timed_action_of(const Work& work, const Labels& labels, const TransferKinds& transfers);
 
 /// Properties of a strategy that its plan does not have.
-struct OutsideThePlan {
+struct ExecutionTraits {
   /// The host waits for each action that it issues, except transfers.
   bool blocking_launches = false;
   bool norm = false;          ///< All roles wait for the gradient norm before the optimizer.
-  bool copies_ahead = false;  ///< Same as Layout::copies_ahead.
+  bool copies_ahead = false;  ///< Same as StrategyLayout::copies_ahead.
 };
 
 /// The compiled plan. Copies share the graph; each copy caches the critical paths of its own walks.
 class PlanShape {
  public:
-  PlanShape(const plan::StepPlan& plan, const StageClasses& classes, OutsideThePlan outside);
+  PlanShape(const plan::StepPlan& plan, const StageClasses& classes, ExecutionTraits outside);
 
   std::span<const Work> works() const { return graph_->works; }
   std::size_t nodes() const { return graph_->work_of.size(); }

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/team/desk.h"
 #include "base/team/queue.h"
+#include "base/team/team.h"
 
+#include "sim/search/device_subset.h"
 #include "sim/search/internal/race.h"
-#include "sim/search/place.h"
 #include "sim/search/search.h"
 
 namespace foreshard::search {
@@ -35,7 +35,7 @@ class Simulations {
   /// All must outlive it.
   Simulations(const study::LoadedStudy& study, const SearchOptions& options,
               const Deadline& deadline);
-  /// Ends as team::Desk does.
+  /// Ends as team::TaskServer does.
   ~Simulations();
   Simulations(const Simulations&) = delete;
   Simulations& operator=(const Simulations&) = delete;
@@ -43,8 +43,8 @@ class Simulations {
   /// Connects the other ranks of `options.team`, which then wait for the first round.
   /// \param places  all places of candidates; it may be filled until the first round, and must
   ///     outlive this.
-  /// \return the errors of team::Desk::open.
-  Status welcome(const std::vector<Place>& places);
+  /// \return the errors of team::TaskServer::open.
+  Status welcome(const std::vector<DeviceSubset>& places);
 
   /// One entry per candidate; nothing where the time was over before its simulation.
   using Results = std::vector<std::optional<Result<Simulated>>>;
@@ -53,7 +53,7 @@ class Simulations {
  private:
   void work();
   std::unique_ptr<ClusterView> cluster();
-  bool see_done(int socket, std::size_t i, const std::vector<Place>& places);
+  bool delegate(int socket, std::size_t i, const std::vector<DeviceSubset>& places);
   void keep(std::size_t i, Result<Simulated> found);
 
   const study::LoadedStudy& study_;
@@ -61,12 +61,31 @@ class Simulations {
   std::vector<const Candidate*> round_;
   Results results_;
   std::atomic<std::int64_t> done_{0};
-  team::Queue queue_;
-  std::unique_ptr<team::Desk> desk_;
+  team::TaskQueue queue_;
+  std::unique_ptr<team::TaskServer> server_;
   // A cluster caches the routes that it finds: each thread takes a cluster of its own, and later
   // rounds reuse the cached routes.
   std::mutex mutex_;
   std::vector<std::unique_ptr<ClusterView>> clusters_;
 };
+
+// The messages about a simulation between the ranks of a search (sim/search/team.h).
+
+/// \param place  its index among the places of the search.
+team::Message task_of(std::int64_t place, const Strategy& strategy);
+/// Reads the strategy and place of a task.
+/// \return kInvalidInput where `task` is no such message, or its strategy does not read back as it
+///     was written.
+Result<Candidate> candidate_in(const team::Message& task, const study::LoadedStudy& study,
+                               const std::vector<DeviceSubset>& places);
+
+/// What is known of a candidate before its simulation; all results are zero.
+Simulated not_yet_simulated(const Candidate& candidate);
+
+/// The answer to a task: each number, exactly, or the message of the error.
+team::Message answer_of(const Result<Simulated>& found);
+/// The simulation of `candidate` that an answer holds. Nothing where `answer` is no such message.
+std::optional<Result<Simulated>> simulated_in(const team::Message& answer,
+                                              const Candidate& candidate);
 
 }  // namespace foreshard::search

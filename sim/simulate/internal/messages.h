@@ -1,5 +1,6 @@
 /// \file
-/// Writes collectives message by message into an engine's workload.
+/// Writes collectives message by message into an engine's workload, and warns where their times
+/// differ from one activity per collective (Granularity::kFlat).
 ///
 /// The messages of a form (strategies/comm/collective.h) carry its bytes: over the links of their
 /// routes, at the part of the bandwidth that the form's protocol can use, and no faster than their
@@ -25,6 +26,7 @@
 
 #include "sim/engine/workload.h"
 #include "sim/simulate/forms.h"
+#include "sim/simulate/simulate.h"
 
 namespace foreshard::sim::internal {
 
@@ -94,5 +96,18 @@ class MessageWriter {
 /// The time of the operation on idle links, message by message.
 /// \return The errors of MessageWriter::write.
 Result<Seconds> time_by_messages(const Operation& operation);
+
+/// Nothing for kFlat. Otherwise:
+///  - SimGrid cannot do it in another way, if it is the engine;
+///  - kernels gain time, since messages hold no multiprocessors;
+///  - the forms of the step whose time on idle links differs, each with both times.
+///
+/// Cost: the messages of one operation of each such form.
+/// \return The errors of MessageWriter::write.
+Result<std::vector<Warning>> granularity_warnings(const ClusterView& cluster,
+                                                  const program::Program& program,
+                                                  const Communicators& communicators,
+                                                  const CommunicatorForms& forms,
+                                                  const SimulateOptions& options);
 
 }  // namespace foreshard::sim::internal

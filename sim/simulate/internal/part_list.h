@@ -1,6 +1,6 @@
 /// \file
 /// A list of a cluster's parts in the order of their first use, and a key that describes how they
-/// are connected: equal keys mean that routes carry over (topology/congruence.h).
+/// are connected: equal keys mean that routes carry over (topology/route_symmetry.h).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/simulate/internal/signature.h"
-#include "topology/congruence.h"
+#include "topology/route_symmetry.h"
 
 namespace foreshard::sim::internal {
 
@@ -23,7 +23,7 @@ struct PartKeyHash {
 
 class PartList {
  public:
-  explicit PartList(const Congruence& congruence)
+  explicit PartList(const RouteSymmetry& congruence)
       : congruence_(congruence),
         slot_(congruence.part_count(), 0),
         met_(congruence.part_count(), 0) {}
@@ -62,7 +62,7 @@ class PartList {
   std::int32_t slot_of(std::int32_t part) const { return slot_[static_cast<std::size_t>(part)]; }
 
  private:
-  const Congruence& congruence_;
+  const RouteSymmetry& congruence_;
   PartKey key_;
   std::vector<std::int32_t> parts_;
   std::vector<std::int32_t> slot_;  // by part

@@ -28,7 +28,7 @@ struct BuildInputs {
   const CommunicatorForms& forms;
   const Folding& folding;
   Granularity granularity = Granularity::kFlat;
-  bool coalesce = true;  ///< Whether consecutive kernels become one activity (chains.h).
+  bool coalesce = true;  ///< Whether consecutive kernels become one activity (task_graph.cc).
   const disturbance::Plan* plan = nullptr;  ///< See build_workload.
 
   std::size_t classes() const { return folding.rank_representative.size(); }
@@ -79,7 +79,7 @@ struct TaskGraph {
   std::vector<Node> nodes;
   std::vector<std::vector<std::int32_t>> heads;    ///< See BuiltWorkload.
   std::vector<std::vector<std::int32_t>> node_of;  ///< class -> instance -> node.
-  std::vector<std::vector<Part>> part;             ///< See BuiltWorkload.
+  std::vector<std::vector<ProgressRange>> part;    ///< See BuiltWorkload.
   /// node -> the instances that begin with it, in CSR form.
   std::vector<std::uint32_t> members_begin;
   std::vector<ClassInstance> members;

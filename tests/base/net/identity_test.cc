@@ -144,20 +144,20 @@ TEST(Identity, RefusesWhatIsNoNumber) {
 std::string meeting(const Variables& variables) {
   const auto identity = identity_from(of(variables));
   if (!identity) return identity.error().message;
-  const auto place = meeting_from(of(variables), *identity);
+  const auto place = rendezvous_from(of(variables), *identity);
   if (!place) return place.error().message;
   switch (place->kind) {
-    case Meeting::Kind::kAlone:
+    case Rendezvous::Kind::kAlone:
       return "alone";
-    case Meeting::Kind::kTcp:
+    case Rendezvous::Kind::kTcp:
       return place->address + ":" + std::to_string(place->port);
-    case Meeting::Kind::kOneHost:
+    case Rendezvous::Kind::kOneHost:
       return place->file;
   }
   return "";
 }
 
-TEST(Meeting, IsWhereTheLauncherSays) {
+TEST(Rendezvous, IsWhereTheLauncherSays) {
   EXPECT_EQ(meeting({}), "alone");
   const Variables master{{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}};
   EXPECT_EQ(meeting(ranked(0, 2, 0) + master), "node1:1234");
@@ -168,14 +168,14 @@ TEST(Meeting, IsWhereTheLauncherSays) {
             "node1:1235");
 }
 
-TEST(Meeting, OfOneHostIsAFileNamedAsTheJob) {
+TEST(Rendezvous, OfOneHostIsAFileNamedAsTheJob) {
   const Variables job{{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "1234.5"}};
   EXPECT_THAT(meeting(by_mpirun(0, 2, 0) + job), MatchesRegex(".*/foreshard-replay-[0-9]+-1234_5"));
   EXPECT_THAT(meeting(by_mpirun(0, 4, 0) + job),
               HasSubstr("mpirun started ranks on several hosts"));
 }
 
-TEST(Meeting, OfOneHostUnderFluxAndPals) {
+TEST(Rendezvous, OfOneHostUnderFluxAndPals) {
   const Variables one{{"FLUX_JOB_NNODES", "1"}}, two{{"FLUX_JOB_NNODES", "2"}};
   EXPECT_THAT(meeting(by_flux(0, 2, 0) + one), MatchesRegex(".*/foreshard-replay-[0-9]+-f2Xq"));
   EXPECT_THAT(meeting(by_flux(0, 2, 0) + two), HasSubstr("does not know where rank 0 is"));
@@ -186,13 +186,13 @@ TEST(Meeting, OfOneHostUnderFluxAndPals) {
 }
 
 // 20000 + (1001 * 64 + 2) mod 12000 = 20000 + 64066 mod 12000 = 24066
-TEST(Meeting, OfSlurmIsTheFirstHostOfTheStep) {
+TEST(Rendezvous, OfSlurmIsTheFirstHostOfTheStep) {
   const Variables step{
       {"SLURM_STEP_NODELIST", "node[07-09]"}, {"SLURM_JOB_ID", "1001"}, {"SLURM_STEP_ID", "2"}};
   EXPECT_EQ(meeting(by_srun(0, 3, 0) + step), "node07:24066");
 }
 
-TEST(Meeting, SaysWhatToSet) {
+TEST(Rendezvous, SaysWhatToSet) {
   EXPECT_EQ(meeting(ranked(1, 2, 0)),
             "rank 1 of 2 does not know where rank 0 is: set MASTER_ADDR (and MASTER_PORT), or give "
             "a folder that all of them see (--rendezvous FOLDER)");

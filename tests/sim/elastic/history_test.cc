@@ -9,8 +9,6 @@
 
 #include "base/hash.h"
 
-#include "sim/elastic/interval.h"
-
 namespace foreshard::elastic {
 namespace history_test {
 
@@ -28,12 +26,12 @@ class Proportional : public Plans {
     if (nodes < least_) return std::optional<Seconds>();
     return std::optional(static_cast<double>(whole_) / static_cast<double>(nodes) * 1_s);
   }
-  Result<Shift> shift(Arrangement /*from*/, Arrangement /*to*/, std::int64_t /*failed*/,
-                      Recovery recovery) override {
+  Result<StateTransfer> shift(Arrangement /*from*/, Arrangement /*to*/, std::int64_t /*failed*/,
+                              Recovery recovery) override {
     const bool from_checkpoint = recovery == Recovery::kCheckpoint;
-    return Shift{.time = from_checkpoint ? 7_s : 3_s,
-                 .bytes = from_checkpoint ? 100_GB : 10_GB,
-                 .from_checkpoint = from_checkpoint};
+    return StateTransfer{.time = from_checkpoint ? 7_s : 3_s,
+                         .bytes = from_checkpoint ? 100_GB : 10_GB,
+                         .from_checkpoint = from_checkpoint};
   }
   // Each node is a replica.
   Result<std::optional<std::int64_t>> replicas_on(const std::vector<bool>& down) override {
@@ -441,8 +439,8 @@ TEST(History, ShrinkingIsAsFastAsTheNodesThatAreThereClosedForm) {
   class Free final : public Proportional {
    public:
     using Proportional::Proportional;
-    Result<Shift> shift(Arrangement, Arrangement, std::int64_t, Recovery) override {
-      return Shift{};
+    Result<StateTransfer> shift(Arrangement, Arrangement, std::int64_t, Recovery) override {
+      return StateTransfer{};
     }
   } plans(4);
   Seconds sum;

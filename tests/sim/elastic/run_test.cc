@@ -9,7 +9,7 @@
 
 #include "tests/base/temporary_folder.h"
 
-#include "sim/elastic/interval.h"
+#include "sim/elastic/history.h"
 #include "sim/elastic/study_plans.h"
 
 namespace foreshard::elastic {

@@ -139,7 +139,7 @@ Outcome outcome_of(const Workload& w) {
   for (std::size_t r = 0; r < w.resource_count(); ++r)
     wish.push_back(w.capacity(ResourceId(static_cast<std::int64_t>(r))));
   std::vector<int> down(w.resource_count());
-  std::vector<double> patience(w.resource_count(), kInfinity);
+  std::vector<double> failure_timeout(w.resource_count(), kInfinity);
   std::vector<ShapeId> shape_now;
   for (std::size_t s = 0; s < w.shapes().size(); ++s)
     shape_now.emplace_back(static_cast<std::int64_t>(s));
@@ -151,11 +151,11 @@ Outcome outcome_of(const Workload& w) {
         break;
       case Event::Kind::kFails:
         ++down[e.resource.index()];
-        if (patience[e.resource.index()] == kInfinity)
-          patience[e.resource.index()] = e.patience.in_base();
+        if (failure_timeout[e.resource.index()] == kInfinity)
+          failure_timeout[e.resource.index()] = e.failure_timeout.in_base();
         break;
       case Event::Kind::kRepaired:
-        if (--down[e.resource.index()] == 0) patience[e.resource.index()] = kInfinity;
+        if (--down[e.resource.index()] == 0) failure_timeout[e.resource.index()] = kInfinity;
         break;
       case Event::Kind::kShape:
         shape_now[e.of.index()] = e.as;
@@ -218,12 +218,13 @@ Outcome outcome_of(const Workload& w) {
       outcome.failed[a] = kInfinity;
       for (const Usage& u : w.shape(running.back()).usages) {
         double& since = dead_since[a][u.resource.index()];
-        if (patience[u.resource.index()] == kInfinity) {
+        if (failure_timeout[u.resource.index()] == kInfinity) {
           since = kInfinity;
           continue;
         }
         since = std::min(since, now);
-        outcome.failed[a] = std::min(outcome.failed[a], since + patience[u.resource.index()]);
+        outcome.failed[a] =
+            std::min(outcome.failed[a], since + failure_timeout[u.resource.index()]);
       }
       next = std::min(next, outcome.failed[a]);
     }

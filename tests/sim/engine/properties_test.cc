@@ -54,7 +54,7 @@ TEST(SharingProperties, StaysMaxMinUnderChurn) {
                                 .plain = random.one_in(3)};
     add_random_shapes(w, random, options);
     const internal::Shapes shapes(w);
-    internal::Sharing sharing(w, shapes);
+    internal::MaxMinSharing sharing(w, shapes);
     std::map<std::int32_t, std::int32_t> running;  // slot -> shape
     for (int change = 0; change < 60; ++change) {
       for (int i = random.below(4); i > 0 && running.size() > 5; --i) {

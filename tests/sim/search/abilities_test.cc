@@ -71,16 +71,17 @@ TEST_P(Offered, IsWrittenForItsFramework) {
         if (HasFatalFailure()) return;
       }
     }
-    const Ways ways = ways_to_recompute(model, base, /*any_framework=*/false);
+    const RecomputeChoices choices = recompute_choices(model, base, /*any_framework=*/false);
     Strategy uncut = base;
     uncut.data_parallel = 8;
-    if (launch::limitation_in(uncut, model)) uncut.zero_stage = 3;  // FSDP shards something
-    const Family family(uncut, model, ways);
-    for (std::size_t way = 0; way < ways.all.size(); ++way)
+    if (launch::inability_in(uncut, model)) uncut.zero_stage = 3;  // FSDP shards something
+    const Family family(uncut, model, choices);
+    for (std::size_t choice = 0; choice < choices.all.size(); ++choice)
       for (const std::int64_t layers : {0, 3}) {
-        if (layers > 0 && !ways.counts_layers(way)) continue;
+        if (layers > 0 && !choices.counts_layers(choice)) continue;
         expect_written(
-            family.strategy_of({.way = static_cast<std::int32_t>(way), .layers = layers}), model);
+            family.strategy_of({.choice = static_cast<std::int32_t>(choice), .layers = layers}),
+            model);
         if (HasFatalFailure()) return;
       }
   }
@@ -117,12 +118,12 @@ TEST(Offers, WhatIsNamedAllTheSame) {
 // Megatron names modules; of the other sets there are as many as of parts.
 TEST(Offers, SetsOfPartsThatHaveNames) {
   const Strategy base = base_of("megatron-lm");
-  const auto some = ways_to_recompute(dense(), base, false);
-  for (const Recomputation& way : some.all)
-    EXPECT_TRUE(launch::can_recompute(*base.framework, way, false));
+  const auto some = recompute_choices(dense(), base, false);
+  for (const Recomputation& choice : some.all)
+    EXPECT_TRUE(launch::can_recompute(*base.framework, choice, false));
   // Core attention, norms, the feed-forward layer: eight sets, of which one is empty; and full.
   EXPECT_EQ(some.all.size(), 8U);
-  EXPECT_GT(ways_to_recompute(dense(), base).all.size(), some.all.size());
+  EXPECT_GT(recompute_choices(dense(), base).all.size(), some.all.size());
   EXPECT_FALSE(some.counts_layers(0));
   EXPECT_TRUE(some.counts_layers(some.all.size() - 1));
 }

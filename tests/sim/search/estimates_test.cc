@@ -8,9 +8,9 @@
 #include "base/quantity.h"
 #include "tests/sim/search/small_studies.h"
 
+#include "sim/search/device_subset.h"
 #include "sim/search/estimate.h"
 #include "sim/search/internal/ranking.h"
-#include "sim/search/place.h"
 #include "sim/search/space.h"
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "sim/search/device_subset.h"
 #include "sim/search/internal/bound.h"
-#include "sim/search/internal/keeper.h"
-#include "sim/search/internal/shared_forms.h"
-#include "sim/search/place.h"
+#include "sim/search/internal/forms.h"
+#include "sim/search/internal/ranking.h"
 #include "sim/search/search.h"
 #include "sim/search/space.h"
 #include "sim/simulate/cost.h"
@@ -56,14 +56,14 @@ Recomputation selective(std::vector<foreshard::LayerPart> parts) {
 // the residual, it frees what that reads. There are 8 parts.
 TEST(WaysToRecompute, AreThoseThatKeepLessThanTheirSubsets) {
   const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 8, framework: megatron-lm}");
-  const auto ways = ways_to_recompute(study.model, study.strategy);
-  using enum foreshard::LayerPart;
-  EXPECT_THAT(ways.all, Contains(selective({kCoreAttention})));
-  EXPECT_THAT(ways.all, Contains(selective({kNorm, kActivation})));
-  EXPECT_THAT(ways.all, Contains(selective({kMlpDown, kResidual})));
-  EXPECT_THAT(ways.all, Not(Contains(selective({kMlpDown}))));
-  EXPECT_EQ(std::ranges::count(ways.all, Recompute::kFull, &Recomputation::how), 1);
-  EXPECT_EQ(ways.all.size(), 160U);
+  const auto choices = recompute_choices(study.model, study.strategy);
+  using enum foreshard::Part;
+  EXPECT_THAT(choices.all, Contains(selective({kCoreAttention})));
+  EXPECT_THAT(choices.all, Contains(selective({kNorm, kActivation})));
+  EXPECT_THAT(choices.all, Contains(selective({kMlpDown, kResidual})));
+  EXPECT_THAT(choices.all, Not(Contains(selective({kMlpDown}))));
+  EXPECT_EQ(std::ranges::count(choices.all, Recompute::kFull, &Recomputation::how), 1);
+  EXPECT_EQ(choices.all.size(), 160U);
 }
 
 // Eight layers on two stages of two chunks: two layers each, of which none, one or all are computed
@@ -74,13 +74,13 @@ TEST(Family, HasEachMemberOnce) {
   Strategy base = study.strategy;
   base.pipeline_parallel = base.virtual_stages = 2;
   base.schedule = "interleaved";
-  const auto ways = ways_to_recompute(study.model, base);
-  const Family family(base, study.model, ways);
+  const auto choices = recompute_choices(study.model, base);
+  const Family family(base, study.model, choices);
   EXPECT_EQ(family.layers, 2);
-  EXPECT_EQ(family.size(), 1 + 2 * std::ssize(ways.all));
+  EXPECT_EQ(family.size(), 1 + 2 * std::ssize(choices.all));
   EXPECT_EQ(family.strategy_of({}).recompute, Recompute::kNone);
-  const auto full = static_cast<std::int32_t>(ways.all.size()) - 1;
-  const Strategy one = family.strategy_of({.way = full, .layers = 1});
+  const auto full = static_cast<std::int32_t>(choices.all.size()) - 1;
+  const Strategy one = family.strategy_of({.choice = full, .layers = 1});
   EXPECT_EQ(one.recompute, Recompute::kFull);
   EXPECT_EQ(one.recompute_layers, 1);
 }
@@ -96,11 +96,11 @@ class Comparing : public FamilyVisitor {
 
   bool is_of_interest(Seconds) const override { return true; }
   void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
-  bool fits(const Member&, const Estimate&) const override { return true; }
-  void add_large(const Member&, const Estimate&) override { FAIL() << "all fit"; }
+  bool fits(const FamilyMember&, const Estimate&) const override { return true; }
+  void add_large(const FamilyMember&, const Estimate&) override { FAIL() << "all fit"; }
   bool is_large(const Estimate&) const override { return false; }
   void count_large(std::int64_t) override { FAIL() << "all fit"; }
-  void add(const Member& member, const Estimate& found) override {
+  void add(const FamilyMember& member, const Estimate& found) override {
     if (met++ % (family_.size() / 50 + 1) != 0) return;
     const Strategy strategy = family_.strategy_of(member);
     const auto expected = alone_.estimate(strategy);
@@ -142,9 +142,9 @@ TEST_P(FamilyEstimates, AreThoseOfTheirMembers) {
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost);
   Estimator alone(study.model, *cluster, study.pool.devices, cost);
-  const auto ways = ways_to_recompute(study.model, study.strategy);
+  const auto choices = recompute_choices(study.model, study.strategy);
   ASSERT_THAT(faults_in(study.strategy, study.model, study.pool.size()), testing::IsEmpty());
-  const Family family(study.strategy, study.model, ways);
+  const Family family(study.strategy, study.model, choices);
   Comparing comparing(family, alone);
   const Status done = estimator.family(family, comparing);
   ASSERT_TRUE(done.ok()) << done.error().message;
@@ -244,17 +244,17 @@ TEST(LeastStep, IsNoMoreThanThatOfAnyCut) {
 }
 
 // What one estimator has planned serves another, also where stages lie elsewhere.
-TEST(SharedForms, ChangeNoEstimate) {
+TEST(SharedPlanForms, ChangeNoEstimate) {
   const auto study = study_of("two-dgx-a100", kSmall,
                               "{tensor_parallel: 2, pipeline_parallel: 4, data_parallel: 2, "
                               "global_batch: 16, framework: megatron-lm}");
   const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
-  const auto estimator = [&](std::shared_ptr<SharedForms> forms) {
+  const auto estimator = [&](std::shared_ptr<SharedPlanForms> forms) {
     return Estimator(study.model, *cluster, study.pool.devices, cost, std::move(forms));
   };
-  const auto forms = std::make_shared<SharedForms>();
+  const auto forms = std::make_shared<SharedPlanForms>();
   Estimator first = estimator(forms);
   for (const std::vector<std::string>& order :
        {std::vector<std::string>{}, {"tensor", "pipeline", "data"}}) {
@@ -275,20 +275,20 @@ class Fitting : public FamilyVisitor {
  public:
   Fitting(Bytes room, bool skips) : room_(room), skips_(skips) {}
 
-  std::vector<Member> small;
+  std::vector<FamilyMember> small;
   std::vector<Bytes> rooms;
   std::int64_t large = 0;
   std::int64_t skipped = 0;
 
   bool is_of_interest(Seconds) const override { return true; }
   void count_slower(std::int64_t, Seconds) override { FAIL() << "all are of interest"; }
-  bool fits(const Member&, const Estimate& of) const override {
+  bool fits(const FamilyMember&, const Estimate& of) const override {
     return of.memory - of.peak >= room_;
   }
-  void add_large(const Member&, const Estimate&) override { ++large; }
+  void add_large(const FamilyMember&, const Estimate&) override { ++large; }
   bool is_large(const Estimate& least) const override { return skips_ && !fits({}, least); }
   void count_large(std::int64_t members) override { large += members, skipped += members; }
-  void add(const Member& member, const Estimate& found) override {
+  void add(const FamilyMember& member, const Estimate& found) override {
     small.push_back(member);
     rooms.push_back(found.memory - found.peak);
   }
@@ -316,8 +316,8 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
     ASSERT_TRUE(cluster) << cluster.error().message;
     const sim::SimulatedCost cost(*cluster, study.communication);
     Estimator estimator(study.model, *cluster, study.pool.devices, cost);
-    const auto ways = ways_to_recompute(study.model, study.strategy);
-    const Family family(study.strategy, study.model, ways);
+    const auto choices = recompute_choices(study.model, study.strategy);
+    const Family family(study.strategy, study.model, choices);
     Fitting all(Bytes::from_base(-1e18), true);
     ASSERT_TRUE(estimator.family(family, all).ok());
     ASSERT_EQ(std::ssize(all.rooms), family.size());
@@ -343,19 +343,19 @@ TEST(Family, SkipsOnlyWhatDoesNotFit) {
 }
 
 // Whatever is pruned, each member is counted once.
-TEST(Keeper, CountsEachMemberOnce) {
+TEST(Shortlist, CountsEachMemberOnce) {
   const auto study = study_of("two-dgx-a100", kSmall, "{global_batch: 16, framework: megatron-lm}");
   const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const sim::SimulatedCost cost(*cluster, study.communication);
   Estimator estimator(study.model, *cluster, study.pool.devices, cost);
-  const auto ways = ways_to_recompute(study.model, study.strategy);
-  Keeper keeper({}, 16, study.model, false);
+  const auto choices = recompute_choices(study.model, study.strategy);
+  Shortlist keeper({}, 16, study.model, false);
   std::int64_t members = 0;
   for (const Strategy& base :
        enumerate({.level = 2, .recompute = {Recompute::kNone}}, study.strategy, study.model, 16)
            .candidates) {
-    const Family family(base, study.model, ways);
+    const Family family(base, study.model, choices);
     members += family.size();
     keeper.begin(family, 0);
     ASSERT_TRUE(estimator.family(family, keeper).ok());
@@ -396,7 +396,7 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
 
   const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto ways = ways_to_recompute(study.model, study.strategy);
+  const auto choices = recompute_choices(study.model, study.strategy);
   std::optional<Seconds> best;
   std::int64_t fit = 0;
   std::int64_t all = 0;
@@ -404,10 +404,10 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
   bases.recompute = {Recompute::kNone};
   for (const Strategy& base :
        enumerate(bases, study.strategy, study.model, study.pool.size()).candidates) {
-    const Family family(base, study.model, ways);
-    for (std::int32_t way = -1; way < std::ssize(ways.all); ++way) {
-      for (std::int64_t layers = 0; layers < (way < 0 ? 1 : family.layers); ++layers) {
-        const Strategy one = family.strategy_of({.way = way, .layers = layers});
+    const Family family(base, study.model, choices);
+    for (std::int32_t choice = -1; choice < std::ssize(choices.all); ++choice) {
+      for (std::int64_t layers = 0; layers < (choice < 0 ? 1 : family.layers); ++layers) {
+        const Strategy one = family.strategy_of({.choice = choice, .layers = layers});
         ++all;
         auto program = lower::lower(study.model, one, {});
         ASSERT_TRUE(program) << program.error().message;
@@ -422,7 +422,7 @@ TEST(SearchOfFamilies, FindsTheBestOfAllMembers) {
       }
     }
   }
-  EXPECT_EQ(all, 1 + 2 * std::ssize(ways.all));
+  EXPECT_EQ(all, 1 + 2 * std::ssize(choices.all));
   EXPECT_EQ(found->considered, all);
   EXPECT_GT(fit, 0);
   ASSERT_TRUE(best);

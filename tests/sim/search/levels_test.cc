@@ -16,7 +16,7 @@
 #include "sim/search/output.h"
 #include "sim/search/search.h"
 #include "sim/search/shares.h"
-#include "sim/study/memory_margin.h"
+#include "sim/study/run.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard::search {

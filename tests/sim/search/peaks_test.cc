@@ -10,10 +10,10 @@
 namespace foreshard::search {
 namespace {
 
-std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role) {
+std::vector<LiveSet> live_sets_of(const plan::StepPlan& plan, const plan::Role& role) {
   std::vector<std::int32_t> own;  // each unit stands for itself
   for (const plan::Chunk& chunk : role.chunks) own.push_back(chunk.units.first);
-  return loads_of(passes_of(plan, role, own, false), labels_of(plan.parts));
+  return live_sets_of(passes_of(plan, role, own, false), labels_of(plan.parts));
 }
 
 // Per stage: the passes through layers whose activations are kept at once.
@@ -27,7 +27,8 @@ std::vector<std::int32_t> kept(const char* schedule, std::int64_t stages, std::i
   std::vector<std::int32_t> most;
   for (const plan::Role& role : plan.roles) {
     most.push_back(0);
-    for (const Load& load : loads_of(plan, role)) most.back() = std::max(most.back(), load.kept[1]);
+    for (const LiveSet& live_set : live_sets_of(plan, role))
+      most.back() = std::max(most.back(), live_set.kept[1]);
   }
   return most;
 }
@@ -57,9 +58,9 @@ TEST(Loads, OfZeroBubbleCountWhatWaitsForWeightGradients) {
   for (const plan::Role& role : plan.roles) {
     std::int32_t both = 0;
     std::int32_t held = 0;
-    for (const Load& load : loads_of(plan, role)) {
-      both = std::max(both, load.kept[1] + load.held[1]);
-      held = std::max(held, load.held[1]);
+    for (const LiveSet& live_set : live_sets_of(plan, role)) {
+      both = std::max(both, live_set.kept[1] + live_set.held[1]);
+      held = std::max(held, live_set.held[1]);
     }
     EXPECT_EQ(both, 4) << role.name;
     EXPECT_GE(held, 1) << role.name;
@@ -74,10 +75,10 @@ TEST(Loads, OfFullyShardedParametersHaveTwoWholeLayers) {
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 4), strategy);
   BlockCounts whole{};
   BlockCounts gradient{};  // of the one bucket that each unit has
-  for (const Load& load : loads_of(plan, plan.roles.front())) {
+  for (const LiveSet& live_set : live_sets_of(plan, plan.roles.front())) {
     for (std::size_t b = 0; b < kBlocks; ++b) {
-      whole[b] = std::max(whole[b], load.whole[b]);
-      gradient[b] = std::max(gradient[b], load.gradient[0][b]);
+      whole[b] = std::max(whole[b], live_set.whole[b]);
+      gradient[b] = std::max(gradient[b], live_set.gradient[0][b]);
     }
   }
   EXPECT_EQ(whole, (BlockCounts{1, 2, 1}));
@@ -96,18 +97,18 @@ TEST(Passes, OfLikeChunksAreThoseOfOne) {
     const auto& first_like =
         classes.all[static_cast<std::size_t>(classes.of_stage[stage])].first_like;
     const StagePasses passes = passes_of(plan, plan.roles[stage], first_like, false);
-    const auto most = [](const std::vector<Load>& loads) {
+    const auto most = [](const std::vector<LiveSet>& live_sets) {
       std::int32_t kept = 0;
-      for (const Load& load : loads) kept = std::max(kept, load.kept[1]);
+      for (const LiveSet& live_set : live_sets) kept = std::max(kept, live_set.kept[1]);
       return kept;
     };
-    EXPECT_EQ(most(loads_of(passes, labels)), most(loads_of(plan, plan.roles[stage])));
+    EXPECT_EQ(most(live_sets_of(passes, labels)), most(live_sets_of(plan, plan.roles[stage])));
     for (const PassForm& pass : passes.all)
       EXPECT_NE(std::ranges::find(first_like, pass.units.first), first_like.end());
   }
 }
 
-// A shared form with other labels has the loads of a plan whose units have those blocks.
+// A shared form with other labels has the live sets of a plan whose units have those blocks.
 TEST(Passes, AreThoseOfAnyLabels) {
   Strategy strategy = plan::tiny_strategy(2, 4);
   plan::set_data(strategy, 2, 1);
@@ -122,14 +123,15 @@ TEST(Passes, AreThoseOfAnyLabels) {
   for (std::size_t stage = 0; stage < shared.roles.size(); ++stage) {
     const plan::Role& role = shared.roles[stage];
     const std::vector<std::int32_t> own{role.chunks.front().units.first};
-    EXPECT_EQ(loads_of(passes_of(shared, role, own, false), labels_of(other)),
-              loads_of(plain, plain.roles[stage]));
+    EXPECT_EQ(live_sets_of(passes_of(shared, role, own, false), labels_of(other)),
+              live_sets_of(plain, plain.roles[stage]));
   }
 }
 
-LiveBytes largest(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes) {
+LiveBytes largest(const std::vector<LiveSet>& live_sets,
+                  const std::array<BlockBytes, kBlocks>& bytes) {
   LiveBytes all;
-  for (const Load& load : loads) all.include(live_of(load, bytes));
+  for (const LiveSet& live_set : live_sets) all.include(live_of(live_set, bytes));
   return all;
 }
 
@@ -137,15 +139,15 @@ LiveBytes largest(const std::vector<Load>& loads, const std::array<BlockBytes, k
 TEST(Peak, IsThatOfTheFirstBackwardPass) {
   const Strategy strategy = plan::tiny_strategy(1, 1);
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 3), strategy);
-  const auto loads = loads_of(plan, plan.roles.front());
+  const auto live_sets = live_sets_of(plan, plan.roles.front());
   std::array<BlockBytes, kBlocks> bytes{};
   bytes[1] = {.kept = 10_B, .work = {5_B, 7_B}};
-  EXPECT_EQ(largest(loads, bytes).most, 37_B);
-  EXPECT_EQ(largest(loads, bytes).least, 37_B);
+  EXPECT_EQ(largest(live_sets, bytes).most, 37_B);
+  EXPECT_EQ(largest(live_sets, bytes).least, 37_B);
   // With its last task off the compute stream, too: a unit waits for what ends the one before it.
-  bytes[1].trails = {false, true};
-  EXPECT_EQ(largest(loads, bytes).most, 37_B);
-  EXPECT_EQ(largest(loads, bytes).least, 37_B);
+  bytes[1].has_tail = {false, true};
+  EXPECT_EQ(largest(live_sets, bytes).most, 37_B);
+  EXPECT_EQ(largest(live_sets, bytes).least, 37_B);
 }
 
 // The first stage of two, four micro-batches: behind the backward pass of the first one's embedding
@@ -154,13 +156,13 @@ TEST(Peak, IsThatOfTheFirstBackwardPass) {
 TEST(Peak, HasWhatOutlivesThePassOfAnotherMicroBatch) {
   const Strategy strategy = plan::tiny_strategy(2, 4);
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 2), strategy);
-  const auto loads = loads_of(plan, plan.roles.front());
+  const auto live_sets = live_sets_of(plan, plan.roles.front());
   std::array<BlockBytes, kBlocks> bytes{};
   bytes[0] = {.kept = 10_B, .work = {5_B, 7_B}};
-  EXPECT_EQ(largest(loads, bytes).most, 20_B + 7_B);
-  bytes[0].trails = {false, true};
-  EXPECT_EQ(largest(loads, bytes).most, 20_B + 5_B + 17_B);
-  EXPECT_EQ(largest(loads, bytes).least, 20_B + 7_B);
+  EXPECT_EQ(largest(live_sets, bytes).most, 20_B + 7_B);
+  bytes[0].has_tail = {false, true};
+  EXPECT_EQ(largest(live_sets, bytes).most, 20_B + 5_B + 17_B);
+  EXPECT_EQ(largest(live_sets, bytes).least, 20_B + 7_B);
 }
 
 // Of gathered parameters, those of the pass itself; of gradients, none.
@@ -168,15 +170,15 @@ TEST(Peak, LeavesOutWhatIsForOtherPassesWhereHostsAreLate) {
   std::array<BlockBytes, kBlocks> bytes{};
   bytes[1] = {.whole = 100_B, .work = {5_B}};
   bytes[1].gradient[0] = 1000_B;
-  Load load{.pass = {.block = 1}};
-  load.whole[1] = 1;
-  EXPECT_FALSE(rests_on_others(load));
-  EXPECT_EQ(live_of(load, bytes).least, live_of(load, bytes).most);
-  load.whole[1] = 2;
-  EXPECT_TRUE(rests_on_others(load));
-  load.gradient[0][1] = 1;
-  EXPECT_EQ(live_of(load, bytes).most, 1205_B);
-  EXPECT_EQ(live_of(load, bytes).least, 105_B);
+  LiveSet live_set{.pass = {.block = 1}};
+  live_set.whole[1] = 1;
+  EXPECT_FALSE(depends_on_others(live_set));
+  EXPECT_EQ(live_of(live_set, bytes).least, live_of(live_set, bytes).most);
+  live_set.whole[1] = 2;
+  EXPECT_TRUE(depends_on_others(live_set));
+  live_set.gradient[0][1] = 1;
+  EXPECT_EQ(live_of(live_set, bytes).most, 1205_B);
+  EXPECT_EQ(live_of(live_set, bytes).least, 105_B);
 }
 
 }  // namespace

@@ -10,11 +10,11 @@
 #include "tests/base/temporary_folder.h"
 
 #include "sim/search/cuts.h"
-#include "sim/search/internal/on_hosts.h"
+#include "sim/search/device_subset.h"
+#include "sim/search/internal/race.h"
 #include "sim/search/internal/ranking.h"
 #include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"
-#include "sim/search/place.h"
 #include "sim/search/search.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
@@ -297,7 +297,7 @@ TEST(Search, SimulatesWhatEstimatesFoundInTime) {
       study_of(kHost40, kFits, "{global_batch: 8, framework: megatron-lm}");
   const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
-  const Place place{.pool = study.pool, .use = {}};
+  const DeviceSubset place{.pool = study.pool, .use = {}};
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = study.pool.size();
   std::vector<Candidate> candidates;
@@ -349,7 +349,7 @@ TEST(Search, OffloadsMoreWhereSimulationsNeedMoreThanEstimates) {
   result.simulated.front().fits = false;
   const auto cluster = cluster_of(study, study.pool.devices);
   ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto places = places_of(study, *cluster);
+  const auto places = device_subsets_of(study, *cluster);
   ASSERT_TRUE(places) << places.error().message;
   const Deadline deadline(options);
   Simulations simulations(study, options, deadline);

@@ -15,7 +15,7 @@ struct Compiled {
   PlanShape shape;
 };
 
-Compiled compiled(const Strategy& strategy, std::int32_t layers, OutsideThePlan outside = {}) {
+Compiled compiled(const Strategy& strategy, std::int32_t layers, ExecutionTraits outside = {}) {
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, layers), strategy);
   const std::vector<std::int32_t> devices(plan.roles.size(), 0);
   StageClasses classes = classes_of(plan, devices);
@@ -27,7 +27,7 @@ Compiled compiled(const Strategy& strategy, std::int32_t layers, OutsideThePlan 
 std::vector<double> times_of(const PlanShape& shape, double forward) {
   std::vector<double> times;
   for (const Work& work : shape.works())
-    times.push_back(work.kind != Symbol::Kind::kPass        ? 0
+    times.push_back(work.kind != TimedAction::Kind::kPass   ? 0
                     : work.direction == Direction::kForward ? forward
                                                             : 2 * forward);
   return times;
@@ -57,7 +57,7 @@ TEST(PlanShape, WalksOneForwardOneBackward) {
   auto [labels, classes, shape] = compiled(plan::tiny_strategy(4, 8), 8);
   EXPECT_DOUBLE_EQ(shape.walk(times_of(shape, 1)) / 1_s, (8 + 3) * 3);
   // Its works are those of classes: a forward and a backward pass of each.
-  EXPECT_EQ(std::ranges::count(shape.works(), Symbol::Kind::kPass, &Work::kind), 3 * 2);
+  EXPECT_EQ(std::ranges::count(shape.works(), TimedAction::Kind::kPass, &Work::kind), 3 * 2);
 }
 
 TEST(PlanShape, KnowsThePathThatItWalked) {
@@ -77,25 +77,26 @@ TEST(PlanShape, CopiesFromTheHostTakeTurns) {
   Strategy strategy = plan::tiny_strategy(1, 2);
   plan::set_data(strategy, 2, 3);
   strategy.offload_activation_layers = 2;
-  const auto counted = [](const PlanShape& shape, Symbol::Kind kind) {
+  const auto counted = [](const PlanShape& shape, TimedAction::Kind kind) {
     double count = 0;
     for (std::size_t i = 0; i < shape.works().size(); ++i)
       if (shape.works()[i].kind == kind) count += shape.counts()[i];
     return count;
   };
-  const auto taken = [](PlanShape& shape, std::vector<Symbol::Kind> kinds) {
+  const auto taken = [](PlanShape& shape, std::vector<TimedAction::Kind> kinds) {
     std::vector<double> times;
     for (const Work& work : shape.works())
       times.push_back(std::ranges::count(kinds, work.kind) > 0 ? 1 : 0);
     return shape.walk(times) / 1_s;
   };
   auto [labels, classes, shape] = compiled(strategy, 4, {.copies_ahead = true});
-  const double gathers = counted(shape, Symbol::Kind::kGather);
-  EXPECT_EQ(counted(shape, Symbol::Kind::kFromHost), gathers);
-  EXPECT_EQ(counted(shape, Symbol::Kind::kFetch), 2 * 2);
-  EXPECT_DOUBLE_EQ(taken(shape, {Symbol::Kind::kFromHost}), gathers);
-  EXPECT_DOUBLE_EQ(taken(shape, {Symbol::Kind::kFromHost, Symbol::Kind::kFetch}), gathers + 4);
-  EXPECT_EQ(counted(compiled(strategy, 4).shape, Symbol::Kind::kFromHost), 0);
+  const double gathers = counted(shape, TimedAction::Kind::kGather);
+  EXPECT_EQ(counted(shape, TimedAction::Kind::kFromHost), gathers);
+  EXPECT_EQ(counted(shape, TimedAction::Kind::kFetch), 2 * 2);
+  EXPECT_DOUBLE_EQ(taken(shape, {TimedAction::Kind::kFromHost}), gathers);
+  EXPECT_DOUBLE_EQ(taken(shape, {TimedAction::Kind::kFromHost, TimedAction::Kind::kFetch}),
+                   gathers + 4);
+  EXPECT_EQ(counted(compiled(strategy, 4).shape, TimedAction::Kind::kFromHost), 0);
 }
 
 // Whatever the times: a path is no longer than the walk, and after it equals it.

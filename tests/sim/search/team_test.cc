@@ -14,15 +14,15 @@
 #include <thread>
 #include <vector>
 
-#include "base/net/rank_zero.h"
+#include "base/net/identity.h"
 #include "base/net/socket.h"
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/sim/search/written_study.h"
 
-#include "sim/search/internal/messages.h"
+#include "sim/search/device_subset.h"
+#include "sim/search/internal/simulations.h"
 #include "sim/search/output.h"
-#include "sim/search/place.h"
 #include "sim/search/search.h"
 #include "sim/study/run.h"
 
@@ -38,7 +38,7 @@ constexpr const char* kExperts =
     "experts: 8, experts_per_token: 2, expert_ffn: 2816}";
 
 // What the words of a task make of a strategy, with its place.
-Result<Candidate> across(const study::LoadedStudy& study, const std::vector<Place>& places,
+Result<Candidate> across(const study::LoadedStudy& study, const std::vector<DeviceSubset>& places,
                          std::size_t place, const Strategy& strategy) {
   return candidate_in(task_of(static_cast<std::int64_t>(place), strategy), study, places);
 }
@@ -55,7 +55,7 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
         study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{global_batch: 16}")}) {
     const auto cluster = cluster_of(study, study.pool.devices);
     ASSERT_TRUE(cluster);
-    const auto places = places_of(study, *cluster);
+    const auto places = device_subsets_of(study, *cluster);
     ASSERT_TRUE(places);
     const auto space = enumerate(
         {.level = 3, .token_dispatcher = {TokenDispatcher::kAllToAll, TokenDispatcher::kDeepEp}},
@@ -78,15 +78,15 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
 TEST(SearchTeam, RefusesWhatIsNoTask) {
   const study::LoadedStudy study =
       study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{global_batch: 16}");
-  const std::vector<Place> places{{.pool = study.pool, .use = {}}};
-  const team::Words task = task_of(0, study.strategy);
+  const std::vector<DeviceSubset> places{{.pool = study.pool, .use = {}}};
+  const team::Message task = task_of(0, study.strategy);
   EXPECT_TRUE(candidate_in(task, study, places));
-  for (const team::Words& words :
-       {team::Words{}, team::Words{"simulate"}, team::Words{"point", "0", task[2]},
-        team::Words{"simulate", "1", task[2]}, team::Words{"simulate", "-1", task[2]},
-        team::Words{"simulate", "0x", task[2]},
-        team::Words{"simulate", "0", "tensor_parallel: 2\n"},
-        team::Words{"simulate", "0", task[2] + "\n"}})
+  for (const team::Message& words :
+       {team::Message{}, team::Message{"simulate"}, team::Message{"point", "0", task[2]},
+        team::Message{"simulate", "1", task[2]}, team::Message{"simulate", "-1", task[2]},
+        team::Message{"simulate", "0x", task[2]},
+        team::Message{"simulate", "0", "tensor_parallel: 2\n"},
+        team::Message{"simulate", "0", task[2] + "\n"}})
     EXPECT_FALSE(candidate_in(words, study, places));
 }
 
@@ -94,7 +94,7 @@ TEST(SearchTeam, RefusesWhatIsNoTask) {
 TEST(SearchTeam, SendsEveryNumberExactly) {
   const study::LoadedStudy study =
       study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{global_batch: 16}");
-  const Place place{.pool = study.pool, .use = {"node0"}};
+  const DeviceSubset place{.pool = study.pool, .use = {"node0"}};
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = 2;
   const Candidate candidate{.strategy = strategy, .estimate = {}, .place = &place, .order = 7};
@@ -137,12 +137,12 @@ TEST(SearchTeam, SendsEveryNumberExactly) {
   const auto same = simulated_in(answer_of(fault), candidate);
   ASSERT_TRUE(same && !*same);
   EXPECT_EQ(same->error().message, fault.error().message);
-  team::Words short_one = answer_of(one);
+  team::Message short_one = answer_of(one);
   short_one.pop_back();
-  for (const team::Words& words :
-       {short_one, team::Words{}, team::Words{"over"}, team::Words{"found", "1"}})
+  for (const team::Message& words :
+       {short_one, team::Message{}, team::Message{"over"}, team::Message{"found", "1"}})
     EXPECT_FALSE(simulated_in(words, candidate));
-  team::Words no_number = answer_of(one);
+  team::Message no_number = answer_of(one);
   no_number[1] = "1 s";
   EXPECT_FALSE(simulated_in(no_number, candidate));
 }
@@ -159,7 +159,7 @@ class TwoNodes : public testing::Test {
   team::Team zero_{.identity = {.rank = 0, .ranks = 2, .token = "t"},
                    .one_host = true,
                    .place = folder_.path() / "found.json.rank-0",
-                   .patience = 20_s,
+                   .connect_timeout = 20_s,
                    .farewell = 0.5_s,
                    .grace = 0.2_s};
   std::string json(const SearchResult& result) const { return search_json(study_, result, 50); }
@@ -177,7 +177,7 @@ class TwoNodes : public testing::Test {
     auto socket = net::connect_to(place->address(), place->port, 5_s);
     EXPECT_TRUE(socket);
     team::send(socket->get(), {"hello", "1", job_of(study_, "v").work, "t"});
-    EXPECT_EQ(team::receive(socket->get()), team::Words{"welcome"});
+    EXPECT_EQ(team::receive(socket->get()), team::Message{"welcome"});
     team::send(socket->get(), {"next"});
     const auto task = team::receive(socket->get());
     EXPECT_TRUE(task && task->size() == 3 && task->front() == "simulate");

@@ -87,8 +87,8 @@ class PassTimeTest : public testing::Test {
   std::int64_t tensor_ = 4;
   PlainCost cost_;
   ClusterView cluster_ = eight_devices();
-  Places places_{cluster_, {0, 1, 2, 3, 4, 5, 6, 7}};
-  Times times_{cost_, places_};
+  RankDevices places_{cluster_, {0, 1, 2, 3, 4, 5, 6, 7}};
+  CostCache times_{cost_, places_};
 };
 
 // Group 0..3 takes 2 s, group 4..7 takes 4 s: the slowest decides the time, the fastest the bound.
@@ -111,8 +111,8 @@ TEST_F(PassTimeTest, GroupsOfAStageShareLinks) {
 // Of two stages, one has the slow devices: each takes its own time.
 TEST_F(PassTimeTest, StagesThatDifferAreToldApart) {
   const std::vector<MeshAxis> mesh{{"tensor", 4}, {"pipeline", 2}};
-  const Groups groups(mesh, {0});
-  EXPECT_EQ(groups.stages(), (Line{4, 2}));
+  const RankGroups groups(mesh, {0});
+  EXPECT_EQ(groups.stages(), (StridedAxis{4, 2}));
   EXPECT_NE(times_.group_kinds(groups, 8, {0}, 0), times_.group_kinds(groups, 8, {0}, 1));
   const Block block{.name = "b", .tasks = {kernel(1), communication(2, {0}), kernel(1, {1})}};
   EXPECT_DOUBLE_EQ(pass_time(block, mesh, {0}, times_, 0)->first / 1_s, 1 + 2 + 1);
@@ -157,8 +157,8 @@ TEST_F(PassTimeTest, LeastCommunicationIsThatOfTheFirstRank) {
   const Block block{.name = "b", .tasks = {communication(3, {}), communication(1, {0})}};
   cost_.shares_ = 1;  // others do not count
   cost_.held_ = 0.25;
-  Places turned{cluster_, {4, 5, 6, 7, 0, 1, 2, 3}};
-  Times times{cost_, turned};
+  RankDevices turned{cluster_, {4, 5, 6, 7, 0, 1, 2, 3}};
+  CostCache times{cost_, turned};
   const auto slow = chain_least(block, mesh, times);
   const auto fast = chain_least(block, mesh, times_);
   ASSERT_TRUE(slow && fast);
@@ -177,16 +177,16 @@ TEST_F(PassTimeTest, BoundLeavesOutCommunicationThatCanComeBefore) {
 
 TEST(LineOf, StridesAreProductsOfTheAxesBefore) {
   const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 4}, {"pipeline", 3}};
-  EXPECT_EQ(line_of(mesh, 0), (Line{1, 2}));
-  EXPECT_EQ(line_of(mesh, 1), (Line{2, 4}));
-  EXPECT_EQ(line_of(mesh, 2), (Line{8, 3}));
+  EXPECT_EQ(strided_axis(mesh, 0), (StridedAxis{1, 2}));
+  EXPECT_EQ(strided_axis(mesh, 1), (StridedAxis{2, 4}));
+  EXPECT_EQ(strided_axis(mesh, 2), (StridedAxis{8, 3}));
 }
 
 // Ranks t + 2 d + 8 p: groups along tensor and pipeline are those of one d.
-TEST(Groups, AreNumberedByTheirFirstRank) {
+TEST(RankGroups, AreNumberedByTheirFirstRank) {
   const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 4}, {"pipeline", 3}};
   const auto group = [&](const std::vector<Axis>& axes, std::int64_t index) {
-    const Groups groups(mesh, axes);
+    const RankGroups groups(mesh, axes);
     std::vector<std::int64_t> ranks;
     for (std::int64_t i = 0; i < groups.size(); ++i) ranks.push_back(groups.rank(index, i));
     return ranks;

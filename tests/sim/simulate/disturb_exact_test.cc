@@ -17,8 +17,8 @@
 namespace foreshard::sim {
 namespace disturb_exact_test {
 
+using disturbance::FailureReaction;
 using disturbance::Plan;
-using disturbance::Then;
 
 class RandomPlan {
  public:
@@ -28,7 +28,7 @@ class RandomPlan {
   Plan make() {
     for (int i = below(3); i > 0; --i)
       plan_.slow.push_back({.device = DeviceId(below(devices())), .speed = part(0.3)});
-    std::ranges::sort(plan_.slow, {}, &disturbance::Slow::device);
+    std::ranges::sort(plan_.slow, {}, &disturbance::SlowDevice::device);
     if (below(3) == 0) throttle();
     for (int i = below(3); i > 0; --i) profile();
     for (int i = below(3); i > 0; --i) outage();
@@ -74,13 +74,14 @@ class RandomPlan {
   }
   void outage() {
     disturbance::Outage outage{.what = "it", .at = time()};
-    outage.then = std::array{Then::kFail, Then::kReroute, Then::kReroute,
-                             Then::kWait}[static_cast<std::size_t>(below(4))];
+    outage.then =
+        std::array{FailureReaction::kFail, FailureReaction::kReroute, FailureReaction::kReroute,
+                   FailureReaction::kWait}[static_cast<std::size_t>(below(4))];
     outage.links = {link()};
     // Between switches: that is where there may be another way.
     for (int i = 0; i < 20 && !fabric(outage.links[0]); ++i) outage.links = {link()};
     outage.detection = step_ * (0.05 * below(3));
-    if (outage.then == Then::kWait || below(2) == 0)
+    if (outage.then == FailureReaction::kWait || below(2) == 0)
       outage.until = outage.at + step_ * (0.02 + part(0) * 0.4);
     plan_.outages.push_back(outage);
   }

@@ -11,8 +11,8 @@
 namespace foreshard::sim {
 namespace {
 
+using disturbance::FailureReaction;
 using disturbance::Plan;
-using disturbance::Then;
 using testing::HasSubstr;
 
 // The link by which a device sends.
@@ -133,7 +133,7 @@ TEST(Disturbed, AFlowIsReroutedOverTheSpineThatIsLeft) {
                    .links = {two.first_up, LinkId(two.first_up.value() + 1)},
                    .devices = {},
                    .at = 5_us,
-                   .then = Then::kReroute}};
+                   .then = FailureReaction::kReroute}};
   expect_time(run_under(two.cluster, program, plan).step, 15_us);
   plan.outages[0].detection = 2_us;  // it stands still for so long
   expect_time(run_under(two.cluster, program, plan).step, 17_us);
@@ -141,7 +141,7 @@ TEST(Disturbed, AFlowIsReroutedOverTheSpineThatIsLeft) {
   expect_time(run_under(two.cluster, program, plan).step, 14.5_us);
   plan.outages[0].until = 6_us;  // back before anybody noticed
   expect_time(run_under(two.cluster, program, plan).step, 11_us);
-  plan.outages[0].then = Then::kWait;
+  plan.outages[0].then = FailureReaction::kWait;
   plan.outages[0].until = 12_us;
   expect_time(run_under(two.cluster, program, plan).step, 17_us);
 }
@@ -150,7 +150,7 @@ TEST(Disturbed, NothingLeftToRerouteOverIsInfeasible) {
   const TwoSpines two = TwoSpines::make();
   const auto program = each_rank({{send(1, 1_MB, kFirst)}, {receive(0, 1_MB, kFirst)}});
   Plan plan;
-  plan.outages = {{.what = "device node1/gpu0", .at = 5_us, .then = Then::kReroute}};
+  plan.outages = {{.what = "device node1/gpu0", .at = 5_us, .then = FailureReaction::kReroute}};
   plan.outages[0].links = {two.cluster.route(DeviceId(0), DeviceId(1))->links.back().link};
   plan.outages[0].links = {LinkId(2), LinkId(3)};
   const auto prediction = simulate(two.cluster, program, rings(), {.disturbances = &plan});
@@ -176,7 +176,7 @@ TEST(Disturbed, AFailureSaysWhatFailedAndWhoWaits) {
                    .links = {link_out_of(cluster, 0)},
                    .devices = {},
                    .at = 5_us,
-                   .then = Then::kFail,
+                   .then = FailureReaction::kFail,
                    .detection = 3_us}};
   for (const auto granularity : {Granularity::kFlat, Granularity::kStepwise}) {
     const auto prediction =
@@ -219,7 +219,7 @@ TEST(Disturbed, ADeadDeviceStopsItsKernelsAndThoseWhoWaitForIt) {
                    .links = {link_out_of(cluster, 1)},
                    .devices = {DeviceId(1)},
                    .at = 10_us,
-                   .then = Then::kFail,
+                   .then = FailureReaction::kFail,
                    .detection = 5_us}};
   const auto prediction = run_under(cluster, program, plan);
   ASSERT_TRUE(prediction.interruption);
@@ -231,7 +231,7 @@ TEST(Disturbed, ADeadDeviceStopsItsKernelsAndThoseWhoWaitForIt) {
   EXPECT_EQ(prediction.interruption->waiting[0].waits_for.device_class, 1);
   EXPECT_EQ(prediction.interruption->waiting[0].waits_for.task, 1);
   // With `wait` nobody fails, and all stand still for ever.
-  plan.outages[0].then = Then::kWait;
+  plan.outages[0].then = FailureReaction::kWait;
   const auto still = run_under(cluster, program, plan);
   ASSERT_TRUE(still.interruption);
   EXPECT_TRUE(still.interruption->failed.empty());

@@ -1,6 +1,4 @@
 // What groups that do the same at once add to each other's time, against the fluid engine.
-#include "sim/simulate/sharing.h"
-
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <stdexcept>

@@ -1,11 +1,10 @@
-#include "sim/study/pool.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/base/temporary_folder.h"
 
 #include "sim/study/run.h"
+#include "sim/study/study.h"
 
 namespace foreshard::study {
 namespace pool_test {

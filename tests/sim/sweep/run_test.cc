@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/net/rank_zero.h"
+#include "base/net/identity.h"
 #include "base/net/socket.h"
-#include "base/team/message.h"
+#include "base/team/team.h"
 #include "tests/sim/sweep/sweeps.h"
 
 #include "sim/report/predict.h"
@@ -472,7 +472,7 @@ TEST(Team, GivesTheBytesOfOneProcess) {
     helpers.emplace_back([&, rank] {
       Team team = zero;
       team.identity.rank = rank;
-      team.patience = 5_s;
+      team.connect_timeout = 5_s;
       sweep::Setup own = setup;
       if (rank == 3) own.version = "other";
       ended[static_cast<std::size_t>(rank - 1)] = help(own, team, 1);
@@ -488,11 +488,11 @@ TEST(Team, GivesTheBytesOfOneProcess) {
   // Whoever comes later learns that all is over, and nobody of another job does.
   Team late = zero;
   late.identity.rank = 1;
-  late.patience = 0.2_s;
+  late.connect_timeout = 0.2_s;
   EXPECT_TRUE(help(setup, late, 1).ok());
   late.identity.token = "other";
   EXPECT_FALSE(help(setup, late, 1).ok());
-  forget_ranks(zero);
+  remove_rendezvous(zero);
   EXPECT_FALSE(std::filesystem::exists(zero.place));
 }
 
@@ -512,7 +512,7 @@ TEST(Team, GivesUpARankThatHangs) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const auto socket = net::connect_to(place->address(), place->port, 5_s);
     team::send(socket->get(), {"hello", "1", work, "t"});
-    EXPECT_EQ(team::receive(socket->get()), team::Words{"welcome"});
+    EXPECT_EQ(team::receive(socket->get()), team::Message{"welcome"});
     team::send(socket->get(), {"next"});
     EXPECT_TRUE(team::receive(socket->get()));
     has_point = true;

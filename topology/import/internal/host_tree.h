@@ -22,7 +22,7 @@ struct HostTree {
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   enum class Kind : std::uint8_t { kGpu, kNic, kSwitch, kSocket, kNvSwitch };
 
-  struct Part {
+  struct HostPart {
     Kind kind = Kind::kSwitch;
     std::int64_t index = 0;      ///< Number of a GPU or NIC: distinct, from 0 on.
     std::size_t parent = kNone;  ///< Index in `parts`, lower than this part's.
@@ -36,7 +36,7 @@ struct HostTree {
     BytesPerSecond bandwidth;
   };
 
-  std::vector<Part> parts;
+  std::vector<HostPart> parts;
   std::vector<Link> links;
   /// Where the rates of a kind of link come from if the file does not give all of them: the usual
   /// machine, the command line. Empty: the file.
@@ -44,7 +44,7 @@ struct HostTree {
   std::string nvlinks_from{};
   std::string bridges_from{};  ///< Links between sockets.
 
-  std::size_t add(const Part& part);
+  std::size_t add(const HostPart& part);
   std::int64_t count(Kind kind) const;
 };
 

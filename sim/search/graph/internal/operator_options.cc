@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -12,12 +13,43 @@
 #include "strategies/graph/operators/build.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/liveness.h"
+#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::search::internal {
+
+ConversionTimes::ConversionTimes(const CostModel& cost, reshard::Placement placement,
+                                 std::vector<MeshAxis> mesh)
+    : cost_(cost), placement_(std::move(placement)), mesh_(mesh_from(std::move(mesh))) {}
+
+Seconds ConversionTimes::operator()(const reshard::TensorSpec& tensor, const Attribute& from,
+                                    const Attribute& to) {
+  if (from == to) return {};
+  const auto [place, is_new] = known_.try_emplace({tensor.dtype, tensor.shape, from, to});
+  if (is_new) place->second = priced(tensor, from, to);
+  return place->second;
+}
+
+Seconds ConversionTimes::priced(const reshard::TensorSpec& tensor, const Attribute& from,
+                                const Attribute& to) {
+  auto& own = tensors_[{tensor.dtype, tensor.shape}];
+  if (own == nullptr) own = std::make_unique<PricedTensor>(tensor, cost_, placement_);
+  const auto on_links = [&](const reshard::Step& step) { return own->price.on_links(step); };
+  Seconds sum;
+  for (const reshard::MeshStep& step : reshard::fastest_within(tensor, from, to, mesh_, on_links)) {
+    const auto time = on_links({.primitive = step.primitive,
+                                .from = {mesh_, step.from},
+                                .to = {mesh_, step.to},
+                                .axes = step.axes});
+    if (!time) return Seconds::from_base(std::numeric_limits<double>::infinity());
+    sum += *time;
+  }
+  return sum;
+}
+
 namespace {
 
 // A graph of one operator and its operands.
-struct Alone {
+struct SingleOperator {
   Graph graph{};
   std::map<TensorId, TensorId> of{};  ///< Tensor of the whole graph -> tensor of this graph.
 };
@@ -27,9 +59,9 @@ Attribute without_summands(Attribute attribute) {
   return attribute;
 }
 
-Alone alone(const Graph& graph, const Operator& op, const OperatorOption& option,
-            const std::set<TensorId>& read) {
-  Alone made{.graph = {.name = op.name}};
+SingleOperator alone(const Graph& graph, const Operator& op, const OperatorOption& option,
+                     const std::set<TensorId>& read) {
+  SingleOperator made{.graph = {.name = op.name}};
   const auto add = [&](TensorId id, const Attribute& lies) {
     const auto [place, is_new] = made.of.try_emplace(id);
     if (!is_new) return place->second;
@@ -72,25 +104,25 @@ Attribute as_made(const ShardedGraph& sharded, TensorId tensor) {
 
 }  // namespace
 
-OperatorOptions::OperatorOptions(const Ground& ground, ConversionTimes& conversions)
-    : ground_(ground), conversions_(conversions) {
-  const Graph& graph = ground.graph;
+OperatorOptions::OperatorOptions(const CostContext& context, ConversionTimes& conversions)
+    : context_(context), conversions_(conversions) {
+  const Graph& graph = context.graph;
   for (const Operator& op : graph.operators) read_.insert(op.inputs.begin(), op.inputs.end());
   read_.insert(graph.outputs.begin(), graph.outputs.end());
-  if (ground.strategy.mode == Mode::kForward) return;
+  if (context.strategy.mode == Mode::kForward) return;
   trained_ = trained(graph);
   Graph unannotated = graph;
   for (Tensor& tensor : unannotated.tensors) tensor.pinned.reset();
   const auto whole = distribute(unannotated, {{"none", 1}});
   FORESHARD_CHECK(whole);
-  BackwardOptions options = backward_options(ground.strategy);
+  BackwardOptions options = backward_options(context.strategy);
   options.trained_before = false;
   const Graph backward = backward_graph(*whole, options);
   for (const TensorId id : saved_tensors(graph, backward)) saved_.insert(id);
 }
 
 const std::vector<OperatorOption>& OperatorOptions::of(std::size_t op) {
-  const Operator& one = ground_.graph.operators[op];
+  const Operator& one = context_.graph.operators[op];
   const auto [place, is_new] = known_.try_emplace(key_of(one));
   if (is_new) place->second = made(one);
   return place->second;
@@ -102,7 +134,7 @@ std::string OperatorOptions::key_of(const Operator& op) const {
   for (const auto& [name, value] : op.settings.all()) key += " " + name + ":" + describe(value);
   std::map<TensorId, std::size_t> first;
   const auto note = [&](TensorId id) {
-    const Tensor& tensor = ground_.graph[id];
+    const Tensor& tensor = context_.graph[id];
     const std::size_t number = first.try_emplace(id, first.size()).first->second;
     key += fmt::format(";{} {} {} {}{}{}{}{}{}", number, name_of(tensor.dtype),
                        fmt::join(tensor.shape, ","), static_cast<int>(tensor.role),
@@ -117,24 +149,24 @@ std::string OperatorOptions::key_of(const Operator& op) const {
 
 std::vector<OperatorOption> OperatorOptions::made(const Operator& op) {
   std::vector<OperatorOption> options;
-  for (Splits& splits : legal_splits(op.rule, ground_.mesh))
+  for (Splits& splits : legal_splits(op.rule, context_.mesh))
     options.push_back(option(op, std::move(splits)));
   return options;
 }
 
 OperatorOption OperatorOptions::option(const Operator& op, Splits splits) {
   OperatorOption option{.splits = std::move(splits)};
-  option.signature = signature_of(op.rule, option.splits, ground_.mesh);
+  option.signature = signature_of(op.rule, option.splits, context_.mesh);
   option.gradients.resize(op.inputs.size());
-  const Alone own = alone(ground_.graph, op, option, read_);
+  const SingleOperator own = alone(context_.graph, op, option, read_);
   const auto sharded =
-      distribute(own.graph, ground_.mesh, Flow::kBothWays, backward_pass(ground_.strategy));
+      distribute(own.graph, context_.mesh, Flow::kBothWays, backward_pass(context_.strategy));
   FORESHARD_CHECK(sharded);
   option.forward = kernels(*sharded);
   for (std::size_t o = 0; o < op.outputs.size(); ++o)
     if (saved_.contains(op.outputs[o]))
-      option.kept += lower::local_bytes(ground_.graph[op.outputs[o]], option.signature.outputs[o],
-                                        ground_.mesh);
+      option.kept += lower::local_bytes(context_.graph[op.outputs[o]], option.signature.outputs[o],
+                                        context_.mesh);
   add_backward(op, option);
   return option;
 }
@@ -142,12 +174,13 @@ OperatorOption OperatorOptions::option(const Operator& op, Splits splits) {
 void OperatorOptions::add_backward(const Operator& op, OperatorOption& option) {
   const bool flows = std::ranges::any_of(
       op.outputs, [&](TensorId id) { return trained_.contains(id) && read_.contains(id); });
-  if (ground_.strategy.mode == Mode::kForward || !flows) return;
-  const Alone own = alone(ground_.graph, op, option, read_);
-  const auto forward = distribute(own.graph, ground_.mesh, Flow::kBothWays, BackwardPass::kFollows);
+  if (context_.strategy.mode == Mode::kForward || !flows) return;
+  const SingleOperator own = alone(context_.graph, op, option, read_);
+  const auto forward =
+      distribute(own.graph, context_.mesh, Flow::kBothWays, BackwardPass::kFollows);
   FORESHARD_CHECK(forward);
   GradientsOfEnds ends;
-  Graph backward = backward_graph(*forward, backward_options(ground_.strategy), &ends);
+  Graph backward = backward_graph(*forward, backward_options(context_.strategy), &ends);
   for (const auto& [output, gradient] : ends.outputs)
     if (!backward[gradient].pinned) backward[gradient].pinned = forward->attributes[output.index()];
   std::map<TensorId, TensorId> wanted;  // input of the whole graph -> gradient
@@ -159,7 +192,7 @@ void OperatorOptions::add_backward(const Operator& op, OperatorOption& option) {
     backward.outputs.push_back(gradient->second);
   }
   prune(backward);
-  const auto sharded = distribute(backward, ground_.mesh);
+  const auto sharded = distribute(backward, context_.mesh);
   FORESHARD_CHECK(sharded);
   option.backward = kernels(*sharded);
   std::set<TensorId> ends_of_inputs;
@@ -202,8 +235,8 @@ Seconds OperatorOptions::kernels(const ShardedGraph& sharded) const {
     }
     for (const Kernel& kernel : kernels_of(graph, op, shapes)) {
       Seconds slowest;
-      for (const DeviceTypeId device : ground_.devices)
-        slowest = std::max(slowest, ground_.cost.kernel_time(kernel, device));
+      for (const DeviceTypeId device : context_.devices)
+        slowest = std::max(slowest, context_.cost.kernel_time(kernel, device));
       sum += slowest;
     }
   }

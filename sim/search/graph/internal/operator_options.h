@@ -9,22 +9,58 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 
-#include "sim/search/graph/internal/conversion_times.h"
 #include "strategies/cost/cost_model.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/graph.h"
+#include "strategies/graph/layout.h"
 #include "strategies/parallelism/strategy.h"
+#include "strategies/reshard/placement.h"
+#include "strategies/reshard/price.h"
 
 namespace foreshard::search::internal {
+
+// Times of conversions of tensors within a mesh, in closed form (strategies/reshard/price.h): each
+// is the time of the fastest series of primitives that the reshard planner finds on the cluster,
+// on idle links.
+
+/// Caches its answers; use one object per thread.
+class ConversionTimes {
+ public:
+  /// Position i of the mesh is rank i of `placement`. The cost model must outlive it.
+  ConversionTimes(const CostModel& cost, reshard::Placement placement, std::vector<MeshAxis> mesh);
+
+  /// Infinite where ranks have no route.
+  Seconds operator()(const reshard::TensorSpec& tensor, const Attribute& from, const Attribute& to);
+
+ private:
+  using Key = std::tuple<DType, Shape, Attribute, Attribute>;
+  struct PricedTensor {
+    PricedTensor(reshard::TensorSpec spec, const CostModel& cost,
+                 const reshard::Placement& placement)
+        : tensor(std::move(spec)), price(tensor, cost, placement) {}
+    reshard::TensorSpec tensor;
+    reshard::StepPricer price;
+  };
+  Seconds priced(const reshard::TensorSpec& tensor, const Attribute& from, const Attribute& to);
+
+  const CostModel& cost_;
+  reshard::Placement placement_;
+  ProcessMesh mesh_;
+  std::map<std::pair<DType, Shape>, std::unique_ptr<PricedTensor>> tensors_;
+  std::map<Key, Seconds> known_;
+};
 
 struct OperatorOption {
   Splits splits{};
@@ -40,7 +76,7 @@ struct OperatorOption {
 };
 
 /// All that the costs of splits on one mesh depend on.
-struct Ground {
+struct CostContext {
   const Graph& graph;
   const Strategy& strategy;
   std::vector<MeshAxis> mesh;  ///< Axes that may split operators; others have one rank.
@@ -50,7 +86,7 @@ struct Ground {
 
 class OperatorOptions {
  public:
-  OperatorOptions(const Ground& ground, ConversionTimes& conversions);
+  OperatorOptions(const CostContext& context, ConversionTimes& conversions);
 
   /// All ways to split an operator, in the order of legal_splits(). Equivalent operators share one
   /// list.
@@ -65,7 +101,7 @@ class OperatorOptions {
   Seconds kernels(const ShardedGraph& sharded) const;
   std::string key_of(const Operator& op) const;
 
-  const Ground& ground_;
+  const CostContext& context_;
   ConversionTimes& conversions_;
   std::set<TensorId> trained_;  ///< Activations with a gradient.
   std::set<TensorId> read_;     ///< Tensors with a reader, and outputs of the graph.

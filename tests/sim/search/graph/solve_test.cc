@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sim/search/graph/eliminate.h"
-#include "sim/search/graph/integer.h"
 #include "sim/search/graph/problem.h"
 
 namespace foreshard::search {

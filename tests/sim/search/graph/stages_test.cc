@@ -14,7 +14,6 @@
 #include "sim/search/graph/pipeline.h"
 #include "sim/search/graph/search.h"
 #include "sim/search/graph/tables.h"
-#include "sim/search/graph/walk.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/graph/distribute.h"
@@ -30,7 +29,7 @@ constexpr std::int64_t kRows = 4096;
 const std::vector<MeshAxis> kMesh{{"tensor", 2}, {"data", 1}};
 
 // Four nodes of sockets, whose devices come first, and one of GPUs.
-struct Place {
+struct DeviceSubset {
   study::LoadedStudy study = graph_study(
       "mlp", "{data_parallel: 2, micro_batch: 2048, global_batch: 32768}",
       "{name: mixed, groups: [{nodes: 4, node: host-2-sockets}, {nodes: 1, node: dgx-h100}], "
@@ -72,7 +71,7 @@ Graph chain(const std::vector<std::int64_t>& widths) {
   return graph;
 }
 
-MeshOfGraph two_stages(const Place& place, std::vector<std::size_t> stage_of) {
+MeshOfGraph two_stages(const DeviceSubset& place, std::vector<std::size_t> stage_of) {
   MeshOfGraph mesh = place.on(kSockets);
   mesh.devices_of_stage = {kSockets, kGpus};
   mesh.stage_of = std::move(stage_of);
@@ -84,7 +83,7 @@ MeshOfGraph two_stages(const Place& place, std::vector<std::size_t> stage_of) {
 // is both and what goes between them once, and the slower one for each further micro-batch; else
 // what goes between may be the slowest.
 TEST(StagesOfTables, TheSlowestSetsThePace) {
-  const Place place;
+  const DeviceSubset place;
   const Graph graph = chain({4096, 4096, 4096});
   const std::vector<MeshAxis> one{{"tensor", 1}, {"data", 1}};
   const auto on = [&](std::int32_t device) {
@@ -130,7 +129,7 @@ TEST(StagesOfTables, TheSlowestSetsThePace) {
 // other does is done while it computes. A coarse stage behind a fine one begins when its last
 // micro-batch is there: passes of the fine stage, and one message, come before.
 TEST(StagesOfTables, AWalkOverlapsWhatRoundsAddUp) {
-  const Place place;
+  const DeviceSubset place;
   const Graph graph = chain({4096, 4096, 4096});
   MeshOfGraph mesh = place.on({kSockets[0]});
   mesh.axes = {{"tensor", 1}, {"data", 1}};
@@ -163,7 +162,7 @@ TEST(StagesOfTables, AWalkOverlapsWhatRoundsAddUp) {
 
 // All choices of a chain whose first products are on sockets and last ones on GPUs.
 TEST(StagesOfTables, LeastStepIsThatOfAllChoices) {
-  const Place place;
+  const DeviceSubset place;
   const Graph graph = chain({2048, 8192, 1024, 4096});
   const Strategy strategy = place.strategy(2, 4);
   for (const std::vector<std::size_t>& stage_of : {std::vector<std::size_t>{0, 0, 1}, {0, 1, 1}}) {
@@ -189,7 +188,7 @@ TEST(StagesOfTables, LeastStepIsThatOfAllChoices) {
 }
 
 TEST(StagesOfTables, EachStageKeepsToItsOwnMemory) {
-  const Place place;
+  const DeviceSubset place;
   const Graph graph = chain({2048, 8192, 8192, 1024});
   const Tables tables = tables_of(graph, place.strategy(2, 4), two_stages(place, {0, 0, 1}));
   std::vector<double> rooms(2, 1e15);
@@ -210,7 +209,7 @@ TEST(StagesOfTables, EachStageKeepsToItsOwnMemory) {
 
 // A pass of the GPUs takes four micro-batches, one of the sockets one: a round is four of theirs.
 TEST(StagesOfTables, ARoundIsThePassThatTakesMost) {
-  const Place place;
+  const DeviceSubset place;
   const Graph graph = chain({4096, 4096, 4096});
   Strategy strategy = place.strategy(2, 8);
   strategy.granularity = {1, 4};
@@ -242,7 +241,7 @@ Graph layers(std::int64_t count) {
 // The least of the flat graph, as annotations of the graph with its five iterations written out,
 // costs the same there.
 TEST(FlatGraph, CostsWhatTheIterationsWrittenOutCost) {
-  const Place place;
+  const DeviceSubset place;
   const Graph graph = layers(5);
   const auto flattened = flat(graph);
   ASSERT_TRUE(flattened) << flattened.error().message;
@@ -282,7 +281,7 @@ TEST(FlatGraph, CostsWhatTheIterationsWrittenOutCost) {
 // With probability 1/4 a wide product, else a narrow one: a quarter and three quarters of what each
 // costs alone.
 TEST(FlatGraph, BranchesCostTheirExpectation) {
-  const Place place;
+  const DeviceSubset place;
   const auto branch = [](const std::string& name, std::int64_t width) {
     Graph body{.name = name};
     TensorId x = add_input(body, "x", {DType::kBf16, {kRows, 1024}});

@@ -23,7 +23,7 @@ namespace tables_test {
 constexpr const char* kStrategy = "{data_parallel: 2, micro_batch: 2048, global_batch: 4096}";
 
 // A cluster with its cost model, and a strategy.
-struct Place {
+struct DeviceSubset {
   study::LoadedStudy study = graph_study("mlp", kStrategy);
   ClusterView cluster = *cluster_of(study, study.pool.devices);
   sim::SimulatedCost cost{cluster, study.communication};
@@ -94,7 +94,7 @@ double least_of_all(const Tables& tables) {
 
 // On one axis of two ranks, where all choices can be gone through.
 TEST(Tables, LeastIsThatOfAllChoicesOnRandomGraphs) {
-  const Place place;
+  const DeviceSubset place;
   const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 1}};
   std::mt19937 random(5);
   const auto examples = plain_examples();
@@ -121,7 +121,7 @@ TEST(Tables, LeastIsThatOfAllChoicesOnRandomGraphs) {
 
 // Two axes: annotated so, distribute() makes the same choice, at the same cost.
 TEST(Annotations, MakeDistributeChooseTheSame) {
-  const Place place;
+  const DeviceSubset place;
   const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 2}};
   std::mt19937 random(9);
   const auto examples = plain_examples();
@@ -152,7 +152,7 @@ TEST(Annotations, MakeDistributeChooseTheSame) {
 // y = x w, its gradients dx = dy w^T and dw = x^T dy. Not split, the operator is three products,
 // and nothing is reduced; split along m, dw is reduced; split along k, y is.
 TEST(Tables, PriceAProduct) {
-  const Place place;
+  const DeviceSubset place;
   const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 1}};
   Graph graph{.name = "product"};
   const TensorId x = add_input(graph, "x", {DType::kBf16, {4096, 4096}});
@@ -188,7 +188,7 @@ TEST(Tables, PriceAProduct) {
 // A wide weight for few rows: each part of its columns is updated where it is, and nothing is
 // reduced. So they are split by one axis and then, each part, by the other.
 TEST(Tables, LeastSplitsADimensionInTwoLevels) {
-  const Place place;
+  const DeviceSubset place;
   const std::vector<MeshAxis> mesh{{"tensor", 4}, {"data", 1}, {"outer", 2}};
   Graph graph{.name = "wide"};
   const TensorId x = add_input(graph, "x", {DType::kBf16, {8, 4096}});

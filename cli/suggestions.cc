@@ -1,0 +1,213 @@
+#include "cli/suggestions.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fmt/format.h>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/kinds.h"
+
+#include "strategies/graph/hf_config.h"
+
+namespace foreshard::cli {
+namespace {
+
+// Abbreviations of keys in launchers of Megatron-LM, DeepSpeed and others.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kAbbreviations{{
+    {"tp", "strategy.tensor_parallel"},
+    {"tp_size", "strategy.tensor_parallel"},
+    {"tensor_parallel_size", "strategy.tensor_parallel"},
+    {"tensor_model_parallel_size", "strategy.tensor_parallel"},
+    {"pp", "strategy.pipeline_parallel"},
+    {"pp_size", "strategy.pipeline_parallel"},
+    {"pipeline_parallel_size", "strategy.pipeline_parallel"},
+    {"pipeline_model_parallel_size", "strategy.pipeline_parallel"},
+    {"dp", "strategy.data_parallel"},
+    {"dp_size", "strategy.data_parallel"},
+    {"data_parallel_size", "strategy.data_parallel"},
+    {"vpp", "strategy.virtual_stages"},
+    {"mbs", "strategy.micro_batch"},
+    {"micro_batch_size", "strategy.micro_batch"},
+    {"gbs", "strategy.global_batch"},
+    {"global_batch_size", "strategy.global_batch"},
+    {"batch", "strategy.global_batch"},
+    {"zero", "strategy.zero_stage"},
+    {"sp", "strategy.sequence_parallel"},
+    {"seq_length", "model.sequence"},
+}};
+
+constexpr std::array<std::string_view, 7> kDeviceCounts{
+    "gpus", "num_gpus", "n_gpus", "ngpus", "world_size", "devices", "num_devices"};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kUsualOptions{{
+    {"-v", "--version"},
+    {"-V", "--version"},
+    {"--json", "--format json"},
+    {"--csv", "--format csv"},
+    {"--out", "--output"},
+    {"--config", "--configs"},
+}};
+
+// The key of an option: "--global-batch=64" -> "global_batch".
+std::string key_of(std::string_view option) {
+  std::string key(option.substr(std::min(option.find_first_not_of('-'), option.size())));
+  key.resize(std::min(key.find('='), key.size()));
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+std::optional<std::string> text_of(const std::string& path) {
+  std::error_code status;
+  if (!std::filesystem::is_regular_file(path, status)) return std::nullopt;
+  const auto text = read_file(path, 64_MiB);
+  return text ? std::optional(*text) : std::nullopt;
+}
+
+// Name of the result that the text is, such as "prediction"; empty if it is no result.
+std::string result_of(std::string_view text) {
+  constexpr std::string_view kBegin = "\"foreshard.";
+  constexpr std::size_t kHead = 200;
+  const auto head = text.substr(0, kHead);
+  const auto begin = head.find(kBegin);
+  const auto end = begin == head.npos ? head.npos : head.find('/', begin);
+  if (end == head.npos || head.substr(0, begin).find("\"schema\"") == head.npos) return {};
+  return std::string(head.substr(begin + kBegin.size(), end - begin - kBegin.size()));
+}
+
+// The option that takes the file, such as "model"; "" if the file is or may be a study.
+std::string part_of(const std::string& path, const std::string& text) {
+  if (path.ends_with(".onnx") || looks_like_hf_config(text)) return "model";
+  const std::string_view kind = kind_of(path, text).name;
+  for (const std::string_view part : {"cluster", "model", "strategy", "communication"})
+    if (kind == part) return std::string(part);
+  return "";
+}
+
+std::string use_of_result(const std::string& result, const std::string& path) {
+  if (result == "program") return fmt::format("foreshard replay {} runs it", path);
+  if (result == "measurement") return fmt::format("foreshard compare STUDY.yaml {}", path);
+  return "give the study that it was made from";
+}
+
+// The error for a directory in place of a study; names a study in it, if there is one.
+Error folder_for_study(const std::string& folder) {
+  std::error_code status;
+  std::vector<std::string> studies;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, status)) {
+    if (entry.path().extension() != ".yaml") continue;
+    const auto text = text_of(entry.path().string());
+    if (text && kind_of(entry.path(), *text).name == "study")
+      studies.push_back(entry.path().string());
+  }
+  std::ranges::sort(studies);
+  return {Error::Code::kInvalidInput,
+          fmt::format("{} is a directory, not a study\n   help: {}", folder,
+                      studies.empty() ? "give the file: STUDY.yaml"
+                                      : "studies in it: " + quoted_choice(studies, 10))};
+}
+
+std::optional<std::string> path_of(const std::string& key) {
+  for (const auto& [abbreviation, path] : kAbbreviations)
+    if (key == abbreviation) return std::string(path);
+  for (const std::string_view part : {"strategy", "model", "cluster"}) {
+    const auto keys = find_kind(part)->keys();
+    if (std::ranges::find(keys, key) != keys.end()) return fmt::format("{}.{}", part, key);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> suggest_setting(std::string_view option, std::string_view value) {
+  const auto equals = option.find('=');
+  std::string given(value);
+  if (equals != std::string::npos) {
+    given = option.substr(equals + 1);
+  } else if (value.empty() || value.starts_with("-")) {
+    given = "true";
+  }
+  const auto path = path_of(key_of(option));
+  if (!path) return std::nullopt;
+  return fmt::format("--set {}={}", *path, given);
+}
+
+std::optional<std::string> suggest_option(std::string_view option) {
+  const auto found =
+      std::ranges::find(kUsualOptions, option, &decltype(kUsualOptions)::value_type::first);
+  return found == kUsualOptions.end() ? std::nullopt : std::optional(std::string(found->second));
+}
+
+std::optional<std::string> suggest_path(std::string_view path) {
+  const auto studies = find_kind("study")->keys();
+  const auto dot = path.find('.');
+  const std::string part(path.substr(0, dot));
+  if (dot == path.npos) {
+    if (std::ranges::find(studies, part) != studies.end()) return std::nullopt;
+    return path_of(part);
+  }
+  const FileKind* kind = find_kind(part);
+  if (kind == nullptr) return std::nullopt;
+  const std::string key(path.substr(dot + 1));
+  const auto keys = kind->keys();
+  if (std::ranges::find(keys, key) != keys.end()) return std::nullopt;
+  const auto whole = path_of(key);
+  return whole && whole->starts_with(part + ".") ? whole : std::nullopt;
+}
+
+std::optional<std::string> suggest_devices(std::string_view option, std::string_view value) {
+  if (std::ranges::find(kDeviceCounts, key_of(option)) == kDeviceCounts.end()) return std::nullopt;
+  const auto equals = option.find('=');
+  const std::string_view count = equals == option.npos ? value : option.substr(equals + 1);
+  return fmt::format(
+      "the cluster says how many devices there are: --set cluster.nodes=N, where N nodes have {}; "
+      "and the strategy how many are used, for example --set strategy.data_parallel=...",
+      count.empty() || count.starts_with('-') ? "as many as you want" : std::string(count));
+}
+
+std::optional<std::string> suggest_command(const std::string& file) {
+  const auto text = text_of(file);
+  if (!text) return std::nullopt;
+  if (const std::string result = result_of(*text); !result.empty())
+    return result == "program" ? std::optional("foreshard replay " + file) : std::nullopt;
+  const bool study = part_of(file, *text).empty() && kind_of(file, *text).name == "study";
+  return fmt::format("foreshard {} {}", study ? "simulate" : "check", file);
+}
+
+std::optional<std::string> suggest_argument(std::string_view command, const std::string& word) {
+  if (command == "catalog") return "foreshard catalog show " + word;
+  if (command == "reshard")
+    return "foreshard reshard --from-strategy BEFORE --to-strategy AFTER --model MODEL --cluster "
+           "CLUSTER";
+  return std::nullopt;
+}
+
+Status check_may_be_study(const std::string& path) {
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status)) return folder_for_study(path);
+  if (const std::string whole = path + ".yaml"; std::filesystem::path(path).has_parent_path() &&
+                                                !std::filesystem::exists(path, status) &&
+                                                std::filesystem::is_regular_file(whole, status))
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("there is no file '{}'\n   help: did you mean '{}'?", path, whole)};
+  const auto text = text_of(path);
+  if (!text) return {};
+  if (const std::string result = result_of(*text); !result.empty())
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{} is no study but a result (foreshard.{})\n   help: {}", path,
+                             result, use_of_result(result, path))};
+  const std::string part = part_of(path, *text);
+  if (part.empty()) return {};
+  std::vector<std::string> others;
+  for (const std::string_view one : {"cluster", "model", "strategy"})
+    if (one != part) others.push_back(fmt::format("--{}", one));
+  return Error{Error::Code::kInvalidInput,
+               fmt::format("{} is no study but a {} file\n   help: give it as --{} {}, beside {} "
+                           "(foreshard catalog lists some)",
+                           path, part, part, path, join(others, " and "))};
+}
+
+}  // namespace foreshard::cli
