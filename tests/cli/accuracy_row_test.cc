@@ -1,15 +1,11 @@
 // `foreshard accuracy --row`: one row of a table, and the study that it is predicted as.
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
-
-using testing::HasSubstr;
 using Json = nlohmann::json;
 
 // Two rows of a small GPT on eight A100; what the second leaves open is settled by simulation.

@@ -9,19 +9,14 @@
 //
 // What a command wrote to OUT is a node or a cluster: `check`, `topology show` and `topology check`
 // must accept it, and `text` may speak of what `topology show` says of it.
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <set>
 
 #include "base/csv.h"
 #include "base/file.h"
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 namespace foreshard::cli {
 namespace {
-
-using testing::HasSubstr;
 
 const std::filesystem::path kFiles = FORESHARD_SOURCE_DIR "/../shared/data/real";
 constexpr const char* kTable = FORESHARD_SOURCE_DIR "/tests/cli/real_files.csv";
@@ -80,7 +75,7 @@ void expect_rows_hold(const std::string& folder) {
   if (!std::filesystem::is_directory(kFiles / folder)) GTEST_SKIP() << "no " << kFiles / folder;
   for (const Row& row : rows_of(folder)) {
     SCOPED_TRACE("real_files.csv:" + std::to_string(row.line) + ": " + row.file);
-    EXPECT_THAT(row.outcome, testing::AnyOf("accepted", "refused"));
+    EXPECT_THAT(row.outcome, AnyOf("accepted", "refused"));
     const std::string text = said(row);
     for (const auto& part : row.texts) EXPECT_THAT(text, HasSubstr(part));
   }
@@ -110,7 +105,7 @@ TEST(RealFiles, HuggingFaceWithoutRemarks) {
   if (!std::filesystem::is_directory(kFiles / "hf")) GTEST_SKIP() << "no " << kFiles / "hf";
   for (const Row& row : rows_of("hf")) {
     if (row.outcome != "accepted") continue;
-    EXPECT_THAT(said(row), testing::Not(HasSubstr("remark"))) << row.file;
+    EXPECT_THAT(said(row), Not(HasSubstr("remark"))) << row.file;
   }
 }
 

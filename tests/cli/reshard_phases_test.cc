@@ -1,21 +1,18 @@
 // `foreshard reshard` between two strategies and on checkpoints, as a shell sees it.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
 #include "tests/strategies/checkpoint/synthetic.h"
+#include "tests/test.h"
 
 #include "strategies/checkpoint/convert.h"
 #include "strategies/parallelism/parameters.h"
 
-namespace foreshard::cli {
-namespace reshard_phases_test {
+namespace foreshard::cli::reshard_phases_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::HasSubstr;
 
 constexpr const char* kModel = R"(name: tiny
 layers: 4
@@ -84,7 +81,7 @@ class ReshardPhases : public testing::Test {
     const auto source = checkpoint::open_source(path("to"));
     if (!source) return source.error().message;
     const auto error = checkpoint::check_synthetic(*source, 3);
-    return error.ok() ? "right" : error.error().message;
+    return message_of(error, "right");
   }
 
   TemporaryFolder folder_;
@@ -293,5 +290,4 @@ TEST_F(ReshardPhases, FaultsLeaveTheTargetUntouched) {
   EXPECT_EQ(contents(), "right");
 }
 
-}  // namespace reshard_phases_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::reshard_phases_test

@@ -1,19 +1,13 @@
 // foreshard reshard: what it prints, and what it refuses.
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/cli/program.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
 
-namespace foreshard::cli {
-namespace reshard_test {
-
-using testing::HasSubstr;
+namespace foreshard::cli::reshard_test {
 
 // Columns of 8 ranks of a node to rows of the other node's.
 constexpr const char* kMove =
@@ -70,5 +64,4 @@ TEST(Reshard, SetChangesWhatItNames) {
   EXPECT_EQ(foreshard("reshard " + move + " --set cluster.nodes=3").code, 0);
 }
 
-}  // namespace reshard_test
-}  // namespace foreshard::cli
+}  // namespace foreshard::cli::reshard_test

@@ -1,13 +1,11 @@
 // What the communication library's files change: collectives on small clusters of every generation
 // of devices, layout of links and transport.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <memory>
 
 #include "tests/configs/from_catalogue.h"
 #include "tests/configs/probes.h"
 #include "tests/configs/sweep_text.h"
+#include "tests/test.h"
 
 #include "strategies/comm/nccl/estimate.h"
 #include "strategies/comm/nccl/search.h"

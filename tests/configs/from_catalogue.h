@@ -2,10 +2,8 @@
 /// What the shipped catalogue has under a name.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <string>
-
 #include "base/yaml/loader.h"
+#include "tests/test.h"
 
 namespace foreshard {
 
@@ -13,9 +11,7 @@ namespace foreshard {
 template <class T>
 T from_catalogue(const std::string& name) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  auto object = loader.read_ref<T>(name);
-  EXPECT_TRUE(object) << object.error().message;
-  return *std::move(object);
+  return value_of(loader.read_ref<T>(name));
 }
 
 }  // namespace foreshard

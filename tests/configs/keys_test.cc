@@ -2,19 +2,12 @@
 // shipped file writes is set to another one that is legal there, and some result must follow: a
 // prediction, a Program, a time of a collective, a finding. Where every other value is refused, the
 // message is the result.
-#include <algorithm>
-#include <array>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <string_view>
 
 #include "base/file.h"
 #include "tests/base/yaml/written_keys.h"
 #include "tests/changed.h"
 #include "tests/configs/probes.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
@@ -90,9 +83,8 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 }
 
 std::vector<WrittenKey> keys_of(const fs::path& file) {
-  const auto bytes = read_file(file, 4_MiB);
-  EXPECT_TRUE(bytes) << bytes.error().message;
-  return written_keys(*bytes);
+  const auto bytes = value_of(read_file(file, 4_MiB));
+  return written_keys(bytes);
 }
 
 // Words of all files of the folder, and the names of the catalogue, but those of model types, which

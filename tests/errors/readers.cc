@@ -1,13 +1,12 @@
 // How the inputs of the cases are read: as the commands read them.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <utility>
 
 #include "base/csv.h"
 #include "base/quantity.h"
 #include "tests/base/yaml/example.h"
 #include "tests/cli/program.h"
 #include "tests/errors/cases.h"
+#include "tests/test.h"
 
 #include "sim/elastic/run.h"
 #include "sim/study/measured_times.h"

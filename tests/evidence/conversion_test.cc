@@ -1,13 +1,9 @@
 // Printed rates as step times, by the formulas that sources print.
 #include "evidence/conversion.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
-namespace foreshard::accuracy {
-namespace conversion_test {
-
-using testing::HasSubstr;
+namespace foreshard::accuracy::conversion_test {
 
 // A GPT of the SC 2021 paper: s = 2048, h = 6144, l = 40, V = 51200.
 Model gpt() {
@@ -103,5 +99,4 @@ TEST(Conversion, NotedStepTime) {
   EXPECT_FALSE(noted_step(row));
 }
 
-}  // namespace conversion_test
-}  // namespace foreshard::accuracy
+}  // namespace foreshard::accuracy::conversion_test

@@ -1,17 +1,12 @@
 // Against public measurements, which are not part of the project: without them the tests say so and
 // are skipped. Bounds hold what is reached; nothing is tuned to these rows.
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "base/csv.h"
 #include "base/file.h"
 #include "evidence/accuracy.h"
 #include "evidence/conversion.h"
 #include "evidence/setting.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
@@ -114,8 +109,7 @@ TEST(PublicRows, RegretOfSearches) {
 TEST(PublicRows, ConversionsAgreeWithNotedStepTimes) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto format = loader.read_ref<RowFormat>("training-steps");
-  ASSERT_TRUE(format) << format.error().message;
+  const auto format = value_of(loader.read_ref<RowFormat>("training-steps"));
   int checked = 0;
   for (const char* file : {"megatron_lm_papers_readme.csv", "papers_llama3_sc21_korthikanti.csv",
                            "zero_bubble_pp_a100.csv", "libai_v100_gpt2.csv"}) {
@@ -123,11 +117,10 @@ TEST(PublicRows, ConversionsAgreeWithNotedStepTimes) {
     ASSERT_TRUE(text);
     const auto table = read_csv(*text, file);
     ASSERT_TRUE(table);
-    const auto rows = read_training(*table, *format, file);
-    ASSERT_TRUE(rows) << rows.error().message;
-    for (const TrainingRow& row : *rows) {
+    const auto rows = value_of(read_training(*table, format, file));
+    for (const TrainingRow& row : rows) {
       const auto noted = noted_step(row);
-      const auto setting = setting_of(row, *format, loader);
+      const auto setting = setting_of(row, format, loader);
       if (!noted || !setting) continue;
       const auto step = measured_step(row, setting->model, setting->strategy.devices());
       ASSERT_TRUE(step) << row.id;

@@ -1,19 +1,13 @@
 // The report as text, JSON and CSV.
 #include "evidence/report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "evidence/causes.h"
 #include "evidence/markdown.h"
+#include "tests/test.h"
 
-namespace foreshard::accuracy {
-namespace report_test {
-
-using testing::HasSubstr;
+namespace foreshard::accuracy::report_test {
 
 Outcome row_of(std::string id, double measured, double predicted) {
   Outcome row;
@@ -137,7 +131,7 @@ TEST(Causes, NameWhatTheRowLeavesOpen) {
             "assumed: micro_batch; rates or links that nobody measured on its devices; 80 % "
             "computation, 20 % tensor-parallel communication");
   row.reason = "predicted not to fit";
-  EXPECT_THAT(likely_causes(row, {}), testing::StartsWith("predicted not to fit; assumed"));
+  EXPECT_THAT(likely_causes(row, {}), StartsWith("predicted not to fit; assumed"));
 }
 
 TEST(Markdown, HasTablesFrameworksAndTheWorstRows) {
@@ -163,5 +157,4 @@ TEST(Markdown, HasTablesFrameworksAndTheWorstRows) {
   EXPECT_THAT(page, HasSubstr("| 1 | unsupported: experts |"));
 }
 
-}  // namespace report_test
-}  // namespace foreshard::accuracy
+}  // namespace foreshard::accuracy::report_test

@@ -2,10 +2,8 @@
 /// A row of measured training steps for tests, and what it is read as.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <string>
-
 #include "evidence/setting.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 

@@ -1,19 +1,14 @@
 // From the columns of a row to cluster, model and strategy; what is assumed; what is unsupported.
 #include "evidence/setting.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/evidence/rows.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
 
 using study::choices_of;
 using study::OpenSetting;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 TEST_F(SettingOf, ARowThatStatesEverything) {
   const Setting setting = of(full_row());
@@ -313,13 +308,13 @@ TEST_F(SettingOf, RecipesOfFp8) {
     const Setting setting = recipe(precision, megatron.c_str(), "");
     EXPECT_EQ(setting.strategy.quantization, expected) << precision;
     EXPECT_EQ(setting.strategy.precision, DType::kBf16);
-    EXPECT_THAT(setting.assumed, testing::Not(testing::Contains("quantization")));
+    EXPECT_THAT(setting.assumed, Not(Contains("quantization")));
   }
   const Setting stated = recipe("FP8", megatron.c_str(), "delayed scaling; fp8 params on");
   EXPECT_EQ(stated.strategy.quantization, Quantization::kFp8Delayed);
   EXPECT_TRUE(stated.strategy.quantized_parameters);
-  EXPECT_THAT(stated.assumed, testing::Not(testing::Contains("quantization")));
-  EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, testing::Contains("quantization"));
+  EXPECT_THAT(stated.assumed, Not(Contains("quantization")));
+  EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, Contains("quantization"));
   EXPECT_FALSE(recipe("FP8", megatron.c_str(), "").strategy.quantized_parameters);
   // Recipes of Megatron-Bridge, and of adapters, hold weights so unless they say otherwise.
   const char* bridge = "Megatron-Bridge (NeMo 26.02)";
@@ -366,7 +361,7 @@ TEST_F(SettingOf, ContextParallelism) {
   const Setting setting = of(row);
   EXPECT_EQ(setting.strategy.context_parallel, 2);
   EXPECT_EQ(setting.strategy.data_parallel, replicas / 2);
-  EXPECT_THAT(setting.assumed, testing::Contains("context_exchange"));
+  EXPECT_THAT(setting.assumed, Contains("context_exchange"));
   const auto exchange_of = [&](const char* framework) {
     row.framework = framework;
     return of(row).strategy.context_exchange;
@@ -405,7 +400,7 @@ TEST_F(SettingOf, AdaptersByTheSourcesRecipe) {
   EXPECT_EQ(setting.model.adapters->targets,
             (std::vector{AdapterTarget::kQkv, AdapterTarget::kAttentionOut}));
   EXPECT_TRUE(setting.model.adapters->dropout);
-  EXPECT_THAT(setting.assumed, testing::Contains("adapters"));
+  EXPECT_THAT(setting.assumed, Contains("adapters"));
   row.source = "NVIDIA";
   row.framework = "Megatron-Bridge (NeMo 26.06)";
   row.notes = "task=lora; derived step_time=2.6400s";
@@ -444,7 +439,7 @@ TEST_F(SettingOf, WindowsAndLatents) {
   EXPECT_EQ(setting.model.key_value_rank, 512);
   EXPECT_EQ(setting.model.head_size(), 192);
   EXPECT_EQ(setting.model.value_size(), 128);
-  EXPECT_THAT(setting.assumed, testing::Contains("head_dim"));
+  EXPECT_THAT(setting.assumed, Contains("head_dim"));
 }
 
 TEST_F(SettingOf, HybridsAreTheCatalogues) {
@@ -493,10 +488,10 @@ TEST_F(SettingOf, Schedules) {
   TrainingRow row = full_row();
   row.notes = "schedule=ZB-2p; m=24";
   EXPECT_EQ(of(row).strategy.schedule, "zb-2p");
-  EXPECT_THAT(of(row).assumed, testing::Contains("optimizer_synchronization"));
+  EXPECT_THAT(of(row).assumed, Contains("optimizer_synchronization"));
   row.notes = "schedule=ZB-2p-sync; m=24";
   EXPECT_EQ(of(row).strategy.schedule, "zb-2p");
-  EXPECT_THAT(of(row).assumed, testing::Not(testing::Contains("optimizer_synchronization")));
+  EXPECT_THAT(of(row).assumed, Not(Contains("optimizer_synchronization")));
   row.notes = "text, schedule=zbv; the table prints VPP 2";
   EXPECT_EQ(of(row).strategy.schedule, "zb-v");
   EXPECT_EQ(of(row).strategy.virtual_stages, 2);

@@ -1,14 +1,10 @@
 // Tables of each kind in, outcomes out; bad tables and what is said about them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/evidence/tables.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 class Score : public testing::Test {
  protected:
@@ -19,7 +15,7 @@ class Score : public testing::Test {
   }
   std::string fault(const std::string& text) {
     const auto report = score({tables_.write("table.csv", text)}, options());
-    return report ? "no fault" : report.error().message;
+    return message_of(report, "no fault");
   }
   Tables tables_;
 };

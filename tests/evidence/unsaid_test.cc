@@ -1,17 +1,14 @@
 // What a row does not say: shapes of unknown models, stages of layers that do not divide, and who
 // shares the optimizer.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/evidence/rows.h"
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {
 
 using study::choices_of;
 using study::OpenSetting;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 // 126 layers on 16 ranks, as Llama 3 405B has: chunks of one or two layers, of which the first and
 // the last have one less. 2,048 sequences on 128 ranks leave 16 micro-batches.

@@ -1,13 +1,10 @@
 // config.json of state-space models and hybrids.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/strategies/shipped_hf_types.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
-
-using testing::HasSubstr;
 
 Model hybrid_of(const std::string& json) {
   const auto read = read_shipped(json, "mine", std::nullopt);
@@ -17,7 +14,7 @@ Model hybrid_of(const std::string& json) {
 
 std::string hybrid_fault(const std::string& json) {
   const auto read = read_shipped(json, "mine", std::nullopt);
-  return read ? "no fault" : read.error().message;
+  return message_of(read, "no fault");
 }
 
 // Layers of one branch each: their letters, and what the letters need.

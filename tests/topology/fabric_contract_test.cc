@@ -1,10 +1,9 @@
 // What every registered fabric must obey, whatever its parameters.
-#include <gmock/gmock.h>
-#include <map>
 #include <rapidcheck.h>
 
 #include "example_fabrics.h"
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/fabrics/fabric.h"
 #include "topology/summary.h"

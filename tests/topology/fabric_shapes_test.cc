@@ -1,15 +1,12 @@
 // Each fabric as it should be wired: bisection, degrees and symmetry, worked out by hand.
-#include <gmock/gmock.h>
-#include <map>
-#include <set>
 
 #include "example_fabrics.h"
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/summary.h"
 
-namespace foreshard {
-namespace fabric_shapes_test {
+namespace foreshard::fabric_shapes_test {
 
 double bisection(const ClusterConfig& config) {
   return *bisection_bandwidth(must_build(config)) / 1_GB_s;
@@ -227,5 +224,4 @@ TEST(Unequal, EveryFabricTakesNodesOfDifferentKinds) {
   }
 }
 
-}  // namespace fabric_shapes_test
-}  // namespace foreshard
+}  // namespace foreshard::fabric_shapes_test

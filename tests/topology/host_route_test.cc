@@ -1,15 +1,10 @@
 // Ways between devices and the memory of their hosts, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "tests/test.h"
 #include "tests/topology/small_clusters.h"
 
 namespace foreshard {
 namespace {
-
-using testing::HasSubstr;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 Route must_reach(const ClusterView& cluster, const std::string& from, HostWay way) {
   auto route = cluster.host_route(device(cluster, from), way);

@@ -1,27 +1,18 @@
-#include <algorithm>
-#include <functional>
-#include <gmock/gmock.h>
 #include <rapidcheck.h>
-#include <set>
 
 #include "exhaustive_routes.h"
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/cluster_builder.h"
 #include "topology/internal/router.h"
 
-namespace foreshard {
-namespace route_test {
-
-using testing::HasSubstr;
+namespace foreshard::route_test {
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 Route must_route(const ClusterView& cluster, const std::string& from, const std::string& to,
                  std::uint64_t flow = 0) {
-  auto route = cluster.route(device(cluster, from), device(cluster, to), flow);
-  EXPECT_TRUE(route) << route.error().message;
-  return *std::move(route);
+  return value_of(cluster.route(device(cluster, from), device(cluster, to), flow));
 }
 
 TEST(Route, ToItselfIsEmpty) {
@@ -158,9 +149,8 @@ TEST(Route, NamesBothDevicesAndWhatIsDown) {
   const auto route = cluster.route(device(cluster, "node0/gpu1"), device(cluster, "node1/gpu0"));
   ASSERT_FALSE(route);
   EXPECT_EQ(route.error().code, Error::Code::kInfeasible);
-  EXPECT_THAT(route.error().message,
-              testing::AllOf(HasSubstr("no route from node0/gpu1 to node1/gpu0"),
-                             HasSubstr("down: switch")));
+  EXPECT_THAT(route.error().message, AllOf(HasSubstr("no route from node0/gpu1 to node1/gpu0"),
+                                           HasSubstr("down: switch")));
 }
 
 TEST(Route, NamesLinksThatAreDownOneByOne) {
@@ -236,5 +226,4 @@ TEST(Route, IsTheShortestPathOfTheWholeGraph) {
   }));
 }
 
-}  // namespace route_test
-}  // namespace foreshard
+}  // namespace foreshard::route_test

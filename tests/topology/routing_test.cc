@@ -1,23 +1,19 @@
 // Routings beyond the shortest paths of a Clos: on every fabric against exhaustive search, and by
 // hand where they differ.
-#include <cmath>
-#include <gmock/gmock.h>
-#include <map>
 #include <rapidcheck.h>
 
 #include "example_fabrics.h"
 #include "exhaustive_routes.h"
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/cluster_builder.h"
 #include "topology/fabrics/fabric.h"
 #include "topology/internal/up_down.h"
 
-namespace foreshard {
-namespace routing_test {
+namespace foreshard::routing_test {
 
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 ClusterView example(std::string_view kind, Routing routing, std::int64_t nodes,
                     std::int64_t gpus = 1) {
@@ -28,10 +24,9 @@ ClusterView example(std::string_view kind, Routing routing, std::int64_t nodes,
 }
 
 Route must_route(const ClusterView& cluster, std::int64_t from, std::int64_t to) {
-  auto route = cluster.route(DeviceId(from), DeviceId(to));
-  EXPECT_TRUE(route) << route.error().message;
-  EXPECT_EQ(fault_in(cluster, DeviceId(from), DeviceId(to), *route), "");
-  return *std::move(route);
+  auto route = value_of(cluster.route(DeviceId(from), DeviceId(to)));
+  EXPECT_EQ(fault_in(cluster, DeviceId(from), DeviceId(to), route), "");
+  return std::move(route);
 }
 
 /// Largest difference of the shares of two routes.
@@ -306,9 +301,8 @@ NodeConfig nvidia_node(std::int64_t gpus) {
 
 std::map<std::string, double> peer_shares(const ClusterView& cluster, std::int64_t from,
                                           std::int64_t to) {
-  const auto route = cluster.peer_route(DeviceId(from), DeviceId(to));
-  EXPECT_TRUE(route) << route.error().message;
-  return shares(cluster, *route);
+  const auto route = value_of(cluster.peer_route(DeviceId(from), DeviceId(to)));
+  return shares(cluster, route);
 }
 
 // As NCCL has it (NCCL_P2P_PXN_LEVEL 2): sends go over NVLink to the receiver's rail on any fabric,
@@ -365,5 +359,4 @@ TEST(Adaptive, TakesMinimalWaysWhileQueuesAreEven) {
   EXPECT_TRUE(must_route(adaptive, 0, 2).minimal.empty());  // inside a group
 }
 
-}  // namespace routing_test
-}  // namespace foreshard
+}  // namespace foreshard::routing_test

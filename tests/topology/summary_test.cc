@@ -1,17 +1,12 @@
 #include "topology/summary.h"
 
-#include <gmock/gmock.h>
-
 #include "small_clusters.h"
+#include "tests/test.h"
 
 #include "topology/dot.h"
 
 namespace foreshard {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 // GPUs 0-1 to GPUs 2-3: 2 x 100 GB/s over NVSwitch, and over PCIe 63 GB/s each out of their
 // switches; the two sockets hold one 22 GB/s link between them, with 2 switches under each.

@@ -1,7 +1,7 @@
 // Hosts that are wired link by link.
-#include <gmock/gmock.h>
 
 #include "small_clusters.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
@@ -34,10 +34,9 @@ Result<NodeConfig> read(const std::string& text) {
 // Between the GPUs: 64, 32 and 16 GB/s at half: the last link is the narrowest. To the network each
 // GPU takes the NIC beside it: 12.5 GB/s x 0.8 and 25 x 0.8, though PCIe leaves GPU 1 but 8.
 TEST(Wiring, BuildsWhatIsWritten) {
-  const auto node = read(kNode);
-  ASSERT_TRUE(node) << node.error().message;
-  EXPECT_TRUE(has_nics(*node));
-  const auto cluster = must_build(small_cluster(2, {}, *node));
+  const auto node = value_of(read(kNode));
+  EXPECT_TRUE(has_nics(node));
+  const auto cluster = must_build(small_cluster(2, {}, node));
   std::map<std::string, double> rates;
   for (const auto& link : cluster.links())
     rates[cluster.vertices()[link.from.index()].name + ">" +

@@ -1,18 +1,15 @@
 // Hostile files end in a message, soon and without a crash.
-#include <chrono>
-#include <gmock/gmock.h>
-#include <string>
 
 #include "base/yaml/loader.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/base/yaml/example.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
 using example::Cluster;
 using example::fault;
-using testing::HasSubstr;
 
 std::string repeated(const std::string& part, int times) {
   std::string result;

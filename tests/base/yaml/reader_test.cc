@@ -1,19 +1,13 @@
 // What a single text may say; tests/errors/yaml.yaml has what it may not.
-#include <gmock/gmock.h>
-#include <string>
 
 #include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace reader_test {
+namespace foreshard::reader_test {
 
 using example::Cluster;
 using example::fault;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 Result<Cluster> read(const std::string& text) {
   return yaml::Loader().read_text<Cluster>(text, "c.yaml");
@@ -68,16 +62,14 @@ TEST(YamlReader, ShowsPlaceLineAndCaret) {
 }
 
 TEST(YamlReader, NullLeavesAnOptionalEmpty) {
-  const auto cluster = read("name: x\nstorage: null\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_FALSE(cluster->storage.has_value());
+  const auto cluster = value_of(read("name: x\nstorage: null\n"));
+  EXPECT_FALSE(cluster.storage.has_value());
 }
 
 TEST(YamlReader, AnchorsRepeatValues) {
-  const auto cluster = read("name: x\nnics: [&n {bandwidth: 1 GB/s}, *n]\nstorage: *n\n");
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  EXPECT_EQ(cluster->nics[1].bandwidth, 1_GB_s);
-  EXPECT_EQ(cluster->storage->bandwidth, 1_GB_s);
+  const auto cluster = value_of(read("name: x\nnics: [&n {bandwidth: 1 GB/s}, *n]\nstorage: *n\n"));
+  EXPECT_EQ(cluster.nics[1].bandwidth, 1_GB_s);
+  EXPECT_EQ(cluster.storage->bandwidth, 1_GB_s);
 }
 
 TEST(YamlReader, ReportsWhatIsNoText) {
@@ -93,5 +85,4 @@ TEST(YamlReader, CountsColumnsInCharacters) {
   EXPECT_EQ(fault("name: Zürich\nweights: {ü: 3}\n").substr(0, 14), "c.yaml:2:14: e");
 }
 
-}  // namespace reader_test
-}  // namespace foreshard
+}  // namespace foreshard::reader_test

@@ -1,16 +1,11 @@
 // Values of any shape, kept as they are written and read again by another loader.
 #include "base/yaml/written.h"
 
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "base/yaml/describe.h"
 #include "base/yaml/loader.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace written_test {
+namespace foreshard::written_test {
 
 struct Kept {
   std::map<std::string, yaml::Written> values;
@@ -55,5 +50,4 @@ TEST(YamlWritten, KeepsEveryShapeOnOneLine) {
   EXPECT_EQ(again.values, read.values);
 }
 
-}  // namespace written_test
-}  // namespace foreshard
+}  // namespace foreshard::written_test

@@ -1,15 +1,8 @@
 // Every GPU of the catalogue: it reads, says where each number comes from, and is plausible.
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
 #include <initializer_list>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "sim/compute/operator_time.h"
 
@@ -32,9 +25,8 @@ class Catalogue : public testing::TestWithParam<fs::path> {
  protected:
   void SetUp() override {
     yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-    auto device = loader.read_file<DeviceType>(GetParam());
-    ASSERT_TRUE(device) << device.error().message;
-    device_ = *std::move(device);
+    auto device = value_of(loader.read_file<DeviceType>(GetParam()));
+    device_ = std::move(device);
   }
   DeviceType device_;
 };
@@ -134,9 +126,8 @@ TEST(CatalogueContents, HasTheDevicesOfPublishedRuns) {
 TEST(CatalogueContents, HasTheMemoryThatToolsReport) {
   for (const std::filesystem::path& file : device_files()) {
     yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-    const auto device = loader.read_file<DeviceType>(file);
-    ASSERT_TRUE(device) << device.error().message;
-    EXPECT_NE(device->memory.evidence, yaml::Evidence::kDatasheet) << file;
+    const auto device = value_of(loader.read_file<DeviceType>(file));
+    EXPECT_NE(device.memory.evidence, yaml::Evidence::kDatasheet) << file;
   }
   for (const auto& [name, gib] :
        std::initializer_list<std::pair<const char*, double>>{{"V100-SXM-32GB", 31.748},
@@ -195,10 +186,9 @@ TEST(CatalogueContents, CoresAndSocketsOfHostsAreTemplates) {
   EXPECT_EQ(core->efficiency->gemm.fit.evidence, yaml::Evidence::kUser);
   EXPECT_EQ(core->efficiency->attention.fit.evidence, yaml::Evidence::kUser);
   EXPECT_EQ(core->efficiency->passes.streaming.evidence, yaml::Evidence::kUser);
-  const auto socket = loader.read_ref<DeviceType>("host-socket");
-  ASSERT_TRUE(socket) << socket.error().message;
-  EXPECT_EQ(socket->efficiency->gemm.fit.evidence, yaml::Evidence::kUser);
-  EXPECT_EQ(socket->efficiency->passes.streaming.evidence, yaml::Evidence::kUser);
+  const auto socket = value_of(loader.read_ref<DeviceType>("host-socket"));
+  EXPECT_EQ(socket.efficiency->gemm.fit.evidence, yaml::Evidence::kUser);
+  EXPECT_EQ(socket.efficiency->passes.streaming.evidence, yaml::Evidence::kUser);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "strategies/program/ir/kernel.h"
 
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

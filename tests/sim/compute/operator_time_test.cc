@@ -1,9 +1,7 @@
 #include "sim/compute/operator_time.h"
 
-#include <cmath>
-#include <gtest/gtest.h>
-
 #include "tests/sim/compute/toy_device.h"
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

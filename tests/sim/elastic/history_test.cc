@@ -1,18 +1,12 @@
 // Histories of runs that fail: by hand, against closed forms, and that time is conserved.
 #include "sim/elastic/history.h"
 
-#include <algorithm>
-#include <cmath>
-#include <gtest/gtest.h>
-#include <limits>
-#include <vector>
-
 #include "base/hash.h"
+#include "tests/test.h"
 
 #include "sim/elastic/interval.h"
 
-namespace foreshard::elastic {
-namespace history_test {
+namespace foreshard::elastic::history_test {
 
 constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
@@ -67,9 +61,7 @@ Failure at(Seconds time, std::int64_t node, Seconds back) {
 History history(const Rules& rules, std::int64_t least = 1) {
   const std::vector<Hazard> none;
   Proportional plans(4, least);
-  auto result = history_of(rules, plans, Failures(none, rules.nodes + rules.spares, 1));
-  EXPECT_TRUE(result) << result.error().message;
-  return *std::move(result);
+  return value_of(history_of(rules, plans, Failures(none, rules.nodes + rules.spares, 1)));
 }
 
 void expect_parts(const History& history, Parts parts) {
@@ -525,5 +517,4 @@ TEST(Failures, OfOneSeedAreTheSame) {
   EXPECT_TRUE(differs);
 }
 
-}  // namespace history_test
-}  // namespace foreshard::elastic
+}  // namespace foreshard::elastic::history_test

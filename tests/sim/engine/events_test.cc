@@ -1,16 +1,11 @@
 // Events of a workload: cases worked by hand, then random ones against the dense oracle.
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/sim/engine/oracle.h"
 #include "tests/sim/engine/random_workload.h"
 #include "tests/sim/engine/run.h"
+#include "tests/test.h"
 
-namespace foreshard::engine {
-namespace events_test {
-
-using testing::HasSubstr;
+namespace foreshard::engine::events_test {
 
 Seconds at(double seconds) {
   return Seconds::from_base(seconds);
@@ -321,5 +316,4 @@ TEST(EventProperties, SimgridRefusesWhatItCannotExpress) {
               HasSubstr("traffic of others"));
 }
 
-}  // namespace events_test
-}  // namespace foreshard::engine
+}  // namespace foreshard::engine::events_test

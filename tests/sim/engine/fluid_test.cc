@@ -1,14 +1,11 @@
 // Cases worked by hand. Capacities of 10 or 100 units per second unless said; times in seconds.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/sim/engine/run.h"
 #include "tests/sim/engine/workloads.h"
+#include "tests/test.h"
 
 namespace foreshard::engine {
 namespace {
-
-using testing::HasSubstr;
 
 double start(const Timeline& t, ActivityId a) {
   return t.start[a.index()].in_base();

@@ -2,8 +2,7 @@
 /// A workload that must run, and when its activities end.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <utility>
+#include "tests/test.h"
 
 #include "sim/engine/workload.h"
 

@@ -1,15 +1,10 @@
 #include "sim/engine/workload.h"
 
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/sim/engine/workloads.h"
+#include "tests/test.h"
 
 namespace foreshard::engine {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(Workload, KeepsWhatWasAdded) {
   Workload w;

@@ -1,8 +1,8 @@
 #include "sim/memory/timeline.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
 #include <rapidcheck.h>
+
+#include "tests/test.h"
 
 namespace foreshard::memory {
 namespace {

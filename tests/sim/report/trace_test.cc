@@ -1,25 +1,16 @@
 #include "sim/report/trace.h"
 
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
-#include <utility>
-#include <vector>
 
 #include "tests/base/temporary_folder.h"
 #include "tests/sim/report/example.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
 namespace foreshard::report {
 namespace {
-
-using testing::HasSubstr;
 
 nlohmann::json trace_of(const sim::Prediction& prediction, const program::Program& program) {
   const TemporaryFolder folder;
@@ -96,7 +87,7 @@ TEST(Trace, RoundsBothEndsOfASlice) {
   std::vector<std::pair<double, double>> slices;
   for (const auto& event : json["traceEvents"])
     if (event["ph"] == "X") slices.emplace_back(event["ts"], event["dur"]);
-  EXPECT_THAT(slices, testing::ElementsAre(std::pair(0.0, 0.002), std::pair(0.002, 0.001)));
+  EXPECT_THAT(slices, ElementsAre(std::pair(0.0, 0.002), std::pair(0.002, 0.001)));
 }
 
 TEST(Trace, SlicesThatFollowEachOtherDoNotOverlap) {
@@ -119,9 +110,8 @@ TEST(Trace, NoTwoSlicesOfATrackOverlap) {
       {.study = FORESHARD_SOURCE_DIR "/configs/studies/gpt-39.1b-a100-64-disturbed.yaml"},
       {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
   ASSERT_TRUE(study) << study.error().message;
-  const auto run = study::run_study(*study, {.timeline = true});
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(overlaps(trace_of(run->prediction, run->program)), 0);
+  const auto run = value_of(study::run_study(*study, {.timeline = true}));
+  EXPECT_EQ(overlaps(trace_of(run.prediction, run.program)), 0);
 }
 
 }  // namespace

@@ -2,11 +2,7 @@
 /// Clusters and communication parameters that the project ships.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/test.h"
 
 #include "sim/study/study.h"
 #include "topology/cluster_config.h"

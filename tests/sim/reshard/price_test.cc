@@ -1,19 +1,15 @@
 // Closed forms of steps: groups that look alike, and those that do not; links by hand.
 #include "strategies/reshard/price.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/sim/reshard/catalogue.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 #include "sim/simulate/cost.h"
 #include "strategies/reshard/choose.h"
 #include "strategies/reshard/program.h"
 
-namespace foreshard::reshard {
-namespace price_test {
+namespace foreshard::reshard::price_test {
 
 std::vector<DeviceId> devices(const std::vector<std::int32_t>& list) {
   std::vector<DeviceId> ids(list.size());
@@ -98,8 +94,7 @@ TEST(StepPrice, OfTooManyMessagesIsNotSimulated) {
   std::string remarks;
   for (const Alternative& one : choice->alternatives)
     remarks += one.plan.name + ": " + one.remark + "\n";
-  EXPECT_THAT(remarks, testing::HasSubstr("too many to simulate"));
+  EXPECT_THAT(remarks, HasSubstr("too many to simulate"));
 }
 
-}  // namespace price_test
-}  // namespace foreshard::reshard
+}  // namespace foreshard::reshard::price_test

@@ -1,12 +1,9 @@
 // Plans as Programs: by hand on a star of 100 GB/s and 1 us, where a copy moves 1 TB/s.
 #include "strategies/reshard/program.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <utility>
-
 #include "tests/sim/reshard/cases.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 #include "sim/simulate/cost.h"
 #include "strategies/program/ir/verify.h"
@@ -18,7 +15,6 @@ namespace {
 
 using program::CollectiveKind;
 using program::Communication;
-using testing::ElementsAre;
 
 program::Program written(const Plan& plan, const TensorSpec& tensor, const ClusterView& cluster) {
   const auto program = program_of(plan, tensor, {.cluster = &cluster});
@@ -118,7 +114,7 @@ TEST(ReshardProgram, SaysWhenNothingRuns) {
   const TensorSpec tensor{.dtype = DType::kFp32, .shape = {8}};
   const auto program = program_of({.name = "nothing"}, tensor, {.cluster = &cluster});
   ASSERT_FALSE(program);
-  EXPECT_THAT(program.error().message, testing::HasSubstr("nothing moves"));
+  EXPECT_THAT(program.error().message, HasSubstr("nothing moves"));
 }
 
 }  // namespace

@@ -2,12 +2,8 @@
 // with a format is written in that format (strategies/launch), and so is what families hold.
 #include "strategies/launch/abilities.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <set>
-#include <string>
-
 #include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "sim/search/family.h"
 #include "sim/search/space.h"
@@ -107,9 +103,9 @@ TEST(Offers, WhatIsNamedAllTheSame) {
       found.insert(one.zero_stage);
     return found;
   };
-  EXPECT_THAT(stages({.level = 1}), testing::ElementsAre(0, 1));
-  EXPECT_THAT(stages({.level = 1, .any_framework = true}), testing::ElementsAre(0, 1, 3));
-  EXPECT_THAT(stages({.level = 1, .zero_stage = {3}}), testing::ElementsAre(0, 3));
+  EXPECT_THAT(stages({.level = 1}), ElementsAre(0, 1));
+  EXPECT_THAT(stages({.level = 1, .any_framework = true}), ElementsAre(0, 1, 3));
+  EXPECT_THAT(stages({.level = 1, .zero_stage = {3}}), ElementsAre(0, 3));
   const auto found = enumerate({.level = 1}, base, dense(), 8);
   EXPECT_GT(found.misfits.at(std::string(kFrameworkMisfit)), 0);
 }

@@ -1,17 +1,9 @@
 // Levels of a search contain those below, and keep the memory margin: properties of random
 // clusters.
-#include <algorithm>
-#include <cstdlib>
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <numeric>
-#include <optional>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "tests/sim/search/written_study.h"
+#include "tests/test.h"
 
 #include "sim/search/output.h"
 #include "sim/search/search.h"
@@ -19,11 +11,7 @@
 #include "sim/study/memory_margin.h"
 #include "strategies/parallelism/reserve.h"
 
-namespace foreshard::search {
-namespace levels_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::search::levels_test {
 
 constexpr const char* kSmall =
     "{name: small, layers: 10, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024}";
@@ -184,5 +172,4 @@ TEST(Levels, HaveAMarginByMeasuredPeaks) {
   EXPECT_DOUBLE_EQ(study::memory_margin_of(study).part, 0.07);
 }
 
-}  // namespace levels_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::levels_test

@@ -1,25 +1,17 @@
 // Unequal shares of the batch: how it is divided, and what a search makes of it.
 #include "sim/search/shares.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <set>
-#include <utility>
-#include <vector>
 
 #include "tests/sim/search/written_study.h"
+#include "tests/test.h"
 
 #include "sim/search/search.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::search {
-namespace shares_test {
-
-using testing::ElementsAre;
+namespace foreshard::search::shares_test {
 
 std::vector<FlopsPerSecond> rates(const std::vector<double>& of_ranks) {
   std::vector<FlopsPerSecond> all;
@@ -172,9 +164,8 @@ TEST(BatchShares, OfManySpeedsAreFoundAtOnce) {
 // A device of half the speed slows the one data-parallel rank that it is of.
 TEST(BatchShares, GoByTheSlowestDeviceOfARank) {
   const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 8, data_parallel: 2}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto of_devices = rates_of(study, *cluster, {study.pool, {}});
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
+  const auto of_devices = rates_of(study, cluster, {study.pool, {}});
   ASSERT_EQ(of_devices.size(), 16U);
   EXPECT_EQ(of_devices[0], of_devices[7]);
   EXPECT_GT(of_devices[8], of_devices[7]);
@@ -188,8 +179,7 @@ TEST(BatchShares, GoByTheSlowestDeviceOfARank) {
 TEST(BatchShares, TakeAsLongAsTheLargest) {
   const auto study = study_of("{extends: two-dgx-h100, name: two}", "llama2-13b",
                               "{global_batch: 64, framework: megatron-lm}");
-  const auto cluster = cluster_of(study, study.pool.devices);
-  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto cluster = value_of(cluster_of(study, study.pool.devices));
   Strategy strategy = study.strategy;
   strategy.tensor_parallel = 4;
   strategy.pipeline_parallel = 2;
@@ -198,11 +188,8 @@ TEST(BatchShares, TakeAsLongAsTheLargest) {
   strategy.global_batch = 8 + 3;
   strategy.batch_shares = {8, 3};
   const auto prediction_of = [&](const Strategy& one) {
-    const auto program = lower::lower(study.model, one, {.launch_time = 5_us});
-    EXPECT_TRUE(program) << program.error().message;
-    auto prediction = sim::simulate(*cluster, *program, study.communication, {});
-    EXPECT_TRUE(prediction) << prediction.error().message;
-    return *std::move(prediction);
+    const auto program = value_of(lower::lower(study.model, one, {.launch_time = 5_us}));
+    return value_of(sim::simulate(cluster, program, study.communication, {}));
   };
   const auto unequal = prediction_of(strategy);
   const auto equal = prediction_of(with_equal_shares(strategy, 8));
@@ -218,16 +205,14 @@ TEST(BatchShares, WinWhereReplicasLieOnUnequalNodes) {
                    .data_parallel = {2},
                    .micro_batch = {1},
                    .zero_stage = {1}};
-  const auto found = run_search(study, options);
-  ASSERT_TRUE(found) << found.error().message;
-  const Simulated& best = found->simulated.front();
+  const auto found = value_of(run_search(study, options));
+  const Simulated& best = found.simulated.front();
   ASSERT_EQ(best.strategy.batch_shares.size(), 2U) << in_words(best.strategy);
   EXPECT_LT(best.strategy.batch_shares.front(), best.strategy.batch_shares.back());
   options.space.uneven = false;
-  const auto equal = run_search(study, options);
-  ASSERT_TRUE(equal) << equal.error().message;
-  EXPECT_TRUE(equal->simulated.front().strategy.batch_shares.empty());
-  EXPECT_LT(best.step, equal->simulated.front().step * 0.8);
+  const auto equal = value_of(run_search(study, options));
+  EXPECT_TRUE(equal.simulated.front().strategy.batch_shares.empty());
+  EXPECT_LT(best.step, equal.simulated.front().step * 0.8);
 }
 
 // Nodes of three speeds: each kind has a share of its own, which beats all in which they take as
@@ -240,18 +225,16 @@ TEST(BatchShares, WinWhereReplicasLieOnThreeKindsOfNodes) {
   SearchOptions options{.simulate = 6, .certify = 0, .front = 0};
   options.space = {
       .tensor_parallel = {8}, .pipeline_parallel = {1}, .micro_batch = {1}, .zero_stage = {1}};
-  const auto found = run_search(study, options);
-  ASSERT_TRUE(found) << found.error().message;
-  const Simulated& best = found->simulated.front();
+  const auto found = value_of(run_search(study, options));
+  const Simulated& best = found.simulated.front();
   const auto& shares = best.strategy.batch_shares;
   ASSERT_EQ(shares.size(), 3U) << in_words(best.strategy);
   EXPECT_LT(shares[0], shares[1]);
   EXPECT_LT(shares[1], shares[2]);
   options.space.uneven = false;
-  const auto equal = run_search(study, options);
-  ASSERT_TRUE(equal) << equal.error().message;
-  EXPECT_TRUE(equal->simulated.front().strategy.batch_shares.empty());
-  EXPECT_LT(best.step, equal->simulated.front().step);
+  const auto equal = value_of(run_search(study, options));
+  EXPECT_TRUE(equal.simulated.front().strategy.batch_shares.empty());
+  EXPECT_LT(best.step, equal.simulated.front().step);
 }
 
 // Two slow devices of sixteen: pipelines are cut around them, so replicas of one stage have poor
@@ -263,15 +246,13 @@ TEST(BatchShares, AreTriedWhereTheyGainTheMost) {
       "gpt-1.7b", "{global_batch: 512, framework: megatron-lm}");
   SearchOptions options{.simulate = 8, .certify = 0, .front = 0};
   options.space.level = 1;
-  const auto found = run_search(study, options);
-  ASSERT_TRUE(found) << found.error().message;
+  const auto found = value_of(run_search(study, options));
   options.space.tensor_parallel = {1};
   options.space.pipeline_parallel = {1};
   options.space.micro_batch = {1};
-  const auto replicas = run_search(study, options);
-  ASSERT_TRUE(replicas) << replicas.error().message;
-  EXPECT_FALSE(replicas->simulated.front().strategy.batch_shares.empty());
-  EXPECT_LE(found->simulated.front().step, replicas->simulated.front().step);
+  const auto replicas = value_of(run_search(study, options));
+  EXPECT_FALSE(replicas.simulated.front().strategy.batch_shares.empty());
+  EXPECT_LE(found.simulated.front().step, replicas.simulated.front().step);
 }
 
 TEST(BatchShares, AreNotGivenToASearch) {
@@ -279,8 +260,7 @@ TEST(BatchShares, AreNotGivenToASearch) {
       study_of(kMixed, "llama2-13b", "{global_batch: 8, data_parallel: 2, batch_shares: [5, 3]}");
   const auto found = run_search(study, {});
   ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().message, testing::HasSubstr("a search divides the batch itself"));
+  EXPECT_THAT(found.error().message, HasSubstr("a search divides the batch itself"));
 }
 
-}  // namespace shares_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::shares_test

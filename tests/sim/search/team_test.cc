@@ -1,24 +1,16 @@
 // Searches whose simulations are spread over ranks, here threads of one process.
 #include "sim/search/team.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
-#include <optional>
-#include <string>
 #include <sys/socket.h>
 #include <thread>
-#include <vector>
 
 #include "base/net/rank_zero.h"
 #include "base/net/socket.h"
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/sim/search/written_study.h"
+#include "tests/test.h"
 
 #include "sim/search/internal/messages.h"
 #include "sim/search/output.h"
@@ -26,10 +18,7 @@
 #include "sim/search/search.h"
 #include "sim/study/run.h"
 
-namespace foreshard::search {
-namespace team_test {
-
-using testing::HasSubstr;
+namespace foreshard::search::team_test {
 
 constexpr const char* kSmall =
     "{name: small, layers: 4, hidden: 1024, heads: 16, vocabulary: 32000, sequence: 512}";
@@ -66,11 +55,10 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
       Strategy strategy = space.candidates[i];
       if (i % 2 == 0) strategy.batch_shares = {3, 1};
       if (i % 3 == 0) strategy.recompute_parts.pop_back();
-      const auto read = across(study, *places, i % places->size(), strategy);
-      ASSERT_TRUE(read) << read.error().message;
-      EXPECT_EQ(read->place, &(*places)[i % places->size()]);
-      EXPECT_EQ(yaml::echo(read->strategy), yaml::echo(strategy));
-      EXPECT_EQ(read->strategy.one_copy_in_fp8, strategy.one_copy_in_fp8);
+      const auto read = value_of(across(study, *places, i % places->size(), strategy));
+      EXPECT_EQ(read.place, &(*places)[i % places->size()]);
+      EXPECT_EQ(yaml::echo(read.strategy), yaml::echo(strategy));
+      EXPECT_EQ(read.strategy.one_copy_in_fp8, strategy.one_copy_in_fp8);
     }
   }
 }
@@ -187,9 +175,8 @@ class TwoNodes : public testing::Test {
 
 // One rank helps, one is lost with a task, one has another version and is refused.
 TEST_F(TwoNodes, GiveTheBytesOfOneProcess) {
-  const auto serial = run_search(study_, options_);
-  ASSERT_TRUE(serial) << serial.error().message;
-  ASSERT_GT(serial->simulated.size(), 12U);
+  const auto serial = value_of(run_search(study_, options_));
+  ASSERT_GT(serial.simulated.size(), 12U);
   zero_.identity.ranks = 4;
   std::vector<Status> ended(2);
   std::atomic<bool> lost = false;
@@ -216,7 +203,7 @@ TEST_F(TwoNodes, GiveTheBytesOfOneProcess) {
   helping.join();
   other.join();
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(json(*result), json(*serial));
+  EXPECT_EQ(json(*result), json(serial));
   EXPECT_GT(by_others, 0);
   EXPECT_TRUE(ended[0].ok());
   ASSERT_FALSE(ended[1].ok());
@@ -256,10 +243,9 @@ TEST_F(TwoNodes, GiveUpARankThatHangs) {
   };
   options_.stop = [&] { return done >= kOthers; };
   options_.team = &zero_;
-  const auto result = run_search(study_, options_);
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_TRUE(result->partial);
-  EXPECT_EQ(std::ssize(result->simulated), kOthers);
+  const auto result = value_of(run_search(study_, options_));
+  EXPECT_TRUE(result.partial);
+  EXPECT_EQ(std::ssize(result.simulated), kOthers);
 }
 
 // Rank 0 goes after it has welcomed the rank, without a word that all is over.
@@ -282,5 +268,4 @@ TEST_F(TwoNodes, TellThatRankZeroIsLost) {
   EXPECT_EQ(ended.error().message, "rank 1: rank 0 is lost; search again");
 }
 
-}  // namespace team_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::team_test

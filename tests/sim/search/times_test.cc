@@ -1,12 +1,10 @@
-#include <gtest/gtest.h>
-#include <string>
-#include <utility>
+
+#include "tests/test.h"
 
 #include "sim/search/internal/passes.h"
 #include "topology/cluster_builder.h"
 
-namespace foreshard::search {
-namespace times_test {
+namespace foreshard::search::times_test {
 
 using program::Block;
 using program::Communication;
@@ -199,5 +197,4 @@ TEST(Groups, AreNumberedByTheirFirstRank) {
   EXPECT_EQ(group({1}, 2), (Ranks{8, 10, 12, 14}));
 }
 
-}  // namespace times_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::times_test

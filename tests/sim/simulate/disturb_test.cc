@@ -1,10 +1,8 @@
 // Disturbed steps, worked by hand. Links carry 100 GB/s, that is 10 us per MB, after 1 us; kernels
 // of 10^6 elements take 4 us.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 #include "topology/cluster_builder.h"
 
@@ -13,7 +11,6 @@ namespace {
 
 using disturbance::Plan;
 using disturbance::Then;
-using testing::HasSubstr;
 
 // The link by which a device sends.
 LinkId link_out_of(const ClusterView& cluster, std::int32_t device) {

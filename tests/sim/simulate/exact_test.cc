@@ -1,29 +1,23 @@
 // What must not change the answer: folding, coalescing, the engine, units; and what must not
 // improve it: slower devices.
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <random>
 
 #include "tests/sim/simulate/random_cluster.h"
 #include "tests/sim/simulate/random_program.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "sim/simulate/fold.h"
 #include "sim/simulate/simulate.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace exact_test {
+namespace foreshard::sim::exact_test {
 
 using program::Program;
 
 Program lowered(const foreshard::Training& training) {
-  auto program = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  return value_of(lower::lower(training.model, training.strategy, {.launch_time = 2_us}));
 }
 
 Prediction simulated(const ClusterView& cluster, const Program& program,
@@ -291,5 +285,4 @@ TEST(Engines, AgreeOnRandomStrategies) {
   std::printf("worst relative difference of a finish time: %.1e\n", worst);
 }
 
-}  // namespace exact_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::exact_test

@@ -1,18 +1,13 @@
 // Structural folding against the truth, on clusters that are symmetric and on such whose symmetry
 // is broken: every task of every rank as it is without folding; and the classes against colour
 // refinement of the whole task graph {task instances, dependencies, resources}.
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <set>
 
 #include "tests/sim/compute/toy_device.h"
 #include "tests/sim/simulate/random_program.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "sim/simulate/build.h"
 #include "sim/simulate/fold.h"
@@ -21,8 +16,7 @@
 #include "strategies/program/lower/lower.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::sim {
-namespace folding_test {
+namespace foreshard::sim::folding_test {
 
 using program::Program;
 
@@ -67,9 +61,7 @@ ClusterView cluster_of(std::mt19937& random, std::int64_t devices, Kind kind) {
   if (kind == Kind::kSlowDevice) config.degraded.push_back({.devices = "node0/gpu0", .speed = 0.5});
   if (kind == Kind::kSlowLink && config.nodes > 1)
     config.degraded.push_back({.links = "node0/nic0", .factor = 0.5});
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << cluster.error().message;
-  return *std::move(cluster);
+  return value_of(build_cluster(config));
 }
 
 comm::Parameters parameters_of(std::mt19937& random) {
@@ -309,5 +301,4 @@ TEST(MaxMemory, IsCheckedBeforeTasksAreWrittenOut) {
   EXPECT_GT(*free_memory(), 1_MB);
 }
 
-}  // namespace folding_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::folding_test

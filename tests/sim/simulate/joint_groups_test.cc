@@ -1,21 +1,16 @@
 // Groups over several axes are one group: bytes over links of random layouts of a small mixture
 // against a formula that knows nothing of meshes, attributes or propagation. It numbers the
 // flattened ranks and divides.
-#include <cstdlib>
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <set>
 
 #include "tests/sim/simulate/random_cluster.h"
+#include "tests/test.h"
 
 #include "sim/simulate/simulate.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace joint_groups_test {
+namespace foreshard::sim::joint_groups_test {
 
 using program::CollectiveKind;
 using program::Communication;
@@ -324,5 +319,4 @@ TEST(JointGroups, CarryTheBytesOfTheirFormula) {
   }
 }
 
-}  // namespace joint_groups_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::joint_groups_test

@@ -2,17 +2,16 @@
 // GPUs in a node, two behind each PCIe switch, two switches behind each socket. A switch carries 50
 // GB/s up and 50 GB/s down, 20 us per MB, after 2 x 1 us; memory carries 80 GB/s in all, 12.5 us
 // per MB.
-#include <gtest/gtest.h>
 
 #include "tests/sim/compute/toy_device.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 #include "tests/topology/small_clusters.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::sim {
-namespace offload_test {
+namespace foreshard::sim::offload_test {
 
 using program::CollectiveKind;
 using program::Communication;
@@ -129,9 +128,8 @@ TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
   strategy.global_batch = 1;
   const auto predicted = [&](std::int64_t layers, const ClusterView& cluster) {
     strategy.offload_activation_layers = layers;
-    const auto program = lower::lower(model, strategy, {});
-    EXPECT_TRUE(program) << program.error().message;
-    return run(cluster, *program);
+    const auto program = value_of(lower::lower(model, strategy, {}));
+    return run(cluster, program);
   };
   const auto blocks = lower::lower_blocks(model, strategy);
   ASSERT_TRUE(blocks);
@@ -159,5 +157,4 @@ TEST(Offload, IsOfOneRank) {
   EXPECT_FALSE(program::verify(program).ok());
 }
 
-}  // namespace offload_test
-}  // namespace foreshard::sim
+}  // namespace foreshard::sim::offload_test

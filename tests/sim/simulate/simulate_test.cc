@@ -2,9 +2,8 @@
 // 10 us per MB, after 1 us; kernels of 10^6 elements take 4 us.
 #include "sim/simulate/simulate.h"
 
-#include <gtest/gtest.h>
-
 #include "tests/sim/simulate/small.h"
+#include "tests/test.h"
 
 namespace foreshard::sim {
 namespace {
@@ -231,11 +230,10 @@ TEST(Simulate, MemoryIsLiveFromAllocateToFree) {
 
   // 600 MB of tensors and a reserve of 400 MB are just all that the device has.
   for (const Bytes reserve : {400_MB, 401_MB}) {
-    const auto held = simulate(star(1), program, rings(), {.reserve = reserve});
-    ASSERT_TRUE(held) << held.error().message;
-    EXPECT_EQ(held->fits, reserve == 400_MB);
-    EXPECT_EQ(held->memory_reserve, reserve);
-    EXPECT_EQ(held->classes[0].memory.peak, 600_MB);
+    const auto held = value_of(simulate(star(1), program, rings(), {.reserve = reserve}));
+    EXPECT_EQ(held.fits, reserve == 400_MB);
+    EXPECT_EQ(held.memory_reserve, reserve);
+    EXPECT_EQ(held.classes[0].memory.peak, 600_MB);
   }
 
   program.roles[0].memory = {{MemoryKind::kParameters, 600_MB}};

@@ -1,7 +1,6 @@
 #include "tests/sim/simulate/small.h"
 
-#include <gtest/gtest.h>
-#include <utility>
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "topology/cluster_builder.h"

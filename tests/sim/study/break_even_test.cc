@@ -1,28 +1,22 @@
 // Where two things are the same, on functions whose answer is known.
 #include "sim/study/break_even.h"
 
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <utility>
+#include "tests/test.h"
 
 namespace foreshard::study {
 namespace {
 
-using testing::HasSubstr;
-
 TEST(BreakEven, IsWhereTheDifferenceIsZero) {
-  const auto range = parse_range("1..100 USD/h");
-  ASSERT_TRUE(range) << range.error().message;
-  EXPECT_EQ(range->unit, "USD/h");
-  EXPECT_EQ(range->text_of(2.5), "2.5 USD/h");
+  const auto range = value_of(parse_range("1..100 USD/h"));
+  EXPECT_EQ(range.unit, "USD/h");
+  EXPECT_EQ(range.text_of(2.5), "2.5 USD/h");
   int asked = 0;
   const auto found = break_even(
       [&](double x) -> Result<double> {
         ++asked;
         return 3 * x - 21;
       },
-      *range);
+      range);
   ASSERT_TRUE(found && found->value);
   EXPECT_NEAR(*found->value, 7, 7e-4);
   EXPECT_LT(asked, 30);

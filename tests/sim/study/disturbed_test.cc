@@ -1,18 +1,12 @@
 // Disturbances as a study says them: what they do.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 #include "sim/study/study.h"
 
-namespace foreshard::study {
-namespace disturbed_test {
-
-using testing::IsEmpty;
+namespace foreshard::study::disturbed_test {
 
 // Four nodes of eight in two leaves under two spines.
 constexpr const char* kParts =
@@ -121,5 +115,4 @@ TEST(DisturbedStudy, ManySeedsGiveADistribution) {
       1u);
 }
 
-}  // namespace disturbed_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::disturbed_test

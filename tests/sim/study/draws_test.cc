@@ -2,19 +2,12 @@
 // be.
 #include "sim/study/draws.h"
 
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-
 #include "tests/sim/search/graph/graph_studies.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace draws_test {
-
-using testing::HasSubstr;
+namespace foreshard::study::draws_test {
 
 // With that probability a wide product, else a narrow one.
 std::string body(const std::string& name, int width) {
@@ -54,13 +47,12 @@ TEST(DrawnSteps, OfOneMicroBatchAreOneOrTheOther) {
   const Seconds wide = step_of(1);
   const Seconds narrow = step_of(0);
   ASSERT_GT(wide, 2 * narrow);
-  const auto drawn = drawn_steps(study_of(0.25, 1), {}, 200);
-  ASSERT_TRUE(drawn) << drawn.error().message;
-  EXPECT_EQ(drawn->draws, 200);
-  EXPECT_DOUBLE_EQ(drawn->low / 1_s, narrow / 1_s);
-  EXPECT_DOUBLE_EQ(drawn->median / 1_s, narrow / 1_s);
-  EXPECT_DOUBLE_EQ(drawn->high / 1_s, wide / 1_s);
-  const double share = (drawn->mean - narrow) / (wide - narrow);
+  const auto drawn = value_of(drawn_steps(study_of(0.25, 1), {}, 200));
+  EXPECT_EQ(drawn.draws, 200);
+  EXPECT_DOUBLE_EQ(drawn.low / 1_s, narrow / 1_s);
+  EXPECT_DOUBLE_EQ(drawn.median / 1_s, narrow / 1_s);
+  EXPECT_DOUBLE_EQ(drawn.high / 1_s, wide / 1_s);
+  const double share = (drawn.mean - narrow) / (wide - narrow);
   EXPECT_NEAR(share, 0.25, 0.125);
   EXPECT_NEAR(200 * share, std::round(200 * share), 1e-6);  // so many of them
 }
@@ -85,5 +77,4 @@ TEST(DrawnSteps, RefusesWhatHasNoBranches) {
   EXPECT_THAT(refused.error().message, HasSubstr("only graphs with conditions have branches"));
 }
 
-}  // namespace draws_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::draws_test

@@ -1,14 +1,12 @@
 // Exchanges of tokens: hidden behind other micro-batches, and once for each node.
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace exchanges_test {
+namespace foreshard::study::exchanges_test {
 
 struct Step {
   Seconds time;
@@ -61,13 +59,11 @@ TEST(Exchanges, OfDeepEpAreShorterOverSeveralNodes) {
 // (section 4.2). Not modelled are smaller batches at the beginning, uneven loads of experts, and
 // whatever stopped the run.
 TEST(DeepSeekV3, FitsAndTakesTheHoursOfItsReport) {
-  const auto study =
+  const auto study = value_of(
       load_study({.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"},
-                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  ASSERT_TRUE(study) << study.error().message;
-  const auto run = run_study(*study, {});
-  ASSERT_TRUE(run) << run.error().message;
-  const sim::Prediction& prediction = run->prediction;
+                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
+  const auto run = value_of(run_study(study, {}));
+  const sim::Prediction& prediction = run.prediction;
   EXPECT_TRUE(prediction.fits);
   constexpr double kTokens = 14.8e12;
   const double hours = kTokens / prediction.tokens * (prediction.step / 1_s) / 3600 * 2048;
@@ -75,5 +71,4 @@ TEST(DeepSeekV3, FitsAndTakesTheHoursOfItsReport) {
   EXPECT_NEAR(hours, 2.664e6, 0.15 * 2.664e6);
 }
 
-}  // namespace exchanges_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::exchanges_test

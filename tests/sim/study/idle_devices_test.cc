@@ -1,9 +1,7 @@
 // What a job does not use changes nothing of its step; what it is told to train counts real tokens.
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 

@@ -1,20 +1,12 @@
 #include "sim/study/pool.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
-namespace pool_test {
-
-using testing::Contains;
-using testing::ElementsAre;
+namespace foreshard::study::pool_test {
 using testing::Field;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 Result<LoadedStudy> load(const std::string& rest, const std::string& strategy) {
   const TemporaryFolder folder;
@@ -35,14 +27,13 @@ std::string cluster(const std::string& rest = "") {
 }
 
 std::vector<std::int32_t> devices(const std::string& rest) {
-  const auto study = load(rest, "{global_batch: 4}");
-  if (!study) throw std::runtime_error(study.error().message);
-  return study->pool.devices;
+  const auto study = value_of(load(rest, "{global_batch: 4}"));
+  return study.pool.devices;
 }
 
 std::string refusal(const std::string& rest, const std::string& strategy = "{global_batch: 4}") {
   const auto study = load(rest, strategy);
-  return study ? "accepted" : study.error().message;
+  return message_of(study);
 }
 
 TEST(Pool, IsEveryDeviceThatWorks) {
@@ -77,11 +68,8 @@ TEST(Pool, SaysWhyThereAreTooFew) {
 TEST(RunStudy, LeavesDevicesIdle) {
   constexpr const char* kTwo = "{data_parallel: 2, global_batch: 4}";
   const auto run = [&](const std::string& rest) {
-    const auto study = load(rest, kTwo);
-    if (!study) throw std::runtime_error(study.error().message);
-    auto result = run_study(*study, {});
-    if (!result) throw std::runtime_error(result.error().message);
-    return *std::move(result);
+    const auto study = value_of(load(rest, kTwo));
+    return value_of(run_study(study, {}));
   };
   const StudyRun first = run(cluster());
   EXPECT_THAT(first.program.device_of_rank, IsEmpty());
@@ -106,5 +94,4 @@ TEST(RunStudy, LeavesDevicesIdle) {
   }
 }
 
-}  // namespace pool_test
-}  // namespace foreshard::study
+}  // namespace foreshard::study::pool_test

@@ -1,9 +1,8 @@
 // A step on nodes of unequal numbers of GPUs is between those on equal ones.
 #include <cstdio>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "sim/study/run.h"
 

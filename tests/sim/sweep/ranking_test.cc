@@ -1,17 +1,10 @@
 // Rank, fronts and goal, by hand and against an enumeration of all pairs.
 #include "sim/sweep/ranking.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <random>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
 namespace foreshard::sweep {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 // A training of 1,000 steps.
 Outcome runs(double step_s, double usd, double headroom_gib) {

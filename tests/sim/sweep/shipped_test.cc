@@ -1,8 +1,7 @@
 // The shipped sweeps: what they print.
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/golden/golden.h"
+#include "tests/test.h"
 
 #include "sim/sweep/output.h"
 #include "sim/sweep/run.h"
@@ -12,14 +11,12 @@ namespace {
 
 void expect_shipped(const std::string& name) {
   const yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
-  auto sweep = load_sweep(name, options);
-  ASSERT_TRUE(sweep) << sweep.error().message;
-  const auto result =
-      run_sweep({.sweep = *std::move(sweep), .catalogue = options.catalogue, .version = "test"},
-                {.threads = 2});
-  ASSERT_TRUE(result) << result.error().message;
+  auto sweep = value_of(load_sweep(name, options));
+  const auto result = value_of(
+      run_sweep({.sweep = std::move(sweep), .catalogue = options.catalogue, .version = "test"},
+                {.threads = 2}));
   expect_golden("sweeps/" + name + ".txt",
-                sweep_text(result->results, ranking_of(result->results), 100));
+                sweep_text(result.results, ranking_of(result.results), 100));
 }
 
 TEST(ShippedSweep, Adapters) {

@@ -2,17 +2,9 @@
 /// Small checkpoints and how they look on disk.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "tests/base/temporary_folder.h"
 #include "tests/strategies/checkpoint/synthetic.h"
+#include "tests/test.h"
 
 #include "strategies/checkpoint/convert.h"
 
@@ -63,7 +55,7 @@ inline std::string contents_of(const std::filesystem::path& directory, std::uint
   const auto source = open_source(directory);
   if (!source) return source.error().message;
   const auto error = check_synthetic(*source, seed);
-  return error.ok() ? "right" : error.error().message;
+  return message_of(error, "right");
 }
 
 // In memory where the system lets us: every file is flushed to its device, and hundreds are made.

@@ -1,12 +1,8 @@
 #include "strategies/checkpoint/manifest.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
-namespace foreshard::checkpoint {
-namespace manifest_test {
-
-using testing::HasSubstr;
+namespace foreshard::checkpoint::manifest_test {
 
 Manifest small_manifest() {
   const Layout columns{.mesh = mesh_from({{"tp", 2}}), .attribute = {.dims = {{}, {0}}}};
@@ -42,7 +38,7 @@ std::string fault(const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   if (at == std::string::npos) return "'" + from + "' is not in " + text;
   const auto read = manifest_from_json(text.replace(at, from.size(), to));
-  return read ? "accepted" : read.error().message;
+  return message_of(read);
 }
 
 TEST(Manifest, NamesWhatIsWrong) {
@@ -85,5 +81,4 @@ TEST(Manifest, BoundsTheSlicesOfAllTensors) {
   EXPECT_THAT(read.error().message, HasSubstr("tensors[2048]: more than 33554432 slices"));
 }
 
-}  // namespace manifest_test
-}  // namespace foreshard::checkpoint
+}  // namespace foreshard::checkpoint::manifest_test

@@ -1,12 +1,9 @@
 #include "strategies/checkpoint/rules.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::checkpoint {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(LayoutRules, MatchNames) {
   EXPECT_TRUE(matches("layers.{0-11}.*.weight", "layers.11.qkv.weight"));

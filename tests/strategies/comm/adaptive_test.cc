@@ -1,9 +1,7 @@
 // Adaptive routing by the load of a whole operation: minimal while that is even, detours as far as
 // it is not. A dragonfly of 9 groups of 8 NICs of 10 GB/s, one cable of 10 GB/s between any two
 // groups.
-#include <gtest/gtest.h>
-#include <map>
-
+#include "tests/test.h"
 #include "tests/topology/small_clusters.h"
 
 #include "strategies/comm/algorithms.h"

@@ -1,15 +1,14 @@
 // Every algorithm on clusters small enough to work it out by hand.
-#include <gtest/gtest.h>
 
 #include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 #include "topology/cluster_builder.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::comm {
-namespace algorithms_test {
+namespace foreshard::comm::algorithms_test {
 
 FlatCollective form_of(std::string_view algorithm, CollectiveKind kind, const Participants& group) {
   const auto forms = flat_forms(kind, group, ideal_parameters());
@@ -169,9 +168,9 @@ TEST(RingInAMesh, UsesAllLinksEvenly) {
 // no relay.
 TEST(RingInAMesh, PassesAGpuWhereTwoHaveNoLink) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto config = loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-1v}", "c.yaml");
-  ASSERT_TRUE(config) << config.error().message;
-  const auto cluster = *build_cluster(*config);
+  const auto config =
+      value_of(loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-1v}", "c.yaml"));
+  const auto cluster = *build_cluster(config);
   for (const std::int32_t members : {5, 6}) {
     const auto flat =
         (*flat_forms(CollectiveKind::kAllReduce, first(cluster, members), ideal_parameters()))[0];
@@ -414,5 +413,4 @@ TEST(BestForm, IsTheFasterOneForTheSize) {
   EXPECT_EQ(choose(201_kB), "Simple");
 }
 
-}  // namespace algorithms_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::algorithms_test

@@ -1,18 +1,12 @@
 // What every registered algorithm must obey. A new one is held to it without a line here.
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <map>
-#include <numeric>
 #include <rapidcheck.h>
-#include <set>
-#include <string>
 
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/algorithms.h"
 
-namespace foreshard::comm {
-namespace contract_test {
+namespace foreshard::comm::contract_test {
 
 using Members = std::uint64_t;  // a set of members, one bit each
 
@@ -323,12 +317,11 @@ TEST_P(CollectiveContract, FlatAndStepwiseLoadTheSameLinks) {
     const auto& cluster = places[i];
     const std::int32_t p = counts[i];
     const auto group = with_transfers(GetParam().kind, first(cluster, p));
-    const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
-    ASSERT_TRUE(steps) << steps.error().message;
+    const auto steps = value_of(stepwise_form(GetParam().name, GetParam().kind, group));
     internal::LoadSum sum;
-    for (const Message& message : steps->messages) {
+    for (const Message& message : steps.messages) {
       if (GetParam().kind != CollectiveKind::kExchange) {
-        EXPECT_DOUBLE_EQ(message.part, static_cast<double>(message.chunk_count) / steps->chunks);
+        EXPECT_DOUBLE_EQ(message.part, static_cast<double>(message.chunk_count) / steps.chunks);
       }
       sum.add(*internal::route_between(group, message.from, message.to), message.part);
     }
@@ -471,5 +464,4 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, CollectiveContract,
                                   std::string(algorithm.param.name);
                          });
 
-}  // namespace contract_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::contract_test

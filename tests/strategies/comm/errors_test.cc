@@ -1,19 +1,15 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 #include "topology/cluster_builder.h"
 
-namespace foreshard::comm {
-namespace errors_test {
-
-using testing::HasSubstr;
+namespace foreshard::comm::errors_test {
 
 std::string fault(CollectiveKind kind, const Participants& group, Bytes bytes = 1_MB) {
   const auto forecast = predict(kind, bytes, group, ideal_parameters());
-  return forecast ? "accepted" : forecast.error().message;
+  return message_of(forecast);
 }
 
 TEST(CollectiveErrors, NameTheFaultOfTheGroup) {
@@ -65,5 +61,4 @@ TEST(CollectiveErrors, SayThatNoFormSuits) {
   EXPECT_THAT(forms.error().message, HasSubstr("communication 'empty' has no form"));
 }
 
-}  // namespace errors_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::errors_test

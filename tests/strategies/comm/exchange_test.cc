@@ -1,15 +1,12 @@
 // A group call of sends and receives: by hand, and beside what it generalises.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 
 namespace foreshard::comm {
 namespace {
-
-using testing::HasSubstr;
 
 FlatCollective only_form(CollectiveKind kind, const Participants& group) {
   const auto forms = flat_forms(kind, group, ideal_parameters());
@@ -80,7 +77,7 @@ TEST(Broadcast, StartsAtItsRoot) {
 
 std::string fault_in_exchange(CollectiveKind kind, const Participants& group) {
   const auto forms = flat_forms(kind, group, ideal_parameters());
-  return forms ? "accepted" : forms.error().message;
+  return message_of(forms);
 }
 
 TEST(Exchange, NamesWhatIsWrong) {

@@ -1,10 +1,8 @@
 // What NCCL's younger algorithms put on links, worked out by hand; which of them are taken.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
 
 #include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/choose.h"
@@ -12,11 +10,7 @@
 #include "strategies/comm/sweep.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::comm {
-namespace nccl_algorithms_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::comm::nccl_algorithms_test {
 using enum program::CollectiveKind;
 
 double load_of(const ClusterView& cluster, const Pattern& pattern, const char* from,
@@ -43,12 +37,11 @@ TEST(Nvls, GathersThroughTheSwitch) {
 // each head sends 1/4 up one tree's half and down the other's: 1/8 + 1/8.
 TEST(NvlsTree, SendsHeadsPartsBetweenNodes) {
   const auto cluster = rails(2, 4);
-  const auto pattern = nvls_tree_all_reduce(everyone(cluster));
-  ASSERT_TRUE(pattern) << pattern.error().message;
-  EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "gpu0.1", "hub0"), 1.25);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "hub1", "gpu1.3"), 1.25);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "nic0.2", "leaf2"), 0.25);
-  EXPECT_DOUBLE_EQ(pattern->path.network, 2);
+  const auto pattern = value_of(nvls_tree_all_reduce(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "gpu0.1", "hub0"), 1.25);
+  EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "hub1", "gpu1.3"), 1.25);
+  EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "nic0.2", "leaf2"), 0.25);
+  EXPECT_DOUBLE_EQ(pattern.path.network, 2);
   EXPECT_EQ(nvls_tree_all_reduce(everyone(star(4))).error().code, Error::Code::kUnsupported);
   EXPECT_EQ(nvls_tree_all_reduce(everyone(rails(4, 1))).error().code, Error::Code::kUnsupported);
 }
@@ -59,11 +52,10 @@ TEST(Collnet, NeedsAndUsesSwitchesThatAdd) {
     const auto cluster = rails(nodes, 4, true);
     for (auto* pattern_of :
          {collnet_chain_all_reduce, collnet_direct_all_reduce, nvls_all_reduce}) {
-      const auto pattern = pattern_of(everyone(cluster));
-      ASSERT_TRUE(pattern) << pattern.error().message;
-      EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "nic1.2", "leaf2"), 0.25);
-      EXPECT_DOUBLE_EQ(load_of(cluster, *pattern, "leaf2", "nic1.2"), 0.25);
-      EXPECT_DOUBLE_EQ(pattern->path.network, 1);
+      const auto pattern = value_of(pattern_of(everyone(cluster)));
+      EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "nic1.2", "leaf2"), 0.25);
+      EXPECT_DOUBLE_EQ(load_of(cluster, pattern, "leaf2", "nic1.2"), 0.25);
+      EXPECT_DOUBLE_EQ(pattern.path.network, 1);
     }
     // Chains: a member passes on all parts but that which starts (or ends) at it: 2 x 3/4.
     EXPECT_DOUBLE_EQ(
@@ -214,7 +206,7 @@ TEST(Choices, AreCheckedWhenRead) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
   const auto fault = [&](const std::string& text) {
     const auto read = loader.read_text<Parameters>("extends: nccl\n" + text, "mine.yaml");
-    return read ? std::string("accepted") : read.error().message;
+    return message_of(read);
   };
   EXPECT_EQ(fault("choices:\n  - {operation: all_reduce, algorithm: tree, to_nodes: 4}\n"),
             "accepted");
@@ -290,5 +282,4 @@ TEST(Sweep, CountsAsNcclTestsDo) {
   EXPECT_FALSE(rows->front().nccl);
 }
 
-}  // namespace nccl_algorithms_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::nccl_algorithms_test

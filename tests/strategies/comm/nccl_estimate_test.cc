@@ -1,21 +1,14 @@
 // NCCL's own times, worked out by hand from its formulas; and how far they are from measurements.
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <map>
-#include <optional>
-#include <string>
 
 #include "base/csv.h"
 #include "base/file.h"
 #include "tests/strategies/comm/nccl_nodes.h"
+#include "tests/test.h"
 
 #include "strategies/comm/nccl/estimate.h"
 
-namespace foreshard::comm::nccl {
-namespace nccl_estimate_test {
+namespace foreshard::comm::nccl::nccl_estimate_test {
 
 using program::CollectiveKind;
 
@@ -160,5 +153,4 @@ TEST(Estimates, AreAsFarFromMeasurementsAsKnown) {
   }
 }
 
-}  // namespace nccl_estimate_test
-}  // namespace foreshard::comm::nccl
+}  // namespace foreshard::comm::nccl::nccl_estimate_test

@@ -1,9 +1,7 @@
 #include "tests/strategies/comm/nccl_nodes.h"
 
-#include <gtest/gtest.h>
-#include <utility>
-
 #include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 

@@ -1,15 +1,13 @@
 // Channels that NCCL's search finds, against those that it logs on real machines.
-#include <gtest/gtest.h>
-#include <string>
 
 #include "tests/strategies/comm/nccl_nodes.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 #include "strategies/comm/nccl/peer_channels.h"
 #include "topology/cluster_builder.h"
 
-namespace foreshard::comm::nccl {
-namespace nccl_search_test {
+namespace foreshard::comm::nccl::nccl_search_test {
 
 std::string text(const SearchGraph& graph) {
   const auto number = [](BytesPerSecond rate) {
@@ -146,5 +144,4 @@ TEST(Search, NeedsADevice) {
   EXPECT_FALSE(communicator_of({}, shipped_tables()));
 }
 
-}  // namespace nccl_search_test
-}  // namespace foreshard::comm::nccl
+}  // namespace foreshard::comm::nccl::nccl_search_test

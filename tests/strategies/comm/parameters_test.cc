@@ -1,16 +1,12 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 #include "topology/cluster_config.h"
 
-namespace foreshard::comm {
-namespace parameters_test {
-
-using testing::HasSubstr;
+namespace foreshard::comm::parameters_test {
 
 Result<Parameters> nccl() {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
@@ -18,9 +14,8 @@ Result<Parameters> nccl() {
 }
 
 TEST(NcclParameters, HaveASourceAndServeEveryKind) {
-  const auto parameters = nccl();
-  ASSERT_TRUE(parameters) << parameters.error().message;
-  for (const FormParameters& form : parameters->forms) {
+  const auto parameters = value_of(nccl());
+  for (const FormParameters& form : parameters.forms) {
     EXPECT_FALSE(form.source.empty()) << form.algorithm;
     EXPECT_NE(form.evidence, yaml::Evidence::kUser) << form.algorithm;
   }
@@ -28,30 +23,27 @@ TEST(NcclParameters, HaveASourceAndServeEveryKind) {
   for (const auto kind :
        {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
         CollectiveKind::kBroadcast, CollectiveKind::kAllToAll})
-    EXPECT_TRUE(predict(kind, 1_MB, everyone(cluster), *parameters)) << name_of(kind);
-  EXPECT_TRUE(predict(CollectiveKind::kSend, 1_MB, first(cluster, 2), *parameters));
+    EXPECT_TRUE(predict(kind, 1_MB, everyone(cluster), parameters)) << name_of(kind);
+  EXPECT_TRUE(predict(CollectiveKind::kSend, 1_MB, first(cluster, 2), parameters));
 }
 
 // LL for small messages, Simple for large ones, as NCCL does.
 TEST(NcclParameters, ChooseTheProtocolBySize) {
-  const auto parameters = nccl();
-  ASSERT_TRUE(parameters) << parameters.error().message;
+  const auto parameters = value_of(nccl());
   const auto cluster = star(8);
   const auto protocol = [&](Bytes bytes) {
-    return predict(CollectiveKind::kAllReduce, bytes, everyone(cluster), *parameters)
-        ->form.protocol;
+    return predict(CollectiveKind::kAllReduce, bytes, everyone(cluster), parameters)->form.protocol;
   };
   EXPECT_EQ(protocol(1_KiB), "LL");
   EXPECT_EQ(protocol(1_GiB), "Simple");
 }
 
 TEST(Parameters, RefuseNumbersOfATransportForWhichTheyHaveTheirOwn) {
-  const auto parameters = nccl();
-  ASSERT_TRUE(parameters) << parameters.error().message;
+  const auto parameters = value_of(nccl());
   Transport transport{.name = "efa"};
-  EXPECT_FALSE(replaced_number(*parameters, transport));
+  EXPECT_FALSE(replaced_number(parameters, transport));
   transport.eager_limit = {.value = 16_KiB};  // the default, but written
-  const auto fault = replaced_number(*parameters, transport);
+  const auto fault = replaced_number(parameters, transport);
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->key, "eager_limit");
   EXPECT_EQ(fault->message,
@@ -59,7 +51,7 @@ TEST(Parameters, RefuseNumbersOfATransportForWhichTheyHaveTheirOwn) {
             "for 'efa' (transports)");
   EXPECT_EQ(fault->help, "remove eager_limit, or give the transport a name of its own");
   transport.name = "my-efa";
-  EXPECT_FALSE(replaced_number(*parameters, transport));
+  EXPECT_FALSE(replaced_number(parameters, transport));
 }
 
 // Through the collectives of a cluster: with own numbers they are taken, with NCCL's too.
@@ -89,9 +81,9 @@ TEST(Parameters, TakeOnlyFormsThatTheSettingsOfATransportLeave) {
       yaml::Ref<Transport>{*loader.read_ref<Transport>("gpudirect-tcpxo"), "gpudirect-tcpxo"};
   const auto cluster = *build_cluster(config);
   const Parameters parameters = *nccl();
-  const auto forms = flat_forms(CollectiveKind::kAllReduce, everyone(cluster), parameters);
-  ASSERT_TRUE(forms) << forms.error().message;
-  for (const FlatCollective& form : *forms) {
+  const auto forms =
+      value_of(flat_forms(CollectiveKind::kAllReduce, everyone(cluster), parameters));
+  for (const FlatCollective& form : forms) {
     EXPECT_TRUE(form.algorithm == "ring" || form.algorithm == "tree") << form.algorithm;
     EXPECT_EQ(form.protocol, "Simple");
   }
@@ -114,10 +106,9 @@ TEST(Parameters, TakeOnlyFormsThatTransportsOfAllNodesLeave) {
     }
     return flat_forms(CollectiveKind::kAllReduce, everyone(*build_cluster(config)), *nccl());
   };
-  const auto common = forms_with({"ring", "tree"}, {"tree"});
-  ASSERT_TRUE(common) << common.error().message;
-  ASSERT_FALSE(common->empty());
-  for (const FlatCollective& form : *common) EXPECT_EQ(form.algorithm, "tree");
+  const auto common = value_of(forms_with({"ring", "tree"}, {"tree"}));
+  ASSERT_FALSE(common.empty());
+  for (const FlatCollective& form : common) EXPECT_EQ(form.algorithm, "tree");
   const auto none = forms_with({"ring"}, {"tree"});
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().message, HasSubstr("leave no algorithm or no protocol that both allow"));
@@ -175,5 +166,4 @@ TEST(Parameters, RefuseTwoSetsOfNumbersOfOneTransport) {
   EXPECT_THAT(parameters.error().message, HasSubstr("'efa' is listed twice; remove one"));
 }
 
-}  // namespace parameters_test
-}  // namespace foreshard::comm
+}  // namespace foreshard::comm::parameters_test

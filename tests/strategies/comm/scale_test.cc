@@ -1,9 +1,8 @@
 // Large groups stay cheap: rings of 16,384 members, all-to-all of 1,024. The bounds are 10 times
 // what a slow core needs.
-#include <chrono>
-#include <gtest/gtest.h>
 
 #include "tests/strategies/comm/clusters.h"
+#include "tests/test.h"
 
 #include "strategies/comm/collective.h"
 

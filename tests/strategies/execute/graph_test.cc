@@ -1,17 +1,13 @@
 // General graphs executed on arrays: gradients are those of the result, and sharded is serial.
 #include "tests/oracle/graph.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <iostream>
 
 #include "tests/strategies/execute/graphs.h"
 #include "tests/strategies/graph/random_graph.h"
+#include "tests/test.h"
 
-namespace foreshard::execute {
-namespace graph_test {
-
-using testing::HasSubstr;
+namespace foreshard::execute::graph_test {
 
 constexpr double kTolerance = 1e-10;
 
@@ -33,13 +29,12 @@ TEST(ExecutedGraph, AddsABiasOnceToSummands) {
   const TensorId y =
       *add_single(graph, {.type = "matmul", .name = "product", .inputs = {x, w, bias}});
   const std::vector<MeshAxis> mesh{{"tensor", 2}};
-  const auto sharded = distribute(graph, mesh, Flow::kForward);
-  ASSERT_TRUE(sharded) << sharded.error().message;
+  const auto sharded = value_of(distribute(graph, mesh, Flow::kForward));
   Tensors tensors;
   tensors[x] = {columns, {{{1, 3}, {2, 4}}}};
   tensors[w] = {rows, {{{5, 6}, {7, 8}}}};
   tensors[bias] = {replicated(1), {{{10, 20}, {10, 20}}}};
-  ASSERT_TRUE(run(*sharded, {.mesh = mesh_from(mesh)}, tensors).ok());
+  ASSERT_TRUE(run(sharded, {.mesh = mesh_from(mesh)}, tensors).ok());
   EXPECT_EQ(tensors[y].shards.of_position,
             (std::vector<std::vector<double>>{{15, 26, 25, 38}, {14, 16, 28, 32}}));
   EXPECT_EQ(convert(tensors[y].shards, {2, 2}, tensors[y].attribute, replicated(2), mesh_from(mesh))
@@ -52,19 +47,18 @@ TEST(ExecutedGraph, LooksUpItsPartOfTheVocabulary) {
   Graph graph{.name = "lookup", .tensors = {}, .operators = {}};
   const TensorId ids = add_input(graph, "ids", {DType::kInt32, {2}});
   const TensorId table = add_parameter(graph, "table", {DType::kBf16, {4, 1}});
-  const auto y = add_single(graph, {.type = "embedding", .name = "lookup", .inputs = {ids, table}});
-  ASSERT_TRUE(y) << y.error().message;
+  const auto y =
+      value_of(add_single(graph, {.type = "embedding", .name = "lookup", .inputs = {ids, table}}));
   graph[table].pinned = Attribute{.dims = {{0}, {}}};
   const std::vector<MeshAxis> mesh{{"tensor", 2}};
-  const auto distributed = distribute(graph, mesh);
-  ASSERT_TRUE(distributed) << distributed.error().message;
-  ShardedGraph sharded = *distributed;
+  const auto distributed = value_of(distribute(graph, mesh));
+  ShardedGraph sharded = distributed;
   sharded.after_operator[0].clear();  // look at the summands before they are reduced
   Tensors tensors;
   tensors[ids] = {replicated(1), {{{3, 0}, {3, 0}}}};
   tensors[table] = {*graph[table].pinned, {{{5, 6}, {7, 8}}}};
   ASSERT_TRUE(run(sharded, {.mesh = mesh_from(mesh)}, tensors).ok());
-  EXPECT_EQ(tensors[*y].shards.of_position, (std::vector<std::vector<double>>{{0, 5}, {8, 0}}));
+  EXPECT_EQ(tensors[y].shards.of_position, (std::vector<std::vector<double>>{{0, 5}, {8, 0}}));
 }
 
 // --- what a wrong graph is told --------------------------------------------------------------
@@ -77,10 +71,9 @@ TEST(ExecutedGraph, NamesWhatIsMissing) {
   graph[x].pinned = Attribute{.dims = {{}, {0}}};
   graph[w].pinned = Attribute{.dims = {{}, {0}}};
   const std::vector<MeshAxis> mesh{{"tensor", 2}};
-  const auto distributed = distribute(graph, mesh);
-  ASSERT_TRUE(distributed) << distributed.error().message;
-  ASSERT_TRUE(executed_graph(*distributed));
-  ShardedGraph sharded = *distributed;
+  const auto distributed = value_of(distribute(graph, mesh));
+  ASSERT_TRUE(executed_graph(distributed));
+  ShardedGraph sharded = distributed;
   for (auto& how : sharded.operators) how.conversions.clear();
   const auto unconverted = executed_graph(sharded);
   ASSERT_FALSE(unconverted);
@@ -97,10 +90,9 @@ TEST(ExecutedGraph, RefusesWhatItHasNoArithmeticFor) {
   for (const Example& example : operator_examples()) {
     const Graph graph = graph_of(example);
     if (can_compute(graph.operators.front())) continue;
-    EXPECT_THAT(example.type, testing::AnyOf("condition", "loop", "optimizer_update"));
-    const auto sharded = distribute(graph, {{"x", 1}});
-    ASSERT_TRUE(sharded) << sharded.error().message;
-    const auto result = executed_graph(*sharded);
+    EXPECT_THAT(example.type, AnyOf("condition", "loop", "optimizer_update"));
+    const auto sharded = value_of(distribute(graph, {{"x", 1}}));
+    const auto result = executed_graph(sharded);
     ASSERT_FALSE(result);
     EXPECT_THAT(result.error().message, HasSubstr("is not executed on arrays"));
   }
@@ -221,13 +213,12 @@ TEST(ExecutedGradients, AreSlopesOfTheLossOverAVocabulary) {
   graph.outputs = {*loss};
   graph[logits].pinned = Attribute{.dims = {{}, {}, {0}}};
   const Graph training = training_graph(graph, {});
-  const auto sharded = distribute(training, {{"tensor", 2}});
-  ASSERT_TRUE(sharded) << sharded.error().message;
+  const auto sharded = value_of(distribute(training, {{"tensor", 2}}));
   const auto run = [&](double nudge) {
     Wholes given;
     for (const TensorId id : training.inputs) given[id] = values_for(training[id]);
     given[logits][5] += nudge;
-    return *executed_graph(*sharded, given);
+    return *executed_graph(sharded, given);
   };
   const auto value = [&](double nudge) {
     const Wholes wholes = run(nudge);
@@ -350,5 +341,4 @@ TEST(SerialIsSharded, ForEveryOperator) {
       cases, tensors, worst);
 }
 
-}  // namespace graph_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::graph_test

@@ -1,14 +1,12 @@
 // Serial = sharded for random graphs of the table's operators, forward or with their backward pass,
 // under random annotations on meshes of up to three axes and 12 ranks.
-#include <array>
-#include <gtest/gtest.h>
 #include <iostream>
 
 #include "tests/strategies/execute/graphs.h"
 #include "tests/strategies/graph/random_graph.h"
+#include "tests/test.h"
 
-namespace foreshard::execute {
-namespace many_graphs_test {
+namespace foreshard::execute::many_graphs_test {
 
 // A chain of up to eight operators may magnify the rounding of its first one.
 constexpr double kTolerance = 1e-8;
@@ -69,5 +67,4 @@ TEST(SerialIsSharded, ForRandomGraphs) {
       kGraphs, operators, conversions, tensors, worst, skipped);
 }
 
-}  // namespace many_graphs_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::many_graphs_test

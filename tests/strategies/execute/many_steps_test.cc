@@ -1,11 +1,10 @@
 // Serial = sharded for random strategies of random models: all knobs of both, on up to 16 ranks,
 // each plan carried out in two orders of its own.
-#include <gtest/gtest.h>
-#include <random>
 
 #include "tests/seeds.h"
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 

@@ -1,11 +1,9 @@
 // A new way to run a step is one planner and one line: gradients reduced every second micro-batch.
 #include "strategies/plan/planner.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
@@ -76,10 +74,9 @@ TEST(Planner, ReducesEverySecondMicroBatch) {
     Strategy strategy = tiny_strategy(2, 2, 2, 5);
     strategy.sequence_parallel = true;
     strategy.zero_stage = zero;
-    const auto blocks = lower::lower_blocks(model, strategy);
-    ASSERT_TRUE(blocks) << blocks.error().message;
+    const auto blocks = value_of(lower::lower_blocks(model, strategy));
     const auto plan =
-        plan::make_plan(lower::parts_of(model, strategy, *blocks), strategy, planners());
+        plan::make_plan(lower::parts_of(model, strategy, blocks), strategy, planners());
     ASSERT_TRUE(plan) << plan.error().message;
     // By hand: embedding, 4 layers, head; behind micro-batches 1, 3 and 4.
     EXPECT_EQ(reductions_of(*plan), 6 * 3);
@@ -88,14 +85,13 @@ TEST(Planner, ReducesEverySecondMicroBatch) {
 
     const StepResult serial = executed(model, serial_of(strategy));
     for (std::uint64_t order = 0; order < 8; ++order) {
-      const auto result = execute_step(model, strategy, *plan, {.order = order});
-      ASSERT_TRUE(result) << result.error().message;
-      EXPECT_THAT(compare(serial, *result, kTolerance).faults, testing::IsEmpty());
+      const auto result = value_of(execute_step(model, strategy, *plan, {.order = order}));
+      EXPECT_THAT(compare(serial, result, kTolerance).faults, IsEmpty());
     }
 
     // And it is lowered.
     const program::Program program =
-        lower::program_of(*plan, strategy, lower::planned_blocks(*blocks, strategy), 1_us);
+        lower::program_of(*plan, strategy, lower::planned_blocks(blocks, strategy), 1_us);
     const auto violation = program::verify(program);
     EXPECT_TRUE(violation.ok()) << violation.error().message;
   }

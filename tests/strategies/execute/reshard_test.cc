@@ -1,15 +1,12 @@
 #include "tests/oracle/reshard.h"
 
-#include <gmock/gmock.h>
-#include <limits>
+#include "tests/test.h"
 
 #include "strategies/graph/layout_text.h"
 
-namespace foreshard::execute {
-namespace reshard_test {
+namespace foreshard::execute::reshard_test {
 
 using reshard::Primitive;
-using testing::ElementsAre;
 using Arrays = std::vector<std::vector<double>>;
 
 Layout layout(const std::string& text, const Shape& shape) {
@@ -109,5 +106,4 @@ TEST(Execute, ReducesInTheOrderOfTheGroup) {
               ElementsAre(ElementsAre(expected), ElementsAre(expected), ElementsAre(expected)));
 }
 
-}  // namespace reshard_test
-}  // namespace foreshard::execute
+}  // namespace foreshard::execute::reshard_test

@@ -2,26 +2,17 @@
 // conflicts. "tensor: how it lies -> how it is needed".
 #include "strategies/graph/distribute.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <set>
 
 #include "operator_examples.h"
+#include "tests/test.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/internal/factors.h"
 #include "strategies/graph/layout.h"
 #include "strategies/graph/transformer.h"
 
-namespace foreshard {
-namespace distribute_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
+namespace foreshard::distribute_test {
 using Lines = std::vector<std::string>;
 using S = std::string;
 
@@ -44,9 +35,7 @@ TensorId named(const Graph& graph, const std::string& name) {
 }
 
 ShardedGraph must(const Graph& graph, const std::vector<MeshAxis>& mesh = kMesh) {
-  auto sharded = distribute(graph, mesh);
-  EXPECT_TRUE(sharded) << sharded.error().message;
-  return *std::move(sharded);
+  return value_of(distribute(graph, mesh));
 }
 
 Lines conversions(const ShardedGraph& sharded) {
@@ -147,12 +136,12 @@ TEST(Distribute, RefusesAnnotationsThatNoTensorCanHave) {
   Graph graph = mlp();
   graph[named(graph, "x")].pinned = Attribute{.dims = {{0}, {0}}};
   EXPECT_THAT(distribute(graph, kMesh).error().message,
-              testing::AllOf(HasSubstr("tensor 'x'"), HasSubstr("'data'")));
+              AllOf(HasSubstr("tensor 'x'"), HasSubstr("'data'")));
   graph[named(graph, "x")].pinned = Attribute{.dims = {{}, {}}};
   graph[named(graph, "x")].shape = {6, 16};
   graph[named(graph, "x")].pinned = Attribute{.dims = {{1}, {}}};
   EXPECT_THAT(distribute(graph, kMesh).error().message,
-              testing::AllOf(HasSubstr("tensor 'x'"), HasSubstr("6"), HasSubstr("4")));
+              AllOf(HasSubstr("tensor 'x'"), HasSubstr("6"), HasSubstr("4")));
 }
 
 // A softmax along a split dimension: legal, at the price of a conversion, and said.
@@ -385,8 +374,7 @@ TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
            .sequence_parallel = sequence_parallel,
            .attention = flash ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,
            .vocabulary_multiple = 2});
-      const auto forward = distribute(graphs.layers.front(), mesh, Flow::kForward);
-      ASSERT_TRUE(forward) << forward.error().message;
+      const auto forward = value_of(distribute(graphs.layers.front(), mesh, Flow::kForward));
       const ShardedGraph both = must(graphs.layers.front(), mesh);
       const auto ends = [](const ShardedGraph& sharded) {
         std::multiset<std::string> lines;
@@ -394,7 +382,7 @@ TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
           lines.insert((*sharded.graph)[c.tensor].name + " -> " + describe(c.to, sharded.mesh));
         return lines;
       };
-      EXPECT_EQ(ends(both), ends(*forward)) << sequence_parallel << flash;
+      EXPECT_EQ(ends(both), ends(forward)) << sequence_parallel << flash;
     }
   }
 }
@@ -544,5 +532,4 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
   }
 }
 
-}  // namespace distribute_test
-}  // namespace foreshard
+}  // namespace foreshard::distribute_test

@@ -1,15 +1,13 @@
 // Graphs from YAML: what comes out.
 #include "strategies/graph/graph_config.h"
 
-#include <algorithm>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 
-namespace foreshard {
-namespace graph_config_test {
+namespace foreshard::graph_config_test {
 
 Result<Graph> read(const std::string& text) {
   yaml::Loader loader;
@@ -96,5 +94,4 @@ outputs: [y]
   EXPECT_EQ(std::ranges::count(both.tensors, TensorRole::kParameterGradient, &Tensor::role), 0);
 }
 
-}  // namespace graph_config_test
-}  // namespace foreshard
+}  // namespace foreshard::graph_config_test

@@ -1,18 +1,13 @@
 // State-space layers and patterns of layers: parameters, arithmetic and kernels by hand.
 #include "strategies/graph/mamba.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 #include "strategies/graph/model.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/graph/transformer.h"
 
-namespace foreshard {
-namespace mamba_test {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
+namespace foreshard::mamba_test {
 
 // Two groups of two heads of 3 channels, states of 3 x 5.
 constexpr Mamba kSmall{.heads = 4, .head_dim = 3, .groups = 2, .state = 5, .conv = 2, .chunk = 4};
@@ -120,7 +115,7 @@ TEST(Mamba, PatternsThatSayNothingAreRefused) {
     Model model = small();
     change(model);
     const auto result = checked(std::move(model));
-    return result ? "none" : result.error().message;
+    return message_of(result, "none");
   };
   EXPECT_EQ(fault([](Model&) {}), "none");
   EXPECT_THAT(fault([](Model& m) { m.pattern = "M*x"; }), HasSubstr("pattern has 'x' for layer 2"));
@@ -161,5 +156,4 @@ TEST(Mamba, PatternsThatSayNothingAreRefused) {
   EXPECT_THAT(fault([](Model& m) { m.mlp_bias = true; }), HasSubstr("squared-relu with biases"));
 }
 
-}  // namespace mamba_test
-}  // namespace foreshard
+}  // namespace foreshard::mamba_test

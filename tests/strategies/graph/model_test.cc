@@ -1,17 +1,14 @@
 #include "strategies/graph/model.h"
 
-#include <gtest/gtest.h>
-
 #include "base/yaml/loader.h"
+#include "tests/test.h"
 
-namespace foreshard {
-namespace model_test {
+namespace foreshard::model_test {
 
 Model catalogue(const std::string& name) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  auto model = loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml");
-  EXPECT_TRUE(model) << model.error().message;
-  return *std::move(model);
+  return value_of(
+      loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
 }
 
 // GPT-2 small, by hand: a layer has 12 h^2 + 13 h (attention 3h^2 + 3h + h^2 + h, feed-forward
@@ -420,7 +417,7 @@ TEST(Model, KeysThatChangeNothingAreRefused) {
     Model model = plain;
     change(model);
     const auto result = checked(std::move(model));
-    return result ? "none" : result.error().message;
+    return message_of(result, "none");
   };
   EXPECT_EQ(fault([](Model&) {}), "none");
   EXPECT_EQ(fault([](Model& m) { m.window = 8; }),
@@ -486,5 +483,4 @@ TEST(Model, KeysThatChangeNothingAreRefused) {
             "two");
 }
 
-}  // namespace model_test
-}  // namespace foreshard
+}  // namespace foreshard::model_test

@@ -1,19 +1,13 @@
 // What every operator of the table must obey.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <set>
 
 #include "operator_examples.h"
+#include "tests/test.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/layout.h"
 
-namespace foreshard {
-namespace operators_contract_test {
-
-using testing::HasSubstr;
+namespace foreshard::operators_contract_test {
 
 std::vector<Shape> shapes_of(const Graph& graph, const Operator& op) {
   std::vector<Shape> shapes;
@@ -149,7 +143,7 @@ std::string fault(OperatorSpec spec, const std::vector<TensorType>& inputs) {
   for (const TensorType& type : inputs) spec.inputs.push_back(add_input(graph, "in", type));
   spec.name = "op";
   const auto outputs = add_operator(graph, std::move(spec));
-  return outputs ? "accepted" : outputs.error().message;
+  return message_of(outputs);
 }
 
 TEST(OperatorFault, NamesWhatIsWrong) {
@@ -178,5 +172,4 @@ TEST(OperatorFault, NamesWhatIsWrong) {
               HasSubstr("pads [1, 2, 3] must have 4 numbers"));
 }
 
-}  // namespace operators_contract_test
-}  // namespace foreshard
+}  // namespace foreshard::operators_contract_test

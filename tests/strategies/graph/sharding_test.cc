@@ -1,15 +1,13 @@
 // Propagation: what is converted where, in words. Expectations are written as people draw the
 // Megatron pattern; "tensor: how it lies -> how it is needed".
-#include <gtest/gtest.h>
-#include <memory>
+#include "tests/test.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/graph/transformer.h"
 
-namespace foreshard {
-namespace sharding_test {
+namespace foreshard::sharding_test {
 
 using Lines = std::vector<std::string>;
 
@@ -340,5 +338,4 @@ TEST(Sharding, ConvertsOncePerNeed) {
   EXPECT_GT(uses, pass.back.conversions.size());
 }
 
-}  // namespace sharding_test
-}  // namespace foreshard
+}  // namespace foreshard::sharding_test

@@ -2,14 +2,8 @@
 /// What tests of launch files share.
 #pragma once
 
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <sstream>
-#include <string>
-
 #include "base/yaml/loader.h"
+#include "tests/test.h"
 
 #include "strategies/launch/launch.h"
 

@@ -1,18 +1,15 @@
 // The contract of every format: what `export_launch` writes, `import_launch` reads as the same
 // strategy (and model), and what it does not write is refused with a key of ours. Random
 // strategies, those that a model allows.
-#include <random>
 
 #include "base/yaml/describe.h"
 #include "tests/strategies/launch/launches.h"
+#include "tests/test.h"
 
 #include "strategies/launch/abilities.h"
 
 namespace foreshard::launch {
 namespace {
-
-using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr int kTries = 1000;
 
@@ -232,12 +229,11 @@ TEST(LaunchFormats, WriteWhatTheyRead) {
         {"accelerate-megatron.yaml", 16, batch},
         {"nemo-gpt.yaml", 32, {}},
         {"bridge.yaml", 64, {}}}) {
-    const auto run = import_text(launch_file(file), devices, settled);
-    ASSERT_TRUE(run) << run.error().message;
-    const auto strategy = loaded<Strategy>(run->strategy);
-    const bool described = !run->model.empty() && run->missing.empty();
-    const auto model = described ? loaded<Model>(run->model) : Model{};
-    const auto exported = export_launch(run->format, strategy, described ? &model : nullptr);
+    const auto run = value_of(import_text(launch_file(file), devices, settled));
+    const auto strategy = loaded<Strategy>(run.strategy);
+    const bool described = !run.model.empty() && run.missing.empty();
+    const auto model = described ? loaded<Model>(run.model) : Model{};
+    const auto exported = export_launch(run.format, strategy, described ? &model : nullptr);
     ASSERT_TRUE(exported) << file << ": " << exported.error().message;
     const auto again = import_text(exported->text, devices, settled);
     ASSERT_TRUE(again) << file << ": " << again.error().message << exported->text;

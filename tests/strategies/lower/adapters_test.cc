@@ -1,28 +1,17 @@
 // Low-rank adapters beside frozen weights: what is computed, kept, moved and updated, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <set>
-#include <string>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/resident.h"
 
-namespace foreshard::lower {
-namespace adapters_test {
+namespace foreshard::lower::adapters_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 // The shape of Llama 3 8B, small: grouped heads, RMSNorm, rotary positions, SwiGLU, no biases.
 constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64, kV = 512, kRank = 8;
@@ -56,9 +45,7 @@ Strategy on(std::int64_t tensor, std::int64_t data, std::int64_t zero = 0) {
 
 LoweredModel blocks_of(const Model& model, const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model, strategy.devices()), IsEmpty());
-  auto blocks = lower_blocks(model, strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(model, strategy));
 }
 
 std::map<MemoryKind, double> resident(const Strategy& strategy) {
@@ -284,5 +271,4 @@ TEST(Adapters, OfARankThatRanksCannotShareAreRefused) {
                                       HasSubstr("adapters of rank 6 cannot be split 4 ways"))));
 }
 
-}  // namespace adapters_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::adapters_test

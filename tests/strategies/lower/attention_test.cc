@@ -1,17 +1,14 @@
 // Layers that differ in attention: which kernels they have, and what tensor-parallel ranks send of
 // latents, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace attention_test {
+namespace foreshard::lower::attention_test {
 
 using program::CollectiveKind;
 using program::Program;
-using testing::ElementsAre;
 
 constexpr std::int64_t kSequence = 16;
 constexpr std::int64_t kBatch = 2;
@@ -56,10 +53,8 @@ Strategy strategy(std::int64_t tensor, bool sequence) {
 
 Program lowered(const Strategy& of, const Model& that) {
   EXPECT_TRUE(checked(that));
-  EXPECT_THAT(faults_in(of, that, of.devices()), testing::IsEmpty());
-  auto program = lower(that, of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  EXPECT_THAT(faults_in(of, that, of.devices()), IsEmpty());
+  return value_of(lower(that, of, {.launch_time = 5_us}));
 }
 
 // Of forward passes, in the order of layers.
@@ -151,10 +146,9 @@ std::vector<double> bytes_in_layer(const Program& program, CollectiveKind kind) 
 TEST(LayersOfAttention, GatherLatentsNotTheStream) {
   constexpr double kTokens = 2.0 * kBatch * kSequence;
   EXPECT_THAT(bytes_in_layer(lowered(strategy(2, true), latents()), CollectiveKind::kAllGather),
-              testing::UnorderedElementsAre(5 * kTokens, 4 * kTokens, 2 * kTokens, 8 * kTokens));
+              UnorderedElementsAre(5 * kTokens, 4 * kTokens, 2 * kTokens, 8 * kTokens));
   EXPECT_THAT(bytes_in_layer(lowered(strategy(2, false), latents()), CollectiveKind::kAllGather),
-              testing::IsEmpty());
+              IsEmpty());
 }
 
-}  // namespace attention_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::attention_test

@@ -1,17 +1,13 @@
 // Context parallelism: what moves, what is attended to and what lies where, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace context_test {
+namespace foreshard::lower::context_test {
 
 using program::CollectiveKind;
 using program::Program;
 using program::Purpose;
-using testing::ElementsAre;
 using testing::Pair;
 
 constexpr std::int64_t kLayers = 4;
@@ -50,10 +46,8 @@ Strategy strategy(std::int64_t tp, std::int64_t cp, ContextExchange how) {
 }
 
 Program lowered(const Strategy& of) {
-  EXPECT_THAT(faults_in(of, model(), of.devices()), testing::IsEmpty());
-  auto program = lower(model(), of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  EXPECT_THAT(faults_in(of, model(), of.devices()), IsEmpty());
+  return value_of(lower(model(), of, {.launch_time = 5_us}));
 }
 
 // Bytes by kind of collective, of one rank's layers.
@@ -337,5 +331,4 @@ TEST(ContextParallel, SharesStatesAsDataParallelRanksDo) {
   EXPECT_EQ(s.devices(), 4);
 }
 
-}  // namespace context_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::context_test

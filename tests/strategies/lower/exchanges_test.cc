@@ -1,24 +1,17 @@
 // Exchanges with experts beside passes of other micro-batches: cut and woven, by hand.
 #include "strategies/program/lower/exchanges.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace exchanges_test {
+namespace foreshard::lower::exchanges_test {
 
 using program::Block;
 using program::Communication;
 using program::Program;
 using program::Task;
-using testing::ElementsAre;
 
 Task kernel(std::vector<std::int32_t> after = {}) {
   return {.name = "k", .body = Kernel{Gemm{.m = 1, .n = 1, .k = 1}}, .after = std::move(after)};
@@ -89,7 +82,7 @@ Strategy strategy(std::int64_t stages, std::int64_t micro_batches) {
 }
 
 Program lowered(const Strategy& of) {
-  EXPECT_THAT(faults_in(of, model(), of.devices()), testing::IsEmpty());
+  EXPECT_THAT(faults_in(of, model(), of.devices()), IsEmpty());
   auto program = lower(model(), of, {.launch_time = 5_us});
   EXPECT_TRUE(program) << program.error().message;
   const Status fault = program::verify(*program);
@@ -146,5 +139,4 @@ TEST(Exchanges, ChangeTheOrderAlone) {
   }
 }
 
-}  // namespace exchanges_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::exchanges_test

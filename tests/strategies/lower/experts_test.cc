@@ -1,18 +1,14 @@
 // Layers with experts: what moves, what is multiplied and what lies where, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
+#include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace experts_test {
+namespace foreshard::lower::experts_test {
 
 using program::CollectiveKind;
 using program::Program;
 using program::Purpose;
-using testing::ElementsAre;
 using testing::Pair;
 
 constexpr std::int64_t kLayers = 4;
@@ -55,10 +51,8 @@ Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t ep, std::int64_
 }
 
 Program lowered(const Strategy& of, const Model& that = model()) {
-  EXPECT_THAT(faults_in(of, that, of.devices()), testing::IsEmpty());
-  auto program = lower(that, of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  EXPECT_THAT(faults_in(of, that, of.devices()), IsEmpty());
+  return value_of(lower(that, of, {.launch_time = 5_us}));
 }
 
 struct Traffic {
@@ -203,7 +197,7 @@ TEST(ExpertParallel, ExchangesTokensFourTimesALayer) {
   EXPECT_THAT(traffic(lowered(roomy), Purpose::kExpert),
               ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "expert"),
                                Traffic{4 * kLayers, 4 * kLayers * 1.5 * sent})));
-  EXPECT_THAT(traffic(lowered(strategy(1, 4, 1)), Purpose::kExpert), testing::IsEmpty());
+  EXPECT_THAT(traffic(lowered(strategy(1, 4, 1)), Purpose::kExpert), IsEmpty());
 }
 
 // In fp8 gradients travel in bf16 like all else; with a dispatch that quantizes, tokens have one
@@ -312,10 +306,10 @@ TEST(ExpertParallel, PutsWhatArrivesInOrderOfExperts) {
   const std::int64_t slots = kBatch * kSequence * kChosen * kHidden;
   EXPECT_THAT(passes(strategy(1, 4, 4), PassKind::kTranspose),
               ElementsAre(slots, slots, slots, slots));
-  EXPECT_THAT(passes(strategy(1, 8, 8), PassKind::kTranspose), testing::IsEmpty());
+  EXPECT_THAT(passes(strategy(1, 8, 8), PassKind::kTranspose), IsEmpty());
   Strategy deepep = strategy(1, 4, 4);
   deepep.token_dispatcher = TokenDispatcher::kDeepEp;
-  EXPECT_THAT(passes(deepep, PassKind::kTranspose), testing::IsEmpty());
+  EXPECT_THAT(passes(deepep, PassKind::kTranspose), IsEmpty());
 }
 
 // The host waits once in a forward pass, behind the choice and before tokens move.
@@ -334,7 +328,7 @@ TEST(ExpertParallel, WaitsForCountsOnTheHost) {
     if (block.name == "expert_layer.forward")
       EXPECT_THAT(before, ElementsAre("top_k dispatch"));
     else
-      EXPECT_THAT(before, testing::IsEmpty()) << block.name;
+      EXPECT_THAT(before, IsEmpty()) << block.name;
   }
 }
 
@@ -581,5 +575,4 @@ TEST(ExpertLayers, StandBesideDenseOnes) {
   EXPECT_EQ(passes["expert_layer.backward"], kLayers / 2);
 }
 
-}  // namespace experts_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::experts_test

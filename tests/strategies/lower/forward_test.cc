@@ -1,19 +1,13 @@
 // mode: forward: evaluation and inference of whole sequences, counted and weighed by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace forward_test {
+namespace foreshard::lower::forward_test {
 
 using program::CollectiveKind;
 using program::Program;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr double kBatch = 2;  // sequences of a micro-batch
 constexpr double kSequence = 4;
@@ -205,5 +199,4 @@ TEST(ForwardMode, SaysWhatItHasNoUseFor) {
   EXPECT_TRUE(faults_in(s, gpt(), 2).empty());
 }
 
-}  // namespace forward_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::forward_test

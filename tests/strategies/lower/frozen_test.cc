@@ -1,23 +1,14 @@
 // Frozen parts of a model: what is computed, kept and updated of it, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <set>
-#include <string>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/resident.h"
 
-namespace foreshard::lower {
-namespace frozen_test {
+namespace foreshard::lower::frozen_test {
 
 using program::MemoryKind;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 constexpr double kS = 64, kH = 32, kQkv = 64, kF = 64, kV = 512;
 constexpr double kMatrices = kH * (kQkv + kH + 3 * kF);  // of each of three layers
@@ -41,9 +32,7 @@ Strategy strategy(std::int64_t pipeline = 1) {
 
 LoweredModel blocks_of(const Model& model) {
   EXPECT_THAT(faults_in(strategy(), model, 1), IsEmpty());
-  auto blocks = lower_blocks(model, strategy());
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(model, strategy()));
 }
 
 std::set<std::string> products(const Pieces& pass) {
@@ -112,5 +101,4 @@ TEST(FrozenParts, AreRefusedWhereNothingOfAStageIsTrained) {
   EXPECT_THAT(faults_in(strategy(3), model({.layers = 2}), 3), IsEmpty());
 }
 
-}  // namespace frozen_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::frozen_test

@@ -1,19 +1,14 @@
 #include "strategies/program/lower/legacy_behavior.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <utility>
-#include <vector>
+#include "tests/test.h"
 
-namespace foreshard::lower {
-namespace legacy_behavior_test {
+namespace foreshard::lower::legacy_behavior_test {
 
 using program::Block;
 using program::Communication;
 using program::Program;
 using program::Sync;
 using program::Task;
-using testing::ElementsAre;
 
 Task product(const Gemm& gemm, std::vector<std::int32_t> after = {}) {
   return {.name = "product", .body = Kernel(gemm), .after = std::move(after)};
@@ -78,5 +73,4 @@ TEST(MakeLaunchesBlocking, WaitsForEachKernelAndCollective) {
               ElementsAre(program::CallDependency{0, 4}, program::CallDependency{0, -1}));
 }
 
-}  // namespace legacy_behavior_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::legacy_behavior_test

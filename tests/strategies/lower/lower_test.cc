@@ -1,13 +1,10 @@
 // What a strategy makes ranks do, counted and weighed by hand.
 #include "strategies/program/lower/lower.h"
 
-#include <gtest/gtest.h>
-#include <map>
-
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
-namespace foreshard::lower {
-namespace lower_test {
+namespace foreshard::lower::lower_test {
 
 using program::CollectiveKind;
 using program::Program;
@@ -38,9 +35,7 @@ Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_
 }
 
 Program lowered(const Model& model, const Strategy& of) {
-  auto program = lower(model, of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  return value_of(lower(model, of, {.launch_time = 5_us}));
 }
 
 struct Traffic {
@@ -586,5 +581,4 @@ TEST(Lower, AddsTheFrameworksHostTimeToTheLaunch) {
   EXPECT_EQ(lowered(gpt(), eager).launch_time, 35_us);
 }
 
-}  // namespace lower_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::lower_test

@@ -1,13 +1,9 @@
 // Small graphs as Programs, and what these compute and send.
 #pragma once
 
-#include <cstdint>
-#include <gtest/gtest.h>
-#include <map>
 #include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
+
+#include "tests/test.h"
 
 #include "strategies/graph/annotate.h"
 #include "strategies/graph/operators/build.h"
@@ -27,9 +23,7 @@ inline constexpr std::int64_t kHidden = 16;
 inline constexpr std::int64_t kWide = 64;
 
 inline TensorId added(Graph& graph, OperatorSpec spec) {
-  auto id = add_single(graph, std::move(spec));
-  EXPECT_TRUE(id) << id.error().message;
-  return *id;
+  return value_of(add_single(graph, std::move(spec)));
 }
 
 // x [8, 16] -> up [16, 64] -> relu -> down [64, 16].
@@ -77,8 +71,7 @@ inline LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& 
                             std::vector<Annotation> annotations = {}) {
   const auto mesh = mesh_of(s, options.axes);
   const auto remarks =
-      annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch});
-  EXPECT_TRUE(remarks) << remarks.error().message;
+      value_of(annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch}));
   auto result = lower_graph(graph, s, options);
   EXPECT_TRUE(result) << result.error().message;
   if (!result) return {};

@@ -1,18 +1,12 @@
 // What a rank holds while blocks run, byte by byte.
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/resident.h"
 
-namespace foreshard::lower {
-namespace memory_test {
+namespace foreshard::lower::memory_test {
 
 using program::MemoryKind;
 
@@ -37,9 +31,7 @@ Strategy on(std::int64_t data_parallel, std::int64_t pipeline = 1, std::int64_t 
 }
 
 LoweredModel blocks_of(const Strategy& strategy) {
-  auto blocks = lower_blocks(llama(), strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(llama(), strategy));
 }
 
 // Between its two parts, a backward pass holds the inputs of the four products (two norms' results,
@@ -203,13 +195,12 @@ TEST(Zero, HoldsTheWholeGradientOfTheUnitThatIsReduced) {
 TEST(Zero, HoldsTwoWholeGradientsAtMost) {
   Strategy s = on(4);
   s.zero_stage = 2;
-  const auto program = lower(llama(), s, {});
-  ASSERT_TRUE(program) << program.error().message;
-  const auto& calls = program->roles[0].calls;
+  const auto program = value_of(lower(llama(), s, {}));
+  const auto& calls = program.roles[0].calls;
   std::vector<std::size_t> passes;
   std::vector<std::int32_t> reductions;
   for (std::size_t c = 0; c < calls.size(); ++c) {
-    const std::string& name = program->blocks[calls[c].block.index()].name;
+    const std::string& name = program.blocks[calls[c].block.index()].name;
     if (name.ends_with(".backward")) passes.push_back(c);
     if (name.ends_with(".reduce")) reductions.push_back(static_cast<std::int32_t>(c));
   }
@@ -225,5 +216,4 @@ TEST(Zero, HoldsTwoWholeGradientsAtMost) {
   EXPECT_TRUE(waits(3, 1));
 }
 
-}  // namespace memory_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::memory_test

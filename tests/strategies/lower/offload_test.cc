@@ -1,24 +1,16 @@
 // Offloading to the host: what the plan does, what is copied and what stays, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/resident.h"
 
-namespace foreshard::lower {
-namespace offload_test {
+namespace foreshard::lower::offload_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 Model model() {
   return small_llama(4);
@@ -175,9 +167,8 @@ TEST(OptimizerStates, AreFetchedForTheStep) {
 
 // A rank's part of the head's parameters, which are copied up once for both of its passes.
 double shard_of_head(const Strategy& strategy) {
-  const auto blocks = lower_blocks(model(), strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return static_cast<double>(blocks->head.elements()) / static_cast<double>(strategy.data_parallel);
+  const auto blocks = value_of(lower_blocks(model(), strategy));
+  return static_cast<double>(blocks.head.elements()) / static_cast<double>(strategy.data_parallel);
 }
 
 // Each pass of each layer has its shard copied up; nothing else comes back.
@@ -224,5 +215,4 @@ TEST(Offload, ChangesNothingElse) {
   EXPECT_EQ(plain.streams.size(), kStreamsWithoutV);
 }
 
-}  // namespace offload_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::offload_test

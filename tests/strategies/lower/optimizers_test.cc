@@ -1,18 +1,14 @@
 // What each optimizer keeps, computes and sends, by hand: a GPT of 4 layers of width 8 whose
 // weights are 8 x 24, 8 x 8, 8 x 32 and 32 x 8: 768 elements a layer.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string_view>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
 
-namespace foreshard::lower {
-namespace optimizers_test {
+namespace foreshard::lower::optimizers_test {
 
 using program::Program;
 
@@ -34,9 +30,7 @@ Strategy strategy(std::string rule, std::int64_t tensor, std::int64_t data, std:
 }
 
 Program lowered(const Model& model, const Strategy& of) {
-  auto program = lower(model, of, {.launch_time = 5_us});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  return value_of(lower(model, of, {.launch_time = 5_us}));
 }
 
 double kept(const Program& program) {
@@ -102,7 +96,6 @@ TEST(Optimizers, GetTheirGradientsInPasses) {
     }
     return found;
   };
-  using testing::ElementsAre;
   EXPECT_THAT(names(DType::kFp16, DType::kFp16, true, false),
               ElementsAre("main_gradients", "unscale", "gradient_norm", "clip"));
   EXPECT_THAT(names(DType::kFp16, DType::kFp32, true, false),
@@ -300,5 +293,4 @@ TEST(Muon, MakesEachExpertOrthogonalForItself) {
   EXPECT_EQ(sum(lowered(model, s), "muon_updates").bytes, 2 * 4 * (192 + 64 + 32));
 }
 
-}  // namespace optimizers_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::optimizers_test

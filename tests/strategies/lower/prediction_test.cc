@@ -1,22 +1,14 @@
 // Modules that predict more tokens: what is computed, moved, held and placed, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/resident.h"
 
-namespace foreshard::lower {
-namespace prediction_test {
+namespace foreshard::lower::prediction_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
 using testing::Pair;
 
 constexpr double kS = 64, kH = 32, kF = 48, kV = 512;
@@ -56,9 +48,7 @@ Strategy on(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
 
 LoweredModel blocks_of(const Model& model, const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model, strategy.devices()), IsEmpty());
-  auto blocks = lower_blocks(model, strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(model, strategy));
 }
 
 double products(const Pieces& pass) {
@@ -185,5 +175,4 @@ TEST(Prediction, IsComputedAgainAsLayersAre) {
   EXPECT_GT(blocks_of(model(), strategy).predictions.front().saved.in_base(), 10 * kS * kH);
 }
 
-}  // namespace prediction_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::prediction_test

@@ -2,17 +2,15 @@
 // and what weights take.
 #include "strategies/graph/quantization.h"
 
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <map>
 #include <variant>
+
+#include "tests/test.h"
 
 #include "strategies/graph/operators/build.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace quantization_test {
+namespace foreshard::lower::quantization_test {
 
 using program::CollectiveKind;
 using program::MemoryKind;
@@ -43,9 +41,7 @@ Strategy strategy(Quantization recipe, std::int64_t tp, std::int64_t dp) {
 }
 
 Program lowered(const Model& model, const Strategy& of) {
-  auto program = lower(model, of, {});
-  EXPECT_TRUE(program) << program.error().message;
-  return *std::move(program);
+  return value_of(lower(model, of, {}));
 }
 
 // Calls visit(block, task) as often as rank 0 runs the task.
@@ -374,10 +370,9 @@ TEST(Quantization, GradientsOfUnlikeTypesMeet) {
   Strategy s = strategy(Quantization::kNone, 1, 1);
   s.micro_batch = 1;
   s.global_batch = 1;
-  const auto lowered = lower_graph(graph, s, {});
-  ASSERT_TRUE(lowered) << lowered.error().message;
+  const auto lowered = value_of(lower_graph(graph, s, {}));
   // Forward two, and the gradients of the weight from both.
-  EXPECT_EQ(products(lowered->program)[DType::kFp8], 4);
+  EXPECT_EQ(products(lowered.program)[DType::kFp8], 4);
 }
 
 // Each matrix by itself, in the width in which it is held.
@@ -395,5 +390,4 @@ TEST(Quantization, GathersEachWeightAsItIsHeld) {
   EXPECT_EQ(gathered(), plain / 2);
 }
 
-}  // namespace quantization_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::quantization_test

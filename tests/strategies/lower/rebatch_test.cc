@@ -2,28 +2,20 @@
 // is refused.
 #include "strategies/graph/rebatch.h"
 
-#include <functional>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-
 #include "tests/strategies/lower/lowered_graphs.h"
+#include "tests/test.h"
 
 namespace foreshard::lower {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 TEST(Rebatch, ScalesWhatFollowsFromTheBatch) {
   const Graph graph = mlp();
-  const auto doubled = rebatched(graph, kBatch, 2 * kBatch);
-  ASSERT_TRUE(doubled) << doubled.error().message;
-  EXPECT_THAT((*doubled)[doubled->inputs[0]].shape, ElementsAre(2 * kBatch, kHidden));
-  EXPECT_THAT((*doubled)[doubled->outputs[0]].shape, ElementsAre(2 * kBatch, kHidden));
-  EXPECT_EQ(parameter_elements(*doubled), parameter_elements(graph));
-  EXPECT_DOUBLE_EQ(product_flops(*doubled) / product_flops(graph), 2);
-  const auto back = rebatched(*doubled, 2 * kBatch, kBatch);
+  const auto doubled = value_of(rebatched(graph, kBatch, 2 * kBatch));
+  EXPECT_THAT(doubled[doubled.inputs[0]].shape, ElementsAre(2 * kBatch, kHidden));
+  EXPECT_THAT(doubled[doubled.outputs[0]].shape, ElementsAre(2 * kBatch, kHidden));
+  EXPECT_EQ(parameter_elements(doubled), parameter_elements(graph));
+  EXPECT_DOUBLE_EQ(product_flops(doubled) / product_flops(graph), 2);
+  const auto back = rebatched(doubled, 2 * kBatch, kBatch);
   ASSERT_TRUE(back);
   for (std::size_t t = 0; t < graph.tensors.size(); ++t)
     EXPECT_EQ(back->tensors[t].shape, graph.tensors[t].shape);
@@ -31,9 +23,8 @@ TEST(Rebatch, ScalesWhatFollowsFromTheBatch) {
 
 TEST(Rebatch, EntersLoops) {
   const Graph graph = stack(true);
-  const auto halved = rebatched(graph, kBatch, kBatch / 2);
-  ASSERT_TRUE(halved) << halved.error().message;
-  EXPECT_DOUBLE_EQ(product_flops(*halved) / product_flops(graph), 0.5);
+  const auto halved = value_of(rebatched(graph, kBatch, kBatch / 2));
+  EXPECT_DOUBLE_EQ(product_flops(halved) / product_flops(graph), 0.5);
 }
 
 // A reshape says its shape: the samples come first in it.
@@ -44,9 +35,8 @@ TEST(Rebatch, ScalesShapesThatOperatorsSay) {
                                  .name = "apart",
                                  .inputs = {x},
                                  .settings = {{"shape", Integers{kBatch * 4, kHidden / 4}}}})};
-  const auto doubled = rebatched(graph, kBatch, 2 * kBatch);
-  ASSERT_TRUE(doubled) << doubled.error().message;
-  EXPECT_THAT((*doubled)[doubled->outputs[0]].shape, ElementsAre(kBatch * 8, kHidden / 4));
+  const auto doubled = value_of(rebatched(graph, kBatch, 2 * kBatch));
+  EXPECT_THAT(doubled[doubled.outputs[0]].shape, ElementsAre(kBatch * 8, kHidden / 4));
 }
 
 TEST(Rebatch, NamesWhatHasTheBatchInIt) {
@@ -81,17 +71,17 @@ TEST(Granularity, OfAllStagesIsALargerMicroBatch) {
   whole.micro_batch *= 2;
   Graph annotated = *large;
   ASSERT_TRUE(annotate(annotated, mesh_of(whole), {.batch = 2 * kBatch}));
-  const auto by_size = lower_graph(annotated, whole, {.cuts = {"down"}, .batch = 2 * kBatch});
-  ASSERT_TRUE(by_size) << by_size.error().message;
-  EXPECT_EQ(by_passes.program.blocks, by_size->program.blocks);
-  ASSERT_EQ(by_passes.program.roles.size(), by_size->program.roles.size());
+  const auto by_size =
+      value_of(lower_graph(annotated, whole, {.cuts = {"down"}, .batch = 2 * kBatch}));
+  EXPECT_EQ(by_passes.program.blocks, by_size.program.blocks);
+  ASSERT_EQ(by_passes.program.roles.size(), by_size.program.roles.size());
   for (std::size_t r = 0; r < by_passes.program.roles.size(); ++r) {
     auto one = by_passes.program.roles[r];
-    EXPECT_EQ(one.memory, by_size->program.roles[r].memory);
+    EXPECT_EQ(one.memory, by_size.program.roles[r].memory);
     for (program::Call& call : one.calls) call.micro_batch /= 2;
-    EXPECT_TRUE(one.calls == by_size->program.roles[r].calls) << "role " << r;
+    EXPECT_TRUE(one.calls == by_size.program.roles[r].calls) << "role " << r;
   }
-  EXPECT_DOUBLE_EQ(by_passes.program.totals.model_flops / by_size->program.totals.model_flops, 1);
+  EXPECT_DOUBLE_EQ(by_passes.program.totals.model_flops / by_size.program.totals.model_flops, 1);
 }
 
 // Stages that exchange parts of what others take whole would wait for each other for ever.

@@ -1,18 +1,11 @@
 // Recomputation of parts and of some layers: what stays in memory and what runs again, by hand.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
 
 #include "tests/strategies/lower/models.h"
+#include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::lower {
-namespace recompute_test {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
+namespace foreshard::lower::recompute_test {
 
 // The shape of Llama 3 8B, small.
 constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64;
@@ -32,9 +25,7 @@ Strategy recomputing(std::vector<Part> parts) {
 
 LoweredModel blocks_of(const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model(), strategy.devices()), IsEmpty());
-  auto blocks = lower_blocks(model(), strategy);
-  EXPECT_TRUE(blocks) << blocks.error().message;
-  return *std::move(blocks);
+  return value_of(lower_blocks(model(), strategy));
 }
 
 // The tasks of the backward pass that are none of it.
@@ -155,5 +146,4 @@ TEST(RecomputedLayers, AreTheFirstOfEachStage) {
   EXPECT_EQ(blocks_of(s).layers.size(), 1U);
 }
 
-}  // namespace recompute_test
-}  // namespace foreshard::lower
+}  // namespace foreshard::lower::recompute_test

@@ -1,8 +1,7 @@
 // Tables whose rows are looked up, and updated by rows: no gradient, no state but a number a row.
-#include <gmock/gmock.h>
-#include <string>
 
 #include "tests/strategies/lower/lowered_graphs.h"
+#include "tests/test.h"
 
 namespace foreshard::lower {
 namespace {
@@ -76,7 +75,7 @@ TEST(Tables, ModelFlopsOfFrozenParameters) {
   for (Tensor& tensor : graph.tensors) tensor.frozen = tensor.role == TensorRole::kParameter;
   const auto refused = lower_graph(graph, strategy(1, 1), {});
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("all parameters of 'mlp' are frozen"));
+  EXPECT_THAT(refused.error().message, HasSubstr("all parameters of 'mlp' are frozen"));
 }
 
 // What no rank trains is whole on each, in a forward pass under ZeRO 3, too: nothing is gathered.

@@ -1,11 +1,8 @@
 // Whatever the strategy, the Program is sound and holds the whole model.
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <string>
 
 #include "tests/strategies/lower/models.h"
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 
 #include "strategies/parallelism/expert_groups.h"
 #include "strategies/parallelism/pipeline.h"
@@ -110,9 +107,8 @@ TEST(Programs, LetReadersInTheNextCallWaitForSums) {
   s.tensor_parallel = 2;
   s.global_batch = 2;
   s.framework.value.vocabulary_multiple = 1;
-  const auto lowered = lower(small_llama(4), s, {});
-  ASSERT_TRUE(lowered) << lowered.error().message;
-  const program::Program& program = *lowered;
+  const auto lowered = value_of(lower(small_llama(4), s, {}));
+  const program::Program& program = lowered;
   const program::Role& role = program.roles[0];
   std::map<std::string, std::int32_t> waits;  // by block and the task that it waits for
   for (const program::Call& call : role.calls) {

@@ -1,19 +1,14 @@
 // Reading ONNX files: shapes, folding of what only computes shapes, and what is said about files
 // that cannot be read.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <set>
 
 #include "tests/strategies/onnx/models.h"
+#include "tests/test.h"
 
 #include "strategies/graph/onnx/model.h"
 
-namespace foreshard::onnx_file {
-namespace read_test {
+namespace foreshard::onnx_file::read_test {
 
 using onnx_models::Writer;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Model read(const std::string& bytes, const ReadOptions& options) {
   auto model = read_onnx(bytes, options);
@@ -23,7 +18,7 @@ Model read(const std::string& bytes, const ReadOptions& options) {
 
 std::string fault(const std::string& bytes, const ReadOptions& options = {}) {
   const auto model = read_onnx(bytes, options);
-  return model ? "read without a fault" : model.error().message;
+  return message_of(model, "read without a fault");
 }
 
 const Value& value_named(const Model& model, const std::string& name) {
@@ -239,5 +234,4 @@ TEST(ReadOnnx, CountsTheIterationsOfALoop) {
   EXPECT_THAT(fault(loop(false)), HasSubstr("how often this Loop runs is known only when it runs"));
 }
 
-}  // namespace read_test
-}  // namespace foreshard::onnx_file
+}  // namespace foreshard::onnx_file::read_test

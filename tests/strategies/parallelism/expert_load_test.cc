@@ -1,8 +1,6 @@
 #include "strategies/parallelism/expert_load.h"
 
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 #include "strategies/graph/model.h"
 
@@ -10,7 +8,6 @@ namespace foreshard {
 namespace {
 
 using testing::DoubleEq;
-using testing::ElementsAre;
 
 Model mixture(std::int64_t experts, std::int64_t chosen) {
   Model model;

@@ -1,12 +1,9 @@
 #include "strategies/parallelism/layers.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {
-
-using testing::ElementsAre;
 
 Model of_pattern(const std::string& pattern) {
   Model model{.name = "m", .hidden = 8, .heads = 2, .vocabulary = 7, .sequence = 8, .source = ""};

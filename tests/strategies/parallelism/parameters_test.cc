@@ -1,10 +1,8 @@
 #include "strategies/parallelism/parameters.h"
 
-#include <gtest/gtest.h>
-#include <map>
+#include "tests/test.h"
 
-namespace foreshard {
-namespace parameters_test {
+namespace foreshard::parameters_test {
 
 // vocabulary 10 is padded to a multiple of 4 x tensor parallelism.
 Model model() {
@@ -163,5 +161,4 @@ TEST(Parameters, OfAForwardPassAreAlone) {
   EXPECT_FALSE(by_name(model(), full).contains("layers.0.qkv.weight.master"));
 }
 
-}  // namespace parameters_test
-}  // namespace foreshard
+}  // namespace foreshard::parameters_test

@@ -1,7 +1,7 @@
 // A context, and a communicator for each kind of parallelism that has several ranks.
 #include "strategies/parallelism/reserve.h"
 
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard {
 namespace {

@@ -1,10 +1,8 @@
 #include "strategies/parallelism/strategy.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
-namespace foreshard {
-namespace strategy_test {
+namespace foreshard::strategy_test {
 
 Model plain_model() {
   return {.name = "m",
@@ -77,8 +75,6 @@ TEST(Strategy, RanksNeedADeviceEach) {
 
 // 24 sequences on 7 devices: 7 and 5 replicas could not share them, 6 can. A remedy is one.
 TEST(Strategy, RemediesAreValid) {
-  using testing::ElementsAre;
-  using testing::EndsWith;
   Strategy s = strategy();
   s.data_parallel = 32;
   EXPECT_THAT(faults(s, plain_model(), 7),
@@ -206,5 +202,4 @@ TEST(Strategy, EqualStagesByDefault) {
   EXPECT_EQ(s.micro_batches(), 24);
 }
 
-}  // namespace strategy_test
-}  // namespace foreshard
+}  // namespace foreshard::strategy_test

@@ -1,20 +1,15 @@
 #include "strategies/program/ir/expand.h"
 
-#include <algorithm>
-#include <chrono>
-#include <gmock/gmock.h>
 #include <rapidcheck.h>
 
 #include "tests/strategies/program_ir/samples.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
 
-namespace foreshard::program {
-namespace expand_test {
+namespace foreshard::program::expand_test {
 
 using testing::DoubleEq;
-using testing::ElementsAre;
-using testing::IsEmpty;
 using testing::Pointwise;
 
 constexpr StreamId kComputing{0}, kNetwork{1};
@@ -320,5 +315,4 @@ TEST(Expand, IsFastAndSaysSo) {
   EXPECT_LT(best, 60) << "a factor of 20 over what it takes on a quiet machine";
 }
 
-}  // namespace expand_test
-}  // namespace foreshard::program
+}  // namespace foreshard::program::expand_test

@@ -1,9 +1,7 @@
 // Places of a token's experts, counted over all choices that are equally likely.
 #include "strategies/program/ir/token_routing.h"
 
-#include <gtest/gtest.h>
-#include <set>
-#include <vector>
+#include "tests/test.h"
 
 namespace foreshard::program {
 namespace {

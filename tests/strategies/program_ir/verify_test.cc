@@ -1,23 +1,15 @@
 #include "strategies/program/ir/verify.h"
 
-#include <chrono>
-#include <functional>
-#include <gmock/gmock.h>
-#include <limits>
-
 #include "tests/strategies/program_ir/samples.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/internal/rank_classes.h"
 
-namespace foreshard::program {
-namespace verify_test {
-
-using testing::AllOf;
-using testing::HasSubstr;
+namespace foreshard::program::verify_test {
 
 std::string fault(const Program& program) {
   const auto error = verify(program);
-  return error.ok() ? "accepted" : error.error().message;
+  return message_of(error);
 }
 
 // A valid program of two stages, changed. Roles: ranks 0 1 4 5 and 2 3 6 7. Blocks: 0 forward,
@@ -369,5 +361,4 @@ TEST(Verify, WorksOnClassesOfRanks) {
   EXPECT_LT(time.count(), 10);
 }
 
-}  // namespace verify_test
-}  // namespace foreshard::program
+}  // namespace foreshard::program::verify_test

@@ -1,11 +1,8 @@
 #include "strategies/reshard/direct.h"
 
-#include <algorithm>
-#include <gtest/gtest.h>
-#include <random>
+#include "tests/test.h"
 
-namespace foreshard::reshard {
-namespace direct_test {
+namespace foreshard::reshard::direct_test {
 
 const std::vector<MeshAxis> kMesh{{"tensor", 4}, {"data", 2}};
 constexpr Axis kTensor = 0;
@@ -221,5 +218,4 @@ TEST(Reshard, LeadsFromAnyAttributeToAnyOther) {
   }
 }
 
-}  // namespace direct_test
-}  // namespace foreshard::reshard
+}  // namespace foreshard::reshard::direct_test

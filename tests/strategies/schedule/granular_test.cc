@@ -2,15 +2,10 @@
 // to all invariants.
 #include "strategies/schedule/granular.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
-
 #include "tests/strategies/plan/tiny_parts.h"
+#include "tests/test.h"
 
-namespace foreshard::schedule {
-namespace granular_test {
+namespace foreshard::schedule::granular_test {
 
 using Taken = std::vector<std::int64_t>;
 
@@ -93,5 +88,4 @@ TEST(Granular, MessagesAreOfTheStageThatTakesFewer) {
             "   8 optimizer < 6\n");
 }
 
-}  // namespace granular_test
-}  // namespace foreshard::schedule
+}  // namespace foreshard::schedule::granular_test

@@ -1,17 +1,10 @@
 // What every schedule must obey, whoever adds it, over all shapes that it accepts.
-#include <algorithm>
-#include <gmock/gmock.h>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
 #include "strategies/schedule/schedule.h"
 #include "strategies/schedule/walk.h"
 
-namespace foreshard::schedule {
-namespace schedule_contract_test {
+namespace foreshard::schedule::schedule_contract_test {
 
 struct Case {
   const Schedule* schedule;
@@ -187,5 +180,4 @@ TEST(ScheduleContract, HoldsThePublishedNumberInFlight) {
   }
 }
 
-}  // namespace schedule_contract_test
-}  // namespace foreshard::schedule
+}  // namespace foreshard::schedule::schedule_contract_test

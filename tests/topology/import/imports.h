@@ -2,14 +2,8 @@
 /// What tests of importers share: import a text, write it, read it back, build it.
 #pragma once
 
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <sstream>
-#include <string>
-
 #include "base/yaml/describe.h"
+#include "tests/test.h"
 
 #include "topology/import/import.h"
 
@@ -32,7 +26,7 @@ inline Result<Imported> import_text(const std::string& text, const std::string& 
 
 inline std::string import_fault(const std::string& text, const std::string& device = "") {
   const auto imported = import_text(text, device);
-  return imported ? "accepted" : imported.error().message;
+  return message_of(imported);
 }
 
 /// The text with its first `from` replaced.
@@ -65,9 +59,7 @@ inline ClusterView build_node_alone(const Imported& imported) {
   EXPECT_EQ(yaml::echo(node), yaml::echo(std::get<NodeConfig>(imported.what)));
   ClusterConfig config;
   config.node = yaml::Ref<NodeConfig>{node, ""};
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << cluster.error().message;
-  return *std::move(cluster);
+  return value_of(build_cluster(config));
 }
 
 }  // namespace foreshard

@@ -1,7 +1,8 @@
 #include "validate/compare/booking.h"
 
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
+
+#include "tests/test.h"
 
 namespace foreshard::compare {
 namespace {

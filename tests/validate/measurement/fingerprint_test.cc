@@ -1,6 +1,6 @@
 #include "validate/measurement/fingerprint.h"
 
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::measure {
 namespace {

@@ -1,17 +1,13 @@
 #include "validate/measurement/json.h"
 
-#include <cmath>
-#include <gmock/gmock.h>
-#include <random>
 #include <rapidcheck.h>
+
+#include "tests/test.h"
 
 #include "validate/measurement/arrivals.h"
 #include "validate/measurement/measurement.h"
 
-namespace foreshard::measure {
-namespace json_test {
-
-using testing::HasSubstr;
+namespace foreshard::measure::json_test {
 
 constexpr std::string_view kSmall = R"({"schema":"foreshard.measurement/1",
 "program":"small",
@@ -43,15 +39,14 @@ constexpr std::string_view kSmall = R"({"schema":"foreshard.measurement/1",
 
 // The format by example: what docs/replay.md shows.
 TEST(MeasurementJson, LooksLikeThis) {
-  const auto measurement = measurement_from_json(kSmall);
-  ASSERT_TRUE(measurement) << measurement.error().message;
-  EXPECT_EQ(to_json(*measurement), kSmall);
-  const RankRecord& rank = measurement->ranks[0];
+  const auto measurement = value_of(measurement_from_json(kSmall));
+  EXPECT_EQ(to_json(measurement), kSmall);
+  const RankRecord& rank = measurement.ranks[0];
   EXPECT_EQ(rank.tasks[1].high, 0.5_s);
   EXPECT_EQ(rank.readings[0].clock_mhz, 1980.0);
   EXPECT_FALSE(rank.readings[0].watts);
   // Steps of the slower rank: 0.5, 0.5, 1. The 90th percentile lies at 1.8 of 2: 0.5 + 0.8 x 0.5.
-  const StepTimes step = step_of(*measurement);
+  const StepTimes step = step_of(measurement);
   EXPECT_EQ(step.median, 0.5_s);
   EXPECT_DOUBLE_EQ(step.high / 1_s, 0.9);
 }
@@ -62,10 +57,9 @@ TEST(MeasurementJson, KnowsWhoseKernelsOlderFilesHave) {
   const std::string_view key =
       R"("providers":{"gemm":"blas","attention":"foreshard","pass":"foreshard"},)";
   text.erase(text.find(key), key.size());
-  const auto measurement = measurement_from_json(text);
-  ASSERT_TRUE(measurement) << measurement.error().message;
-  EXPECT_EQ(measurement->providers.gemm, measurement->backend == "host" ? "blas" : "cublas");
-  EXPECT_EQ(measurement->providers.attention, kOwnKernels);
+  const auto measurement = value_of(measurement_from_json(text));
+  EXPECT_EQ(measurement.providers.gemm, measurement.backend == "host" ? "blas" : "cublas");
+  EXPECT_EQ(measurement.providers.attention, kOwnKernels);
 }
 
 // What the device's executor adds to a rank; files without it are read as before (above).
@@ -76,14 +70,13 @@ TEST(MeasurementJson, SaysWhatTimingCostAndHowKernelsWereChosen) {
       text.find(place) + place.size(),
       R"(,"timing":{"events":4,"step_s":-0.5,"event_s":-0.125},)"
       R"("gemms":[{"kernel":"gemm a","count":3,"tried":2,"taken_s":0.5,"fastest_s":0.25}])");
-  const auto measurement = measurement_from_json(text);
-  ASSERT_TRUE(measurement) << measurement.error().message;
-  EXPECT_EQ(to_json(*measurement), text);
-  const RankRecord& rank = measurement->ranks[0];
+  const auto measurement = value_of(measurement_from_json(text));
+  EXPECT_EQ(to_json(measurement), text);
+  const RankRecord& rank = measurement.ranks[0];
   EXPECT_EQ(rank.timing, (TimingCost{.events = 4, .step = -0.5_s, .event = -0.125_s}));
   ASSERT_EQ(rank.gemms.size(), 1U);
   EXPECT_EQ(rank.gemms[0].taken, 0.5_s);
-  EXPECT_FALSE(measurement->ranks[1].timing);
+  EXPECT_FALSE(measurement.ranks[1].timing);
 }
 
 // Rank 1 has the larger cost, 12 ms of 4 events, and the larger saving: 2 x (5 - 3) + 1 x 0 ms
@@ -127,7 +120,7 @@ TEST(MeasurementJson, TellsWhatWasReadDuringTheSteps) {
   EXPECT_EQ(rank.tasks[0].lasted, std::nullopt);
   EXPECT_EQ(rank.tasks[1].lasted, 0.0625_s);
   EXPECT_EQ(rank.during->clock_mhz, (Span{1700, 1900, 1980}));
-  EXPECT_THAT(rank.readings[0].throttle, testing::ElementsAre("idle"));
+  EXPECT_THAT(rank.readings[0].throttle, ElementsAre("idle"));
 }
 
 std::string random_text(std::mt19937& random) {
@@ -233,7 +226,7 @@ std::string fault(std::string_view from, std::string_view to) {
   const auto place = text.find(from);
   if (place == std::string::npos) return "no such text";
   const auto measurement = measurement_from_json(text.replace(place, from.size(), to));
-  return measurement ? "accepted" : measurement.error().message;
+  return message_of(measurement);
 }
 
 TEST(MeasurementJson, RefusesGarbage) {
@@ -263,11 +256,9 @@ constexpr std::string_view kArrivals = R"({"schema":"foreshard.arrivals/1",
 )";
 
 TEST(ArrivalsJson, LooksLikeThisAndComesBackTheSame) {
-  const auto arrivals = arrivals_from_json(kArrivals);
-  ASSERT_TRUE(arrivals) << arrivals.error().message;
-  EXPECT_EQ(to_json(*arrivals), kArrivals);
-  EXPECT_EQ(*arrivals, (Arrivals{"gpt", "00000000deadbeef", 5, {std::nullopt, 1.23_ms, 2_s}}));
+  const auto arrivals = value_of(arrivals_from_json(kArrivals));
+  EXPECT_EQ(to_json(arrivals), kArrivals);
+  EXPECT_EQ(arrivals, (Arrivals{"gpt", "00000000deadbeef", 5, {std::nullopt, 1.23_ms, 2_s}}));
 }
 
-}  // namespace json_test
-}  // namespace foreshard::measure
+}  // namespace foreshard::measure::json_test

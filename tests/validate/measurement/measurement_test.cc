@@ -1,13 +1,9 @@
 #include "validate/measurement/measurement.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::measure {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 // Sorted: clocks 1700, 1900, 1980; watts 500, 700.
 TEST(During, HasLowestMedianHighestAndAllReasons) {

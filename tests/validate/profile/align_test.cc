@@ -1,12 +1,9 @@
 #include "validate/profile/align.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::profile {
 namespace {
-
-using testing::ElementsAre;
 
 // As many of both: each takes its own, however far off the times are.
 TEST(Alignment, PairsWhatComesInTheSameNumber) {

@@ -1,10 +1,9 @@
 #include "validate/profile/match.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "base/yaml/loader.h"
+#include "tests/test.h"
 #include "tests/validate/profile/small_trace.h"
 
 #include "validate/profile/samples.h"
@@ -13,13 +12,9 @@
 namespace foreshard::profile {
 namespace {
 
-using testing::HasSubstr;
-
 KernelNames shipped_names() {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  auto names = loader.read_ref<KernelNames>("kernels");
-  EXPECT_TRUE(names) << names.error().message;
-  return *std::move(names);
+  return value_of(loader.read_ref<KernelNames>("kernels"));
 }
 
 // Of two ranks: a product and a norm, an all-reduce of 128 KiB, and the product's backward pass.
@@ -158,9 +153,8 @@ TEST(Match, CutsStepsBehindTheirOptimizers) {
     text += step == 0 ? "," : "]}";
   }
   const auto names = shipped_names();
-  const auto trace = read_trace(text, "t.json");
-  ASSERT_TRUE(trace) << trace.error().message;
-  const Match found = match(program, 0, *trace, names, [](const program::Task&) { return 5_us; });
+  const auto trace = value_of(read_trace(text, "t.json"));
+  const Match found = match(program, 0, trace, names, [](const program::Task&) { return 5_us; });
   EXPECT_EQ(found.steps, 2);
   ASSERT_EQ(found.tasks.size(), 8U);
   for (const ProfiledTask& task : found.tasks) {
@@ -170,17 +164,16 @@ TEST(Match, CutsStepsBehindTheirOptimizers) {
     EXPECT_EQ(task.kernels, is_adam ? 2 : 1);
     EXPECT_NEAR(task.measured / 1_us, is_adam ? 6 : 3, 1e-6);
   }
-  EXPECT_NEAR(found.share(*trace), 15.0 / 18, 1e-12);  // "unscale" is no task
+  EXPECT_NEAR(found.share(trace), 15.0 / 18, 1e-12);  // "unscale" is no task
 }
 
 // How many steps of `small_program` the trace is taken for.
 std::int64_t steps_in(const std::string& text) {
-  const auto trace = read_trace(text, "t.json");
-  EXPECT_TRUE(trace) << trace.error().message;
+  const auto trace = value_of(read_trace(text, "t.json"));
   const auto program = small_program();
   const auto expected = [](const program::Task&) { return 5_us; };
   const KernelNames names = shipped_names();
-  return match(program, 0, *trace, names, expected).steps;
+  return match(program, 0, trace, names, expected).steps;
 }
 
 TEST(Match, TakesOneMarkAsOneStep) {
@@ -261,17 +254,16 @@ TEST(KernelNames, RefuseWhatIsNoTask) {
 TEST(Match, OfALoneKernelIsNothing) {
   const auto program = small_program();
   const auto names = shipped_names();
-  const auto trace = read_trace(
+  const auto trace = value_of(read_trace(
       R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],
           "traceEvents": [
             {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
              "ts": 10, "dur": 5, "args": {"correlation": 7}},
             {"ph": "X", "cat": "kernel", "name": "triton_poi_fused_add_0", "pid": 0, "tid": 7,
              "ts": 20, "dur": 2, "args": {"correlation": 7, "device": 0, "stream": 7}}]})",
-      "t.json");
-  ASSERT_TRUE(trace) << trace.error().message;
-  const Match found = match(program, 0, *trace, names, [](const program::Task&) { return 10_us; });
-  EXPECT_EQ(found.share(*trace), 0);
+      "t.json"));
+  const Match found = match(program, 0, trace, names, [](const program::Task&) { return 10_us; });
+  EXPECT_EQ(found.share(trace), 0);
   EXPECT_EQ(found.shown(), 0);
   // Of the small trace: the products, two of four kernels of 10 us each.
   const auto whole = read_trace(kSmallTrace, "t.json");

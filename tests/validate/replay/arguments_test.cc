@@ -1,16 +1,12 @@
 #include "validate/replay/arguments.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
-namespace foreshard::replay {
-namespace arguments_test {
-
-using testing::HasSubstr;
+namespace foreshard::replay::arguments_test {
 
 std::string fault(const std::vector<std::string>& words) {
   const auto arguments = arguments_from(words);
-  return arguments ? "accepted" : arguments.error().message;
+  return message_of(arguments);
 }
 
 TEST(Arguments, AreRead) {
@@ -68,5 +64,4 @@ TEST(Arguments, AreRefusedWithTheReason) {
             "--most-repeats is less than --repeats");
 }
 
-}  // namespace arguments_test
-}  // namespace foreshard::replay
+}  // namespace foreshard::replay::arguments_test

@@ -1,10 +1,6 @@
 #include "validate/replay/pattern.h"
 
-#include <array>
-#include <gtest/gtest.h>
-#include <map>
-#include <string>
-#include <vector>
+#include "tests/test.h"
 
 #include "strategies/program/ir/names.h"
 #include "validate/replay/plan.h"
@@ -56,9 +52,8 @@ TEST_P(Delivery, ExpectsWhatCarryingItOutDelivers) {
   std::vector<RankPlan> plans;
   std::vector<std::vector<int>> in;
   for (std::int32_t rank = 0; rank < 3; ++rank) {
-    auto plan = plan_rank(program, rank);
-    ASSERT_TRUE(plan) << plan.error().message;
-    plans.push_back(*std::move(plan));
+    auto plan = value_of(plan_rank(program, rank));
+    plans.push_back(std::move(plan));
     in.push_back(numbers(given, plans.back(), elements_of(plans.back(), 0).send));
   }
   for (std::size_t rank = 0; rank < 3; ++rank) {

@@ -1,20 +1,14 @@
 #include "validate/replay/plan.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
-#include <random>
-#include <tuple>
-
 #include "tests/strategies/lower/random_strategy.h"
 #include "tests/strategies/program_ir/samples.h"
+#include "tests/test.h"
 
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::replay {
-namespace plan_test {
+namespace foreshard::replay::plan_test {
 
 using program::AxisGroup;
 using program::AxisPeer;
@@ -26,8 +20,6 @@ using program::Program;
 using program::RankGroups;
 using program::StreamId;
 using program::Task;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Task communicate(const std::string& name, Communication what, int stream = 0) {
   return {name, std::move(what), StreamId(stream), {}};
@@ -51,9 +43,7 @@ Program square(std::vector<Task> tasks) {
 RankPlan plan_of(const Program& program, std::int32_t rank) {
   const auto violation = program::verify(program);
   EXPECT_TRUE(violation.ok()) << violation.error().message;
-  auto plan = plan_rank(program, rank);
-  EXPECT_TRUE(plan) << plan.error().message;
-  return *std::move(plan);
+  return value_of(plan_rank(program, rank));
 }
 
 // By hand: groups in the order of first use are tensor {0,1} {2,3}, then data {0,2} {1,3}. Rank 3
@@ -257,9 +247,8 @@ void check_together(const Program& program) {
   std::map<std::tuple<std::int64_t, std::string, std::int64_t>, std::size_t> met;
   std::map<std::int64_t, std::vector<std::pair<std::string, std::int64_t>>> order_of;
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
-    const auto planned = plan_rank(program, rank);
-    ASSERT_TRUE(planned) << planned.error().message;
-    const RankPlan& plan = *planned;
+    const auto planned = value_of(plan_rank(program, rank));
+    const RankPlan& plan = planned;
     std::int64_t last = -1;
     for (const Communicator& communicator : plan.communicators) {
       EXPECT_GT(communicator.number, last);
@@ -299,12 +288,11 @@ TEST(Plan, FitsTogetherForRandomStrategies) {
     std::mt19937 random(seed);
     const Training training = random_training(random, 32);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
-    const auto program = lower::lower(training.model, training.strategy, {.launch_time = 1_us});
-    ASSERT_TRUE(program) << program.error().message;
-    check_together(*program);
+    const auto program =
+        value_of(lower::lower(training.model, training.strategy, {.launch_time = 1_us}));
+    check_together(program);
     if (HasFailure()) break;
   }
 }
 
-}  // namespace plan_test
-}  // namespace foreshard::replay
+}  // namespace foreshard::replay::plan_test

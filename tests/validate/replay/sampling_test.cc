@@ -1,6 +1,6 @@
 #include "validate/replay/sampling.h"
 
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
 namespace foreshard::replay {
 namespace {

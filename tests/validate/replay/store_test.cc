@@ -1,23 +1,17 @@
 #include "validate/replay/store.h"
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <dlfcn.h>
-#include <filesystem>
-#include <functional>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <netdb.h>
-#include <random>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include "base/net/socket.h"
 #include "tests/base/temporary_folder.h"
+#include "tests/test.h"
 
 #include "validate/replay/internal/frame.h"
 #include "validate/replay/internal/tcp_server.h"
@@ -39,8 +33,6 @@ namespace {
 
 using internal::Frame;
 using internal::FrameKind;
-using testing::AllOf;
-using testing::HasSubstr;
 
 // Opens a job's store for each rank, each in a thread of its own.
 using Open = std::function<Result<std::unique_ptr<Store>>(std::int32_t rank)>;
@@ -80,9 +72,8 @@ void on_all(const Open& open, std::int32_t ranks,
   threads.reserve(static_cast<std::size_t>(ranks));
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      const auto store = open(rank);
-      ASSERT_TRUE(store) << store.error().message;
-      work(rank, **store);
+      const auto store = value_of(open(rank));
+      work(rank, *store);
     });
   for (std::thread& thread : threads) thread.join();
 }
@@ -102,9 +93,8 @@ TEST_P(AnyStore, HandsValuesOver) {
     const auto key = [](std::int32_t of) { return "id/" + std::to_string(of); };
     EXPECT_TRUE(store.set(key(rank), rank == 2 ? large : binary).ok());
     for (std::int32_t other = 0; other < 4; ++other) {
-      const auto value = store.get(key(other), 10_s);
-      ASSERT_TRUE(value) << value.error().message;
-      EXPECT_EQ(*value, other == 2 ? large : binary);
+      const auto value = value_of(store.get(key(other), 10_s));
+      EXPECT_EQ(value, other == 2 ? large : binary);
     }
     const auto unset = store.look("never");
     ASSERT_TRUE(unset);
@@ -204,15 +194,14 @@ TEST_P(AnyStore, NoticesAKilledRank) {
     }
     children.push_back(child);
   }
-  const auto store = opener(0);
-  ASSERT_TRUE(store) << store.error().message;
-  ASSERT_TRUE(barrier(**store, "here", 0, 3, 10_s).ok());
-  ASSERT_TRUE((*store)->get("passed", 10_s));  // rank 2 is not on its way through it any more
+  const auto store = value_of(opener(0));
+  ASSERT_TRUE(barrier(*store, "here", 0, 3, 10_s).ok());
+  ASSERT_TRUE(store->get("passed", 10_s));  // rank 2 is not on its way through it any more
   ::kill(children[0], SIGKILL);
   int status = 0;
   ASSERT_EQ(::waitpid(children[0], &status, 0), children[0]);
   const auto begin = std::chrono::steady_clock::now();
-  const auto value = (*store)->get("never", 20_s);
+  const auto value = store->get("never", 20_s);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
   ASSERT_FALSE(value);
   EXPECT_THAT(value.error().message,
@@ -235,23 +224,21 @@ TEST(TcpStore, NoticesThatRankZeroIsGone) {
     ::pause();
     ::_exit(store ? 0 : 1);
   }
-  const auto store = open(1);
-  ASSERT_TRUE(store) << store.error().message;
+  const auto store = value_of(open(1));
   ::kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
-  const auto value = (*store)->get("never", 20_s);
+  const auto value = store->get("never", 20_s);
   ASSERT_FALSE(value);
   EXPECT_THAT(value.error().message,
               AllOf(HasSubstr("rank 0 ("),
                     HasSubstr("process " + std::to_string(child) + ") ended without a word")));
-  EXPECT_FALSE((*store)->set("a", "b").ok());
+  EXPECT_FALSE(store->set("a", "b").ok());
 }
 
 std::string refusal(const TcpOptions& first, const TcpOptions& second) {
   std::string message = "accepted";
-  const auto server = open_tcp_store(first);
-  EXPECT_TRUE(server) << server.error().message;
+  const auto server = value_of(open_tcp_store(first));
   const auto store = open_tcp_store(second);
   if (!store) message = store.error().message;
   return message;
@@ -312,7 +299,7 @@ std::string meets(const std::string& zero, const std::string& one) {
   options.rank = 1;
   options.patience = 200_ms;
   const auto second = open_tcp_store(options);
-  return second ? "met" : second.error().message;
+  return message_of(second, "met");
 }
 
 TEST(TcpStore, MeetsOverIpv4AndIpv6) {
@@ -366,15 +353,13 @@ TEST(TcpStore, SurvivesGarbage) {
   const auto port = free_port();
   TcpOptions options{
       .address = "127.0.0.1", .port = port, .rank = 0, .ranks = 2, .job = {"job"}, .patience = 5_s};
-  const auto zero = open_tcp_store(options);
-  ASSERT_TRUE(zero) << zero.error().message;
+  const auto zero = value_of(open_tcp_store(options));
   const Frame hello{
       FrameKind::kHello, 1, {std::string(internal::kMagic), "1", "2", "job", "", "me"}};
   std::mt19937 random(1);
   std::vector<net::Descriptor> kept;
   for (int attempt = 0; attempt < 300; ++attempt) {
-    auto socket = net::connect_to("127.0.0.1", port, 5_s);
-    ASSERT_TRUE(socket) << socket.error().message;
+    auto socket = value_of(net::connect_to("127.0.0.1", port, 5_s));
     std::string bytes;
     switch (attempt % 6) {
       case 0:  // noise
@@ -399,16 +384,15 @@ TEST(TcpStore, SurvivesGarbage) {
       default:  // the largest frame of all
         bytes = "\xff\xff\xff\xff rest";
     }
-    static_cast<void>(net::send_all(socket->get(), bytes));
-    net::Descriptor connection = *std::move(socket);
+    static_cast<void>(net::send_all(socket.get(), bytes));
+    net::Descriptor connection = std::move(socket);
     if (attempt % 50 == 0) kept.push_back(std::move(connection));
   }
   options.rank = 1;
-  const auto one = open_tcp_store(options);
-  ASSERT_TRUE(one) << one.error().message;
-  EXPECT_TRUE((*one)->set("a", "b").ok());
-  EXPECT_EQ(*(*zero)->get("a", 5_s), "b");
-  EXPECT_EQ((*zero)->ended(), std::nullopt);
+  const auto one = value_of(open_tcp_store(options));
+  EXPECT_TRUE(one->set("a", "b").ok());
+  EXPECT_EQ(*zero->get("a", 5_s), "b");
+  EXPECT_EQ(zero->ended(), std::nullopt);
 }
 
 // What answers may be something else, too.
@@ -466,13 +450,9 @@ TEST(MeetingInAFolder, LooksAgainWhereNobodyIs) {
   const Open open = in_folder(folder, 2);
   std::thread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    const auto store = open(0);
-    EXPECT_TRUE(store) << store.error().message;
+    const auto store = value_of(open(0));
   });
-  {
-    const auto store = open(1);
-    EXPECT_TRUE(store) << store.error().message;
-  }
+  { const auto store = value_of(open(1)); }
   late.join();
 }
 

@@ -1,10 +1,9 @@
 // What rows of collectives say in words: adapters, transports, forced algorithms, overheads.
 #include "validate/tables/row_words.h"
 
-#include <gtest/gtest.h>
+#include "tests/test.h"
 
-namespace foreshard::accuracy {
-namespace row_words_test {
+namespace foreshard::accuracy::row_words_test {
 
 using Names = std::vector<std::string>;
 
@@ -64,5 +63,4 @@ TEST(RowWords, LoopsOfPyTorchTimeTheirCalls) {
   EXPECT_DOUBLE_EQ(stated_overhead("nccl-tests -n 50") / 1_us, 0);
 }
 
-}  // namespace row_words_test
-}  // namespace foreshard::accuracy
+}  // namespace foreshard::accuracy::row_words_test

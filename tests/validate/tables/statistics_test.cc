@@ -1,9 +1,9 @@
 // Summary statistics by hand, then against a direct count of pairs.
 #include "validate/tables/statistics.h"
 
-#include <cmath>
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
+
+#include "tests/test.h"
 
 namespace foreshard::accuracy {
 namespace {

@@ -1,11 +1,5 @@
 // Problems of choices: by hand, then against all choices on random problems.
-#include <algorithm>
-#include <cmath>
-#include <gtest/gtest.h>
-#include <limits>
-#include <optional>
-#include <random>
-#include <vector>
+#include "tests/test.h"
 
 #include "sim/search/graph/eliminate.h"
 #include "sim/search/graph/integer.h"

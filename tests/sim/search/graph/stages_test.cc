@@ -1,13 +1,9 @@
 // Tables of graphs in pipelines, and of graphs with loops and conditions: against closed forms, all
 // choices, and the iterations written out.
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
 
 #include "tests/sim/search/graph/graph_studies.h"
 #include "tests/strategies/lower/lowered_graphs.h"
+#include "tests/test.h"
 
 #include "sim/search/graph/annotations.h"
 #include "sim/search/graph/flat.h"
@@ -20,11 +16,9 @@
 #include "strategies/graph/cuts.h"
 #include "strategies/graph/distribute.h"
 
-namespace foreshard::search {
-namespace stages_test {
+namespace foreshard::search::stages_test {
 
 using lower::added;
-using testing::HasSubstr;
 
 constexpr std::int64_t kRows = 4096;
 const std::vector<MeshAxis> kMesh{{"tensor", 2}, {"data", 1}};
@@ -215,7 +209,7 @@ TEST(StagesOfTables, ARoundIsThePassThatTakesMost) {
   Strategy strategy = place.strategy(2, 8);
   strategy.granularity = {1, 4};
   const Tables tables = tables_of(graph, strategy, two_stages(place, {0, 1}));
-  EXPECT_THAT(tables.passes, testing::ElementsAre(4, 1, 4));  // and messages of one
+  EXPECT_THAT(tables.passes, ElementsAre(4, 1, 4));  // and messages of one
   EXPECT_EQ(tables.rounds, 2);
 }
 
@@ -244,33 +238,31 @@ Graph layers(std::int64_t count) {
 TEST(FlatGraph, CostsWhatTheIterationsWrittenOutCost) {
   const Place place;
   const Graph graph = layers(5);
-  const auto flattened = flat(graph);
-  ASSERT_TRUE(flattened) << flattened.error().message;
-  EXPECT_EQ(flattened->graph.operators.size(), 4U);
-  EXPECT_THAT(flattened->runs, testing::ElementsAre(1, 5, 5, 1));
-  EXPECT_THAT(flattened->copies, testing::ElementsAre(1, 5, 5, 1));
+  const auto flattened = value_of(flat(graph));
+  EXPECT_EQ(flattened.graph.operators.size(), 4U);
+  EXPECT_THAT(flattened.runs, ElementsAre(1, 5, 5, 1));
+  EXPECT_THAT(flattened.copies, ElementsAre(1, 5, 5, 1));
   const Strategy strategy = place.strategy(1, 3);
   MeshOfGraph mesh = place.on(kGpus);
   const Graph out = with_cuts(graph, {"stack"})->graph;
   ASSERT_EQ(out.operators.size(), 12U);
   const Tables written_out = tables_of(out, strategy, mesh);
-  mesh.runs = flattened->runs;
-  mesh.copies = flattened->copies;
-  mesh.alike = flattened->alike;
-  const Tables tables = tables_of(flattened->graph, strategy, mesh);
+  mesh.runs = flattened.runs;
+  mesh.copies = flattened.copies;
+  mesh.alike = flattened.alike;
+  const Tables tables = tables_of(flattened.graph, strategy, mesh);
   const auto answer = solve(tables.problem);
   ASSERT_TRUE(answer);
-  auto annotations = annotations_of(flattened->graph, tables, answer->choice, kMesh);
+  auto annotations = annotations_of(flattened.graph, tables, answer->choice, kMesh);
   for (Annotation& one : annotations) {  // "stack[3].up" too
     if (!one.op.empty()) one.op = "*" + one.op;
     if (!one.tensor.empty()) one.tensor = "*" + one.tensor;
   }
   Graph annotated = out;
-  const auto remarks = annotate(annotated, kMesh, {.annotations = annotations});
-  ASSERT_TRUE(remarks) << remarks.error().message;
-  const auto sharded = distribute(annotated, kMesh, Flow::kBothWays, BackwardPass::kFollows);
-  ASSERT_TRUE(sharded) << sharded.error().message;
-  const auto choice = choice_of(out, written_out, *sharded);
+  const auto remarks = value_of(annotate(annotated, kMesh, {.annotations = annotations}));
+  const auto sharded =
+      value_of(distribute(annotated, kMesh, Flow::kBothWays, BackwardPass::kFollows));
+  const auto choice = choice_of(out, written_out, sharded);
   ASSERT_TRUE(choice);
   EXPECT_NEAR(answer->cost, written_out.problem.cost_of(*choice), 1e-9 * answer->cost);
   EXPECT_NEAR(tables.problem.load_of(answer->choice), written_out.problem.load_of(*choice),
@@ -298,9 +290,8 @@ TEST(FlatGraph, BranchesCostTheirExpectation) {
                                  .inputs = {in},
                                  .settings = {{"probability", 0.25}},
                                  .bodies = {branch("wide", 8192), branch("narrow", 2048)}})};
-  const auto flattened = flat(graph);
-  ASSERT_TRUE(flattened) << flattened.error().message;
-  EXPECT_THAT(flattened->runs, testing::ElementsAre(0.25, 0.25, 0.75, 0.75));
+  const auto flattened = value_of(flat(graph));
+  EXPECT_THAT(flattened.runs, ElementsAre(0.25, 0.25, 0.75, 0.75));
   Strategy strategy = place.strategy(1, 1);
   strategy.mode = Mode::kForward;
   MeshOfGraph mesh = place.on(kGpus);
@@ -310,10 +301,10 @@ TEST(FlatGraph, BranchesCostTheirExpectation) {
   };
   const double wide = whole(graph.bodies[0]);
   const double narrow = whole(graph.bodies[1]);
-  mesh.runs = flattened->runs;
-  mesh.copies = flattened->copies;
-  mesh.alike = flattened->alike;
-  EXPECT_NEAR(whole(flattened->graph), 0.25 * wide + 0.75 * narrow, 1e-9 * wide);
+  mesh.runs = flattened.runs;
+  mesh.copies = flattened.copies;
+  mesh.alike = flattened.alike;
+  EXPECT_NEAR(whole(flattened.graph), 0.25 * wide + 0.75 * narrow, 1e-9 * wide);
 }
 
 TEST(FlatGraph, RefusesNamesThatBodiesShare) {
@@ -328,24 +319,22 @@ TEST(FlatGraph, RefusesNamesThatBodiesShare) {
 // takes its own number of micro-batches, and the step is shorter than with any number that both
 // take, of micro-batches of any size, hosts waiting for transfers or not.
 TEST(GranularityOfKinds, BeatsTheUniformChoiceOfTheClickThroughModel) {
-  const auto study = study::load_study(
+  const auto study = value_of(study::load_study(
       {.study = "click-through-hosts-h100-8", .sizes_matter = false},
       yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
-                    .overrides = {{"use", "[node0, node1, node2, node3, node4]"}}});
-  ASSERT_TRUE(study) << study.error().message;
-  const auto result = search_graph(*study, {.simulate = 60});
-  ASSERT_TRUE(result) << result.error().message;
+                    .overrides = {{"use", "[node0, node1, node2, node3, node4]"}}}));
+  const auto result = value_of(search_graph(study, {.simulate = 60}));
   const auto is_uniform = [](const GraphCandidate& one) {
     const auto& taken = one.grouping.strategy.granularity;
     return taken.empty() || std::ranges::max(taken) == std::ranges::min(taken);
   };
-  const GraphCandidate& best = result->simulated.front();
+  const GraphCandidate& best = result.simulated.front();
   EXPECT_FALSE(is_uniform(best));
-  const auto uniform = std::ranges::find_if(result->simulated, is_uniform);
-  ASSERT_NE(uniform, result->simulated.end());
+  const auto uniform = std::ranges::find_if(result.simulated, is_uniform);
+  ASSERT_NE(uniform, result.simulated.end());
   EXPECT_LT(best.step, 0.95 * uniform->step);
   // The default finds it too.
-  const auto few = search_graph(*study, {});
+  const auto few = search_graph(study, {});
   ASSERT_TRUE(few);
   EXPECT_FALSE(is_uniform(few->simulated.front()));
   EXPECT_LT(few->simulated.front().step, 0.95 * uniform->step);
@@ -362,9 +351,8 @@ TEST(GranularityOfKinds, IsReadWithMicroBatchesOfAnySize) {
           .overrides = {{"strategy.micro_batch", "512"}, {"strategy.granularity", "[1, 4]"}}});
   ASSERT_TRUE(study) << study.error().message;
   EXPECT_EQ(study->graph->batch, 8 * 512);
-  const auto run = study::run_study(*study, {});
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(run->prediction.samples, 65536);
+  const auto run = value_of(study::run_study(*study, {}));
+  EXPECT_EQ(run.prediction.samples, 65536);
 }
 
 // Two boxes, of which one has lost a GPU: the whole one comes first, so that eight ranks lie on it
@@ -372,9 +360,7 @@ TEST(GranularityOfKinds, IsReadWithMicroBatchesOfAnySize) {
 TEST(PlacesOfGraphs, LeaveDamagedNodesAndSlowKindsOut) {
   const auto placed = [](const std::string& cluster) {
     const auto study = graph_study("wide-mlp", "{global_batch: 4096}", cluster);
-    auto result = search_graph(study, {.level = 1, .simulate = 60});
-    EXPECT_TRUE(result) << result.error().message;
-    return *std::move(result);
+    return value_of(search_graph(study, {.level = 1, .simulate = 60}));
   };
   const auto damaged = placed(
       "{name: two, nodes: 2, node: dgx-h100, fabric: {kind: single-switch}, "
@@ -408,14 +394,12 @@ TEST(PlacesOfGraphs, LeaveDamagedNodesAndSlowKindsOut) {
 // A decoder as a loop of layers has a plan, which the simulation runs.
 TEST(SearchOfLoops, GivesAPlanForADecoder) {
   const auto study = graph_study("decoder", "{global_batch: 64}");
-  const auto result = search_graph(study, {.simulate = 4});
-  ASSERT_TRUE(result) << result.error().message;
-  ASSERT_FALSE(result->simulated.empty());
-  const GraphCandidate& best = result->simulated.front();
+  const auto result = value_of(search_graph(study, {.simulate = 4}));
+  ASSERT_FALSE(result.simulated.empty());
+  const GraphCandidate& best = result.simulated.front();
   EXPECT_TRUE(best.fits);
   ASSERT_TRUE(best.estimate);
   EXPECT_NEAR(*best.estimate / best.step, 1, 0.5);
 }
 
-}  // namespace stages_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::stages_test

@@ -2,23 +2,16 @@
 // and that annotations make distribute() choose the same.
 #include "sim/search/graph/tables.h"
 
-#include <algorithm>
-#include <cmath>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <limits>
-#include <random>
-
 #include "tests/sim/search/graph/graph_studies.h"
 #include "tests/strategies/graph/random_graph.h"
+#include "tests/test.h"
 
 #include "sim/search/graph/annotations.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
 #include "strategies/graph/distribute.h"
 
-namespace foreshard::search {
-namespace tables_test {
+namespace foreshard::search::tables_test {
 
 constexpr const char* kStrategy = "{data_parallel: 2, micro_batch: 2048, global_batch: 4096}";
 
@@ -215,5 +208,4 @@ TEST(Tables, LeastSplitsADimensionInTwoLevels) {
             (std::vector<std::int64_t>{4096, 8192}));
 }
 
-}  // namespace tables_test
-}  // namespace foreshard::search
+}  // namespace foreshard::search::tables_test

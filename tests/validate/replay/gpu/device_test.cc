@@ -1,8 +1,7 @@
 // On a real GPU: kernels, cuBLASLt, streams, memory, NCCL. Skipped where there is none.
 #include <cuda_runtime_api.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
+#include "tests/test.h"
 #include "tests/validate/replay/gpu/memory_store.h"
 
 #include "strategies/program/ir/verify.h"
@@ -49,9 +48,7 @@ class OnGpu : public testing::Test {
     const auto error = (*executor)->prepare(*plan, watch);
     EXPECT_TRUE(error.ok()) << error.error().message;
     EXPECT_TRUE((*executor)->step(watch));
-    auto times = (*executor)->step(watch);
-    EXPECT_TRUE(times) << times.error().message;
-    return *std::move(times);
+    return value_of((*executor)->step(watch));
   }
   static Task gemm(const std::string& name, int stream, std::vector<std::int32_t> after = {}) {
     return {name, Kernel(Gemm{.m = 256, .n = 256, .k = 65536}), StreamId(stream), std::move(after)};

@@ -1,18 +1,12 @@
 // Whole Programs on the host executor: ranks are threads, messages go through memory.
 #include <atomic>
-#include <chrono>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <memory>
-#include <random>
-#include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include "tests/strategies/lower/random_strategy.h"
+#include "tests/test.h"
 #include "tests/validate/replay/host/memory_wire.h"
 
 #include "strategies/program/ir/verify.h"
@@ -20,8 +14,7 @@
 #include "validate/replay/host/host_executor.h"
 #include "validate/replay/plan.h"
 
-namespace foreshard::replay::host {
-namespace executor_test {
+namespace foreshard::replay::host::executor_test {
 
 using program::BlockId;
 using program::CollectiveKind;
@@ -29,9 +22,6 @@ using program::Communication;
 using program::Program;
 using program::StreamId;
 using program::Task;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr RegionBounds kSmall{.least = 64_KiB, .most = 64_KiB};
 
@@ -40,9 +30,8 @@ std::vector<RankPlan> plans_of(const Program& program) {
   EXPECT_TRUE(violation.ok()) << violation.error().message;
   std::vector<RankPlan> plans;
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
-    auto plan = plan_rank(program, rank);
-    EXPECT_TRUE(plan) << plan.error().message;
-    plans.push_back(*std::move(plan));
+    auto plan = value_of(plan_rank(program, rank));
+    plans.push_back(std::move(plan));
   }
   return plans;
 }
@@ -103,12 +92,12 @@ TEST(HostExecutor, VerifiesRandomStrategies) {
   int checked = 0;
   for (int attempt = 0; attempt < 60 && checked < 24; ++attempt) {
     const Training training = random_training(random, 8);
-    const auto program = lower::lower(training.model, training.strategy, {.launch_time = 5_us});
-    ASSERT_TRUE(program) << program.error().message;
-    if (program->ranks() < 2) continue;
+    const auto program =
+        value_of(lower::lower(training.model, training.strategy, {.launch_time = 5_us}));
+    if (program.ranks() < 2) continue;
     SCOPED_TRACE(describe(training));
-    Net net(static_cast<std::int32_t>(program->ranks()));
-    const Replayed outcome = replay(plans_of(*program), net);
+    Net net(static_cast<std::int32_t>(program.ranks()));
+    const Replayed outcome = replay(plans_of(program), net);
     ASSERT_THAT(outcome.errors, IsEmpty());
     ASSERT_THAT(outcome.faults, IsEmpty());
     ASSERT_GT(outcome.operations, 0);
@@ -254,15 +243,14 @@ TEST(HostExecutor, OneRankWaitsForSimulatedArrivals) {
   const auto executor = make_executor_on(nullptr, alone(plan, {0_s, 0_s, 20_ms, 0_s}), kSmall);
   Watch watch;
   ASSERT_TRUE(executor->prepare(plan, watch).ok());
-  const auto times = executor->step(watch);
-  ASSERT_TRUE(times) << times.error().message;
-  EXPECT_GE(times->finish[2], 20_ms);
-  EXPECT_GE(times->start[3], 20_ms);
-  EXPECT_LT(times->finish[0], 20_ms);
-  ASSERT_EQ(times->slack.size(), 4U);
-  EXPECT_EQ(times->slack[2], times->finish[0] - 20_ms);
-  EXPECT_GT(times->slack[1], 0_s);
-  EXPECT_EQ(times->total, times->finish[3]);
+  const auto times = value_of(executor->step(watch));
+  EXPECT_GE(times.finish[2], 20_ms);
+  EXPECT_GE(times.start[3], 20_ms);
+  EXPECT_LT(times.finish[0], 20_ms);
+  ASSERT_EQ(times.slack.size(), 4U);
+  EXPECT_EQ(times.slack[2], times.finish[0] - 20_ms);
+  EXPECT_GT(times.slack[1], 0_s);
+  EXPECT_EQ(times.total, times.finish[3]);
 }
 
 // A rank whose peer never comes polls until it is told to stop.
@@ -291,5 +279,4 @@ TEST(HostExecutor, TellsTheMachine) {
     EXPECT_TRUE(machine.facts.contains(fact)) << fact;
 }
 
-}  // namespace executor_test
-}  // namespace foreshard::replay::host
+}  // namespace foreshard::replay::host::executor_test

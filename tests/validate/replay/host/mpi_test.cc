@@ -1,22 +1,15 @@
 // foreshard-replay --host under mpirun: strategies of a small fp32 model, lowered here, verified on
 // 2 and 4 processes.
-#include <fstream>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ostream>
-#include <string>
-#include <vector>
 
+#include "tests/test.h"
 #include "tests/validate/replay/job.h"
 
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::replay {
-namespace mpi_test {
-
-using testing::HasSubstr;
+namespace foreshard::replay::mpi_test {
 
 Strategy fp32(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
   Strategy strategy;
@@ -137,5 +130,4 @@ TEST_F(HostReplay, NamesWhatDoesNotFit) {
   EXPECT_THAT(outcome.err, HasSubstr("static memory"));
 }
 
-}  // namespace mpi_test
-}  // namespace foreshard::replay
+}  // namespace foreshard::replay::mpi_test
