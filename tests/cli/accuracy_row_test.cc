@@ -6,6 +6,7 @@
 
 namespace foreshard::cli {
 namespace {
+
 using Json = nlohmann::json;
 
 // Two rows of a small GPT on eight A100; what the second leaves open is settled by simulation.

@@ -74,5 +74,6 @@ Reader reader_called(const std::string& name);
 }  // namespace foreshard::errors
 
 namespace foreshard {
+
 const yaml::Names<Error::Code>& yaml_names(const Error::Code*);
 }  // namespace foreshard

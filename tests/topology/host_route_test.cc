@@ -4,6 +4,7 @@
 
 namespace foreshard {
 namespace {
+
 using testing::Pair;
 
 Route must_reach(const ClusterView& cluster, const std::string& from, HostWay way) {

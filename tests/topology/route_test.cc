@@ -8,6 +8,7 @@
 #include "topology/internal/router.h"
 
 namespace foreshard::route_test {
+
 using testing::Pair;
 
 Route must_route(const ClusterView& cluster, const std::string& from, const std::string& to,

@@ -4,6 +4,7 @@
 
 namespace foreshard::net {
 namespace {
+
 using testing::MatchesRegex;
 using Variables = std::map<std::string, std::string>;
 

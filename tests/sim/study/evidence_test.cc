@@ -9,6 +9,7 @@
 
 namespace foreshard::study {
 namespace {
+
 using yaml::Evidence;
 
 sim::Prediction step_that_rests_on(std::vector<sim::CriticalUse> uses) {

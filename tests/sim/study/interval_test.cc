@@ -9,6 +9,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study::interval_test {
+
 using yaml::Evidence;
 
 ErrorRange range(double low, double high) {

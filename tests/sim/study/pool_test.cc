@@ -6,6 +6,7 @@
 #include "sim/study/run.h"
 
 namespace foreshard::study::pool_test {
+
 using testing::Field;
 
 Result<LoadedStudy> load(const std::string& rest, const std::string& strategy) {

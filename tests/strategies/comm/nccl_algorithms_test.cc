@@ -11,6 +11,7 @@
 #include "topology/cluster_config.h"
 
 namespace foreshard::comm::nccl_algorithms_test {
+
 using enum program::CollectiveKind;
 
 double load_of(const ClusterView& cluster, const Pattern& pattern, const char* from,

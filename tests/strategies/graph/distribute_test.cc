@@ -13,6 +13,7 @@
 #include "strategies/graph/transformer.h"
 
 namespace foreshard::distribute_test {
+
 using Lines = std::vector<std::string>;
 using S = std::string;
 

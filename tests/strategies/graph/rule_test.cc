@@ -3,6 +3,7 @@
 #include "tests/test.h"
 
 namespace foreshard::rule_test {
+
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
 // 6 = s times 2: h is alone in the output, so s is found by division.

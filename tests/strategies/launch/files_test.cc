@@ -4,6 +4,7 @@
 
 namespace foreshard::launch {
 namespace {
+
 using testing::Field;
 using testing::IsSupersetOf;
 

@@ -10,6 +10,7 @@
 #include "validate/calibrate/plan.h"
 
 namespace foreshard::calibrate::machine_test {
+
 const std::filesystem::path kConfigs = FORESHARD_SOURCE_DIR "/configs";
 
 struct Known {
