@@ -49,10 +49,10 @@ TEST(ClusterFor, RefusesNodesThatAreLargerThanTheirMachine) {
 
 TEST(ClusterFor, SuperchipsWithoutNvlinkAreRefusedInAFileToo) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto node = loader.read_text<NodeConfig>("{extends: gh200-1gpu, gpus: 4}", "node.yaml");
-  ASSERT_FALSE(node);
-  EXPECT_THAT(node.error().message, HasSubstr("nothing says how they are joined"));
-  EXPECT_THAT(node.error().message, HasSubstr("gh200-4gpu"));
+  const std::string node =
+      message_of(loader.read_text<NodeConfig>("{extends: gh200-1gpu, gpus: 4}", "node.yaml"));
+  EXPECT_THAT(node, HasSubstr("nothing says how they are joined"));
+  EXPECT_THAT(node, HasSubstr("gh200-4gpu"));
 }
 
 }  // namespace

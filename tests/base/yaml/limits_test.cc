@@ -55,9 +55,7 @@ TEST(YamlLimits, ReferencesThatFanOutAreRefusedSoon) {
   folder.write("devices/d.yaml", "peak: 1 TFLOP/s\nmemory: 1 GiB\n");
   const auto path = folder.write("c.yaml", "name: x\ndevice: d\n");
   yaml::Loader loader({.catalogue = {folder.path()}, .most_nodes = 6});
-  const auto cluster = loader.read_file<Cluster>(path);
-  ASSERT_FALSE(cluster);
-  EXPECT_THAT(cluster.error().message, HasSubstr("references expanded"));
+  EXPECT_THAT(message_of(loader.read_file<Cluster>(path)), HasSubstr("references expanded"));
 }
 
 TEST(YamlLimits, FilesHaveALargestSize) {

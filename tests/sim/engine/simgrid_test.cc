@@ -102,9 +102,7 @@ TEST(Simgrid, RefusesWorksTooFarApart) {
   const ShapeId flow = w.add_shape(path_shape({w.add_resource(1)}));
   w.add_activity(task(flow, 1e9));
   w.add_activity(task(flow, 1e-7 / 3));
-  const auto t = run_simgrid(w);
-  ASSERT_FALSE(t);
-  EXPECT_THAT(t.error().message, HasSubstr("activity 1: it is too small"));
+  EXPECT_THAT(message_of(run_simgrid(w)), HasSubstr("activity 1: it is too small"));
 }
 
 }  // namespace

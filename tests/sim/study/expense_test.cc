@@ -250,10 +250,10 @@ TEST(TrainingLength, MustFitTheStudy) {
                     HasSubstr("count samples or sequences")));
   EXPECT_THAT(fault("train: 2T\n"), HasSubstr("one.yaml:4:8: error: '2T' is no length"));
   const auto file = folder.write("one.yaml", std::string(kOne) + "train: 1M samples\n");
-  const auto forward = load_study({.study = file}, {.catalogue = kCatalogue.catalogue,
-                                                    .overrides = {{"strategy.mode", "forward"}}});
-  ASSERT_FALSE(forward);
-  EXPECT_THAT(forward.error().message, HasSubstr("mode: forward trains nothing"));
+  EXPECT_THAT(
+      message_of(load_study({.study = file}, {.catalogue = kCatalogue.catalogue,
+                                              .overrides = {{"strategy.mode", "forward"}}})),
+      HasSubstr("mode: forward trains nothing"));
 }
 
 }  // namespace foreshard::study::expense_test

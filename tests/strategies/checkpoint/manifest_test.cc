@@ -76,9 +76,8 @@ TEST(Manifest, BoundsTheSlicesOfAllTensors) {
   const Layout rows{.mesh = mesh_from({{"x", kRanks}}), .attribute = {.dims = {{0}}}};
   for (std::int64_t i = 0; i <= kMostSlices / kRanks; ++i)
     manifest.tensors.push_back({.name = std::to_string(i), .shape = {kRanks}, .layout = rows});
-  const auto read = manifest_from_json(to_json(manifest));
-  ASSERT_FALSE(read);
-  EXPECT_THAT(read.error().message, HasSubstr("tensors[2048]: more than 33554432 slices"));
+  EXPECT_THAT(message_of(manifest_from_json(to_json(manifest))),
+              HasSubstr("tensors[2048]: more than 33554432 slices"));
 }
 
 }  // namespace foreshard::checkpoint::manifest_test

@@ -75,15 +75,12 @@ TEST(ExecutedGraph, NamesWhatIsMissing) {
   ASSERT_TRUE(executed_graph(distributed));
   ShardedGraph sharded = distributed;
   for (auto& how : sharded.operators) how.conversions.clear();
-  const auto unconverted = executed_graph(sharded);
-  ASSERT_FALSE(unconverted);
-  EXPECT_EQ(unconverted.error().message,
+  EXPECT_EQ(message_of(executed_graph(sharded)),
             "mlp: operator 'up' needs 'x' as [-, -], it lies as [-, S(tensor)], and the graph has "
             "no conversion");
   Tensors nothing;
-  const auto unmade = run(sharded, {.mesh = mesh_from(mesh)}, nothing);
-  ASSERT_FALSE(unmade.ok());
-  EXPECT_EQ(unmade.error().message, "mlp: operator 'up' reads 'x', which nobody made");
+  EXPECT_EQ(message_of(run(sharded, {.mesh = mesh_from(mesh)}, nothing)),
+            "mlp: operator 'up' reads 'x', which nobody made");
 }
 
 TEST(ExecutedGraph, RefusesWhatItHasNoArithmeticFor) {
@@ -92,9 +89,7 @@ TEST(ExecutedGraph, RefusesWhatItHasNoArithmeticFor) {
     if (can_compute(graph.operators.front())) continue;
     EXPECT_THAT(example.type, AnyOf("condition", "loop", "optimizer_update"));
     const auto sharded = value_of(distribute(graph, {{"x", 1}}));
-    const auto result = executed_graph(sharded);
-    ASSERT_FALSE(result);
-    EXPECT_THAT(result.error().message, HasSubstr("is not executed on arrays"));
+    EXPECT_THAT(message_of(executed_graph(sharded)), HasSubstr("is not executed on arrays"));
   }
 }
 

@@ -396,9 +396,8 @@ TEST(GraphUnits, SayWhatCannotBeCut) {
   for (const std::string name : {"x", "dense0", "add0"}) lies(name, {data});
   for (const std::string name : {"add2", "dense3"}) lies(name, {data, tensor});
   for (const std::string name : {"w0", "w1", "w2"}) lies(name, {});
-  const auto refused = lower_graph(shared, split, {.cuts = kCuts});
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("reduced over the same axes in both"));
+  EXPECT_THAT(message_of(lower_graph(shared, split, {.cuts = kCuts})),
+              HasSubstr("reduced over the same axes in both"));
 }
 
 TEST(GraphUnits, SayThatStagesShareNoTensor) {
@@ -408,9 +407,8 @@ TEST(GraphUnits, SayThatStagesShareNoTensor) {
   ASSERT_TRUE(
       annotate(graph, mesh_of(s, {}),
                {.annotations = {{.tensor = "w0", .dims = {"-", "pipeline"}}}, .batch = kBatch}));
-  const auto lowered = lower_graph(graph, s, {.cuts = kCuts});
-  ASSERT_FALSE(lowered);
-  EXPECT_THAT(lowered.error().message, HasSubstr("'w0' is annotated over axis 'pipeline'"));
+  EXPECT_THAT(message_of(lower_graph(graph, s, {.cuts = kCuts})),
+              HasSubstr("'w0' is annotated over axis 'pipeline'"));
 }
 
 TEST(GraphUnits, SayThatNothingPasses) {

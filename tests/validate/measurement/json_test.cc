@@ -239,13 +239,11 @@ TEST(MeasurementJson, RefusesGarbage) {
 TEST(MeasurementJson, NeedsRanksAndOneOfThemAlone) {
   auto measurement = *measurement_from_json(kSmall);
   measurement.mode = Mode::kOneRank;
-  const auto two = measurement_from_json(to_json(measurement));
-  ASSERT_FALSE(two);
-  EXPECT_THAT(two.error().message, HasSubstr("ranks: mode 'one_rank' has one, found 2"));
+  EXPECT_THAT(message_of(measurement_from_json(to_json(measurement))),
+              HasSubstr("ranks: mode 'one_rank' has one, found 2"));
   measurement.ranks.clear();
-  const auto none = measurement_from_json(to_json(measurement));
-  ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message, HasSubstr("ranks: there are none"));
+  EXPECT_THAT(message_of(measurement_from_json(to_json(measurement))),
+              HasSubstr("ranks: there are none"));
 }
 
 constexpr std::string_view kArrivals = R"({"schema":"foreshard.arrivals/1",

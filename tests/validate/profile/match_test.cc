@@ -239,14 +239,13 @@ TEST(KernelNames, TakeTheFirstLineThatFits) {
 
 TEST(KernelNames, RefuseWhatIsNoTask) {
   yaml::Loader loader;
-  const auto names = loader.read_text<KernelNames>(
+  const std::string names = message_of(loader.read_text<KernelNames>(
       "kernels:\n  - {name: a, kinds: [gem], source: s}\n  - {name: b, kinds: [gemm], dtype: fp7, "
       "source: s}\nranges: []\n",
-      "mine.yaml");
-  ASSERT_FALSE(names);
-  EXPECT_THAT(names.error().message, HasSubstr("mine.yaml:2"));
-  EXPECT_THAT(names.error().message, HasSubstr("'gem' is no kind of task"));
-  EXPECT_THAT(names.error().message, HasSubstr("'fp7' is no type"));
+      "mine.yaml"));
+  EXPECT_THAT(names, HasSubstr("mine.yaml:2"));
+  EXPECT_THAT(names, HasSubstr("'gem' is no kind of task"));
+  EXPECT_THAT(names, HasSubstr("'fp7' is no type"));
 }
 
 // A kernel that may be any pass, beside nothing that tells where it ran: it stands for no task, and
