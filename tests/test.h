@@ -46,10 +46,18 @@ using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
 /// The test ends with the error's message where there is one.
+/// \param what  stands before the message.
 template <class T>
-T value_of(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
+T value_of(Result<T> result, const std::string& what = "") {
+  if (!result) throw std::runtime_error(what + ": " + result.error().message);
   return *std::move(result);
+}
+
+/// The test ends where there is none.
+template <class T>
+T value_of(std::optional<T> value) {
+  if (!value) throw std::runtime_error("there is no value");
+  return *std::move(value);
 }
 
 /// The error's message, or `otherwise`.

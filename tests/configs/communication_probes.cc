@@ -61,9 +61,8 @@ const ClusterView& cluster_of(const Machine& machine) {
     config.groups.push_back(
         {machine.devices.size() == 1 ? 3 : 2,
          {node_of(device, machine.layout, machine.transport, machine.adapter), ""}});
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << name << ": " << (cluster ? "" : cluster.error().message);
-  return built.emplace(name, *std::move(cluster)).first->second;
+  auto cluster = value_of(build_cluster(config), name);
+  return built.emplace(name, std::move(cluster)).first->second;
 }
 
 std::vector<Machine> machines() {
@@ -142,9 +141,8 @@ std::vector<BytesPerSecond> speeds() {
 
 const ClusterView& kept(const ClusterConfig& config) {
   static std::vector<std::unique_ptr<ClusterView>> clusters;
-  auto cluster = build_cluster(config);
-  EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().message);
-  clusters.push_back(std::make_unique<ClusterView>(*std::move(cluster)));
+  auto cluster = value_of(build_cluster(config));
+  clusters.push_back(std::make_unique<ClusterView>(std::move(cluster)));
   return *clusters.back();
 }
 

@@ -14,10 +14,8 @@ namespace {
 const std::filesystem::path kData = FORESHARD_SOURCE_DIR "/../shared/data/training";
 
 Report scored(const char* file) {
-  auto report =
-      score({kData / file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .threads = 2});
-  EXPECT_TRUE(report) << (report ? "" : report.error().message);
-  return report ? *std::move(report) : Report{};
+  return value_of(
+      score({kData / file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .threads = 2}));
 }
 
 TEST(PublicRows, VtrainOnSeveralNodes) {
@@ -113,11 +111,9 @@ TEST(PublicRows, ConversionsAgreeWithNotedStepTimes) {
   int checked = 0;
   for (const char* file : {"megatron_lm_papers_readme.csv", "papers_llama3_sc21_korthikanti.csv",
                            "zero_bubble_pp_a100.csv", "libai_v100_gpt2.csv"}) {
-    const auto text = read_file(kData / file, 64_MiB);
-    ASSERT_TRUE(text);
-    const auto table = read_csv(*text, file);
-    ASSERT_TRUE(table);
-    const auto rows = value_of(read_training(*table, format, file));
+    const auto text = value_of(read_file(kData / file, 64_MiB));
+    const auto table = value_of(read_csv(text, file));
+    const auto rows = value_of(read_training(table, format, file));
     for (const TrainingRow& row : rows) {
       const auto noted = noted_step(row);
       const auto setting = setting_of(row, format, loader);

@@ -28,9 +28,7 @@ class RegretOfTables : public testing::Test {
   Report of(const std::string& lines) {
     Options asked = options();
     asked.regret = true;
-    auto report = score({tables_.write("table.csv", kTrainingHeader + lines)}, asked);
-    EXPECT_TRUE(report) << (report ? "" : report.error().message);
-    return report ? *std::move(report) : Report{};
+    return value_of(score({tables_.write("table.csv", kTrainingHeader + lines)}, asked));
   }
   Tables tables_;
 };
@@ -98,10 +96,9 @@ TEST_F(RegretOfTables, GroupsAreOfOneSettingAndFiveStrategies) {
 }
 
 TEST_F(RegretOfTables, IsThereWhereItIsAskedFor) {
-  const auto report = score(
-      {tables_.write("table.csv", kTrainingHeader + five({"1", "1", "1", "1", "1"}))}, options());
-  ASSERT_TRUE(report);
-  EXPECT_FALSE(report->regret);
+  const auto report = value_of(score(
+      {tables_.write("table.csv", kTrainingHeader + five({"1", "1", "1", "1", "1"}))}, options()));
+  EXPECT_FALSE(report.regret);
 }
 
 }  // namespace

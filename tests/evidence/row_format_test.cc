@@ -87,9 +87,8 @@ TEST(LayersByWeights, PutsMoreLayersOnTheFirstStage) {
 // A table with other names of columns needs a file, and no code.
 TEST_F(Format, IsToldByTheNamesOfColumns) {
   const auto of = [](const char* header) {
-    const auto table = read_csv(header, "table.csv");
-    EXPECT_TRUE(table);
-    const auto format = value_of(format_of(*table, {FORESHARD_SOURCE_DIR "/configs"}));
+    const auto table = value_of(read_csv(header, "table.csv"));
+    const auto format = value_of(format_of(table, {FORESHARD_SOURCE_DIR "/configs"}));
     return format != nullptr;
   };
   EXPECT_TRUE(of("id,model_name,metric\n1,2,3\n"));

@@ -44,11 +44,7 @@ inline TrainingRow full_row() {
 
 class SettingOf : public testing::Test {
  protected:
-  Setting of(const TrainingRow& row) {
-    auto setting = setting_of(row, format_, loader_);
-    EXPECT_TRUE(setting) << (setting ? "" : setting.error().message);
-    return setting ? *setting : Setting{};
-  }
+  Setting of(const TrainingRow& row) { return value_of(setting_of(row, format_, loader_)); }
   std::string refusal(const TrainingRow& row) {
     const auto setting = setting_of(row, format_, loader_);
     if (setting) return "supported";

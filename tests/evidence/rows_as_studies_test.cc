@@ -64,10 +64,9 @@ TEST(RowsAsStudies, AreWhatSimulateSays) {
   for (const TrainingRow& row : rows) {
     const Outcome outcome = evaluate(row, format, context);
     if (outcome.status != RowStatus::kOk) continue;
-    const auto text = study_text(row, format, catalogue);
-    ASSERT_TRUE(text) << row.id << ": " << text.error().message;
-    const auto prediction = simulated(tables.write("row.yaml", *text), catalogue);
-    ASSERT_TRUE(prediction) << row.id << ": " << prediction.error().message << *text;
+    const auto text = value_of(study_text(row, format, catalogue), row.id);
+    const auto prediction = simulated(tables.write("row.yaml", text), catalogue);
+    ASSERT_TRUE(prediction) << row.id << ": " << prediction.error().message << text;
     if (outcome.quantity == Quantity::kTime) {
       EXPECT_EQ(*outcome.predicted, prediction->step.in_base()) << row.id;
       EXPECT_EQ(*outcome.low, prediction->low.in_base()) << row.id;

@@ -9,9 +9,7 @@ namespace {
 class Score : public testing::Test {
  protected:
   Report of(const std::string& text) {
-    auto report = score({tables_.write("table.csv", text)}, options());
-    EXPECT_TRUE(report) << (report ? "" : report.error().message);
-    return report ? *std::move(report) : Report{};
+    return value_of(score({tables_.write("table.csv", text)}, options()));
   }
   std::string fault(const std::string& text) {
     const auto report = score({tables_.write("table.csv", text)}, options());

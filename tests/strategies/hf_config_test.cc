@@ -10,9 +10,7 @@
 namespace foreshard::hf_config_test {
 
 Model model_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_shipped(text, "mine", sequence);
-  EXPECT_TRUE(model) << (model ? "" : model.error().message);
-  return model ? model->model : Model{};
+  return value_of(read_shipped(text, "mine", sequence)).model;
 }
 
 std::string fault_of(std::string_view text, std::int64_t sequence = 1024) {

@@ -7,9 +7,7 @@
 namespace foreshard::hf_encoders_test {
 
 HfModel encoder_of(std::string_view text, std::optional<std::int64_t> sequence = {}) {
-  const auto read = read_shipped(text, "mine", sequence);
-  EXPECT_TRUE(read) << (read ? "" : read.error().message);
-  return read ? *read : HfModel{};
+  return value_of(read_shipped(text, "mine", sequence));
 }
 
 std::int64_t count(std::string_view text) {

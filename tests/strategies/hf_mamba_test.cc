@@ -7,9 +7,7 @@ namespace foreshard {
 namespace {
 
 Model hybrid_of(const std::string& json) {
-  const auto read = read_shipped(json, "mine", std::nullopt);
-  EXPECT_TRUE(read) << read.error().message;
-  return read ? read->model : Model{};
+  return value_of(read_shipped(json, "mine", std::nullopt)).model;
 }
 
 std::string hybrid_fault(const std::string& json) {

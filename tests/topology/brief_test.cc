@@ -10,11 +10,7 @@ namespace {
 
 class Brief : public testing::Test {
  protected:
-  std::string of(const ClusterConfig& cluster) {
-    const auto text = brief(cluster, loader_);
-    EXPECT_TRUE(text) << text.error().message;
-    return text ? *text : "";
-  }
+  std::string of(const ClusterConfig& cluster) { return value_of(brief(cluster, loader_)); }
   ClusterConfig cluster() {
     auto node = value_of(loader_.read_ref<NodeConfig>("dgx-a100-80gb"));
     ClusterConfig cluster;

@@ -119,10 +119,9 @@ TEST(Catalogue, PcieTreesOfOneAndTwoSockets) {
   for (const std::int64_t sockets : {1, 2}) {
     node.pcie.sockets = sockets;
     const auto cluster = must_build(small_cluster(1, {}, node));
-    const auto route = cluster.route(DeviceId(0), DeviceId(1));
-    ASSERT_TRUE(route);
-    EXPECT_EQ(route->links.size(), sockets == 1 ? 4U : 5U);
-    EXPECT_EQ(route->widest_kind, sockets == 1 ? LinkKind::kPcie : LinkKind::kSocket);
+    const auto route = value_of(cluster.route(DeviceId(0), DeviceId(1)));
+    EXPECT_EQ(route.links.size(), sockets == 1 ? 4U : 5U);
+    EXPECT_EQ(route.widest_kind, sockets == 1 ? LinkKind::kPcie : LinkKind::kSocket);
     EXPECT_NEAR(*bisection_bandwidth(cluster) / 1_GB_s, sockets == 1 ? 63.015 : 22, 1e-3);
   }
 }

@@ -105,12 +105,11 @@ TEST(Route, SharesArePerPathNotPerHop) {
   builder.connect(spine0, leaf1, cable);
   builder.connect(spine1, leaf1, cable);
   const auto cluster = std::move(builder).build();
-  const auto route = cluster.route(gpus[0], gpus[1]);
-  ASSERT_TRUE(route);
-  EXPECT_EQ(fault_in(cluster, gpus[0], gpus[1], *route), "");
+  const auto route = value_of(cluster.route(gpus[0], gpus[1]));
+  EXPECT_EQ(fault_in(cluster, gpus[0], gpus[1], route), "");
   for (const auto cable_id : {first, second, third}) {
-    const auto part = std::ranges::find(route->links, cable_id, &RoutedLink::link);
-    ASSERT_NE(part, route->links.end());
+    const auto part = std::ranges::find(route.links, cable_id, &RoutedLink::link);
+    ASSERT_NE(part, route.links.end());
     EXPECT_NEAR(part->share, 1.0 / 3, 1e-12);
   }
 }

@@ -393,20 +393,19 @@ TEST(History, TimeIsConservedWhateverHappens) {
     rules.written = rules.blocked + static_cast<double>(pick(8, 10)) * 1_s;
     rules.restart = static_cast<double>(pick(9, 20)) * 1_s;
     Proportional plans(4, static_cast<std::int64_t>(1 + pick(10, 4)));
-    const auto run = history_of(rules, plans, Failures(hazards, 4 + rules.spares, seed));
-    ASSERT_TRUE(run);
-    EXPECT_NEAR(run->parts.total() / run->wall, 1, 1e-9) << seed;
+    const auto run = value_of(history_of(rules, plans, Failures(hazards, 4 + rules.spares, seed)));
+    EXPECT_NEAR(run.parts.total() / run.wall, 1, 1e-9) << seed;
     for (const Seconds part :
-         {run->parts.useful, run->parts.slowdown, run->parts.lost, run->parts.saving,
-          run->parts.detection, run->parts.restart, run->parts.slices, run->parts.waiting})
+         {run.parts.useful, run.parts.slowdown, run.parts.lost, run.parts.saving,
+          run.parts.detection, run.parts.restart, run.parts.slices, run.parts.waiting})
       EXPECT_GE(part, -1e-6 * 1_s) << seed;
-    if (run->finished) {
-      EXPECT_NEAR(run->parts.useful / 1_s, 500, 1e-6) << seed;
+    if (run.finished) {
+      EXPECT_NEAR(run.parts.useful / 1_s, 500, 1e-6) << seed;
     }
-    EXPECT_LE(run->interrupted, run->failures) << seed;
+    EXPECT_LE(run.interrupted, run.failures) << seed;
     std::int64_t by_cause = 0;
-    for (const auto& [cause, count] : run->by_cause) by_cause += count;
-    EXPECT_EQ(by_cause, run->interrupted) << seed;
+    for (const auto& [cause, count] : run.by_cause) by_cause += count;
+    EXPECT_EQ(by_cause, run.interrupted) << seed;
   }
 }
 
@@ -483,18 +482,17 @@ TEST(Failures, ComeAsOftenAsTheirCausesAndEvenlyOverNodes) {
   Seconds last;
   constexpr double kHours = 200'000;
   for (;;) {
-    const auto failure = failures.next();
-    ASSERT_TRUE(failure);
-    ASSERT_GT(failure->at, last);
-    last = failure->at;
+    const auto failure = value_of(failures.next());
+    ASSERT_GT(failure.at, last);
+    last = failure.at;
     if (last > kHours * 1_h) break;
-    ++by_cause[failure->cause];
-    EXPECT_EQ(failure->takes, failure->cause != 2);
-    if (failure->cause == 0) ++by_node[static_cast<std::size_t>(failure->node)];
-    if (failure->cause == 1) {
-      EXPECT_EQ(failure->node % 4, 0);
-      EXPECT_EQ(failure->nodes, 4);
-      EXPECT_EQ(failure->back, failure->at + 2_h);
+    ++by_cause[failure.cause];
+    EXPECT_EQ(failure.takes, failure.cause != 2);
+    if (failure.cause == 0) ++by_node[static_cast<std::size_t>(failure.node)];
+    if (failure.cause == 1) {
+      EXPECT_EQ(failure.node % 4, 0);
+      EXPECT_EQ(failure.nodes, 4);
+      EXPECT_EQ(failure.back, failure.at + 2_h);
     }
   }
   EXPECT_NEAR(by_cause[0] / (kHours / 10), 1, 0.03);

@@ -37,9 +37,7 @@ class Elastic : public testing::Test {
     return run_elastic(timeline, {.catalogue = kCatalogue, .progress = {}});
   }
   ElasticResult result(const std::string& text, const char* times = kTimes) {
-    auto outcome = ran(text, times);
-    EXPECT_TRUE(outcome) << outcome.error().message;
-    return outcome ? *std::move(outcome) : ElasticResult{};
+    return value_of(ran(text, times));
   }
   std::string fault(const std::string& text, const char* times = kTimes) {
     const auto outcome = ran(text, times);

@@ -9,9 +9,7 @@
 namespace foreshard::engine {
 
 inline Timeline run(const Workload& w) {
-  auto t = run_fluid(w);
-  EXPECT_TRUE(t) << t.error().message;
-  return t ? *std::move(t) : Timeline{};
+  return value_of(run_fluid(w));
 }
 /// In seconds.
 inline double finish(const Timeline& t, ActivityId a) {

@@ -138,15 +138,14 @@ TEST(Slopes, AreFiniteDifferences) {
     Workload w = random_workload(seed);
     const std::size_t all = by_everything(w).parameters;
     for (std::size_t p = 0; p + 1 < all; ++p) w = changed(w, p, random.between(0.9, 1.1));
-    const auto times = run_fluid(w);
-    ASSERT_TRUE(times) << seed << ": " << times.error().message;
+    const auto times = value_of(run_fluid(w), std::to_string(seed));
     const auto slopes = slopes_of(w);
     double sum = 0;
     for (std::size_t p = 0; p < all; ++p) {
       constexpr double kStep = 1e-5;
       const double difference =
           (makespan(changed(w, p, 1 + kStep)) - makespan(changed(w, p, 1 - kStep))) / (2 * kStep);
-      ASSERT_NEAR(slopes[p], difference, 1e-4 * times->makespan.in_base()) << seed << ", " << p;
+      ASSERT_NEAR(slopes[p], difference, 1e-4 * times.makespan.in_base()) << seed << ", " << p;
       ++compared;
       const bool is_rate = p < w.resource_count() + w.shapes().size() || p + 1 == all;
       const bool is_latency =
@@ -157,7 +156,7 @@ TEST(Slopes, AreFiniteDifferences) {
     // of its resource, which grows with it.
     bool holds = false;
     for (const Shape& shape : w.shapes()) holds |= !shape.occupations.empty();
-    const double makespan_now = times->makespan.in_base();
+    const double makespan_now = times.makespan.in_base();
     if (!holds) {
       EXPECT_NEAR(sum, -makespan_now, 1e-9 * makespan_now) << seed;
     }

@@ -72,9 +72,8 @@ TEST(Choice, OffersProgramsThatRun) {
         value_of(choose(one.tensor, one.from, one.to, cost, placement, {.keep = 6, .simulate = 6}));
     for (const Alternative& alternative : choice.alternatives) {
       if (!(alternative.plan.estimate > 0_s)) continue;
-      const auto program = program_of(alternative.plan, one.tensor, placement);
-      ASSERT_TRUE(program) << program.error().message;
-      const auto fault = program::verify(*program);
+      const auto program = value_of(program_of(alternative.plan, one.tensor, placement));
+      const auto fault = program::verify(program);
       ASSERT_TRUE(fault.ok()) << alternative.plan.name << ": " << fault.error().message;
       if (alternative.simulated) {
         EXPECT_GE(alternative.simulated->in_base(), choice.bound.time.in_base() * (1 - 1e-9))
@@ -99,17 +98,13 @@ TEST(Choice, RunsAlikeFoldedAndOnBothEngines) {
   });
   for (const Case& one : named_cases()) {
     SCOPED_TRACE(one.name);
-    const auto choice = choose(one.tensor, one.from, one.to, cost, placement);
-    ASSERT_TRUE(choice);
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, choice->alternatives.size()); ++i) {
-      const Plan& plan = choice->alternatives[i].plan;
+    const auto choice = value_of(choose(one.tensor, one.from, one.to, cost, placement));
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, choice.alternatives.size()); ++i) {
+      const Plan& plan = choice.alternatives[i].plan;
       SCOPED_TRACE(plan.name);
-      const auto program = program_of(plan, one.tensor, placement);
-      ASSERT_TRUE(program);
+      const auto program = value_of(program_of(plan, one.tensor, placement));
       const auto step = [&](const sim::SimulateOptions& options) {
-        const auto prediction = sim::simulate(*shipped.cluster, *program, plain, options);
-        EXPECT_TRUE(prediction) << (prediction ? "" : prediction.error().message);
-        return prediction ? prediction->step : 0_s;
+        return value_of(sim::simulate(*shipped.cluster, program, plain, options)).step;
       };
       EXPECT_LT(relative(step({}), step({.fold = false})), 1e-9);
       const auto stepwise = sim::Granularity::kStepwise;

@@ -178,9 +178,8 @@ TEST(Estimator, KnowsTheLeastMemoryWhereNoHostIsLate) {
     const ClusterView cluster = *cluster_of(study, study.pool.devices);
     const sim::SimulatedCost cost(cluster, study.communication);
     Estimator estimator(study.model, cluster, study.pool.devices, cost);
-    const auto estimate = estimator.estimate(study.strategy);
-    EXPECT_TRUE(estimate);
-    return estimate->least * estimate->memory / estimate->peak;
+    const auto estimate = value_of(estimator.estimate(study.strategy));
+    return estimate.least * estimate.memory / estimate.peak;
   };
   EXPECT_DOUBLE_EQ(least_share("0 us"), 1);
   EXPECT_DOUBLE_EQ(least_share("50 us"), 1);

@@ -114,11 +114,10 @@ TEST(Levels, ShareABatchThatDoesNotDivide) {
       "GB/s}}, down: [node0/gpu5]}",
       kSmall, "{global_batch: 64, framework: megatron-lm}");
   for (std::int64_t level = 0; level <= 2; ++level) {
-    const auto found = best_at(study, level);
-    ASSERT_TRUE(found);
+    const auto found = value_of(best_at(study, level));
     // 7 ranks take at most 10 of 64 sequences: as good as can be. 4 would take 16 each.
-    EXPECT_EQ(found->strategy.devices(), 7) << level << ": " << in_words(found->strategy);
-    EXPECT_EQ(found->strategy.batch_shares, even_shares(64 / found->strategy.micro_batch, 7, 1))
+    EXPECT_EQ(found.strategy.devices(), 7) << level << ": " << in_words(found.strategy);
+    EXPECT_EQ(found.strategy.batch_shares, even_shares(64 / found.strategy.micro_batch, 7, 1))
         << level;
   }
 }

@@ -48,10 +48,9 @@ TEST(Search, CertifiedWinnersAreNotBeaten) {
 // H100: tensor 2, pipeline 8, experts 8 ways, each whole. It is in the space, and what the search
 // names is as fast at least.
 TEST(Search, FindsThePublishedLayoutOfAMixtureOrBeatsIt) {
-  const auto study = study::load_study(
+  const auto study = value_of(study::load_study(
       {.study = "mixtral-8x22b-h100-128"},
-      yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
-  ASSERT_TRUE(study) << study.error().message;
+      yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}}));
   SearchOptions options{.simulate = 4};
   options.space = {.tensor_parallel = {2, 4},
                    .pipeline_parallel = {8},
@@ -59,12 +58,12 @@ TEST(Search, FindsThePublishedLayoutOfAMixtureOrBeatsIt) {
                    .virtual_stages = {1, 7},
                    .zero_stage = {1},
                    .recompute = {Recompute::kNone}};
-  const Strategy& published = study->strategy;
-  const auto space = enumerate(options.space, published, study->model, study->pool.size());
+  const Strategy& published = study.strategy;
+  const auto space = enumerate(options.space, published, study.model, study.pool.size());
   EXPECT_TRUE(std::ranges::any_of(
       space.candidates, [&](const Strategy& one) { return knobs_of(one) == knobs_of(published); }));
-  const auto found = value_of(run_search(*study, options));
-  const auto simulated = value_of(study::run_study(*study, {.critical_path = false}));
+  const auto found = value_of(run_search(study, options));
+  const auto simulated = value_of(study::run_study(study, {.critical_path = false}));
   EXPECT_LE(found.simulated.front().step, simulated.prediction.step);
 }
 
@@ -236,10 +235,9 @@ TEST(Search, GivesTheBestSoFarWhenItIsStopped) {
 
 TEST(Search, StopsAtItsTimeLimit) {
   const study::LoadedStudy study = small_study(kOneDgx, "megatron-lm", kSmall);
-  const auto result = run_search(study, {.time_limit = std::chrono::duration<double>(0)});
-  ASSERT_TRUE(result);
-  EXPECT_TRUE(result->partial);
-  EXPECT_TRUE(result->simulated.empty());
+  const auto result = value_of(run_search(study, {.time_limit = std::chrono::duration<double>(0)}));
+  EXPECT_TRUE(result.partial);
+  EXPECT_TRUE(result.simulated.empty());
 }
 
 }  // namespace foreshard::search::search_test

@@ -42,10 +42,8 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
         study_of("two-dgx-h100", "llama2-13b",
                  "{global_batch: 32, framework: deepspeed-zero3, offload_optimizer: cpu}"),
         study_of("{name: box, node: dgx-a100-80gb}", kSmall, "{global_batch: 16}")}) {
-    const auto cluster = cluster_of(study, study.pool.devices);
-    ASSERT_TRUE(cluster);
-    const auto places = places_of(study, *cluster);
-    ASSERT_TRUE(places);
+    const auto cluster = value_of(cluster_of(study, study.pool.devices));
+    const auto places = value_of(places_of(study, cluster));
     const auto space = enumerate(
         {.level = 3, .token_dispatcher = {TokenDispatcher::kAllToAll, TokenDispatcher::kDeepEp}},
         study.strategy, study.model, study.pool.size());
@@ -55,8 +53,8 @@ TEST(SearchTeam, ReadsEveryStrategyAsItWasWritten) {
       Strategy strategy = space.candidates[i];
       if (i % 2 == 0) strategy.batch_shares = {3, 1};
       if (i % 3 == 0) strategy.recompute_parts.pop_back();
-      const auto read = value_of(across(study, *places, i % places->size(), strategy));
-      EXPECT_EQ(read.place, &(*places)[i % places->size()]);
+      const auto read = value_of(across(study, places, i % places.size(), strategy));
+      EXPECT_EQ(read.place, &places[i % places.size()]);
       EXPECT_EQ(yaml::echo(read.strategy), yaml::echo(strategy));
       EXPECT_EQ(read.strategy.one_copy_in_fp8, strategy.one_copy_in_fp8);
     }
@@ -162,14 +160,13 @@ class TwoNodes : public testing::Test {
     std::optional<net::RankZero> place;
     while (!(place = net::rank_zero_in(zero_.place)))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    auto socket = net::connect_to(place->address(), place->port, 5_s);
-    EXPECT_TRUE(socket);
-    team::send(socket->get(), {"hello", "1", job_of(study_, "v").work, "t"});
-    EXPECT_EQ(team::receive(socket->get()), team::Words{"welcome"});
-    team::send(socket->get(), {"next"});
-    const auto task = team::receive(socket->get());
+    auto socket = value_of(net::connect_to(place->address(), place->port, 5_s));
+    team::send(socket.get(), {"hello", "1", job_of(study_, "v").work, "t"});
+    EXPECT_EQ(team::receive(socket.get()), team::Words{"welcome"});
+    team::send(socket.get(), {"next"});
+    const auto task = team::receive(socket.get());
     EXPECT_TRUE(task && task->size() == 3 && task->front() == "simulate");
-    return *std::move(socket);
+    return std::move(socket);
   }
 };
 
@@ -250,15 +247,14 @@ TEST_F(TwoNodes, GiveUpARankThatHangs) {
 
 // Rank 0 goes after it has welcomed the rank, without a word that all is over.
 TEST_F(TwoNodes, TellThatRankZeroIsLost) {
-  auto listening = net::listen_on(net::kLoopback, 0);
-  ASSERT_TRUE(listening);
-  ASSERT_TRUE(net::write_rank_zero(zero_.place, {.host = "", .port = listening->port}).ok());
+  auto listening = value_of(net::listen_on(net::kLoopback, 0));
+  ASSERT_TRUE(net::write_rank_zero(zero_.place, {.host = "", .port = listening.port}).ok());
   Status ended;
   {
     std::jthread helper([&] { ended = help(study_, rank(1), "v", 1); });
     net::Descriptor socket;
     while (!socket.valid())
-      socket = net::Descriptor(::accept(listening->socket.get(), nullptr, nullptr));
+      socket = net::Descriptor(::accept(listening.socket.get(), nullptr, nullptr));
     EXPECT_TRUE(team::receive(socket.get()));
     team::send(socket.get(), {"welcome"});
     EXPECT_TRUE(team::receive(socket.get()));

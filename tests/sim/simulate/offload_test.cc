@@ -131,9 +131,8 @@ TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
     const auto program = value_of(lower::lower(model, strategy, {}));
     return run(cluster, program);
   };
-  const auto blocks = lower::lower_blocks(model, strategy);
-  ASSERT_TRUE(blocks);
-  const Bytes saved = blocks->layers.front().saved;
+  const auto blocks = value_of(lower::lower_blocks(model, strategy));
+  const Bytes saved = blocks.layers.front().saved;
   const Prediction all = predicted(0, host(80, test::toy_device()));
   const Prediction half = predicted(4, host(80, test::toy_device()));
   EXPECT_NEAR((all.classes[0].memory.peak - half.classes[0].memory.peak) / 1_B, 4 * saved / 1_B, 1);

@@ -121,9 +121,7 @@ Prediction run(const ClusterView& cluster, const Program& program, const Simulat
   const auto violation = program::verify(program);
   EXPECT_TRUE(violation.ok()) << violation.error().message;
   if (!violation.ok()) return {};
-  auto prediction = simulate(cluster, program, parameters, options);
-  EXPECT_TRUE(prediction) << prediction.error().message;
-  return prediction ? *std::move(prediction) : Prediction{};
+  return value_of(simulate(cluster, program, parameters, options));
 }
 
 void expect_time(Seconds actual, Seconds expected) {

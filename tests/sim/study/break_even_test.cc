@@ -33,10 +33,10 @@ TEST(BreakEven, DoesNotMindTheDirection) {
 }
 
 TEST(BreakEven, SaysThatOneIsBetterEverywhere) {
-  const auto found = break_even([](double x) -> Result<double> { return x; }, *parse_range("1..2"));
-  ASSERT_TRUE(found);
-  EXPECT_FALSE(found->value);
-  EXPECT_GT(found->at_low, 0);
+  const auto found =
+      value_of(break_even([](double x) -> Result<double> { return x; }, *parse_range("1..2")));
+  EXPECT_FALSE(found.value);
+  EXPECT_GT(found.at_low, 0);
 }
 
 // About zero no precision relative to the value is ever reached.

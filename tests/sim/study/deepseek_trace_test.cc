@@ -67,13 +67,12 @@ Sums predicted() {
       load_study({.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"},
                  {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
   const auto cluster = cluster_of(study);
-  const auto program = program_of(study, *cluster);
-  EXPECT_TRUE(program) << program.error().message;
+  const auto program = value_of(program_of(study, *cluster));
   const auto mean = value_of(build_cluster(study.cluster));
   const DeviceType& device = mean.type_of(DeviceId(0));
   constexpr double kLeft = 112.0 / 132;
   Sums sums;
-  for (const program::Block& block : program->blocks) {
+  for (const program::Block& block : program.blocks) {
     if (block.name != "expert_layer.forward" && block.name != "expert_layer.backward") continue;
     for (const program::Task& task : block.tasks) {
       const auto* kernel = std::get_if<Kernel>(&task.body);

@@ -30,12 +30,8 @@ Result<LoadedStudy> load(const std::string& disturbances, std::vector<yaml::Over
 
 sim::Prediction run(const std::string& disturbances, const sim::SimulateOptions& options = {},
                     std::vector<yaml::Override> set = {}) {
-  const auto study = load(disturbances, std::move(set));
-  EXPECT_TRUE(study) << study.error().message;
-  if (!study) return {};
-  auto run = run_study(*study, options);
-  EXPECT_TRUE(run) << run.error().message;
-  return run ? run->prediction : sim::Prediction{};
+  const auto study = value_of(load(disturbances, std::move(set)));
+  return value_of(run_study(study, options)).prediction;
 }
 
 TEST(DisturbedStudy, NothingIsNothingBitForBit) {

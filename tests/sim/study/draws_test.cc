@@ -63,12 +63,11 @@ TEST(DrawnSteps, OfManyMicroBatchesSpreadAroundTheExpectation) {
   const auto all = [&](double p) { return run_study(study_of(p, count), {})->prediction.step; };
   const Seconds wide = all(1);
   const Seconds narrow = all(0);
-  const auto drawn = drawn_steps(study_of(0.25, count), {}, 40);
-  ASSERT_TRUE(drawn);
+  const auto drawn = value_of(drawn_steps(study_of(0.25, count), {}, 40));
   const double deviation = std::sqrt(0.25 * 0.75 / count);
-  EXPECT_NEAR((drawn->mean - narrow) / (wide - narrow), 0.25, 4 * deviation / std::sqrt(40.0));
+  EXPECT_NEAR((drawn.mean - narrow) / (wide - narrow), 0.25, 4 * deviation / std::sqrt(40.0));
   // 10th to 90th percentile of a normal distribution: 2.56 deviations, give or take half.
-  EXPECT_NEAR((drawn->high - drawn->low) / (wide - narrow), 2.56 * deviation, 1.28 * deviation);
+  EXPECT_NEAR((drawn.high - drawn.low) / (wide - narrow), 2.56 * deviation, 1.28 * deviation);
 }
 
 TEST(DrawnSteps, RefusesWhatHasNoBranches) {

@@ -25,13 +25,10 @@ Step step(const std::string& strategy) {
       "        tied_embeddings: false, experts: 64, experts_per_token: 8, expert_ffn: 2048}\n"
       "strategy: {framework: megatron-lm, zero_stage: 1, expert_parallel: 32, " +
           strategy + "}\n");
-  const auto study = load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  if (!study) return {};
-  const auto run = run_study(*study, {});
-  EXPECT_TRUE(run) << run.error().message;
-  if (!run) return {};
-  const sim::Prediction& prediction = run->prediction;
+  const auto study =
+      value_of(load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
+  const auto run = value_of(run_study(study, {}));
+  const sim::Prediction& prediction = run.prediction;
   const Step found{prediction.step, prediction.breakdown.expert};
   std::printf("%s: %s, exposed %s\n", strategy.c_str(), format(found.time).c_str(),
               format(found.exposed).c_str());

@@ -139,13 +139,12 @@ TEST(Sensitivity, OfRandomTrainingsIsThatOfDifferences) {
 // nearly all.
 TEST(Sensitivity, FollowsWhatDecides) {
   const auto network_worth = [&](const std::string& bandwidth) {
-    const auto study = study::load_study(
+    const auto study = value_of(study::load_study(
         {.study = kConfigs + "/studies/llama3-8b-h100-64-fsdp.yaml"},
-        {.catalogue = {kConfigs}, .overrides = {{"cluster.node.nics.bandwidth", bandwidth}}});
-    EXPECT_TRUE(study) << study.error().message;
-    const auto cluster = study::cluster_of(*study);
-    const auto program = study::program_of(*study, *cluster);
-    const auto worth = value_of(sensitivities_of(*cluster, *program, study->communication, {}));
+        {.catalogue = {kConfigs}, .overrides = {{"cluster.node.nics.bandwidth", bandwidth}}}));
+    const auto cluster = study::cluster_of(study);
+    const auto program = study::program_of(study, *cluster);
+    const auto worth = value_of(sensitivities_of(*cluster, *program, study.communication, {}));
     double sum = 0;
     for (const Sensitivity& one : worth.of) {
       sum += one.elasticity;
@@ -203,12 +202,12 @@ TEST(Sensitivity, IsWhatSettingTheValueShows) {
 }
 
 TEST(Sensitivity, IsRefusedMessageByMessage) {
-  const auto study = study::load_study({.study = kConfigs + "/studies/gpt-1.7b-a100-8.yaml"},
-                                       {.catalogue = {kConfigs}, .overrides = {}});
-  ASSERT_TRUE(study);
-  const auto cluster = study::cluster_of(*study);
-  const auto program = study::program_of(*study, *cluster);
-  const auto worth = sensitivities_of(*cluster, *program, study->communication,
+  const auto study =
+      value_of(study::load_study({.study = kConfigs + "/studies/gpt-1.7b-a100-8.yaml"},
+                                 {.catalogue = {kConfigs}, .overrides = {}}));
+  const auto cluster = study::cluster_of(study);
+  const auto program = study::program_of(study, *cluster);
+  const auto worth = sensitivities_of(*cluster, *program, study.communication,
                                       {.granularity = Granularity::kStepwise});
   ASSERT_FALSE(worth);
   EXPECT_EQ(worth.error().code, Error::Code::kUnsupported);

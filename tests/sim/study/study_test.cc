@@ -170,9 +170,7 @@ TEST(Study, TakesTheLengthOfSamplesBesideAFolder) {
   const auto study = value_of(load_study({.study = file}, kCatalogue));
   EXPECT_EQ(study.model.sequence, 8192);
   const auto sequence_with = [&](const std::string& key, const std::string& value) {
-    const auto read = load_study({.study = file}, with({{key, value}}));
-    EXPECT_TRUE(read) << read.error().message;
-    return read ? read->model.sequence : 0;
+    return value_of(load_study({.study = file}, with({{key, value}}))).model.sequence;
   };
   EXPECT_EQ(sequence_with("model.sequence", "1024"), 1024);
   EXPECT_EQ(sequence_with("huggingface.sequence", "2048"), 2048);

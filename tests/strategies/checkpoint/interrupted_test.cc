@@ -141,9 +141,8 @@ TEST(Interrupted, DamagedRemainsAreMadeAgain) {
   const fs::path journal = partial_of(to) / kJournalName;
   fs::resize_file(journal, fs::file_size(journal) - 5);
 
-  const auto other = plan_for(from, matrices({{"tp", 3}}, {{0}, {}}, 1200));
-  ASSERT_TRUE(other);
-  EXPECT_THAT(message_of(convert(*other, to)), HasSubstr("was left by another conversion"));
+  const auto other = value_of(plan_for(from, matrices({{"tp", 3}}, {{0}, {}}, 1200)));
+  EXPECT_THAT(message_of(convert(other, to)), HasSubstr("was left by another conversion"));
 
   const auto result = value_of(convert(plan, to));
   EXPECT_EQ(result.files, 6);
@@ -193,9 +192,8 @@ TEST(Interrupted, NoSpaceInTheMiddleLeavesTheTargetAsItWas) {
   EXPECT_FALSE(fs::exists(to));
   EXPECT_FALSE(fs::exists(partial_of(to)));
 
-  auto full = OutputFile::create("/dev/full");
-  ASSERT_TRUE(full);
-  OutputFile file = *std::move(full);
+  auto full = value_of(OutputFile::create("/dev/full"));
+  OutputFile file = std::move(full);
   EXPECT_EQ(message_of(file.append("x")), "/dev/full: cannot write: No space left on device");
 }
 

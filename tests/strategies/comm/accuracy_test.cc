@@ -90,9 +90,8 @@ TEST(Accuracy, OfSingleOperationsOnPublicMachines) {
     std::vector<double> large;
     for (const auto& file : files) {
       if (file.filename().string().rfind(machine.file, 0) != 0) continue;
-      const auto text = read_file(file, 64_MiB);
-      ASSERT_TRUE(text);
-      const auto table = read_csv(*text, file.string());
+      const auto text = value_of(read_file(file, 64_MiB));
+      const auto table = read_csv(text, file.string());
       ASSERT_TRUE(table);
       std::map<std::pair<int, int>, ClusterView> clusters;
       for (const auto& row : table->rows) {

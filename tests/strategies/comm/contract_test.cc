@@ -254,13 +254,11 @@ TEST_P(CollectiveContract, OneMemberCostsNothing) {
   const auto cluster = star(3);
   if (GetParam().kind == CollectiveKind::kExchange) return;
   const Participants alone = with_transfers(GetParam().kind, first(cluster, 1));
-  const auto forms = flat_forms(GetParam().kind, alone, all_ideal());
-  ASSERT_TRUE(forms);
-  ASSERT_EQ(forms->size(), 1u);
-  EXPECT_EQ(forms->front().idle_time(1_GiB, cluster), 0_s);
-  const auto steps = stepwise_form(GetParam().name, GetParam().kind, alone);
-  ASSERT_TRUE(steps);
-  EXPECT_TRUE(steps->messages.empty());
+  const auto forms = value_of(flat_forms(GetParam().kind, alone, all_ideal()));
+  ASSERT_EQ(forms.size(), 1u);
+  EXPECT_EQ(forms.front().idle_time(1_GiB, cluster), 0_s);
+  const auto steps = value_of(stepwise_form(GetParam().name, GetParam().kind, alone));
+  EXPECT_TRUE(steps.messages.empty());
 }
 
 // What readers of forms refuse rests on these two.
@@ -340,13 +338,12 @@ TEST_P(CollectiveContract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
   for (const std::int32_t p : sizes()) {
     const auto cluster = place_for(GetParam(), p);
     const auto group = with_transfers(GetParam().kind, everyone(cluster));
-    const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
-    ASSERT_TRUE(steps);
+    const auto steps = value_of(stepwise_form(GetParam().name, GetParam().kind, group));
     const Bytes bytes = 64_MB;
     std::vector<double> durations;
-    for (const Message& message : steps->messages)
+    for (const Message& message : steps.messages)
       durations.push_back((message.latency + message.part * bytes / 100_GB_s) / 1_s);
-    const double time = Replay(GetParam(), p, *steps).run(durations);
+    const double time = Replay(GetParam(), p, steps).run(durations);
     const double flat = ideal_form(GetParam(), everyone(cluster)).idle_time(bytes, cluster) / 1_s;
     if (GetParam().name == "ring" || GetParam().name == "direct") {
       EXPECT_NEAR(time, flat, 1e-9 * flat) << p;
@@ -440,10 +437,9 @@ TEST_P(CollectiveContract, LoadsAlikeLinksAlike) {
   if (GetParam().kind == CollectiveKind::kExchange || GetParam().kind == CollectiveKind::kShift)
     return;
   for (const auto& cluster : {star(6), rails(1, 4), rails(2, 4), rails(4, 2), rails(6, 1)}) {
-    const auto forms = flat_forms(GetParam().kind,
-                                  with_transfers(GetParam().kind, everyone(cluster)), all_ideal());
-    ASSERT_TRUE(forms);
-    for (const FlatCollective& form : *forms) {
+    const auto forms = value_of(flat_forms(
+        GetParam().kind, with_transfers(GetParam().kind, everyone(cluster)), all_ideal()));
+    for (const FlatCollective& form : forms) {
       if (form.algorithm != GetParam().name) continue;
       std::map<std::pair<VertexKind, VertexKind>, double> by_kind;
       for (const LinkLoad& load : form.loads) {

@@ -9,9 +9,7 @@ namespace foreshard::comm {
 namespace {
 
 FlatCollective only_form(CollectiveKind kind, const Participants& group) {
-  const auto forms = flat_forms(kind, group, ideal_parameters());
-  EXPECT_TRUE(forms) << (forms ? "" : forms.error().message);
-  return forms ? forms->front() : FlatCollective{};
+  return value_of(flat_forms(kind, group, ideal_parameters())).front();
 }
 
 // By hand, 100 GB/s each way: member 0 sends 30 MB to 1 and 10 MB to 2; 2 sends 20 MB to 1. Member

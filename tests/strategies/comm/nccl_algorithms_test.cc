@@ -24,14 +24,12 @@ double load_of(const ClusterView& cluster, const Pattern& pattern, const char* f
 // Eight members: everyone gives 1/8 to the switch and takes all of it.
 TEST(Nvls, GathersThroughTheSwitch) {
   const auto cluster = star(8);
-  const auto gather = nvls_all_gather(everyone(cluster));
-  ASSERT_TRUE(gather);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *gather, "gpu3", "hub"), 0.125);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *gather, "hub", "gpu3"), 1);
-  const auto scatter = nvls_reduce_scatter(everyone(cluster));
-  ASSERT_TRUE(scatter);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *scatter, "gpu3", "hub"), 1);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *scatter, "hub", "gpu3"), 0.125);
+  const auto gather = value_of(nvls_all_gather(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, gather, "gpu3", "hub"), 0.125);
+  EXPECT_DOUBLE_EQ(load_of(cluster, gather, "hub", "gpu3"), 1);
+  const auto scatter = value_of(nvls_reduce_scatter(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, scatter, "gpu3", "hub"), 1);
+  EXPECT_DOUBLE_EQ(load_of(cluster, scatter, "hub", "gpu3"), 0.125);
 }
 
 // Two nodes of four: 1 + 1/4 to the node's switch. Between two nodes both trees have one edge, so
@@ -91,34 +89,29 @@ TEST(Pat, SendsFarFirst) {
 // 8 members: 3 rounds of halving, 3 of doubling, against 14 steps of the ring; as many bytes.
 TEST(HalvingDoubling, TakesLogarithmicallyManyRounds) {
   const auto cluster = star(8);
-  const auto pattern = halving_doubling_all_reduce(everyone(cluster));
-  ASSERT_TRUE(pattern);
-  EXPECT_DOUBLE_EQ(pattern->path.nvlink, 6);
-  EXPECT_DOUBLE_EQ(pattern->sent_per_member, 2 * 7.0 / 8);
-  EXPECT_NEAR(load_of(cluster, *pattern, "gpu0", "hub"), 2 * 7.0 / 8, 1e-12);
+  const auto pattern = value_of(halving_doubling_all_reduce(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(pattern.path.nvlink, 6);
+  EXPECT_DOUBLE_EQ(pattern.sent_per_member, 2 * 7.0 / 8);
+  EXPECT_NEAR(load_of(cluster, pattern, "gpu0", "hub"), 2 * 7.0 / 8, 1e-12);
 }
 
 // Two nodes of four. All-reduce: 2 x 3/4 inside, 2 x 1/2 of a quarter between. All-to-all: 3/4
 // inside; 1/2 between, on the member's own rail.
 TEST(Hierarchical, StaysOnTheRail) {
   const auto cluster = rails(2, 4);
-  const auto reduce = hierarchical_all_reduce(everyone(cluster));
-  ASSERT_TRUE(reduce);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *reduce, "gpu0.1", "hub0"), 1.5);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *reduce, "nic0.1", "leaf1"), 0.25);
-  const auto exchange = hierarchical_all_to_all(everyone(cluster));
-  ASSERT_TRUE(exchange);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *exchange, "gpu0.1", "hub0"), 0.75);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *exchange, "nic0.1", "leaf1"), 0.5);
-  EXPECT_DOUBLE_EQ(load_of(cluster, *exchange, "leaf1", "spine"), 0);
-  EXPECT_DOUBLE_EQ(exchange->path.network, 1);
+  const auto reduce = value_of(hierarchical_all_reduce(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, reduce, "gpu0.1", "hub0"), 1.5);
+  EXPECT_DOUBLE_EQ(load_of(cluster, reduce, "nic0.1", "leaf1"), 0.25);
+  const auto exchange = value_of(hierarchical_all_to_all(everyone(cluster)));
+  EXPECT_DOUBLE_EQ(load_of(cluster, exchange, "gpu0.1", "hub0"), 0.75);
+  EXPECT_DOUBLE_EQ(load_of(cluster, exchange, "nic0.1", "leaf1"), 0.5);
+  EXPECT_DOUBLE_EQ(load_of(cluster, exchange, "leaf1", "spine"), 0);
+  EXPECT_DOUBLE_EQ(exchange.path.network, 1);
 }
 
 Parameters shipped() {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  auto read = loader.read_ref<Parameters>("nccl");
-  EXPECT_TRUE(read) << (read ? "" : read.error().message);
-  return read ? *std::move(read) : ideal_parameters();
+  return value_of(loader.read_ref<Parameters>("nccl"));
 }
 
 Choice choice(const std::string& operation, const std::string& algorithm) {
@@ -225,13 +218,11 @@ TEST(Tuner, TakesWhatNcclWouldTake) {
   const auto cluster = star(8);
   Parameters parameters = shipped();
   parameters.tuner = TunerKind::kNccl;
-  const auto repertoire = Repertoire::of(kAllGather, everyone(cluster), parameters);
-  ASSERT_TRUE(repertoire);
-  EXPECT_FALSE(repertoire->takes_fastest());
+  const auto repertoire = value_of(Repertoire::of(kAllGather, everyone(cluster), parameters));
+  EXPECT_FALSE(repertoire.takes_fastest());
   for (const Bytes bytes : {1_KiB, 1_MiB, 1_GiB}) {
-    const auto rows = sweep(kAllGather, everyone(cluster), parameters, {bytes});
-    ASSERT_TRUE(rows);
-    const SweepRow& row = rows->front();
+    const auto rows = value_of(sweep(kAllGather, everyone(cluster), parameters, {bytes}));
+    const SweepRow& row = rows.front();
     ASSERT_TRUE(row.nccl);
     EXPECT_EQ(row.taken.algorithm, row.nccl->algorithm);
     EXPECT_EQ(row.taken.protocol, name_of(row.nccl->protocol));
@@ -247,9 +238,8 @@ TEST(Tuner, TakesNcclsAlgorithmBetweenNodes) {
   const auto taken = [](const std::string& node, TunerKind tuner, std::int32_t ranks) {
     yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
     const auto config =
-        loader.read_text<ClusterConfig>("{nodes: 2, node: " + node + "}", "cluster.yaml");
-    EXPECT_TRUE(config) << (config ? "" : config.error().message);
-    const auto cluster = *build_cluster(*config);
+        value_of(loader.read_text<ClusterConfig>("{nodes: 2, node: " + node + "}", "cluster.yaml"));
+    const auto cluster = *build_cluster(config);
     Parameters parameters = shipped();
     parameters.tuner = tuner;
     const auto repertoire = Repertoire::of(kAllReduce, first(cluster, ranks), parameters);
@@ -275,12 +265,11 @@ TEST(Sweep, CountsAsNcclTestsDo) {
   EXPECT_DOUBLE_EQ(bus_factor(kBroadcast, 8), 1);
   EXPECT_THAT(sizes_between(1_KiB, 4_KiB, 2), ElementsAre(1_KiB, 2_KiB, 4_KiB));
   const auto cluster = star(8);
-  const auto rows = sweep(kAllReduce, everyone(cluster), ideal_parameters(), {1_GB});
-  ASSERT_TRUE(rows);
-  EXPECT_NEAR(rows->front().bus_rate / rows->front().algorithm_rate, 1.75, 1e-12);
-  EXPECT_TRUE(rows->front().taken.bottleneck.valid());
-  EXPECT_TRUE(rows->front().runner_up);
-  EXPECT_FALSE(rows->front().nccl);
+  const auto rows = value_of(sweep(kAllReduce, everyone(cluster), ideal_parameters(), {1_GB}));
+  EXPECT_NEAR(rows.front().bus_rate / rows.front().algorithm_rate, 1.75, 1e-12);
+  EXPECT_TRUE(rows.front().taken.bottleneck.valid());
+  EXPECT_TRUE(rows.front().runner_up);
+  EXPECT_FALSE(rows.front().nccl);
 }
 
 }  // namespace foreshard::comm::nccl_algorithms_test

@@ -130,9 +130,8 @@ TEST(Estimates, AreAsFarFromMeasurementsAsKnown) {
   };
   for (const Row& row : rows) {
     const auto path = folder / ("aiconfigurator_" + std::string(row.file) + ".csv");
-    const auto text = read_file(path, 64_MiB);
-    ASSERT_TRUE(text);
-    const auto table = read_csv(*text, path.string());
+    const auto text = value_of(read_file(path, 64_MiB));
+    const auto table = read_csv(text, path.string());
     ASSERT_TRUE(table);
     const auto communicator = communicator_on({.device = row.device, .gpus = 8});
     std::vector<double> errors[3];

@@ -43,13 +43,12 @@ TEST(Parameters, RefuseNumbersOfATransportForWhichTheyHaveTheirOwn) {
   Transport transport{.name = "efa"};
   EXPECT_FALSE(replaced_number(parameters, transport));
   transport.eager_limit = {.value = 16_KiB};  // the default, but written
-  const auto fault = replaced_number(parameters, transport);
-  ASSERT_TRUE(fault);
-  EXPECT_EQ(fault->key, "eager_limit");
-  EXPECT_EQ(fault->message,
+  const auto fault = value_of(replaced_number(parameters, transport));
+  EXPECT_EQ(fault.key, "eager_limit");
+  EXPECT_EQ(fault.message,
             "transport 'efa' gives eager_limit, but communication 'NCCL' has numbers of its own "
             "for 'efa' (transports)");
-  EXPECT_EQ(fault->help, "remove eager_limit, or give the transport a name of its own");
+  EXPECT_EQ(fault.help, "remove eager_limit, or give the transport a name of its own");
   transport.name = "my-efa";
   EXPECT_FALSE(replaced_number(parameters, transport));
 }

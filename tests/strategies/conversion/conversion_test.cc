@@ -106,13 +106,12 @@ TEST(Conversion, CountsTheBytesThatLoweringCounts) {
     Model model = small_model();
     model.tied_embeddings = tied;
     for (const auto& s : {strategy(1, 1, 1, 0), strategy(4, 3, 2, 0), strategy(2, 4, 3, 0)}) {
-      const auto program = lower::lower(model, s, {});
-      ASSERT_TRUE(program);
+      const auto program = value_of(lower::lower(model, s, {}));
       const auto plan =
           value_of(plan_conversion({parameters_of(model, s)}, {parameters_of(model, s)}));
       EXPECT_TRUE(plan.transfers.empty());
       ASSERT_EQ(static_cast<std::int64_t>(plan.devices.size()), s.devices());
-      for (const auto& role : program->roles) {
+      for (const auto& role : program.roles) {
         Bytes held{};
         for (const auto& memory : role.memory)
           if (memory.kind == program::MemoryKind::kParameters ||

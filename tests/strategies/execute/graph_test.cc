@@ -121,8 +121,7 @@ Graph batch_norm_graph() {
 // function of its inputs: the gradient is its slope.
 void expect_gradients(const Graph& graph, const std::string& what) {
   const Graph training = training_graph(graph, {});
-  const auto sharded = distribute(training, {{"x", 1}});
-  ASSERT_TRUE(sharded) << what << ": " << sharded.error().message;
+  const auto sharded = value_of(distribute(training, {{"x", 1}}), what);
   Wholes given;
   for (const TensorId id : training.inputs) given[id] = values_for(training[id]);
   std::vector<std::pair<TensorId, TensorId>> weighted;  // result, its gradient
@@ -138,17 +137,15 @@ void expect_gradients(const Graph& graph, const std::string& what) {
   }
   ASSERT_FALSE(weighted.empty()) << what;
   const auto value = [&](const Wholes& at) {
-    const auto wholes = executed_graph(*sharded, at);
-    EXPECT_TRUE(wholes) << what << ": " << wholes.error().message;
+    const auto wholes = value_of(executed_graph(sharded, at), what);
     double sum = 0;
     for (const auto& [result, weight] : weighted) {
       for (std::size_t i = 0; i < at.at(weight).size(); ++i)
-        sum += wholes->at(result)[i] * at.at(weight)[i];
+        sum += wholes.at(result)[i] * at.at(weight)[i];
     }
     return sum;
   };
-  const auto base = executed_graph(*sharded, given);
-  ASSERT_TRUE(base) << what << ": " << base.error().message;
+  const auto base = value_of(executed_graph(sharded, given), what);
   std::size_t checked = 0;
   // Gradients of the inputs follow the results, in the order of the inputs.
   std::size_t next = graph.outputs.size();
@@ -165,7 +162,7 @@ void expect_gradients(const Graph& graph, const std::string& what) {
       const double above = value(nudged);
       nudged[input][element] -= 2 * kStep;
       const double slope = (above - value(nudged)) / (2 * kStep);
-      const double found = base->at(gradient)[element];
+      const double found = base.at(gradient)[element];
       EXPECT_NEAR(found, slope, 1e-6 * std::max(1.0, std::abs(slope)))
           << what << ", " << training[input].name << " [" << element << "]";
       ++checked;
@@ -232,8 +229,7 @@ TEST(ExecutedGradients, AreSlopesOfTheLossOverAVocabulary) {
 // f(x + x') = f(x) + f(x'), for all inputs together or for one of them at a time.
 void expect_linear(const Graph& graph, const std::string& what) {
   const Linearity linearity = graph.operators.front().rule.linearity;
-  const auto sharded = distribute(graph, {{"x", 1}});
-  ASSERT_TRUE(sharded) << what << ": " << sharded.error().message;
+  const auto sharded = value_of(distribute(graph, {{"x", 1}}), what);
   std::vector<TensorId> moved;
   for (const TensorId id : graph.inputs)
     if (graph[id].dtype != DType::kInt8 && graph[id].dtype != DType::kInt32) moved.push_back(id);
@@ -254,9 +250,9 @@ void expect_linear(const Graph& graph, const std::string& what) {
         both[id][i] += other[id][i];
       }
     }
-    const auto a = executed_graph(*sharded, one);
-    const auto b = executed_graph(*sharded, other);
-    const auto sum = executed_graph(*sharded, both);
+    const auto a = executed_graph(sharded, one);
+    const auto b = executed_graph(sharded, other);
+    const auto sum = executed_graph(sharded, both);
     ASSERT_TRUE(a && b && sum) << what;
     for (const TensorId out : graph.operators.front().outputs)
       for (std::size_t i = 0; i < sum->at(out).size(); ++i)
@@ -309,16 +305,12 @@ TEST(SerialIsSharded, ForEveryOperator) {
         Graph graph = graph_of(example);
         annotate(graph, mesh, random);
         const Graph training = training_graph(graph, {});
-        const auto sharded = distribute(training, mesh);
-        ASSERT_TRUE(sharded) << example.type << ": " << sharded.error().message;
+        const auto sharded = value_of(distribute(training, mesh), example.type);
         const Graph alone = unpinned(training);
-        const auto serial = distribute(alone, {{"one", 1}});
-        ASSERT_TRUE(serial) << example.type << ": " << serial.error().message;
-        const auto expected = executed_graph(*serial);
-        ASSERT_TRUE(expected) << example.type << ": " << expected.error().message;
-        const auto found = executed_graph(*sharded);
-        ASSERT_TRUE(found) << example.type << ": " << found.error().message;
-        const auto comparison = compare(training, *expected, *found, kTolerance);
+        const auto serial = value_of(distribute(alone, {{"one", 1}}), example.type);
+        const auto expected = value_of(executed_graph(serial), example.type);
+        const auto found = value_of(executed_graph(sharded), example.type);
+        const auto comparison = compare(training, expected, found, kTolerance);
         std::string pins;
         for (const Tensor& tensor : graph.tensors)
           if (tensor.pinned) pins += ", " + tensor.name + " " + describe(*tensor.pinned, mesh);

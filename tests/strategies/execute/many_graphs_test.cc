@@ -43,19 +43,15 @@ TEST(SerialIsSharded, ForRandomGraphs) {
     const Graph whole = random() % 2 == 0 ? graph : training_graph(graph, {});
     const std::string what = "seed " + std::to_string(kSeed) + ", graph " + std::to_string(i) +
                              ": " + describe(graph, mesh);
-    const auto sharded = distribute(whole, mesh);
-    ASSERT_TRUE(sharded) << what << sharded.error().message;
+    const auto sharded = value_of(distribute(whole, mesh), what);
     const Graph alone = unpinned(whole);
-    const auto serial = distribute(alone, {{"one", 1}});
-    ASSERT_TRUE(serial) << what << serial.error().message;
-    const auto expected = executed_graph(*serial);
-    ASSERT_TRUE(expected) << what << expected.error().message;
-    const auto found = executed_graph(*sharded);
-    ASSERT_TRUE(found) << what << found.error().message;
-    const auto comparison = compare(whole, *expected, *found, kTolerance);
+    const auto serial = value_of(distribute(alone, {{"one", 1}}), what);
+    const auto expected = value_of(executed_graph(serial), what);
+    const auto found = value_of(executed_graph(sharded), what);
+    const auto comparison = compare(whole, expected, found, kTolerance);
     ASSERT_EQ(comparison.fault, "") << what;
     operators += static_cast<std::int64_t>(whole.operators.size());
-    conversions += static_cast<std::int64_t>(sharded->conversions.size());
+    conversions += static_cast<std::int64_t>(sharded.conversions.size());
     tensors += comparison.tensors;
     skipped += comparison.skipped;
     worst = std::max(worst, comparison.worst);

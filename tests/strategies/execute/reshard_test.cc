@@ -10,9 +10,7 @@ using reshard::Primitive;
 using Arrays = std::vector<std::vector<double>>;
 
 Layout layout(const std::string& text, const Shape& shape) {
-  auto read = parse_layout(text, shape);
-  EXPECT_TRUE(read) << read.error().message;
-  return read ? *std::move(read) : Layout{};
+  return value_of(parse_layout(text, shape));
 }
 
 const reshard::TensorSpec kTensor{DType::kFp32, {2, 4}};

@@ -16,9 +16,7 @@ inline constexpr double kTolerance = 1e-10;
 
 inline StepResult executed(const Model& model, const Strategy& strategy,
                            const StepOptions& options = {}) {
-  auto result = execute_step(model, strategy, options);
-  EXPECT_TRUE(result.has_value()) << result.error().message;
-  return result ? *std::move(result) : StepResult{};
+  return value_of(execute_step(model, strategy, options));
 }
 
 struct Summary {

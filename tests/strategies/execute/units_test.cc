@@ -20,14 +20,12 @@ struct Executed {
 
 Executed run_whole(const Graph& graph) {
   const std::vector<MeshAxis> one{{"one", 1}};
-  const auto forward = distribute(graph, one);
-  EXPECT_TRUE(forward);
+  const auto forward = value_of(distribute(graph, one));
   Executed run;
-  run.values = *executed_graph(*forward);
-  const Graph back = backward_graph(*forward, {});
-  const auto backward = distribute(back, one);
-  EXPECT_TRUE(backward);
-  const auto values = value_of(executed_graph(*backward, run.values));
+  run.values = *executed_graph(forward);
+  const Graph back = backward_graph(forward, {});
+  const auto backward = value_of(distribute(back, one));
+  const auto values = value_of(executed_graph(backward, run.values));
   const std::set<TensorId> noise = rounding_noise(back, values);
   for (std::size_t t = 0; t < back.tensors.size(); ++t) {
     const TensorId id{static_cast<std::int64_t>(t)};
@@ -47,9 +45,8 @@ void add(std::vector<double>& sum, const std::vector<double>& summand) {
 Executed run_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
                    const std::vector<std::size_t>& begins, BackwardPass follows) {
   Executed run;
-  const auto whole = distribute(graph, mesh, Flow::kBothWays, follows);
-  EXPECT_TRUE(whole);
-  const std::vector<GraphUnit> units = cut(*whole, begins);
+  const auto whole = value_of(distribute(graph, mesh, Flow::kBothWays, follows));
+  const std::vector<GraphUnit> units = cut(whole, begins);
   EXPECT_EQ(units.size(), begins.size() + 1);
   std::vector<ShardedGraph> forward;
   std::vector<Wholes> saved;  // by unit and its tensors

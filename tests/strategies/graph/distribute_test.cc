@@ -24,9 +24,7 @@ Graph graph_named(const char* name) {
 }
 
 TensorId add(Graph& graph, OperatorSpec spec) {
-  const auto id = add_single(graph, std::move(spec));
-  EXPECT_TRUE(id) << id.error().message;
-  return id ? *id : TensorId{};
+  return value_of(add_single(graph, std::move(spec)));
 }
 
 TensorId named(const Graph& graph, const std::string& name) {
@@ -194,14 +192,13 @@ TEST(Distribute, FindsTheAllToAllOfExperts) {
   const TensorId x = add_input(graph, "x", {DType::kBf16, {2, 10, 8}});
   const TensorId scores = add_input(graph, "scores", {DType::kBf16, {2, 10, 4}});
   graph[x].pinned = Attribute{.dims = {{0}, {}, {}}};
-  const auto chosen = add_operator(
+  const auto chosen = value_of(add_operator(
       graph,
-      {.type = "top_k", .name = "top", .inputs = {scores}, .settings = {{"k", std::int64_t{2}}}});
-  ASSERT_TRUE(chosen);
+      {.type = "top_k", .name = "top", .inputs = {scores}, .settings = {{"k", std::int64_t{2}}}}));
   const TensorId slots =
       add(graph, {.type = "moe_dispatch",
                   .name = "slots",
-                  .inputs = {x, (*chosen)[1]},
+                  .inputs = {x, chosen[1]},
                   .settings = {{"experts", std::int64_t{4}}, {"capacity", std::int64_t{6}}}});
   const TensorId w = add_parameter(graph, "w", {DType::kBf16, {4, 8, 16}});
   graph[w].pinned = Attribute{.dims = {{0}, {}, {}}};
@@ -216,7 +213,7 @@ TEST(Distribute, FindsTheAllToAllOfExperts) {
                                  .inputs = {h, v},
                                  .settings = {{"equation", S("egcf,efh->egch")}}});
   const TensorId y =
-      add(graph, {.type = "moe_combine", .name = "y", .inputs = {z, (*chosen)[1], (*chosen)[0]}});
+      add(graph, {.type = "moe_combine", .name = "y", .inputs = {z, chosen[1], chosen[0]}});
   graph.outputs = {y};
   graph[y].pinned = Attribute{.dims = {{0}, {}, {}}};
   EXPECT_THAT(conversions(must(graph)),
@@ -329,12 +326,11 @@ TEST(Distribute, EntersTheBodiesOfLoops) {
 
 TEST(LegalSignatures, OfAMatmul) {
   const std::vector<Shape> shapes{{8, 16}, {16, 32}, {8, 32}};
-  const auto rule = rule_from("mk,kn->mn", shapes, {.linearity = Linearity::kSeparate});
-  ASSERT_TRUE(rule);
+  const auto rule = value_of(rule_from("mk,kn->mn", shapes, {.linearity = Linearity::kSeparate}));
   const std::vector<MeshAxis> mesh{{"x", 4}};
   const auto outputs = [&](const Attribute& a, const Attribute& b) {
     Lines lines;
-    const auto legal = legal_signatures(*rule, shapes, {a, b}, mesh);
+    const auto legal = legal_signatures(rule, shapes, {a, b}, mesh);
     if (!legal) return Lines{legal.error().message};
     for (const Signature& each : *legal) lines.push_back(describe(each.outputs[0], mesh));
     return lines;

@@ -6,9 +6,7 @@
 namespace foreshard::layout_text_test {
 
 Layout read(const std::string& text, const Shape& shape) {
-  auto layout = parse_layout(text, shape);
-  EXPECT_TRUE(layout) << layout.error().message;
-  return layout ? *std::move(layout) : Layout{};
+  return value_of(parse_layout(text, shape));
 }
 
 TEST(LayoutText, ReadsWhatItsHeaderShows) {

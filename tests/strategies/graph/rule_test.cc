@@ -17,15 +17,13 @@ TEST(Rule, FindsSizesOfJoinedFactors) {
 
 // Twice as wide a gate: what splits both divides their greatest common divisor.
 TEST(Rule, TakesWhatDividesBothOperands) {
-  const auto rule = rule_from("bf->bf", {{4, 16}, {4, 8}});
-  ASSERT_TRUE(rule);
-  EXPECT_EQ(rule->factors[1].size, 8);
+  const auto rule = value_of(rule_from("bf->bf", {{4, 16}, {4, 8}}));
+  EXPECT_EQ(rule.factors[1].size, 8);
 }
 
 TEST(Rule, OfOutputsAloneIsWhole) {
-  const auto rule = rule_from("bs->bsc", {{4, 6}, {4, 6, 3}});
-  ASSERT_TRUE(rule);
-  EXPECT_TRUE(rule->factors[2].whole);
+  const auto rule = value_of(rule_from("bs->bsc", {{4, 6}, {4, 6, 3}}));
+  EXPECT_TRUE(rule.factors[2].whole);
 }
 
 TEST(Rule, SaysWhatIsWrongWithItsText) {

@@ -34,9 +34,7 @@ inline std::string strategy_of(const std::string& text, std::optional<std::int64
 template <class T>
 T loaded(const std::vector<Line>& lines) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  auto object = loader.read_text<T>(in_braces(lines), "imported");
-  EXPECT_TRUE(object) << (object ? "" : object.error().message) << in_braces(lines);
-  return object ? *std::move(object) : T{};
+  return value_of(loader.read_text<T>(in_braces(lines), "imported"), in_braces(lines));
 }
 
 }  // namespace foreshard::launch

@@ -183,8 +183,7 @@ void expect_round_trip(const Form& form, const Strategy& strategy, const Model& 
 TEST(LaunchFormats, ReadBackWhatTheyWrite) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
   for (const Form& form : forms()) {
-    const auto framework = loader.read_ref<Framework>(form.framework);
-    ASSERT_TRUE(framework);
+    const auto framework = value_of(loader.read_ref<Framework>(form.framework));
     Choice choose(7);
     int sound = 0;
     int written = 0;
@@ -193,7 +192,7 @@ TEST(LaunchFormats, ReadBackWhatTheyWrite) {
       Model model = i % 2 == 0 ? dense() : sparse();
       if (i % 4 == 1 && form.name.starts_with("megatron")) model.multi_token_prediction = 1;
       Strategy strategy = random_strategy(choose, model.experts > 0);
-      Framework facts = *framework;
+      Framework facts = framework;
       facts.gradient_reduction =
           choose.of({GradientReduction::kOverlapped, GradientReduction::kAfterBackward});
       strategy.framework = {.value = facts, .name = form.framework};
@@ -233,13 +232,13 @@ TEST(LaunchFormats, WriteWhatTheyRead) {
     const auto strategy = loaded<Strategy>(run.strategy);
     const bool described = !run.model.empty() && run.missing.empty();
     const auto model = described ? loaded<Model>(run.model) : Model{};
-    const auto exported = export_launch(run.format, strategy, described ? &model : nullptr);
-    ASSERT_TRUE(exported) << file << ": " << exported.error().message;
-    const auto again = import_text(exported->text, devices, settled);
-    ASSERT_TRUE(again) << file << ": " << again.error().message << exported->text;
+    const auto exported =
+        value_of(export_launch(run.format, strategy, described ? &model : nullptr), file);
+    const auto again = import_text(exported.text, devices, settled);
+    ASSERT_TRUE(again) << file << ": " << again.error().message << exported.text;
     auto read = loaded<Strategy>(again->strategy);
     read.framework.name = strategy.framework.name;  // written out, or by reference
-    EXPECT_EQ(yaml::echo(read), yaml::echo(strategy)) << exported->text;
+    EXPECT_EQ(yaml::echo(read), yaml::echo(strategy)) << exported.text;
   }
 }
 

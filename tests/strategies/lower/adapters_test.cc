@@ -222,11 +222,10 @@ TEST(Adapters, MoveNarrowTensorsBetweenTensorRanks) {
 // of one layer at once, and gather what the optimizer has updated alone.
 TEST(Adapters, AloneAreReducedAndGathered) {
   Strategy s = on(1, 4, 1);
-  auto program = lower(model(), s, {});
-  ASSERT_TRUE(program) << program.error().message;
+  auto program = value_of(lower(model(), s, {}));
   std::map<CollectiveKind, Traffic> sums;
-  for (const program::Call& call : program->roles[0].calls) {
-    for (const program::Task& task : program->blocks[call.block.index()].tasks) {
+  for (const program::Call& call : program.roles[0].calls) {
+    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
       const auto* what = std::get_if<program::Communication>(&task.body);
       if (what == nullptr || what->purpose != program::Purpose::kData || what->bytes == 4_B)
         continue;

@@ -361,9 +361,8 @@ TEST(GraphUnits, HaveNamesOfTheirOwn) {
   graph.operators[3].name = graph.operators[0].name;
   graph.operators[6].name = "x";
   graph.operators[9].name = "x";
-  const auto sharded = distribute(graph, {{"tensor", 1}});
-  ASSERT_TRUE(sharded);
-  const auto units = cut(*sharded, {3, 6, 9});
+  const auto sharded = value_of(distribute(graph, {{"tensor", 1}}));
+  const auto units = cut(sharded, {3, 6, 9});
   EXPECT_EQ(units[1].graph.name, "dense0'");
   EXPECT_EQ(units[3].graph.name, "x'");
 }

@@ -322,8 +322,7 @@ TEST(DataParallel, GathersParametersOneByOneIfTheFrameworkDoes) {
   };
   const Traffic together = gathered();
   s.framework.value.shards.gather_each = static_cast<std::int64_t>(kHidden);
-  const auto blocks = lower_blocks(gpt(), s);
-  ASSERT_TRUE(blocks);
+  const auto blocks = value_of(lower_blocks(gpt(), s));
   std::int64_t count = 0;
   double bytes = 0;
   const auto add = [&](const LoweredBlock& block, double times) {
@@ -333,14 +332,14 @@ TEST(DataParallel, GathersParametersOneByOneIfTheFrameworkDoes) {
       bytes += times * 2 * static_cast<double>(size);
     }
   };
-  add(blocks->embedding, 2);
-  add(blocks->layers.front(), 2 * kLayers);
-  add(blocks->head, 1);
+  add(blocks.embedding, 2);
+  add(blocks.layers.front(), 2 * kLayers);
+  add(blocks.head, 1);
   EXPECT_EQ(gathered(), (Traffic{count, bytes}));
   EXPECT_LT(bytes, together.bytes);
   EXPECT_GT(count, together.operations);
   s.recompute = Recompute::kFull;
-  add(blocks->layers.front(), kLayers);
+  add(blocks.layers.front(), kLayers);
   EXPECT_EQ(gathered(), (Traffic{count, bytes}));
 }
 
@@ -352,11 +351,10 @@ TEST(Gradients, AreAccumulatedAsTheFrameworkDoes) {
     double passes = 0;
   };
   const auto moved = [](const Strategy& s) {
-    const auto blocks = lower_blocks(gpt(), s);
-    EXPECT_TRUE(blocks);
+    const auto blocks = value_of(lower_blocks(gpt(), s));
     Moved sum;
     double elements = 0;
-    for (const program::Task& task : only_block(blocks->layers.front().backward).tasks) {
+    for (const program::Task& task : only_block(blocks.layers.front().backward).tasks) {
       const bool sums = task.name.starts_with("accumulate.");
       if (!sums && !task.name.starts_with("cast.d.")) continue;
       const auto& pass = std::get<Pass>(std::get<Kernel>(task.body));
@@ -514,9 +512,8 @@ class SavedActivations : public testing::Test {
   SavedActivations() { strategy_.framework.value.attention = AttentionImplementation::kUnfused; }
 
   double saved() const {
-    const auto blocks = lower_blocks(model_, strategy_);
-    EXPECT_TRUE(blocks);
-    return blocks->layers.front().saved.in_base() / (kS * kB * kH);
+    const auto blocks = value_of(lower_blocks(model_, strategy_));
+    return blocks.layers.front().saved.in_base() / (kS * kB * kH);
   }
 };
 

@@ -152,15 +152,14 @@ TEST(ResidentMemory, HasWorkspacesPlaceholdersAndTheGradientSentLast) {
 
 // Peak of the first role, calls one after another.
 double peak_of(const Strategy& strategy) {
-  const auto program = lower(llama(), strategy, {});
-  EXPECT_TRUE(program) << program.error().message;
+  const auto program = value_of(lower(llama(), strategy, {}));
   Bytes live;
-  for (const auto& part : program->roles[0].memory) live += part.bytes;
+  for (const auto& part : program.roles[0].memory) live += part.bytes;
   Bytes peak = live;
   std::map<std::tuple<std::string, std::int32_t>, Bytes> buffers;
-  for (const program::Call& call : program->roles[0].calls) {
+  for (const program::Call& call : program.roles[0].calls) {
     for (std::int32_t i = 0; i < call.repeat; ++i) {
-      for (const program::Task& task : program->blocks[call.block.index()].tasks) {
+      for (const program::Task& task : program.blocks[call.block.index()].tasks) {
         if (const auto* made = std::get_if<program::Allocate>(&task.body)) {
           buffers[{made->buffer, call.layer(i)}] = made->bytes;
           peak = std::max(peak, live += made->bytes);

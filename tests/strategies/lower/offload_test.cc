@@ -27,15 +27,11 @@ Strategy on(std::int64_t data_parallel, std::int64_t zero_stage = 0) {
 
 program::Program lowered(const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model(), strategy.devices()), IsEmpty());
-  const auto plan = plan_of(model(), strategy);
-  EXPECT_TRUE(plan) << plan.error().message;
-  const auto fault = plan::verify(*plan);
-  EXPECT_TRUE(fault.ok()) << fault.error().message;
-  auto program = lower(model(), strategy, {});
-  EXPECT_TRUE(program) << program.error().message;
-  const auto violation = program::verify(*program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
-  return *std::move(program);
+  const auto plan = value_of(plan_of(model(), strategy));
+  EXPECT_EQ(message_of(plan::verify(plan)), "accepted");
+  auto program = value_of(lower(model(), strategy, {}));
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
+  return std::move(program);
 }
 
 // Bytes of each kind of operation with the host that a rank makes in a step.
@@ -61,42 +57,40 @@ double held(const program::Program& program, MemoryKind kind) {
 TEST(OffloadedActivations, GoBehindTheirPassAndComeBackAheadOfIt) {
   Strategy s = on(1);
   s.offload_activation_layers = 2;
-  const auto plan = plan_of(model(), s);
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(plan::to_text(*plan), HasSubstr(" F0\n"
-                                              "   0 forward embedding +kept\n"
-                                              "   1 forward layer 0 +kept\n"
-                                              "   2 offload layer 0 < 1 -kept\n"
-                                              "   3 forward layer 1 +kept\n"
-                                              "   4 offload layer 1 < 3 -kept\n"
-                                              "   5 forward layer 2 < 2 +kept\n"
-                                              "   6 forward layer 3 < 4 +kept\n"
-                                              "   7 forward head +kept\n"
-                                              " B0\n"
-                                              "   8 backward head -kept\n"
-                                              "   9 backward layer 3 -kept\n"
-                                              "  10 fetch layer 1 < 4 9 +kept\n"
-                                              "  11 backward layer 2 -kept\n"
-                                              "  12 fetch layer 0 < 2 11 +kept\n"
-                                              "  13 backward layer 1 < 10 -kept\n"
-                                              "  14 backward layer 0 < 12 -kept\n"
-                                              "  15 backward embedding -kept\n"));
+  const auto plan = value_of(plan_of(model(), s));
+  EXPECT_THAT(plan::to_text(plan), HasSubstr(" F0\n"
+                                             "   0 forward embedding +kept\n"
+                                             "   1 forward layer 0 +kept\n"
+                                             "   2 offload layer 0 < 1 -kept\n"
+                                             "   3 forward layer 1 +kept\n"
+                                             "   4 offload layer 1 < 3 -kept\n"
+                                             "   5 forward layer 2 < 2 +kept\n"
+                                             "   6 forward layer 3 < 4 +kept\n"
+                                             "   7 forward head +kept\n"
+                                             " B0\n"
+                                             "   8 backward head -kept\n"
+                                             "   9 backward layer 3 -kept\n"
+                                             "  10 fetch layer 1 < 4 9 +kept\n"
+                                             "  11 backward layer 2 -kept\n"
+                                             "  12 fetch layer 0 < 2 11 +kept\n"
+                                             "  13 backward layer 1 < 10 -kept\n"
+                                             "  14 backward layer 0 < 12 -kept\n"
+                                             "  15 backward embedding -kept\n"));
 }
 
 // All of them: one has room. The last one comes back as soon as it is there.
 TEST(OffloadedActivations, OfAllLayersLeaveRoomForOne) {
   Strategy s = on(1);
   s.offload_activation_layers = 4;
-  const auto plan = plan_of(model(), s);
-  ASSERT_TRUE(plan) << plan.error().message;
-  EXPECT_THAT(plan::to_text(*plan), HasSubstr("   7 forward layer 3 < 6 +kept\n"
-                                              "   8 offload layer 3 < 7 -kept\n"
-                                              "   9 forward head +kept\n"
-                                              " B0\n"
-                                              "  10 fetch layer 3 < 8 9 +kept\n"
-                                              "  11 backward head -kept\n"
-                                              "  12 backward layer 3 < 10 -kept\n"
-                                              "  13 fetch layer 2 < 6 12 +kept\n"));
+  const auto plan = value_of(plan_of(model(), s));
+  EXPECT_THAT(plan::to_text(plan), HasSubstr("   7 forward layer 3 < 6 +kept\n"
+                                             "   8 offload layer 3 < 7 -kept\n"
+                                             "   9 forward head +kept\n"
+                                             " B0\n"
+                                             "  10 fetch layer 3 < 8 9 +kept\n"
+                                             "  11 backward head -kept\n"
+                                             "  12 backward layer 3 < 10 -kept\n"
+                                             "  13 fetch layer 2 < 6 12 +kept\n"));
 }
 
 TEST(OffloadedActivations, AreThoseOfTheFirstLayersOfEachStage) {
@@ -104,9 +98,8 @@ TEST(OffloadedActivations, AreThoseOfTheFirstLayersOfEachStage) {
   s.pipeline_parallel = 2;
   s.global_batch = 3;
   s.offload_activation_layers = 1;
-  const auto blocks = lower_blocks(model(), s);
-  ASSERT_TRUE(blocks);
-  const double saved = blocks->layers.front().saved.in_base();
+  const auto blocks = value_of(lower_blocks(model(), s));
+  const double saved = blocks.layers.front().saved.in_base();
   const program::Program program = lowered(s);
   for (std::size_t stage = 0; stage < 2; ++stage) {
     const auto bytes = with_host(program, stage);

@@ -121,10 +121,9 @@ TEST(Prediction, LiesOnTheLastStage) {
 
 // Both copies of the table have the sum of their gradients.
 TEST(Prediction, SharesTheTableOfTheEmbedding) {
-  const auto program = lower(model(), on(1, 2, 1), {});
-  ASSERT_TRUE(program);
+  const auto program = value_of(lower(model(), on(1, 2, 1), {}));
   std::vector<double> sums;
-  for (const program::Block& block : program->blocks)
+  for (const program::Block& block : program.blocks)
     for (const program::Task& task : block.tasks)
       if (const auto* one = std::get_if<program::Communication>(&task.body);
           one != nullptr && one->tag == "tied_embedding.reduce")
@@ -149,16 +148,15 @@ TEST(Prediction, SharesTheTableOfTheEmbedding) {
 TEST(Prediction, WaitsForTheGradientOfTheStreams) {
   Strategy strategy = on(2, 1, 1);
   strategy.framework.value.overlap_tensor_gradients = true;
-  const auto program = lower(model(), strategy, {});
-  ASSERT_TRUE(program);
-  const auto& calls = program->roles.front().calls;
+  const auto program = value_of(lower(model(), strategy, {}));
+  const auto& calls = program.roles.front().calls;
   std::vector<std::string> awaited;
   for (const program::Call& call : calls) {
-    if (program->blocks[call.block.index()].name != "prediction.backward") continue;
+    if (program.blocks[call.block.index()].name != "prediction.backward") continue;
     for (const program::CallDependency& before : call.after) {
       const program::Call& earlier = calls[static_cast<std::size_t>(before.call)];
       if (before.task >= 0)
-        awaited.push_back(program->blocks[earlier.block.index()]
+        awaited.push_back(program.blocks[earlier.block.index()]
                               .tasks[static_cast<std::size_t>(before.task)]
                               .name);
     }

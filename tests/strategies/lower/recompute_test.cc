@@ -133,11 +133,10 @@ TEST(RecomputedLayers, AreTheFirstOfEachStage) {
   ASSERT_EQ(blocks.layers.size(), 2U);
   EXPECT_EQ(blocks.layers[0].saved.in_base(), 2 * kS * kH);
   EXPECT_EQ(blocks.layers[1].saved.in_base(), kAll);
-  const auto plan = plan_of(model(), s);
-  ASSERT_TRUE(plan) << plan.error().message;
+  const auto plan = value_of(plan_of(model(), s));
   std::vector<std::string> names;
-  for (const plan::Unit& unit : plan->parts.units)
-    names.push_back(plan->parts.blocks[static_cast<std::size_t>(unit.block)].name);
+  for (const plan::Unit& unit : plan.parts.units)
+    names.push_back(plan.parts.blocks[static_cast<std::size_t>(unit.block)].name);
   EXPECT_THAT(names, ElementsAre("embedding", "layer.recomputed", "layer", "layer.recomputed",
                                  "layer", "head"));
   // Of an interleaved pipeline the first of each chunk: all of them.

@@ -13,12 +13,8 @@ using onnx_models::Writer;
 
 Imported imported(const std::string& bytes, const ReadOptions& read,
                   const ImportOptions& options = {}) {
-  const auto model = read_onnx(bytes, read);
-  EXPECT_TRUE(model) << model.error().message;
-  if (!model) return {};
-  auto result = import_onnx(*model, options);
-  EXPECT_TRUE(result) << result.error().message;
-  return result ? *std::move(result) : Imported{};
+  const auto model = value_of(read_onnx(bytes, read));
+  return value_of(import_onnx(model, options));
 }
 
 std::map<std::string, int> types_of(const Graph& graph) {

@@ -11,9 +11,7 @@ namespace foreshard::onnx_file::read_test {
 using onnx_models::Writer;
 
 Model read(const std::string& bytes, const ReadOptions& options) {
-  auto model = read_onnx(bytes, options);
-  EXPECT_TRUE(model) << model.error().message;
-  return model ? *std::move(model) : Model{};
+  return value_of(read_onnx(bytes, options));
 }
 
 std::string fault(const std::string& bytes, const ReadOptions& options = {}) {

@@ -332,12 +332,11 @@ TEST(Verify, SplitsRolesWhereGroupsDiffer) {
   program.roles = {{"mixed", {0, 1, 4, 5}, {{.block = BlockId(0)}}, {}},
                    {"other", {2, 3}, {{.block = BlockId(1)}}, {}}};
   EXPECT_EQ(fault(program), "accepted");
-  const auto classes = internal::rank_classes(program);
-  ASSERT_TRUE(classes);
-  ASSERT_EQ(classes->classes.size(), 3u);
-  EXPECT_EQ(classes->classes[0].representative, 0);
-  EXPECT_EQ(classes->classes[1].representative, 4);
-  EXPECT_EQ(classes->classes[2].representative, 2);
+  const auto classes = value_of(internal::rank_classes(program));
+  ASSERT_EQ(classes.classes.size(), 3u);
+  EXPECT_EQ(classes.classes[0].representative, 0);
+  EXPECT_EQ(classes.classes[1].representative, 4);
+  EXPECT_EQ(classes.classes[2].representative, 2);
 
   program.roles[1].calls.push_back({.block = BlockId(1)});
   EXPECT_THAT(fault(program), AllOf(HasSubstr("rank 0"), HasSubstr("makes 1 operation(s)"),

@@ -7,9 +7,7 @@
 namespace foreshard::reshard::moves_test {
 
 Layout layout(const std::string& text, const Shape& shape) {
-  auto read = parse_layout(text, shape);
-  EXPECT_TRUE(read) << read.error().message;
-  return read ? *std::move(read) : Layout{};
+  return value_of(parse_layout(text, shape));
 }
 
 Step transfer(const std::string& from, const std::string& to, const Shape& shape) {

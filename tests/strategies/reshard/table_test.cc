@@ -20,11 +20,11 @@ struct TableRow {
 
 // The plan of fewest bytes; ties go to fewer steps.
 Plan cheapest(const TensorSpec& tensor, const Layout& from, const Layout& to) {
-  auto found = candidates(tensor, from, to, [&](const Step& step) -> Result<Seconds> {
-    return 1_s * (volume_of(step, tensor).exact_total / 1_B);
-  });
-  EXPECT_TRUE(found) << found.error().message;
-  return found ? found->plans.front() : Plan{};
+  return value_of(candidates(tensor, from, to,
+                             [&](const Step& step) -> Result<Seconds> {
+                               return 1_s * (volume_of(step, tensor).exact_total / 1_B);
+                             }))
+      .plans.front();
 }
 
 // In units of T, the bytes of the whole tensor.

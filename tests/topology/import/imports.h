@@ -48,9 +48,8 @@ inline std::map<std::string, double> rates(const ClusterView& cluster) {
 template <class T>
 T read_back(const Imported& imported) {
   auto loader = catalogue();
-  auto read = loader.read_text<T>(to_yaml(imported), "out.yaml");
-  EXPECT_TRUE(read) << (read ? "" : read.error().message) << to_yaml(imported);
-  return *std::move(read);
+  auto read = value_of(loader.read_text<T>(to_yaml(imported), "out.yaml"), to_yaml(imported));
+  return std::move(read);
 }
 
 /// The node as its file says it, alone; the file must say what was imported.

@@ -62,7 +62,7 @@ TEST(Slurm, ReadsATreeOfSwitches) {
 TEST(Slurm, LinksWithoutASpeedDoNotBlock) {
   const auto imported = value_of(import_conf(changed(kConf, " LinkSpeed=100Gbit/s", "")));
   const auto cluster = value_of(build_cluster(read_back<ClusterConfig>(imported)));
-  EXPECT_NEAR(ratescluster.at("s0>top"), 782.4, 1e-9);
+  EXPECT_NEAR(rates(cluster).at("s0>top"), 782.4, 1e-9);
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("--link-rate")));
 }
 
@@ -86,7 +86,7 @@ TEST(Slurm, BlocksAreSwitchesBelowOne) {
   const auto imported = value_of(import_conf(kBlocks));
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("topology/block names no switches")));
   const auto cluster = value_of(build_cluster(read_back<ClusterConfig>(imported)));
-  EXPECT_NEAR(ratescluster.at("b1>blocks"), 782.4, 1e-9);
+  EXPECT_NEAR(rates(cluster).at("b1>blocks"), 782.4, 1e-9);
   EXPECT_TRUE(cluster.route(DeviceId(0), DeviceId(31)));
 }
 
@@ -102,7 +102,7 @@ TEST(Slurm, BlocksOfTraysAreRacks) {
   EXPECT_EQ(config.nodes, 2);
   const auto cluster = value_of(build_cluster(config));
   EXPECT_EQ(cluster.devices().size(), 144u);
-  EXPECT_NEAR(ratescluster.at("r1>blocks"), 72 * 48.9, 1e-9);
+  EXPECT_NEAR(rates(cluster).at("r1>blocks"), 72 * 48.9, 1e-9);
   // Sixteen trays are no rack of 18.
   const std::string part =
       message_of(import_conf("BlockName=r1 Nodes=tray[01-16]\n", "gb200-nvl72"));
@@ -139,7 +139,7 @@ TEST(Slurm, ReadsTopologyYaml) {
   const auto config = read_back<ClusterConfig>(imported);
   EXPECT_EQ(config.nodes, 4);
   const auto cluster = value_of(build_cluster(config));
-  EXPECT_NEAR(ratescluster.at("s1>top"), 782.4, 1e-9);
+  EXPECT_NEAR(rates(cluster).at("s1>top"), 782.4, 1e-9);
 
   const auto racks = value_of(import_conf(changed(kYaml, "true", "false")));
   EXPECT_EQ(read_back<ClusterConfig> racks.nodes, 2);

@@ -43,9 +43,7 @@ std::string rows_of(const std::string& machine, const std::string& gpu) {
 
 comm::Parameters start() {
   yaml::Loader loader({.catalogue = kCatalogue});
-  auto parameters = loader.read_ref<comm::Parameters>("nccl-start", "start");
-  EXPECT_TRUE(parameters) << (parameters ? "" : parameters.error().message);
-  return parameters ? *std::move(parameters) : comm::Parameters{};
+  return value_of(loader.read_ref<comm::Parameters>("nccl-start", "start"));
 }
 
 TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
@@ -71,9 +69,8 @@ TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
   EXPECT_LT(errors[errors.size() / 2], 0.03);
   EXPECT_LT(errors.back(), 0.15);
 
-  const auto second = fit(input, start());
-  ASSERT_TRUE(second);
-  EXPECT_EQ(to_yaml(fitted.parameters, ""), to_yaml(second->parameters, ""));
+  const auto second = value_of(fit(input, start()));
+  EXPECT_EQ(to_yaml(fitted.parameters, ""), to_yaml(second.parameters, ""));
 }
 
 TEST(CollectiveFit, WhatItWritesIsWhatTheSimulatorReads) {

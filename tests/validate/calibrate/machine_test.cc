@@ -255,7 +255,7 @@ TEST(Machine, LeavesADeviceAsItIsWhereForeshardsOwnKernelsRan) {
                                              " .*as before: measured of foreshard's own kernels"));
   EXPECT_THAT(text, HasSubstr("kernels are foreshard's own, which no framework runs"));
   EXPECT_THAT(text, HasSubstr("--own-kernels"));
-  EXPECT_THAT(files_offit[3].text, HasSubstr("measured of foreshard's own kernels"));
+  EXPECT_THAT(files_of(fit)[3].text, HasSubstr("measured of foreshard's own kernels"));
 }
 
 TEST(Machine, TakesForeshardsOwnKernelsWhereAsked) {
@@ -269,7 +269,7 @@ TEST(Machine, TakesForeshardsOwnKernelsWhereAsked) {
   EXPECT_THAT(to_text(fit), Not(HasSubstr("which no framework runs")));
   // The file says whose kernels it describes: so it may be fitted again without asking.
   EXPECT_TRUE(efficiency_of(fit.cluster).own_kernels);
-  EXPECT_THAT(files_offit[3].text, HasSubstr("own_kernels: true"));
+  EXPECT_THAT(files_of(fit)[3].text, HasSubstr("own_kernels: true"));
   const auto again = value_of(calibrate_machine({fit.cluster, fit.communication}, {gpu.run}));
   EXPECT_EQ(again.kernels->foreign, 0);
 }

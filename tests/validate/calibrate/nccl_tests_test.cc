@@ -33,9 +33,8 @@ TEST(NcclTests, ReadsText) {
 
 // The faster of both ways, as a row of a table of collectives.
 TEST(NcclTests, BecomesATableOfCollectives) {
-  const auto run = read_nccl_tests(golden("all_reduce.txt"), "out.txt");
-  ASSERT_TRUE(run);
-  const CsvTable table = table_of(*run, "out.txt", "two boxes");
+  const auto run = value_of(read_nccl_tests(golden("all_reduce.txt"), "out.txt"));
+  const CsvTable table = table_of(run, "out.txt", "two boxes");
   ASSERT_EQ(table.rows.size(), 4U);
   EXPECT_THAT(table.rows[0].fields,
               ElementsAre("out.txt:17", "out.txt", "two boxes", "NVIDIA H100 80GB HBM3", "4", "2",
@@ -149,8 +148,7 @@ TEST(NcclTests, DamagedFilesAreReadOrRefused) {
 // What launchers put in front of each line; the rows are those of the plain text.
 TEST(NcclTests, ReadsWhatLaunchersTagged) {
   const std::string text = golden("all_reduce.txt");
-  const auto plain = read_nccl_tests(text, "out.txt");
-  ASSERT_TRUE(plain);
+  const auto plain = value_of(read_nccl_tests(text, "out.txt"));
   const auto tagged = [&](const std::string& tag) {
     std::string result;
     for (std::size_t begin = 0; begin < text.size();) {
@@ -170,12 +168,12 @@ TEST(NcclTests, ReadsWhatLaunchersTagged) {
     const std::string log = tagged(tag);
     EXPECT_TRUE(is_nccl_tests(log));
     const auto run = value_of(read_nccl_tests(log, "out.txt"));
-    EXPECT_EQ(run.operation, plain->operation);
-    EXPECT_EQ(run.ranks.size(), plain->ranks.size());
-    ASSERT_EQ(run.rows.size(), plain->rows.size());
+    EXPECT_EQ(run.operation, plain.operation);
+    EXPECT_EQ(run.ranks.size(), plain.ranks.size());
+    ASSERT_EQ(run.rows.size(), plain.rows.size());
     for (std::size_t i = 0; i < run.rows.size(); ++i) {
-      EXPECT_EQ(run.rows[i].size, plain->rows[i].size);
-      EXPECT_EQ(run.rows[i].in_place->time, plain->rows[i].in_place->time);
+      EXPECT_EQ(run.rows[i].size, plain.rows[i].size);
+      EXPECT_EQ(run.rows[i].in_place->time, plain.rows[i].in_place->time);
     }
   }
 }

@@ -10,9 +10,9 @@ namespace {
 
 study::StudyRun pipeline() {
   const std::string file = FORESHARD_SOURCE_DIR "/configs/studies/host-pp2.yaml";
-  auto study = study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  return value_of(study::run_study(*study, {.timeline = true}));
+  auto study = value_of(
+      study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
+  return value_of(study::run_study(study, {.timeline = true}));
 }
 
 // Four micro-batches cross one boundary forward and backward: 8 transfers, each with a send on one

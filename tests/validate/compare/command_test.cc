@@ -19,9 +19,9 @@ constexpr const char* kStudy = "configs/studies/host-dp2.yaml";
 
 measure::Measurement measurement() {
   const std::string file = std::string(FORESHARD_SOURCE_DIR "/") + kStudy;
-  auto study = study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  EXPECT_TRUE(study) << study.error().message;
-  const auto run = value_of(study::run_study(*study, {.timeline = true}));
+  auto study = value_of(
+      study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
+  const auto run = value_of(study::run_study(study, {.timeline = true}));
   return replayed(run.program, run.prediction);
 }
 

@@ -185,10 +185,9 @@ TEST(Compare, OnACorePredictedKernelsStandStillBesideCommunication) {
   EXPECT_EQ(row_of(made.kinds, "adam").each.predicted, 1_s);
   EXPECT_EQ(row_of(made.kinds, "all_reduce 12.0 MiB, 2 ranks").booked.predicted, 2_s);
   EXPECT_EQ(made.overlap.hidden.predicted, 0_s);
-  const auto not_so = compare(program, prediction, measurement);
-  ASSERT_TRUE(not_so);
-  EXPECT_EQ(row_of(not_so->kinds, "adam").each.predicted, 3_s);
-  EXPECT_EQ(not_so->overlap.hidden.predicted, 2_s);
+  const auto not_so = value_of(compare(program, prediction, measurement));
+  EXPECT_EQ(row_of(not_so.kinds, "adam").each.predicted, 3_s);
+  EXPECT_EQ(not_so.overlap.hidden.predicted, 2_s);
 }
 
 // One rank alone: its communications come when told, and are compared by slack.
@@ -247,15 +246,14 @@ TEST(Compare, RefusesWhatDoesNotBelongTogether) {
 TEST(Compare, WritesTextAndJson) {
   auto measurement = measured();
   measurement.shared = true;
-  const auto made = compare(two_ranks(), predicted(), measurement);
-  ASSERT_TRUE(made);
-  const std::string text = to_text(*made);
+  const auto made = value_of(compare(two_ranks(), predicted(), measurement));
+  const std::string text = to_text(made);
   EXPECT_THAT(text, HasSubstr("step   predicted 6.00 s   measured 7.00 s   error -14.3 %"));
   EXPECT_THAT(text, HasSubstr("several ranks shared one device"));
-  const auto json = nlohmann::json::parse(to_json(*made));
+  const auto json = nlohmann::json::parse(to_json(made));
   EXPECT_EQ(json["schema"], "foreshard.comparison/1");
   EXPECT_EQ(json["step"]["measured_s"], 7);
-  EXPECT_EQ(json["kinds"].size(), made->kinds.size());
+  EXPECT_EQ(json["kinds"].size(), made.kinds.size());
   EXPECT_EQ(json["slack"], nullptr);
   EXPECT_EQ(json["per_rank"][0]["peak_memory"]["measured_bytes"], 2 * 1024 * 1024);
 }
@@ -263,9 +261,8 @@ TEST(Compare, WritesTextAndJson) {
 TEST(Compare, DrawsBothTimeLines) {
   const std::string path = testing::TempDir() + "/compare_trace.json";
   ASSERT_TRUE(write_trace(path, two_ranks(), predicted(), measured()).ok());
-  const auto text = read_file(path, 1_MiB);
-  ASSERT_TRUE(text);
-  const auto json = nlohmann::json::parse(*text);
+  const auto text = value_of(read_file(path, 1_MiB));
+  const auto json = nlohmann::json::parse(text);
   std::vector<std::string> processes;
   double waited = 0;
   for (const auto& event : json["traceEvents"]) {
@@ -281,10 +278,9 @@ class OfAStudy : public testing::TestWithParam<std::string> {
  protected:
   static study::StudyRun run() {
     const std::string file = FORESHARD_SOURCE_DIR "/configs/studies/" + GetParam() + ".yaml";
-    auto study =
-        study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-    EXPECT_TRUE(study) << study.error().message;
-    return value_of(study::run_study(*study, {.timeline = true}));
+    auto study = value_of(
+        study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
+    return value_of(study::run_study(study, {.timeline = true}));
   }
 };
 

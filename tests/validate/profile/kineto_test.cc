@@ -32,18 +32,16 @@ TEST(Trace, HoldsWhatRanAndWhatLaunchedIt) {
 
 // 2 x 64 tokens of 256 times 256 x 512.
 TEST(Trace, TellsShapesOfProducts) {
-  const auto trace = read_trace(kSmallTrace, "t.json");
-  ASSERT_TRUE(trace);
-  EXPECT_EQ(product_shape(*trace, trace->kernels[0]),
+  const auto trace = value_of(read_trace(kSmallTrace, "t.json"));
+  EXPECT_EQ(product_shape(trace, trace.kernels[0]),
             (ProductShape{.batch = 1, .m = 128, .n = 512, .k = 256}));
-  EXPECT_FALSE(product_shape(*trace, trace->kernels[1]));
-  EXPECT_FALSE(product_shape(*trace, trace->kernels[4]));  // shapes were not recorded
+  EXPECT_FALSE(product_shape(trace, trace.kernels[1]));
+  EXPECT_FALSE(product_shape(trace, trace.kernels[4]));  // shapes were not recorded
 }
 
 TEST(Trace, TellsSizesOfCollectives) {
-  const auto trace = read_trace(kSmallTrace, "t.json");
-  ASSERT_TRUE(trace);
-  const auto& collective = trace->kernels[3].collective;
+  const auto trace = value_of(read_trace(kSmallTrace, "t.json"));
+  const auto& collective = trace.kernels[3].collective;
   ASSERT_TRUE(collective);
   EXPECT_EQ(collective->ranks, 2);
   EXPECT_EQ(collective_kinds(*collective), std::vector{program::CollectiveKind::kAllReduce});

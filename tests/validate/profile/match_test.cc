@@ -54,9 +54,8 @@ program::Program small_program() {
 TEST(Match, OfASmallTraceByHand) {
   const auto program = small_program();
   const auto names = shipped_names();
-  const auto trace = read_trace(kSmallTrace, "t.json");
-  ASSERT_TRUE(trace);
-  const Match found = match(program, 0, *trace, names, [](const program::Task&) { return 10_us; });
+  const auto trace = value_of(read_trace(kSmallTrace, "t.json"));
+  const Match found = match(program, 0, trace, names, [](const program::Task&) { return 10_us; });
   ASSERT_EQ(found.tasks.size(), 5U);
   EXPECT_EQ(found.tasks[0].by, MatchedBy::kShape);  // its operator's shapes were recorded
   EXPECT_EQ(found.tasks[1].by, MatchedBy::kPlace);  // two kernels between product and all-reduce
@@ -65,9 +64,9 @@ TEST(Match, OfASmallTraceByHand) {
   EXPECT_EQ(found.tasks[3].by, MatchedBy::kOrder);  // the one product of the backward pass
   EXPECT_NEAR(found.tasks[3].measured / 1_us, 12, 1e-6);
   EXPECT_EQ(found.tasks[4].by, MatchedBy::kNothing);
-  EXPECT_NEAR(found.share(*trace), 47.0 / 50, 1e-9);
+  EXPECT_NEAR(found.share(trace), 47.0 / 50, 1e-9);
 
-  const std::string text = to_text(program, *trace, found);
+  const std::string text = to_text(program, trace, found);
   EXPECT_THAT(text, HasSubstr("94.0 % of the GPU time"));
   EXPECT_THAT(text, HasSubstr("somebodys_kernel: no line of the list of kernel names fits"));
   EXPECT_THAT(text, HasSubstr("layer.backward / d.norm"));
@@ -76,11 +75,10 @@ TEST(Match, OfASmallTraceByHand) {
 TEST(Match, GivesSamples) {
   const auto program = small_program();
   const auto names = shipped_names();
-  auto trace = read_trace(kSmallTrace, "t.json");
-  ASSERT_TRUE(trace);
+  auto trace = value_of(read_trace(kSmallTrace, "t.json"));
   std::vector<ProfiledRank> ranks(1);
-  ranks[0].match = match(program, 0, *trace, names, [](const program::Task&) { return 10_us; });
-  ranks[0].trace = *std::move(trace);
+  ranks[0].match = match(program, 0, trace, names, [](const program::Task&) { return 10_us; });
+  ranks[0].trace = std::move(trace);
   const auto samples = samples_of(program, ranks);
   ASSERT_EQ(samples.kernels.size(), 3U);
   EXPECT_EQ(describe(samples.kernels[0].kernel), "gemm 128x256x512 bf16");
@@ -91,13 +89,12 @@ TEST(Match, GivesSamples) {
 
   // By hand: launches begin at 10, 50, 70, 90 us, and 210 us on the thread of the backward pass:
   // 40, 20, 20, 120 apart; five for four tasks.
-  const auto host = host_numbers(ranks);
-  ASSERT_TRUE(host);
-  EXPECT_EQ(host->launches, 5);
-  EXPECT_NEAR(host->call.median / 1_us, 4, 1e-6);
-  EXPECT_NEAR(host->interval.median / 1_us, 20, 1e-6);
-  EXPECT_NEAR(host->mean_interval / 1_us, 50, 1e-6);
-  EXPECT_NEAR(host->per_task / 1_us, 62.5, 1e-6);
+  const auto host = value_of(host_numbers(ranks));
+  EXPECT_EQ(host.launches, 5);
+  EXPECT_NEAR(host.call.median / 1_us, 4, 1e-6);
+  EXPECT_NEAR(host.interval.median / 1_us, 20, 1e-6);
+  EXPECT_NEAR(host.mean_interval / 1_us, 50, 1e-6);
+  EXPECT_NEAR(host.per_task / 1_us, 62.5, 1e-6);
   EXPECT_EQ(held_out_layers(program, ranks).layers, 0);  // of one layer nothing can be held out
 }
 
@@ -212,9 +209,8 @@ TEST(Match, JoinsProductsThatAddUpToATask) {
     {"ph": "X", "cat": "kernel", "name": "nvjet_b", "ts": 12, "dur": 4, "args": {"correlation": 2}}]})";
   const auto program = small_program();
   const auto names = shipped_names();
-  const auto trace = read_trace(text, "t.json");
-  ASSERT_TRUE(trace);
-  const Match found = match(program, 1, *trace, names, [](const program::Task&) { return 10_us; });
+  const auto trace = value_of(read_trace(text, "t.json"));
+  const Match found = match(program, 1, trace, names, [](const program::Task&) { return 10_us; });
   EXPECT_EQ(found.tasks[0].by, MatchedBy::kShape);
   EXPECT_EQ(found.tasks[0].kernels, 2);
   EXPECT_NEAR(found.tasks[0].measured / 1_us, 7, 1e-6);
@@ -265,9 +261,8 @@ TEST(Match, OfALoneKernelIsNothing) {
   EXPECT_EQ(found.share(trace), 0);
   EXPECT_EQ(found.shown(), 0);
   // Of the small trace: the products, two of four kernels of 10 us each.
-  const auto whole = read_trace(kSmallTrace, "t.json");
-  ASSERT_TRUE(whole);
-  EXPECT_NEAR(match(program, 0, *whole, names, [](const program::Task&) { return 10_us; }).shown(),
+  const auto whole = value_of(read_trace(kSmallTrace, "t.json"));
+  EXPECT_NEAR(match(program, 0, whole, names, [](const program::Task&) { return 10_us; }).shown(),
               0.5, 1e-12);
 }
 

@@ -27,11 +27,10 @@ TEST(Arguments, AreRead) {
 }
 
 TEST(Arguments, HaveDefaultsThatHelpNames) {
-  const auto arguments = arguments_from({"p.json", "--verify"});
-  ASSERT_TRUE(arguments);
-  EXPECT_FALSE(arguments->host);
-  EXPECT_EQ(arguments->watchdog, 60_s);
-  EXPECT_EQ(arguments->repeats, 10);
+  const auto arguments = value_of(arguments_from({"p.json", "--verify"}));
+  EXPECT_FALSE(arguments.host);
+  EXPECT_EQ(arguments.watchdog, 60_s);
+  EXPECT_EQ(arguments.repeats, 10);
   for (const char* text : {"--watchdog SECONDS", "(60)", "(10)", "--as-rank R", "130 interrupted"})
     EXPECT_THAT(help_text(), HasSubstr(text));
 }

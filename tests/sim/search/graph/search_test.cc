@@ -52,9 +52,7 @@ outputs: [y]
 
 GraphSearchResult searched(const study::LoadedStudy& study,
                            const GraphSearchOptions& options = {}) {
-  auto result = search_graph(study, options);
-  EXPECT_TRUE(result) << result.error().message;
-  return result ? *std::move(result) : GraphSearchResult{};
+  return value_of(search_graph(study, options));
 }
 
 const GraphCandidate& first_by_operators(const GraphSearchResult& result) {

@@ -163,8 +163,7 @@ TEST(StagesOfTables, LeastStepIsThatOfAllChoices) {
   for (const std::vector<std::size_t>& stage_of : {std::vector<std::size_t>{0, 0, 1}, {0, 1, 1}}) {
     const Tables tables = tables_of(graph, strategy, two_stages(place, stage_of));
     const std::vector<double> rooms(2, kForbidden);
-    const auto answer = solve(tables, rooms, 1);
-    ASSERT_TRUE(answer);
+    const auto answer = value_of(solve(tables, rooms, 1));
     double least = std::numeric_limits<double>::infinity();
     std::vector<std::size_t> choice(tables.problem.variables.size());
     while (true) {
@@ -176,9 +175,9 @@ TEST(StagesOfTables, LeastStepIsThatOfAllChoices) {
       }
       if (v == choice.size()) break;
     }
-    EXPECT_NEAR(answer->cost, step_of(tables, answer->choice), 1e-12 * least);
-    EXPECT_NEAR(answer->cost, least, 1e-9 * least);
-    EXPECT_LE(answer->bound, least * (1 + 1e-9));
+    EXPECT_NEAR(answer.cost, step_of(tables, answer.choice), 1e-12 * least);
+    EXPECT_NEAR(answer.cost, least, 1e-9 * least);
+    EXPECT_LE(answer.bound, least * (1 + 1e-9));
   }
 }
 
@@ -187,16 +186,15 @@ TEST(StagesOfTables, EachStageKeepsToItsOwnMemory) {
   const Graph graph = chain({2048, 8192, 8192, 1024});
   const Tables tables = tables_of(graph, place.strategy(2, 4), two_stages(place, {0, 0, 1}));
   std::vector<double> rooms(2, 1e15);
-  const auto free = solve(tables, rooms, 1);
-  ASSERT_TRUE(free);
+  const auto free = value_of(solve(tables, rooms, 1));
   const std::vector<double> only_first{1e9, kForbidden};
-  const double fill = fill_of(tables, only_first, free->choice);
+  const double fill = fill_of(tables, only_first, free.choice);
   // What the first stage takes now, less a little: it has to be split more, or there is nothing.
   rooms[0] = fill * 1e9 * 0.99;
   const auto tight = solve(tables, rooms, 1);
   if (tight) {
     EXPECT_LE(fill_of(tables, rooms, tight->choice), 1);
-    EXPECT_GE(tight->cost, free->cost);
+    EXPECT_GE(tight->cost, free.cost);
   }
   rooms[0] = 1;  // a byte
   EXPECT_FALSE(solve(tables, rooms, 1));
@@ -251,9 +249,8 @@ TEST(FlatGraph, CostsWhatTheIterationsWrittenOutCost) {
   mesh.copies = flattened.copies;
   mesh.alike = flattened.alike;
   const Tables tables = tables_of(flattened.graph, strategy, mesh);
-  const auto answer = solve(tables.problem);
-  ASSERT_TRUE(answer);
-  auto annotations = annotations_of(flattened.graph, tables, answer->choice, kMesh);
+  const auto answer = value_of(solve(tables.problem));
+  auto annotations = annotations_of(flattened.graph, tables, answer.choice, kMesh);
   for (Annotation& one : annotations) {  // "stack[3].up" too
     if (!one.op.empty()) one.op = "*" + one.op;
     if (!one.tensor.empty()) one.tensor = "*" + one.tensor;
@@ -262,13 +259,12 @@ TEST(FlatGraph, CostsWhatTheIterationsWrittenOutCost) {
   const auto remarks = value_of(annotate(annotated, kMesh, {.annotations = annotations}));
   const auto sharded =
       value_of(distribute(annotated, kMesh, Flow::kBothWays, BackwardPass::kFollows));
-  const auto choice = choice_of(out, written_out, sharded);
-  ASSERT_TRUE(choice);
-  EXPECT_NEAR(answer->cost, written_out.problem.cost_of(*choice), 1e-9 * answer->cost);
-  EXPECT_NEAR(tables.problem.load_of(answer->choice), written_out.problem.load_of(*choice),
-              1e-9 * written_out.problem.load_of(*choice));
+  const auto choice = value_of(choice_of(out, written_out, sharded));
+  EXPECT_NEAR(answer.cost, written_out.problem.cost_of(choice), 1e-9 * answer.cost);
+  EXPECT_NEAR(tables.problem.load_of(answer.choice), written_out.problem.load_of(choice),
+              1e-9 * written_out.problem.load_of(choice));
   // Nothing of the written out graph is less than its own least.
-  EXPECT_GE(answer->cost * (1 + 1e-9), solve(written_out.problem)->cost);
+  EXPECT_GE(answer.cost * (1 + 1e-9), solve(written_out.problem)->cost);
 }
 
 // With probability 1/4 a wide product, else a narrow one: a quarter and three quarters of what each
@@ -332,24 +328,22 @@ TEST(GranularityOfKinds, BeatsTheUniformChoiceOfTheClickThroughModel) {
   ASSERT_NE(uniform, result.simulated.end());
   EXPECT_LT(best.step, 0.95 * uniform->step);
   // The default finds it too.
-  const auto few = search_graph(study, {});
-  ASSERT_TRUE(few);
-  EXPECT_FALSE(is_uniform(few->simulated.front()));
-  EXPECT_LT(few->simulated.front().step, 0.95 * uniform->step);
+  const auto few = value_of(search_graph(study, {}));
+  EXPECT_FALSE(is_uniform(few.simulated.front()));
+  EXPECT_LT(few.simulated.front().step, 0.95 * uniform->step);
   RecordProperty("best_ms", std::to_string(best.step / 1_ms));
   RecordProperty("uniform_ms", std::to_string(uniform->step / 1_ms));
 }
 
 // A study can name what the search found: other micro-batches than the graph's shapes have.
 TEST(GranularityOfKinds, IsReadWithMicroBatchesOfAnySize) {
-  const auto study = study::load_study(
-      {.study = "click-through-hosts-h100-8"},
-      yaml::Options{
-          .catalogue = {FORESHARD_SOURCE_DIR "/configs"},
-          .overrides = {{"strategy.micro_batch", "512"}, {"strategy.granularity", "[1, 4]"}}});
-  ASSERT_TRUE(study) << study.error().message;
-  EXPECT_EQ(study->graph->batch, 8 * 512);
-  const auto run = value_of(study::run_study(*study, {}));
+  const auto study =
+      value_of(study::load_study({.study = "click-through-hosts-h100-8"},
+                                 yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
+                                               .overrides = {{"strategy.micro_batch", "512"},
+                                                             {"strategy.granularity", "[1, 4]"}}}));
+  EXPECT_EQ(study.graph->batch, 8 * 512);
+  const auto run = value_of(study::run_study(study, {}));
   EXPECT_EQ(run.prediction.samples, 65536);
 }
 

@@ -32,8 +32,7 @@ program::Program line_of(int ranks, std::vector<Task> tasks) {
   program::Role role{.name = "all", .calls = {{.block = program::BlockId(0)}}};
   for (int r = 0; r < ranks; ++r) role.ranks.push_back(r);
   program.roles = {role};
-  const auto violation = program::verify(program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
+  EXPECT_EQ(message_of(program::verify(program)), "accepted");
   return program;
 }
 
@@ -305,14 +304,12 @@ std::vector<Verification> verify_all(const program::Program& program) {
     threads.emplace_back([&, r] {
       Watch watch;
       const RankPlan plan = plan_of(program, static_cast<std::int32_t>(r));
-      auto executor = make_gpu_executor({.shared = true}, store);
-      ASSERT_TRUE(executor);
-      const auto error = (*executor)->prepare(plan, watch);
-      ASSERT_TRUE(error.ok()) << error.error().message;
+      auto executor = value_of(make_gpu_executor({.shared = true}, store));
+      ASSERT_EQ(message_of(executor->prepare(plan, watch)), "accepted");
       for (int repeat = 0; repeat < 2; ++repeat) {
-        const auto times = value_of((*executor)->step(watch));
+        const auto times = value_of(executor->step(watch));
       }
-      const auto verification = value_of((*executor)->verify(watch));
+      const auto verification = value_of(executor->verify(watch));
       found[r] = verification;
     });
   for (std::thread& thread : threads) thread.join();
@@ -388,8 +385,7 @@ TEST_F(GpuExecutorTest, ConnectsBeforeTheFirstStep) {
       Watch watch;
       const RankPlan plan = plan_of(program, r);
       auto executor = make_gpu_executor({.shared = true}, store_);
-      const auto error = (*executor)->prepare(plan, watch);
-      ASSERT_TRUE(error.ok()) << error.error().message;
+      ASSERT_EQ(message_of((*executor)->prepare(plan, watch)), "accepted");
       EXPECT_EQ(watch.instance(), -1);
       const auto times = value_of((*executor)->step(watch));
     });
@@ -444,10 +440,9 @@ TEST_F(GpuExecutorTest, FindsAWrongNumber) {
       auto executor = make_gpu_executor({.shared = true}, store_);
       ASSERT_TRUE((*executor)->prepare(plan, watch).ok());
       if (r == 0) fake_nccl().wrong = true;
-      const auto verification = (*executor)->verify(watch);
-      ASSERT_TRUE(verification);
+      const auto verification = value_of((*executor)->verify(watch));
       const std::lock_guard guard(mutex);
-      faults.insert(faults.end(), verification->faults.begin(), verification->faults.end());
+      faults.insert(faults.end(), verification.faults.begin(), verification.faults.end());
     });
   for (std::thread& thread : threads) thread.join();
   ASSERT_EQ(faults.size(), 1U);
