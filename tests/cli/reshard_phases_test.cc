@@ -4,6 +4,7 @@
 
 #include "tests/cli/program.h"
 #include "tests/strategies/checkpoint/synthetic.h"
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/checkpoint/convert.h"
@@ -24,13 +25,8 @@ source: made up for this test
 )";
 
 Model tiny() {
-  return {.name = "tiny",
-          .layers = 4,
-          .hidden = 64,
-          .heads = 8,
-          .vocabulary = 1000,
-          .sequence = 32,
-          .source = ""};
+  return written_model(
+      "name: tiny, layers: 4, hidden: 64, heads: 8, vocabulary: 1000, sequence: 32");
 }
 
 std::vector<checkpoint::TensorEntry> entries(std::int64_t tp, std::int64_t pp) {

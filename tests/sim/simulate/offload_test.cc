@@ -5,6 +5,7 @@
 
 #include "tests/sim/compute/toy_device.h"
 #include "tests/sim/simulate/small.h"
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 #include "tests/topology/small_clusters.h"
 
@@ -114,16 +115,9 @@ TEST(Offload, RunsBesideKernels) {
 // Of 8 layers 4 are offloaded: when the forward pass ends they are gone, and while the backward
 // pass goes on one comes as one goes. Where copies are slow, passes wait for them.
 TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
-  const Model model{.name = "small",
-                    .layers = 8,
-                    .hidden = 256,
-                    .heads = 4,
-                    .ffn = 1024,
-                    .vocabulary = 512,
-                    .sequence = 512,
-                    .tied_embeddings = false,
-                    .dropout = false,
-                    .source = ""};
+  const Model model = written_model(
+      "name: small, layers: 8, hidden: 256, heads: 4, ffn: 1024, vocabulary: 512, sequence: 512, "
+      "tied_embeddings: false, dropout: false");
   Strategy strategy;
   strategy.global_batch = 1;
   const auto predicted = [&](std::int64_t layers, const ClusterView& cluster) {

@@ -2,6 +2,7 @@
 // sets the pace.
 
 #include "tests/sim/simulate/small.h"
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "sim/simulate/cost.h"
@@ -16,15 +17,9 @@ constexpr std::int64_t kRanks = 4;
 
 // The ring of a layer's pass alone, on ranks of its own.
 program::Program ring_of(const std::string& pass) {
-  const Model model{.name = "long",
-                    .layers = 1,
-                    .hidden = 1024,
-                    .heads = 8,
-                    .vocabulary = 64,
-                    .sequence = 16384,
-                    .tied_embeddings = false,
-                    .dropout = false,
-                    .source = ""};
+  const Model model = written_model(
+      "name: long, layers: 1, hidden: 1024, heads: 8, vocabulary: 64, sequence: 16384, "
+      "tied_embeddings: false, dropout: false");
   Strategy strategy;
   strategy.context_parallel = kRanks;
   strategy.context_exchange = ContextExchange::kRing;

@@ -2,6 +2,7 @@
 #include "strategies/checkpoint/hugging_face.h"
 
 #include "tests/strategies/checkpoint/folders.h"
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 namespace foreshard::checkpoint {
@@ -18,21 +19,10 @@ Source source_of(const std::vector<std::pair<std::string, Shape>>& tensors) {
 
 // Llama's kind: 2 layers, 4 heads and 2 key heads of 2, a vocabulary of 9, padded to 10 two ways.
 std::vector<PlacedTensor> placed(std::int64_t tensor, std::int64_t pipeline) {
-  Model model{.name = "m",
-              .layers = 2,
-              .hidden = 8,
-              .heads = 4,
-              .kv_heads = 2,
-              .ffn = 12,
-              .vocabulary = 9,
-              .sequence = 4,
-              .norm = Norm::kRmsNorm,
-              .activation = Activation::kSwiglu,
-              .positions = Positions::kRotary,
-              .bias = false,
-              .tied_embeddings = false,
-              .dropout = false,
-              .source = ""};
+  Model model = written_model(
+      "name: m, layers: 2, hidden: 8, heads: 4, kv_heads: 2, ffn: 12, vocabulary: 9, sequence: 4, "
+      "norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: false, "
+      "dropout: false");
   Strategy strategy;
   strategy.tensor_parallel = tensor;
   strategy.pipeline_parallel = pipeline;

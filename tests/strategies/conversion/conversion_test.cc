@@ -2,6 +2,7 @@
 
 #include <rapidcheck.h>
 
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
@@ -82,13 +83,8 @@ TEST(Conversion, NamesWhatDoesNotMatch) {
 }
 
 Model small_model() {
-  return {.name = "m",
-          .layers = 12,
-          .hidden = 48,
-          .heads = 12,
-          .vocabulary = 1000,
-          .sequence = 30,
-          .source = ""};
+  return written_model(
+      "name: m, layers: 12, hidden: 48, heads: 12, vocabulary: 1000, sequence: 30");
 }
 Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t zero) {
   Strategy strategy;

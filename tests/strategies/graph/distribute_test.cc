@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "operator_examples.h"
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/graph/backward.h"
@@ -355,13 +356,8 @@ TEST(LegalSignatures, OfAMatmul) {
 // same tensors to the same ends as the forward pass over pinned graphs.
 TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
   const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 2}, {"pipeline", 1}};
-  const Model model{.name = "tiny",
-                    .layers = 1,
-                    .hidden = 8,
-                    .heads = 4,
-                    .vocabulary = 10,
-                    .sequence = 4,
-                    .source = ""};
+  const Model model =
+      written_model("name: tiny, layers: 1, hidden: 8, heads: 4, vocabulary: 10, sequence: 4");
   for (const bool sequence_parallel : {false, true}) {
     for (const bool flash : {false, true}) {
       const auto graphs = transformer_graphs(

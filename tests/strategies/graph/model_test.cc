@@ -1,6 +1,7 @@
 #include "strategies/graph/model.h"
 
 #include "base/yaml/loader.h"
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 namespace foreshard::model_test {
@@ -15,13 +16,8 @@ Model catalogue(const std::string& name) {
 // 8h^2 + 5h, norms 4h), the whole model V h + s h + 2 h besides; 124,439,808 is what the checkpoint
 // has.
 TEST(ParameterCount, OfGpt2ByHand) {
-  const Model gpt2{.name = "GPT-2",
-                   .layers = 12,
-                   .hidden = 768,
-                   .heads = 12,
-                   .vocabulary = 50257,
-                   .sequence = 1024,
-                   .source = ""};
+  const Model gpt2 = written_model(
+      "name: GPT-2, layers: 12, hidden: 768, heads: 12, vocabulary: 50257, sequence: 1024");
   EXPECT_EQ(parameter_count(gpt2), 124'439'808);
 }
 
@@ -136,15 +132,9 @@ TEST(ParameterCount, OfAPredictionOfASecondTokenByHand) {
 // By hand for h = 8, f = 6, 5 tokens of a vocabulary of 7: a layer of attention, 4 h h, of two
 // matrices, and of 2 h scores a pair of tokens; a projection of 2 h h; the output projection.
 TEST(ModelFlops, OfPredictionsByHand) {
-  const Model plain{.name = "m",
-                    .layers = 3,
-                    .hidden = 8,
-                    .heads = 2,
-                    .ffn = 6,
-                    .vocabulary = 7,
-                    .sequence = 5,
-                    .positions = Positions::kRotary,
-                    .source = ""};
+  const Model plain = written_model(
+      "name: m, layers: 3, hidden: 8, heads: 2, ffn: 6, vocabulary: 7, sequence: 5, positions: "
+      "rotary");
   Model model = plain;
   model.multi_token_prediction = 1;
   constexpr double kMatrices = 4 * 8 * 8 + 2 * 8 * 6 + 2 * 8 * 8 + 8 * 7;
@@ -173,13 +163,8 @@ TEST(LayerKinds, FollowTheInterval) {
 // Layers in a window that slides over 3 of 8 tokens have 3 (16 - 3) in place of 64 scores, counted
 // twice as those of all are; chunks of 4 tokens 2 x 16.
 TEST(ModelFlops, OfWindowsByHand) {
-  Model model{.name = "m",
-              .layers = 4,
-              .hidden = 8,
-              .heads = 2,
-              .vocabulary = 5,
-              .sequence = 8,
-              .source = ""};
+  Model model =
+      written_model("name: m, layers: 4, hidden: 8, heads: 2, vocabulary: 5, sequence: 8");
   const double all = model_flops(model, 1).in_base();
   model.window = 3;
   model.full_interval = 2;
@@ -199,13 +184,8 @@ TEST(ModelFlops, OfWindowsByHand) {
 // counted twice as all are: 3 x 4 + 36 = 48 of 12 tokens, 4 for each, in place of 8. As many have
 // equal samples of 4. Padded, all tokens are computed, and 3 of 8 are useful.
 TEST(ModelFlops, OfPackedSamplesByHand) {
-  Model model{.name = "m",
-              .layers = 4,
-              .hidden = 8,
-              .heads = 2,
-              .vocabulary = 5,
-              .sequence = 8,
-              .source = ""};
+  Model model =
+      written_model("name: m, layers: 4, hidden: 8, heads: 2, vocabulary: 5, sequence: 8");
   const double all = model_flops(model, 1).in_base();
   model.samples = Samples{.lengths = {2, 6}, .shares = {0.75, 0.25}};
   EXPECT_DOUBLE_EQ(model.samples->mean_length(), 3);
@@ -224,24 +204,10 @@ TEST(ModelFlops, OfPackedSamplesByHand) {
 // By hand for h = 8, 2 heads: queries of width 6 through latents of 5, of keys and values of 4 with
 // 2 columns that rotate; keys of 6 - 2 columns and values of 3 from latents.
 TEST(ModelFlops, OfLatentsByHand) {
-  Model model{.name = "m",
-              .layers = 2,
-              .hidden = 8,
-              .heads = 2,
-              .head_dim = 6,
-              .ffn = 3,
-              .vocabulary = 7,
-              .sequence = 5,
-              .norm = Norm::kRmsNorm,
-              .activation = Activation::kSwiglu,
-              .positions = Positions::kRotary,
-              .bias = false,
-              .tied_embeddings = false,
-              .key_value_rank = 4,
-              .query_rank = 5,
-              .rotary_dim = 2,
-              .value_dim = 3,
-              .source = ""};
+  Model model = written_model(
+      "name: m, layers: 2, hidden: 8, heads: 2, head_dim: 6, ffn: 3, vocabulary: 7, sequence: 5, "
+      "norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: false, "
+      "key_value_rank: 4, query_rank: 5, rotary_dim: 2, value_dim: 3");
   ASSERT_TRUE(checked(model));
   const std::int64_t queries = 8 * 5 + 5 * 12;
   const std::int64_t keys = 8 * (4 + 2) + 4 * 2 * (4 + 3);
@@ -270,21 +236,10 @@ TEST(ModelFlops, AreThoseOfTheFormula) {
 // 4 heads and 1 key head of width 2, SwiGLU of width 3, s = 5, V = 7:
 // per token and layer 8 (8 + 2 + 2) + 8 x 8 + 3 x 8 x 3 = 232 multiply-adds.
 TEST(ModelFlops, OfALlamaByHand) {
-  const Model model{.name = "tiny",
-                    .layers = 2,
-                    .hidden = 8,
-                    .heads = 4,
-                    .kv_heads = 1,
-                    .ffn = 3,
-                    .vocabulary = 7,
-                    .sequence = 5,
-                    .norm = Norm::kRmsNorm,
-                    .activation = Activation::kSwiglu,
-                    .positions = Positions::kRotary,
-                    .bias = false,
-                    .tied_embeddings = false,
-                    .dropout = false,
-                    .source = ""};
+  const Model model = written_model(
+      "name: tiny, layers: 2, hidden: 8, heads: 4, kv_heads: 1, ffn: 3, vocabulary: 7, sequence: "
+      "5, norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: "
+      "false, dropout: false");
   const double layer = 6 * 5 * 232 + 12 * 5 * 5 * 8;
   EXPECT_DOUBLE_EQ(model_flops(model, 3).in_base(), 3 * (2 * layer + 6 * 5 * 8 * 7));
   // 8 x 12 + 64 + 8 x 6 + 3 x 8 + two norms of 8; two embeddings of 56; the last norm.
@@ -294,17 +249,9 @@ TEST(ModelFlops, OfALlamaByHand) {
 // By hand for h = 8, 4 heads and 1 key head of width 2, SwiGLU of width 3: a layer's biases are
 // 8 + 2 x 2 of queries, keys and values, 8 of attention's output, 2 x 3 of gate and up, 8 of down.
 TEST(ParameterCount, CountsEachBias) {
-  Model model{.name = "tiny",
-              .layers = 5,
-              .hidden = 8,
-              .heads = 4,
-              .kv_heads = 1,
-              .ffn = 3,
-              .vocabulary = 7,
-              .sequence = 5,
-              .activation = Activation::kSwiglu,
-              .bias = false,
-              .source = ""};
+  Model model = written_model(
+      "name: tiny, layers: 5, hidden: 8, heads: 4, kv_heads: 1, ffn: 3, vocabulary: 7, sequence: "
+      "5, activation: swiglu, bias: false");
   const std::int64_t none = parameter_count(model);
   model.qkv_bias = true;
   EXPECT_EQ(parameter_count(model) - none, 5 * 12);
@@ -319,17 +266,9 @@ TEST(ParameterCount, CountsEachBias) {
 // By hand for h = 8, 4 heads and 2 key heads of width 2, a vocabulary of 7 and 3 layers: what each
 // part adds to a model with RMS norms and no biases.
 TEST(ParameterCount, CountsWhatFewFamiliesHave) {
-  const Model plain{.name = "tiny",
-                    .layers = 3,
-                    .hidden = 8,
-                    .heads = 4,
-                    .kv_heads = 2,
-                    .vocabulary = 7,
-                    .sequence = 5,
-                    .norm = Norm::kRmsNorm,
-                    .positions = Positions::kLearned,
-                    .bias = false,
-                    .source = ""};
+  const Model plain = written_model(
+      "name: tiny, layers: 3, hidden: 8, heads: 4, kv_heads: 2, vocabulary: 7, sequence: 5, norm: "
+      "rms-norm, positions: learned, bias: false");
   const auto more = [&](auto&& change) {
     Model model = plain;
     change(model);
@@ -355,18 +294,9 @@ TEST(ParameterCount, CountsWhatFewFamiliesHave) {
 // By hand for h = 8 and four experts of width 6, two matrices each: biases of 6 + 8 each, one of
 // each expert in the router; a gate of h.
 TEST(ParameterCount, CountsWhatExpertsHave) {
-  const Model plain{.name = "tiny",
-                    .layers = 3,
-                    .hidden = 8,
-                    .heads = 4,
-                    .vocabulary = 7,
-                    .sequence = 5,
-                    .bias = false,
-                    .experts = 4,
-                    .experts_per_token = 2,
-                    .expert_ffn = 6,
-                    .dense_layers = 1,
-                    .source = ""};
+  const Model plain = written_model(
+      "name: tiny, layers: 3, hidden: 8, heads: 4, vocabulary: 7, sequence: 5, bias: false, "
+      "experts: 4, experts_per_token: 2, expert_ffn: 6, dense_layers: 1");
   Model model = plain;
   model.mlp_bias = true;
   EXPECT_EQ(parameter_count(model) - parameter_count(plain), 2 * 4 * (6 + 8) + (32 + 8));
@@ -406,13 +336,8 @@ TEST(Model, ContradictionsAreRefused) {
 
 // What has no meaning beside the other keys.
 TEST(Model, KeysThatChangeNothingAreRefused) {
-  const Model plain{.name = "m",
-                    .layers = 4,
-                    .hidden = 8,
-                    .heads = 4,
-                    .vocabulary = 7,
-                    .sequence = 8,
-                    .source = ""};
+  const Model plain =
+      written_model("name: m, layers: 4, hidden: 8, heads: 4, vocabulary: 7, sequence: 8");
   const auto fault = [&](auto&& change) {
     Model model = plain;
     change(model);

@@ -3,6 +3,7 @@
 // strategies, those that a model allows.
 
 #include "base/yaml/describe.h"
+#include "tests/strategies/graph/written_model.h"
 #include "tests/strategies/launch/launches.h"
 #include "tests/test.h"
 
@@ -14,21 +15,10 @@ namespace {
 constexpr int kTries = 1000;
 
 Model dense() {
-  return {.name = "dense",
-          .layers = 24,
-          .hidden = 1024,
-          .heads = 16,
-          .kv_heads = 8,
-          .ffn = 4096,
-          .vocabulary = 32000,
-          .sequence = 2048,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return written_model(
+      "name: dense, layers: 24, hidden: 1024, heads: 16, kv_heads: 8, ffn: 4096, vocabulary: "
+      "32000, sequence: 2048, norm: rms-norm, activation: swiglu, positions: rotary, bias: false, "
+      "tied_embeddings: false, dropout: false");
 }
 
 Model sparse() {

@@ -1,5 +1,6 @@
 // Layers that differ in attention: which kernels they have, and what tensor-parallel ranks send of
 // latents, by hand.
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/parallelism/strategy.h"
@@ -14,20 +15,11 @@ constexpr std::int64_t kSequence = 16;
 constexpr std::int64_t kBatch = 2;
 
 Model model() {
-  return {.name = "tiny",
-          .layers = 4,
-          .hidden = 8,
-          .heads = 4,
-          .ffn = 12,
-          .vocabulary = 12,
-          .sequence = kSequence,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return written_model(
+      "name: tiny, layers: 4, hidden: 8, heads: 4, ffn: 12, vocabulary: 12, sequence: " +
+      std::to_string(kSequence) +
+      ", norm: rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: "
+      "false, dropout: false");
 }
 
 // Queries of 6 columns through latents of 5, of which 2 rotate; keys and values, of 3, through

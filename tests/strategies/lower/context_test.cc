@@ -1,4 +1,5 @@
 // Context parallelism: what moves, what is attended to and what lies where, by hand.
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/program/lower/lower.h"
@@ -19,17 +20,11 @@ constexpr std::int64_t kSequence = 32;
 constexpr std::int64_t kBatch = 2;
 
 Model model() {
-  return {.name = "tiny",
-          .layers = kLayers,
-          .hidden = kHidden,
-          .heads = kHeads,
-          .kv_heads = kKeyHeads,
-          .vocabulary = 12,
-          .sequence = kSequence,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .source = ""};
+  return written_model(
+      "name: tiny, layers: " + std::to_string(kLayers) + ", hidden: " + std::to_string(kHidden) +
+      ", heads: " + std::to_string(kHeads) + ", kv_heads: " + std::to_string(kKeyHeads) +
+      ", vocabulary: 12, sequence: " + std::to_string(kSequence) +
+      ", bias: false, tied_embeddings: false, dropout: false");
 }
 
 // One micro-batch of two sequences.

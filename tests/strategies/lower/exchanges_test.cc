@@ -1,6 +1,7 @@
 // Exchanges with experts beside passes of other micro-batches: cut and woven, by hand.
 #include "strategies/program/lower/exchanges.h"
 
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
@@ -54,20 +55,10 @@ TEST(Exchanges, CutABlockWhereItWaits) {
 }
 
 Model model() {
-  return {.name = "tiny mixture",
-          .layers = 2,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = 16,
-          .activation = Activation::kSwiglu,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .experts = 8,
-          .experts_per_token = 2,
-          .expert_ffn = 12,
-          .source = ""};
+  return written_model(
+      "name: tiny mixture, layers: 2, hidden: 8, heads: 4, vocabulary: 12, sequence: 16, "
+      "activation: swiglu, bias: false, tied_embeddings: false, dropout: false, experts: 8, "
+      "experts_per_token: 2, expert_ffn: 12");
 }
 
 Strategy strategy(std::int64_t stages, std::int64_t micro_batches) {

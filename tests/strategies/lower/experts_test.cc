@@ -1,4 +1,5 @@
 // Layers with experts: what moves, what is multiplied and what lies where, by hand.
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
@@ -20,20 +21,13 @@ constexpr std::int64_t kWidth = 12;
 constexpr std::int64_t kBatch = 2;
 
 Model model() {
-  return {.name = "tiny mixture",
-          .layers = kLayers,
-          .hidden = kHidden,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = kSequence,
-          .activation = Activation::kSwiglu,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .experts = kExperts,
-          .experts_per_token = kChosen,
-          .expert_ffn = kWidth,
-          .source = ""};
+  return written_model(
+      "name: tiny mixture, layers: " + std::to_string(kLayers) +
+      ", hidden: " + std::to_string(kHidden) +
+      ", heads: 4, vocabulary: 12, sequence: " + std::to_string(kSequence) +
+      ", activation: swiglu, bias: false, tied_embeddings: false, dropout: false, experts: " +
+      std::to_string(kExperts) + ", experts_per_token: " + std::to_string(kChosen) +
+      ", expert_ffn: " + std::to_string(kWidth));
 }
 
 // One micro-batch of two sequences.

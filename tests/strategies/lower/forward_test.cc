@@ -1,4 +1,5 @@
 // mode: forward: evaluation and inference of whole sequences, counted and weighed by hand.
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
@@ -16,14 +17,9 @@ constexpr double kVocabulary = 12;
 constexpr double kLayers = 4;
 
 Model gpt() {
-  return {.name = "tiny GPT",
-          .layers = 4,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = 4,
-          .tied_embeddings = false,
-          .source = ""};
+  return written_model(
+      "name: tiny GPT, layers: 4, hidden: 8, heads: 4, vocabulary: 12, sequence: 4, "
+      "tied_embeddings: false");
 }
 
 Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t micro_batches) {

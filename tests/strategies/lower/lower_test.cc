@@ -1,6 +1,7 @@
 // What a strategy makes ranks do, counted and weighed by hand.
 #include "strategies/program/lower/lower.h"
 
+#include "tests/strategies/graph/written_model.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -501,13 +502,8 @@ TEST(StaticMemory, IsSixteenToTwentyBytesPerParameter) {
 class SavedActivations : public testing::Test {
  protected:
   static constexpr double kS = 64, kB = 2, kH = 32, kA = 4, kT = 2;
-  Model model_{.name = "layer",
-               .layers = 1,
-               .hidden = 32,
-               .heads = 4,
-               .vocabulary = 16,
-               .sequence = 64,
-               .source = ""};
+  Model model_ =
+      written_model("name: layer, layers: 1, hidden: 32, heads: 4, vocabulary: 16, sequence: 64");
   Strategy strategy_ = strategy(1, 1, 1, 1);
   SavedActivations() { strategy_.framework.value.attention = AttentionImplementation::kUnfused; }
 

@@ -1,4 +1,5 @@
 // Modules that predict more tokens: what is computed, moved, held and placed, by hand.
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
@@ -16,21 +17,11 @@ constexpr double kLayer = 4 * kH * kH + 3 * kH * kF + 2 * kH;
 constexpr double kModule = kLayer + 2 * kH * kH + 3 * kH;
 
 Model model(std::int64_t modules = 1) {
-  return {.name = "small",
-          .layers = 3,
-          .hidden = 32,
-          .heads = 4,
-          .ffn = 48,
-          .vocabulary = 512,
-          .sequence = 64,
-          .norm = Norm::kRmsNorm,
-          .activation = Activation::kSwiglu,
-          .positions = Positions::kRotary,
-          .bias = false,
-          .tied_embeddings = false,
-          .dropout = false,
-          .multi_token_prediction = modules,
-          .source = ""};
+  return written_model(
+      "name: small, layers: 3, hidden: 32, heads: 4, ffn: 48, vocabulary: 512, sequence: 64, norm: "
+      "rms-norm, activation: swiglu, positions: rotary, bias: false, tied_embeddings: false, "
+      "dropout: false, multi_token_prediction: " +
+      std::to_string(modules));
 }
 
 Strategy on(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {

@@ -4,6 +4,7 @@
 
 #include <variant>
 
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 #include "strategies/graph/operators/build.h"
@@ -17,14 +18,9 @@ using program::MemoryKind;
 using program::Program;
 
 Model gpt(std::int64_t layers = 4) {
-  return {.name = "tiny GPT",
-          .layers = layers,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = 4,
-          .tied_embeddings = false,
-          .source = ""};
+  return written_model(
+      "name: tiny GPT, layers: " + std::to_string(layers) +
+      ", hidden: 8, heads: 4, vocabulary: 12, sequence: 4, tied_embeddings: false");
 }
 constexpr double kTokens = 8;                               // of a micro-batch
 constexpr double kWeights = 8 * 24 + 8 * 8 + 2 * (8 * 32);  // of a layer

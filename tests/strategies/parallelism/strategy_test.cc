@@ -1,17 +1,12 @@
 #include "strategies/parallelism/strategy.h"
 
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 namespace foreshard::strategy_test {
 
 Model plain_model() {
-  return {.name = "m",
-          .layers = 10,
-          .hidden = 48,
-          .heads = 12,
-          .vocabulary = 100,
-          .sequence = 30,
-          .source = ""};
+  return written_model("name: m, layers: 10, hidden: 48, heads: 12, vocabulary: 100, sequence: 30");
 }
 
 // "key: message | help", one per fault.

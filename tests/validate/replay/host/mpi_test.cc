@@ -2,6 +2,7 @@
 // 2 and 4 processes.
 #include <ostream>
 
+#include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 #include "tests/validate/replay/job.h"
 
@@ -22,13 +23,8 @@ Strategy fp32(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
 }
 
 std::string program_of(const Strategy& strategy) {
-  const Model model{.name = "small",
-                    .layers = 4,
-                    .hidden = 64,
-                    .heads = 4,
-                    .vocabulary = 500,
-                    .sequence = 48,
-                    .source = ""};
+  const Model model =
+      written_model("name: small, layers: 4, hidden: 64, heads: 4, vocabulary: 500, sequence: 48");
   const auto program = value_of(lower::lower(model, strategy, {.launch_time = 1_us}));
   EXPECT_EQ(message_of(program::verify(program)), "accepted");
   return program::to_json(program);
