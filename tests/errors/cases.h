@@ -32,6 +32,7 @@ struct Case {
   std::map<std::string, std::string> set;
   std::string format;
   yaml::Words message;
+  std::string is;
   std::string begins;
   yaml::Words without;
 };

@@ -31,11 +31,12 @@ const yaml::Table<Case>& yaml_table(const Case*) {
           .optional("format", &Case::format, "Of a launch file, where it is given.")
           .optional("message", &Case::message,
                     "Texts that the message contains; `accepted`: there is none.")
+          .optional("is", &Case::is, "The whole message.")
           .optional("begins", &Case::begins, "What the message begins with.")
           .optional("without", &Case::without, "Texts that the message does not contain.")
           .check("message", [](const Case& one) {
-            const bool says =
-                !one.message.words.empty() || !one.begins.empty() || !one.without.words.empty();
+            const bool says = !one.message.words.empty() || !one.is.empty() ||
+                              !one.begins.empty() || !one.without.words.empty();
             return says ? "" : "give what the message contains";
           });
   return table;
@@ -112,6 +113,9 @@ void check(const File& file, const Group& group, const Case& one, Reader read) {
   ASSERT_FALSE(status.ok()) << "accepted";
   if (group.code) {
     EXPECT_EQ(status.error().code, *group.code);
+  }
+  if (!one.is.empty()) {
+    EXPECT_EQ(message, one.is);
   }
   for (const std::string& part : one.message.words) EXPECT_THAT(message, HasSubstr(placed(part)));
   for (const std::string& part : one.without.words) EXPECT_THAT(message, Not(HasSubstr(part)));
