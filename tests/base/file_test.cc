@@ -16,8 +16,7 @@ TEST(File, WritesAndReadsBack) {
   const std::string bytes("zero \0 and \xFF", 12);
   ASSERT_TRUE(write_file(path, "old").ok());
   ASSERT_TRUE(write_file(path, bytes).ok());
-  const auto back = value_of(read_file(path, 1_MB));
-  EXPECT_EQ(back, bytes);
+  EXPECT_EQ(value_of(read_file(path, 1_MB)), bytes);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1)
       << "nothing is left aside";
 }
@@ -27,10 +26,7 @@ TEST(File, NamesWhatCannotBeRead) {
   const fs::path big = folder.write("big", std::string(5000, 'x'));
   const fs::path pipe = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const auto fault = [](const fs::path& path) {
-    const auto bytes = read_file(path, 4096_B);
-    return message_of(bytes);
-  };
+  const auto fault = [](const fs::path& path) { return message_of(read_file(path, 4096_B)); };
   EXPECT_THAT(fault(folder.path() / "absent"), HasSubstr("absent: cannot open: No such file"));
   EXPECT_THAT(fault(folder.path()), HasSubstr("is a directory, not a file"));
   EXPECT_THAT(fault(pipe), HasSubstr("is a pipe"));

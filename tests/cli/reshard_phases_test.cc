@@ -76,8 +76,7 @@ class ReshardPhases : public testing::Test {
   std::string contents() const {
     const auto source = checkpoint::open_source(path("to"));
     if (!source) return source.error().message;
-    const auto error = checkpoint::check_synthetic(*source, 3);
-    return message_of(error, "right");
+    return message_of(checkpoint::check_synthetic(*source, 3), "right");
   }
 
   TemporaryFolder folder_;
@@ -186,8 +185,7 @@ TEST_F(ReshardPhases, MemoryIsComparedDeviceByDevice) {
       "reshard --from-strategy {0} --to-strategy {0} --model {1} --cluster {2} --format json",
       path("tp8dp2.yaml"), path("model.yaml"), path("mixed.yaml")));
   ASSERT_EQ(mixed.code, 0) << mixed.err;
-  const json told = json::parse(mixed.out);
-  EXPECT_LT(told["memory_capacity_bytes"].get<double>(), 45e9);
+  EXPECT_LT(json::parse(mixed.out)["memory_capacity_bytes"].get<double>(), 45e9);
 }
 
 TEST_F(ReshardPhases, SaysThatItDoesNotFitWhereNothingMoves) {

@@ -36,8 +36,7 @@ TEST(Reshard, WritesJsonCsvAndAProgram) {
   // Every byte crosses once: it has to, and need not twice.
   EXPECT_EQ(read["plan"]["exact_total_bytes"], 8192LL * 8192 * 2);
   EXPECT_GT(read["plan"]["time_s"], read["lower_bound"]["time_s"]);
-  const auto program = value_of(program::program_from_json(text_of(file)));
-  EXPECT_TRUE(program::verify(program).ok());
+  EXPECT_TRUE(program::verify(value_of(program::program_from_json(text_of(file)))).ok());
 
   const Outcome csv = foreshard(std::string("reshard ") + kMove + " --format csv");
   EXPECT_THAT(csv.out, HasSubstr("step,primitive,axes,groups"));

@@ -83,8 +83,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 }
 
 std::vector<WrittenKey> keys_of(const fs::path& file) {
-  const auto bytes = value_of(read_file(file, 4_MiB));
-  return written_keys(bytes);
+  return written_keys(value_of(read_file(file, 4_MiB)));
 }
 
 // Words of all files of the folder, and the names of the catalogue, but those of model types, which

@@ -88,8 +88,7 @@ TEST(LayersByWeights, PutsMoreLayersOnTheFirstStage) {
 TEST_F(Format, IsToldByTheNamesOfColumns) {
   const auto of = [](const char* header) {
     const auto table = value_of(read_csv(header, "table.csv"));
-    const auto format = value_of(format_of(table, {FORESHARD_SOURCE_DIR "/configs"}));
-    return format != nullptr;
+    return value_of(format_of(table, {FORESHARD_SOURCE_DIR "/configs"})) != nullptr;
   };
   EXPECT_TRUE(of("id,model_name,metric\n1,2,3\n"));
   EXPECT_FALSE(of("op,bytes,time_us,nodes\n1,2,3,4\n"));

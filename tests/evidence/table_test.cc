@@ -12,8 +12,7 @@ class Score : public testing::Test {
     return value_of(score({tables_.write("table.csv", text)}, options()));
   }
   std::string fault(const std::string& text) {
-    const auto report = score({tables_.write("table.csv", text)}, options());
-    return message_of(report, "no fault");
+    return message_of(score({tables_.write("table.csv", text)}, options()), "no fault");
   }
   Tables tables_;
 };

@@ -14,8 +14,7 @@ Model model_of(std::string_view text, std::int64_t sequence = 1024) {
 }
 
 std::string fault_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_shipped(text, "mine", sequence);
-  return message_of(model, "no fault");
+  return message_of(read_shipped(text, "mine", sequence), "no fault");
 }
 
 TEST(HfConfig, LlamaAsWritten) {

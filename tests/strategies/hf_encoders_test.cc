@@ -15,8 +15,7 @@ std::int64_t count(std::string_view text) {
 }
 
 std::string refusal(std::string_view text) {
-  const auto read = read_shipped(text, "mine", std::nullopt);
-  return message_of(read, "no fault");
+  return message_of(read_shipped(text, "mine", std::nullopt), "no fault");
 }
 
 // google-bert/bert-base-uncased, by its classes: with both heads of the pretraining 110,106,428,

@@ -6,8 +6,7 @@
 namespace foreshard::hf_faults_test {
 
 std::string fault_of(std::string_view text, std::int64_t sequence = 1024) {
-  const auto model = read_shipped(text, "mine", sequence);
-  return message_of(model, "no fault");
+  return message_of(read_shipped(text, "mine", sequence), "no fault");
 }
 
 TEST(HfFaults, ErrorsNameTheKey) {

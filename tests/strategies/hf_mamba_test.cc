@@ -11,8 +11,7 @@ Model hybrid_of(const std::string& json) {
 }
 
 std::string hybrid_fault(const std::string& json) {
-  const auto read = read_shipped(json, "mine", std::nullopt);
-  return message_of(read, "no fault");
+  return message_of(read_shipped(json, "mine", std::nullopt), "no fault");
 }
 
 // Layers of one branch each: their letters, and what the letters need.

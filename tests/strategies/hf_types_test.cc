@@ -48,8 +48,7 @@ TEST(HfTypes, AreWrittenAsTheyAreRead) {
   for (const std::string& name : loader.names<HfType>()) {
     const auto type = value_of(loader.read_ref<HfType>(name));
     const std::string written = yaml::echo(type);
-    const auto again = value_of(loader.read_text<HfType>(written, name));
-    EXPECT_EQ(yaml::echo(again), written);
+    EXPECT_EQ(yaml::echo(value_of(loader.read_text<HfType>(written, name))), written);
     EXPECT_FALSE(type.source.empty()) << name;
   }
 }

@@ -145,8 +145,7 @@ TEST(ClusterFor, RacksAreNvlinkDomains) {
 TEST(ClusterFor, RefusesWhatItCannotBuild) {
   auto loader = catalogue();
   const auto message = [&](const ClusterRequest& request) {
-    const auto config = cluster_for(request, loader);
-    return message_of(config);
+    return message_of(cluster_for(request, loader));
   };
   EXPECT_THAT(message({.device = "H100-SXM", .gpus = 12}), HasSubstr("do not fill nodes of 8"));
   EXPECT_THAT(message({.device = "H100-SXM", .gpus = 0}), HasSubstr("at least 1 GPU"));

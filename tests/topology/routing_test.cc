@@ -300,8 +300,7 @@ NodeConfig nvidia_node(std::int64_t gpus) {
 
 std::map<std::string, double> peer_shares(const ClusterView& cluster, std::int64_t from,
                                           std::int64_t to) {
-  const auto route = value_of(cluster.peer_route(DeviceId(from), DeviceId(to)));
-  return shares(cluster, route);
+  return shares(cluster, value_of(cluster.peer_route(DeviceId(from), DeviceId(to))));
 }
 
 // As NCCL has it (NCCL_P2P_PXN_LEVEL 2): sends go over NVLink to the receiver's rail on any fabric,

@@ -13,19 +13,16 @@ std::string compressed() {
 }
 
 std::string fault(const std::string& bytes, Bytes largest = 1_MiB) {
-  const auto text = gunzip(bytes, "trace.gz", largest);
-  return message_of(text);
+  return message_of(gunzip(bytes, "trace.gz", largest));
 }
 
 TEST(Gunzip, GivesWhatWasCompressed) {
   ASSERT_TRUE(is_gzip(compressed()));
-  const auto text = value_of(gunzip(compressed(), "trace.gz", 1_MiB));
-  EXPECT_EQ(text, "abc");
+  EXPECT_EQ(value_of(gunzip(compressed(), "trace.gz", 1_MiB)), "abc");
 }
 
 TEST(Gunzip, ReadsMembersOneAfterAnother) {
-  const auto text = value_of(gunzip(compressed() + compressed(), "trace.gz", 1_MiB));
-  EXPECT_EQ(text, "abcabc");
+  EXPECT_EQ(value_of(gunzip(compressed() + compressed(), "trace.gz", 1_MiB)), "abcabc");
 }
 
 TEST(Gunzip, NamesTheFault) {

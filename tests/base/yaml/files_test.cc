@@ -23,10 +23,7 @@ class YamlFiles : public testing::Test {
   Result<Cluster> read(const std::string& text) {
     return loader.read_file<Cluster>(folder.write("c.yaml", text));
   }
-  std::string fault(const std::string& text) {
-    const auto cluster = read(text);
-    return message_of(cluster);
-  }
+  std::string fault(const std::string& text) { return message_of(read(text)); }
 
   TemporaryFolder folder;
   yaml::Loader loader{{.catalogue = {folder.path() / "configs"}}};

@@ -19,8 +19,7 @@ Result<Cluster> read_with(std::vector<yaml::Override> overrides, std::string_vie
 }
 
 std::string fault_of(const std::string& path, const std::string& value, std::string_view at = {}) {
-  const auto cluster = read_with({{path, value}}, at);
-  return message_of(cluster);
+  return message_of(read_with({{path, value}}, at));
 }
 
 TEST(YamlOverrides, ReplaceAndAdd) {

@@ -61,8 +61,7 @@ TEST(YamlReader, ShowsPlaceLineAndCaret) {
 }
 
 TEST(YamlReader, NullLeavesAnOptionalEmpty) {
-  const auto cluster = value_of(read("name: x\nstorage: null\n"));
-  EXPECT_FALSE(cluster.storage.has_value());
+  EXPECT_FALSE(value_of(read("name: x\nstorage: null\n")).storage.has_value());
 }
 
 TEST(YamlReader, AnchorsRepeatValues) {

@@ -44,8 +44,7 @@ TEST(YamlWritten, KeepsEveryShapeOnOneLine) {
   EXPECT_EQ(read.values.at("list").text, "[1, {b: [x, null]}]");
   EXPECT_EQ(read.values.at("mapping").text, "{\"a key: odd\": true, lines: \"one\\ntwo\\n\"}");
   // Written out and read again, it is the same.
-  const Kept again = kept(yaml::echo(read));
-  EXPECT_EQ(again.values, read.values);
+  EXPECT_EQ(kept(yaml::echo(read)).values, read.values);
 }
 
 }  // namespace foreshard::written_test

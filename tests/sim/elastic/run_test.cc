@@ -40,8 +40,7 @@ class Elastic : public testing::Test {
     return value_of(ran(text, times));
   }
   std::string fault(const std::string& text, const char* times = kTimes) {
-    const auto outcome = ran(text, times);
-    return message_of(outcome);
+    return message_of(ran(text, times));
   }
 
   TemporaryFolder folder_;

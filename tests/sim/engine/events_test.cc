@@ -184,8 +184,7 @@ TEST(Events, TrafficOfOthersTakesNoMoreThanItsRate) {
   Shape others = path_shape({link});
   others.rate_cap = 0.25;
   w.add_background(w.add_shape(others), 0_s, kNever);
-  const auto flow = w.add_activity(task(w.add_shape(path_shape({link})), 3));
-  EXPECT_EQ(finish(run(w), flow), 4);
+  EXPECT_EQ(finish(run(w), w.add_activity(task(w.add_shape(path_shape({link})), 3))), 4);
 }
 
 // 0.7 are taken, however many want a share; every 4 s, for 2 s: 0.3 * 2 + 2 = 2.6 in 4 s.

@@ -174,8 +174,7 @@ TEST(Fluid, WhatIsFullyOccupiedStallsOthersUntilReleased) {
     shape.occupations = {{.resource = device, .amount = 0.1}};
     w.add_activity(task(w.add_shape(shape), 100));
   }
-  const auto kernel = w.add_activity(task(w.add_shape(path_shape({device})), 4));
-  EXPECT_DOUBLE_EQ(finish(run(w), kernel), 6);
+  EXPECT_DOUBLE_EQ(finish(run(w), w.add_activity(task(w.add_shape(path_shape({device})), 4))), 6);
 }
 
 // Each holds all that the other needs.

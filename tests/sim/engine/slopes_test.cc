@@ -58,8 +58,7 @@ Workload changed(const Workload& w, std::size_t p, double factor) {
 }
 
 double makespan(const Workload& w) {
-  const auto times = value_of(run_fluid(w));
-  return times.makespan.in_base();
+  return value_of(run_fluid(w)).makespan.in_base();
 }
 
 std::vector<double> slopes_of(const Workload& w) {

@@ -137,8 +137,7 @@ std::string fault(const Layout& from, const Layout& to) {
   const Shipped shipped = reshard::shipped("two-dgx-h100");
   const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
   const TensorSpec tensor{.dtype = DType::kBf16, .shape = {8, 6}};
-  const auto choice = choose(tensor, from, to, cost, {.cluster = &*shipped.cluster});
-  return message_of(choice);
+  return message_of(choose(tensor, from, to, cost, {.cluster = &*shipped.cluster}));
 }
 
 TEST(Choice, NamesWhatIsWrong) {

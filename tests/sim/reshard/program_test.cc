@@ -46,8 +46,7 @@ TEST(ReshardProgram, PacksThenExchanges) {
   const auto& what = communication(program, "1 all_to_all");
   EXPECT_EQ(what.kind, CollectiveKind::kAllToAll);
   EXPECT_EQ(what.bytes, 16_MB);
-  const auto prediction = sim::run(cluster, program);
-  EXPECT_NEAR(prediction.step / 1_us, 32 + 1 + 120, 1e-6);
+  EXPECT_NEAR(sim::run(cluster, program).step / 1_us, 32 + 1 + 120, 1e-6);
 
   // The closed form says the same: nothing contends.
   const auto parameters = sim::rings();
@@ -102,8 +101,7 @@ TEST(ReshardProgram, BroadcastsFromWhoHasIt) {
                              .from = root,
                              .to = on({{"x", 4}}, {{}}),
                              .axes = {0}}}};
-  const auto program = written(plan, tensor, cluster);
-  EXPECT_THAT(communication(program, "1 broadcast").roots, ElementsAre(2));
+  EXPECT_THAT(communication(written(plan, tensor, cluster), "1 broadcast").roots, ElementsAre(2));
 }
 
 TEST(ReshardProgram, SaysWhenNothingRuns) {

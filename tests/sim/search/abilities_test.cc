@@ -106,8 +106,7 @@ TEST(Offers, WhatIsNamedAllTheSame) {
   EXPECT_THAT(stages({.level = 1}), ElementsAre(0, 1));
   EXPECT_THAT(stages({.level = 1, .any_framework = true}), ElementsAre(0, 1, 3));
   EXPECT_THAT(stages({.level = 1, .zero_stage = {3}}), ElementsAre(0, 3));
-  const auto found = enumerate({.level = 1}, base, dense(), 8);
-  EXPECT_GT(found.misfits.at(std::string(kFrameworkMisfit)), 0);
+  EXPECT_GT(enumerate({.level = 1}, base, dense(), 8).misfits.at(std::string(kFrameworkMisfit)), 0);
 }
 
 // Megatron names modules; of the other sets there are as many as of parts.

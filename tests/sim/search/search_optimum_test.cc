@@ -294,8 +294,7 @@ TEST(Search, SimulatesWhatEstimatesFoundInTime) {
   Simulations simulations(study, options, deadline);
   SearchResult result;
   result.partial = true;
-  const auto left = race(study, cluster, options, candidates, {}, deadline, simulations, result);
-  EXPECT_TRUE(left.empty());
+  EXPECT_TRUE(race(study, cluster, options, candidates, {}, deadline, simulations, result).empty());
   EXPECT_EQ(result.simulated.size(), 3U);
   EXPECT_TRUE(result.partial);
 }
@@ -405,8 +404,7 @@ TEST(Search, TriesTheNodesThatLostNothingAlone) {
         study_of(two(kNode80, kNode80, ", down: [node0/gpu2]"), kFits, "{global_batch: 8}", use);
     SearchSpace space;
     space.tensor_parallel = {4};
-    const auto found = value_of(run_search(study, {.space = space, .simulate = 100}));
-    return found.simulated.front();
+    return value_of(run_search(study, {.space = space, .simulate = 100})).simulated.front();
   };
   const Simulated found = best("");
   EXPECT_EQ(found.use.front(), "node1");

@@ -122,8 +122,7 @@ TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
   strategy.global_batch = 1;
   const auto predicted = [&](std::int64_t layers, const ClusterView& cluster) {
     strategy.offload_activation_layers = layers;
-    const auto program = value_of(lower::lower(model, strategy, {}));
-    return run(cluster, program);
+    return run(cluster, value_of(lower::lower(model, strategy, {})));
   };
   const auto blocks = value_of(lower::lower_blocks(model, strategy));
   const Bytes saved = blocks.layers.front().saved;

@@ -30,8 +30,7 @@ Result<LoadedStudy> load(const std::string& disturbances, std::vector<yaml::Over
 
 sim::Prediction run(const std::string& disturbances, const sim::SimulateOptions& options = {},
                     std::vector<yaml::Override> set = {}) {
-  const auto study = value_of(load(disturbances, std::move(set)));
-  return value_of(run_study(study, options)).prediction;
+  return value_of(run_study(value_of(load(disturbances, std::move(set))), options)).prediction;
 }
 
 TEST(DisturbedStudy, NothingIsNothingBitForBit) {

@@ -13,8 +13,7 @@ const yaml::Options kCatalogue{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .
 StudyRun run(const std::filesystem::path& file, std::vector<yaml::Override> overrides = {}) {
   yaml::Options options = kCatalogue;
   options.overrides = std::move(overrides);
-  const auto study = value_of(load_study({.study = file}, std::move(options)));
-  return value_of(run_study(study, {}));
+  return value_of(run_study(value_of(load_study({.study = file}, std::move(options))), {}));
 }
 
 constexpr double kJoulesPerKwh = 3.6e6;
@@ -102,8 +101,7 @@ TEST(Expense, SaysWhatIsWrongWithAPrice) {
   const auto fault = [&](std::vector<yaml::Override> overrides) {
     yaml::Options options = kCatalogue;
     options.overrides = std::move(overrides);
-    const auto study = load_study({.study = file}, std::move(options));
-    return message_of(study);
+    return message_of(load_study({.study = file}, std::move(options)));
   };
   EXPECT_THAT(fault({{"cluster.price", "30000 USD"}}), HasSubstr("but not lifetime"));
   EXPECT_THAT(fault({{"cluster.lifetime", "4 y"}}), HasSubstr("is missing"));
@@ -240,8 +238,7 @@ TEST(TrainingLength, MustFitTheStudy) {
   const TemporaryFolder folder;
   const auto fault = [&](const std::string& lines) {
     const auto file = folder.write("one.yaml", kOne + lines);
-    const auto study = load_study({.study = file}, kCatalogue);
-    return message_of(study);
+    return message_of(load_study({.study = file}, kCatalogue));
   };
   EXPECT_EQ(fault("train: 2T tokens\n"), "accepted");
   EXPECT_EQ(fault("train: 1M sequences\n"), "accepted");

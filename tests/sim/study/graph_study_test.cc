@@ -52,8 +52,7 @@ class GraphStudy : public testing::Test {
 
   StudyRun run(const std::string& bytes, const std::string& strategy, std::int64_t devices,
                const std::string& dims = "") {
-    const auto study = value_of(load(bytes, strategy, devices, dims));
-    return value_of(run_study(study, {}));
+    return value_of(run_study(value_of(load(bytes, strategy, devices, dims)), {}));
   }
 
   TemporaryFolder folder_;
@@ -274,8 +273,7 @@ TEST_F(GraphStudy, CountsWhatASampleIs) {
 TEST_F(GraphStudy, NamesPlacesOfFaults) {
   const auto fault = [&](const std::string& bytes, const std::string& strategy,
                          const std::string& dims = "") {
-    const auto study = load(bytes, strategy, 2, dims);
-    return message_of(study, "loaded");
+    return message_of(load(bytes, strategy, 2, dims), "loaded");
   };
   const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
   EXPECT_THAT(fault(onnx_models::bert({.layers = 1}), dp),
@@ -293,8 +291,7 @@ TEST_F(GraphStudy, NamesPlacesOfFaults) {
 TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
   const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
   const auto fault = [&](const std::string& keys) {
-    const auto study = load(onnx_models::resnet50(), dp, 2, keys);
-    return message_of(study, "loaded");
+    return message_of(load(onnx_models::resnet50(), dp, 2, keys), "loaded");
   };
   EXPECT_THAT(fault(", probabilities: {brunch: 0.3}"),
               HasSubstr("the graph has no condition 'brunch'"));

@@ -92,8 +92,7 @@ TEST(OpenSettings, AreClosedByTheCommandLine) {
 }
 
 TEST(OpenSettings, AreLeftToSearches) {
-  const auto study = value_of(loaded("open: [micro_batch]\n", {}, false));
-  EXPECT_FALSE(study.settled);
+  EXPECT_FALSE(value_of(loaded("open: [micro_batch]\n", {}, false)).settled);
 }
 
 TEST(OpenSettings, NameWhatIsWrong) {

@@ -28,13 +28,11 @@ std::string cluster(const std::string& rest = "") {
 }
 
 std::vector<std::int32_t> devices(const std::string& rest) {
-  const auto study = value_of(load(rest, "{global_batch: 4}"));
-  return study.pool.devices;
+  return value_of(load(rest, "{global_batch: 4}")).pool.devices;
 }
 
 std::string refusal(const std::string& rest, const std::string& strategy = "{global_batch: 4}") {
-  const auto study = load(rest, strategy);
-  return message_of(study);
+  return message_of(load(rest, strategy));
 }
 
 TEST(Pool, IsEveryDeviceThatWorks) {
@@ -69,8 +67,7 @@ TEST(Pool, SaysWhyThereAreTooFew) {
 TEST(RunStudy, LeavesDevicesIdle) {
   constexpr const char* kTwo = "{data_parallel: 2, global_batch: 4}";
   const auto run = [&](const std::string& rest) {
-    const auto study = value_of(load(rest, kTwo));
-    return value_of(run_study(study, {}));
+    return value_of(run_study(value_of(load(rest, kTwo)), {}));
   };
   const StudyRun first = run(cluster());
   EXPECT_THAT(first.program.device_of_rank, IsEmpty());

@@ -17,8 +17,7 @@ namespace foreshard::sim::sensitivity_test {
 const std::string kConfigs = FORESHARD_SOURCE_DIR "/configs";
 
 double step_of(const ScalableStep& step, const std::vector<double>& factors) {
-  const auto times = value_of(engine::run_fluid(step.at(factors)));
-  return times.makespan.in_base();
+  return value_of(engine::run_fluid(step.at(factors))).makespan.in_base();
 }
 
 // Differences of the step by the logarithm of one factor: to more of it, to less, and across both.
@@ -179,8 +178,7 @@ TEST(Sensitivity, IsWhatSettingTheValueShows) {
                        {"cluster.node.pcie.efficiency", std::to_string(pcie * kPcieEfficiency)}}}));
   };
   const auto step = [&](double adapters, double pcie) {
-    const auto run = value_of(study::run_study(loaded(adapters, pcie), {}));
-    return run.prediction.step.in_base();
+    return value_of(study::run_study(loaded(adapters, pcie), {})).prediction.step.in_base();
   };
   for (const auto& [adapters, decides] :
        {std::pair{360.0, SpeedKind::kNetwork}, std::pair{440.0, SpeedKind::kPcie}}) {

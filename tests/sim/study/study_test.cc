@@ -27,8 +27,7 @@ std::string study_with(const std::string& strategy) {
 constexpr const char* kSound = "{tensor_parallel: 2, data_parallel: 4, global_batch: 16}";
 
 std::string refusal(const StudyFiles& files, yaml::Options options = kCatalogue) {
-  const auto study = load_study(files, std::move(options));
-  return message_of(study);
+  return message_of(load_study(files, std::move(options)));
 }
 
 TEST(Study, IsReadWithWhatItRefersTo) {
@@ -77,8 +76,7 @@ TEST(Study, SlowHostsTakeLongerForWhatFrameworksDo) {
       "cluster: {nodes: 1, node: {extends: dgx-h100, host: {speed: {value: 0.5, source: test, "
       "evidence: user}}}}\nmodel: gpt-1.7b\nstrategy: {data_parallel: 8, global_batch: 8,\n"
       "  framework: {name: eager, host_time: 10 us}}\n");
-  const auto program = value_of(program_of_file(file));
-  EXPECT_EQ(program.launch_time, 5_us + 20_us);
+  EXPECT_EQ(value_of(program_of_file(file)).launch_time, 5_us + 20_us);
 }
 
 TEST(Study, PartsOnTheCommandLineTakeThePlaceOfItsOwn) {
@@ -104,8 +102,7 @@ TEST(Study, ReadsAScheduleBesideIt) {
   const auto step = [&](const std::string& schedule) {
     const auto file = folder.write("mine.yaml", study_with("{" + parts + schedule + "}"));
     const auto study = value_of(load_study({.study = file}, kCatalogue));
-    const auto outcome = value_of(run_study(study, {}));
-    return outcome.prediction.step;
+    return value_of(run_study(study, {})).prediction.step;
   };
   EXPECT_EQ(step("schedule: custom, schedule_file: zb.csv"), step("schedule: zb-h1"));
   EXPECT_NE(step("schedule: zb-h1"), step("schedule: 1f1b"));
@@ -150,8 +147,7 @@ TEST(Study, TakesAFolderWithAConfigAsItsModel) {
   }
   folder.write("m/config.json", config(1024));
   const auto file = write("./m");
-  const auto study = value_of(load_study({.study = file}, kCatalogue));
-  EXPECT_EQ(study.model.window, 1024);
+  EXPECT_EQ(value_of(load_study({.study = file}, kCatalogue)).model.window, 1024);
   EXPECT_EQ(refusal({.study = file}, with({{"huggingface.sequence", "1024"}})), "accepted");
 }
 
@@ -167,8 +163,7 @@ TEST(Study, TakesTheLengthOfSamplesBesideAFolder) {
                                  "model: ./m\n"
                                  "huggingface: {sequence: 8192, name: mine}\n"
                                  "strategy: {data_parallel: 8, global_batch: 8}\n");
-  const auto study = value_of(load_study({.study = file}, kCatalogue));
-  EXPECT_EQ(study.model.sequence, 8192);
+  EXPECT_EQ(value_of(load_study({.study = file}, kCatalogue)).model.sequence, 8192);
   const auto sequence_with = [&](const std::string& key, const std::string& value) {
     return value_of(load_study({.study = file}, with({{key, value}}))).model.sequence;
   };

@@ -324,8 +324,7 @@ TEST(Store, KeepsWhatIsDoneAndComputesNothingTwice) {
     EXPECT_EQ(rest.known, 4);
     EXPECT_EQ(rest.computed, 5);
   }
-  const auto read = value_of(read_results(file));
-  EXPECT_EQ(json(read), serial);
+  EXPECT_EQ(json(value_of(read_results(file))), serial);
   EXPECT_TRUE(remarks.empty());
   // What is there stays there, however little a further run gets to.
   {

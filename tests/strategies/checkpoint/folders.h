@@ -54,8 +54,7 @@ inline std::string converted(const std::filesystem::path& from, const Target& ta
 inline std::string contents_of(const std::filesystem::path& directory, std::uint64_t seed) {
   const auto source = open_source(directory);
   if (!source) return source.error().message;
-  const auto error = check_synthetic(*source, seed);
-  return message_of(error, "right");
+  return message_of(check_synthetic(*source, seed), "right");
 }
 
 // In memory where the system lets us: every file is flushed to its device, and hundreds are made.

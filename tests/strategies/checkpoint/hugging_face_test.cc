@@ -83,8 +83,7 @@ TEST(HuggingFaceNames, AreAllOfTheModel) {
   const auto fault = [](const std::vector<std::pair<std::string, Shape>>& tensors) {
     const auto placement = placed(2, 2);
     const auto target = value_of(target_by_parameters(source_of(tensors), placement));
-    const auto other = other_elements(target, placement);
-    return message_of(other, "none");
+    return message_of(other_elements(target, placement), "none");
   };
   EXPECT_EQ(fault(all), "none");
   auto less = all;

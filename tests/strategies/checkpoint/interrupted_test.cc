@@ -84,8 +84,7 @@ TEST(Interrupted, KilledAtAnyMomentALaterRunFinishes) {
         if (by_itself && seen++ == last) ::raise(SIGKILL);
         std::this_thread::sleep_for(std::chrono::microseconds(100));
       };
-      const auto result = convert(plan, to, {.max_memory = 1_MiB, .threads = 1, .progress = count});
-      return result ? 0 : 1;
+      return convert(plan, to, {.max_memory = 1_MiB, .threads = 1, .progress = count}) ? 0 : 1;
     });
     if (!by_itself) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 10000));
@@ -126,8 +125,7 @@ TEST(Interrupted, DamagedRemainsAreMadeAgain) {
       if (bytes != 0 && fs::exists(partial_of(to) / "rank-00003.safetensors")) ::raise(SIGKILL);
       ++files;
     };
-    const auto result = convert(plan, to, {.threads = 1, .progress = progress});
-    return result ? 0 : 1;
+    return convert(plan, to, {.threads = 1, .progress = progress}) ? 0 : 1;
   });
   ASSERT_TRUE(WIFSIGNALED(wait_for(child).status));
   ASSERT_TRUE(fs::exists(partial_of(to) / kJournalName));
@@ -224,8 +222,7 @@ TEST(Interrupted, MemoryStaysWithinItsLimit) {
       plan_for(from, {tensor("w", ElementType::kBf16, shape, layout_of({{"tp", 2}}, {{}, {0}}))}));
   const Child idle = wait_for(start([] { return 0; }));
   const Child end = wait_for(start([&] {
-    const auto result = convert(plan, folder.path() / "to", {.max_memory = 2_MiB, .threads = 2});
-    return result ? 0 : 1;
+    return convert(plan, folder.path() / "to", {.max_memory = 2_MiB, .threads = 2}) ? 0 : 1;
   }));
   EXPECT_EQ(end.status, 0);
   EXPECT_LE(end.peak, idle.peak + 2_MiB + 8_MiB);

@@ -36,8 +36,7 @@ std::string fault(const std::string& from, const std::string& to) {
   std::string text = to_json(small_manifest());
   const std::size_t at = text.find(from);
   if (at == std::string::npos) return "'" + from + "' is not in " + text;
-  const auto read = manifest_from_json(text.replace(at, from.size(), to));
-  return message_of(read);
+  return message_of(manifest_from_json(text.replace(at, from.size(), to)));
 }
 
 TEST(Manifest, NamesWhatIsWrong) {

@@ -41,8 +41,7 @@ TEST(Safetensors, ReadsNamesInAnyScriptAndEmptyTensors) {
 }
 
 std::string fault(const std::string& json, std::int64_t data_bytes = 12) {
-  const auto read = parse_safetensors_header(json, data_bytes);
-  return message_of(read);
+  return message_of(parse_safetensors_header(json, data_bytes));
 }
 
 TEST(Safetensors, NamesWhatIsWrongWithAHeader) {

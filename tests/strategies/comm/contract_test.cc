@@ -257,8 +257,7 @@ TEST_P(CollectiveContract, OneMemberCostsNothing) {
   const auto forms = value_of(flat_forms(GetParam().kind, alone, all_ideal()));
   ASSERT_EQ(forms.size(), 1u);
   EXPECT_EQ(forms.front().idle_time(1_GiB, cluster), 0_s);
-  const auto steps = value_of(stepwise_form(GetParam().name, GetParam().kind, alone));
-  EXPECT_TRUE(steps.messages.empty());
+  EXPECT_TRUE(value_of(stepwise_form(GetParam().name, GetParam().kind, alone)).messages.empty());
 }
 
 // What readers of forms refuse rests on these two.

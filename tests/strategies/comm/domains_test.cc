@@ -15,8 +15,7 @@ using enum program::CollectiveKind;
 
 ClusterView cluster_of(const std::string& text) {
   yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  const auto config = value_of(loader.read_text<ClusterConfig>(text, "cluster.yaml"));
-  return value_of(build_cluster(config));
+  return value_of(build_cluster(value_of(loader.read_text<ClusterConfig>(text, "cluster.yaml"))));
 }
 
 std::string meshes(int nodes, const std::string& node) {
@@ -102,8 +101,7 @@ TEST(Racks, HaveAHeadForEachAdapterAndAtMost32) {
 TEST(Racks, HaveAHeadForEachOfTheAdaptersThatGpusShare) {
   const auto cluster = cluster_of(
       meshes(2, "{extends: dgx-h100, gpus: 4, nics: {count: 4}, pcie: {switches: 2, sockets: 1}}"));
-  const auto pattern = value_of(nvls_tree_all_reduce(everyone(cluster)));
-  EXPECT_DOUBLE_EQ(pattern.ways, 4);
+  EXPECT_DOUBLE_EQ(value_of(nvls_tree_all_reduce(everyone(cluster))).ways, 4);
 }
 
 // Channels pass on chunks of one head after another, of half the size from four racks on: half the

@@ -8,8 +8,7 @@
 namespace foreshard::comm::errors_test {
 
 std::string fault(CollectiveKind kind, const Participants& group, Bytes bytes = 1_MB) {
-  const auto forecast = predict(kind, bytes, group, ideal_parameters());
-  return message_of(forecast);
+  return message_of(predict(kind, bytes, group, ideal_parameters()));
 }
 
 TEST(CollectiveErrors, NameTheFaultOfTheGroup) {

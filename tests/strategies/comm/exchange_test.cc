@@ -74,8 +74,7 @@ TEST(Broadcast, StartsAtItsRoot) {
 }
 
 std::string fault_in_exchange(CollectiveKind kind, const Participants& group) {
-  const auto forms = flat_forms(kind, group, ideal_parameters());
-  return message_of(forms);
+  return message_of(flat_forms(kind, group, ideal_parameters()));
 }
 
 TEST(Exchange, NamesWhatIsWrong) {

@@ -218,8 +218,7 @@ TEST(Tuner, TakesWhatNcclWouldTake) {
   const auto cluster = star(8);
   Parameters parameters = shipped();
   parameters.tuner = TunerKind::kNccl;
-  const auto repertoire = value_of(Repertoire::of(kAllGather, everyone(cluster), parameters));
-  EXPECT_FALSE(repertoire.takes_fastest());
+  EXPECT_FALSE(value_of(Repertoire::of(kAllGather, everyone(cluster), parameters)).takes_fastest());
   for (const Bytes bytes : {1_KiB, 1_MiB, 1_GiB}) {
     const auto rows = value_of(sweep(kAllGather, everyone(cluster), parameters, {bytes}));
     const SweepRow& row = rows.front();

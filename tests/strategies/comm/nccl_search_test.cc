@@ -133,8 +133,7 @@ TEST(Search, TakesTheLeastOfUnequalNodes) {
   }
   const ClusterView cluster = std::move(builder).build();
   group.cluster = &cluster;
-  const auto found = value_of(communicator_of(group, shipped_tables()));
-  EXPECT_EQ(text(found.ring), "1 x 12");
+  EXPECT_EQ(text(value_of(communicator_of(group, shipped_tables())).ring), "1 x 12");
   group.devices.pop_back();
   EXPECT_EQ(text(communicator_of(group, shipped_tables())->ring), "1 x 24");
 }

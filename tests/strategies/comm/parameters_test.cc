@@ -147,8 +147,7 @@ TEST(Parameters, MessagesToManyPeersWaitTogether) {
       parameters.transports.push_back({.latency = {.value = latency},
                                        .rendezvous = {.value = rendezvous},
                                        .eager_limit = {.value = 1_B}});
-      const auto cluster = rails(8, 1);
-      return predict(kind, 1_GiB, everyone(cluster), parameters)->time / 1_us;
+      return predict(kind, 1_GiB, everyone(rails(8, 1)), parameters)->time / 1_us;
     };
     return time(3_us, 20_us) - time(0_s, 0_s);
   };

@@ -21,8 +21,7 @@ yaml::Loader catalogue() {
 
 ClusterView built(const std::string& text) {
   yaml::Loader loader = catalogue();
-  const auto config = value_of(loader.read_text<ClusterConfig>(text, "cluster.yaml"));
-  return value_of(build_cluster(config));
+  return value_of(build_cluster(value_of(loader.read_text<ClusterConfig>(text, "cluster.yaml"))));
 }
 
 ClusterView two_dgx_h100() {

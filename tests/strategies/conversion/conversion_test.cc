@@ -70,8 +70,7 @@ TEST(Conversion, DevicesThatAreDownSendNothing) {
 TEST(Conversion, NamesWhatDoesNotMatch) {
   const auto message = [](const std::vector<PlacedTensor>& from,
                           const std::vector<PlacedTensor>& to) {
-    const auto plan = plan_conversion({from}, {to});
-    return message_of(plan);
+    return message_of(plan_conversion({from}, {to}));
   };
   PlacedTensor other = matrix(split(2, 1));
   other.dtype = DType::kFp16;

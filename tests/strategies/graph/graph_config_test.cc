@@ -12,8 +12,7 @@ namespace foreshard::graph_config_test {
 Result<Graph> read(const std::string& text) {
   yaml::Loader loader;
   FORESHARD_ASSIGN(const auto config, loader.read_text<GraphConfig>(text, "g.yaml"));
-  const auto mesh = mesh_of(config);
-  return build_graph(config, mesh, loader);
+  return build_graph(config, mesh_of(config), loader);
 }
 
 const std::string kHead = R"(name: g

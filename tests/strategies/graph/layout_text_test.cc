@@ -39,8 +39,7 @@ TEST(LayoutText, DescriptionsReadBack) {
 }
 
 std::string fault(const std::string& text) {
-  const auto layout = parse_layout(text, {12, 64});
-  return message_of(layout);
+  return message_of(parse_layout(text, {12, 64}));
 }
 
 TEST(LayoutText, ShowsThePlaceOfAFault) {

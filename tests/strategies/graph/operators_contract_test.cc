@@ -141,8 +141,7 @@ std::string fault(OperatorSpec spec, const std::vector<TensorType>& inputs) {
   Graph graph{.name = "g", .tensors = {}, .operators = {}};
   for (const TensorType& type : inputs) spec.inputs.push_back(add_input(graph, "in", type));
   spec.name = "op";
-  const auto outputs = add_operator(graph, std::move(spec));
-  return message_of(outputs);
+  return message_of(add_operator(graph, std::move(spec)));
 }
 
 TEST(OperatorFault, NamesWhatIsWrong) {

@@ -17,19 +17,16 @@ TEST(Rule, FindsSizesOfJoinedFactors) {
 
 // Twice as wide a gate: what splits both divides their greatest common divisor.
 TEST(Rule, TakesWhatDividesBothOperands) {
-  const auto rule = value_of(rule_from("bf->bf", {{4, 16}, {4, 8}}));
-  EXPECT_EQ(rule.factors[1].size, 8);
+  EXPECT_EQ(value_of(rule_from("bf->bf", {{4, 16}, {4, 8}})).factors[1].size, 8);
 }
 
 TEST(Rule, OfOutputsAloneIsWhole) {
-  const auto rule = value_of(rule_from("bs->bsc", {{4, 6}, {4, 6, 3}}));
-  EXPECT_TRUE(rule.factors[2].whole);
+  EXPECT_TRUE(value_of(rule_from("bs->bsc", {{4, 6}, {4, 6, 3}})).factors[2].whole);
 }
 
 TEST(Rule, SaysWhatIsWrongWithItsText) {
   const auto fault = [](const char* text, const Shapes& shapes) {
-    const auto rule = rule_from(text, shapes);
-    return message_of(rule);
+    return message_of(rule_from(text, shapes));
   };
   EXPECT_THAT(fault("bs", {{1, 2}}), HasSubstr("needs one '->'"));
   EXPECT_THAT(fault("b?->b", {{1}, {1}}), HasSubstr("'?' at 2 is out of place"));

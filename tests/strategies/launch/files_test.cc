@@ -133,8 +133,7 @@ TEST(MegatronArguments, HavePredictionsOfMoreTokens) {
       value_of(import_text(arguments + " --mtp-num-layers 1 --mtp-loss-scaling-factor 0.3", 4));
   EXPECT_EQ(loaded<Model>(run.model).multi_token_prediction, 1);
   EXPECT_THAT(run.unmodelled, IsEmpty());
-  const auto without = value_of(import_text(arguments, 4));
-  EXPECT_EQ(loaded<Model>(without.model).multi_token_prediction, 0);
+  EXPECT_EQ(loaded<Model>(value_of(import_text(arguments, 4)).model).multi_token_prediction, 0);
 }
 
 TEST(MegatronArguments, HaveLatents) {

@@ -360,8 +360,7 @@ TEST(ExpertParallel, WaitsForTheBusiestRank) {
   Strategy uneven = strategy(1, 4, 4);
   uneven.expert_load.layers = {{0.1, 0.1, 0.25, 0.25, 0.1, 0.1, 0.05, 0.05}};
   const auto flops = [](const Strategy& of) {
-    const auto found = products(lowered(of), "expert_layer.forward", "experts_up");
-    return flops_of(found.at(0)).in_base();
+    return flops_of(products(lowered(of), "expert_layer.forward", "experts_up").at(0)).in_base();
   };
   EXPECT_DOUBLE_EQ(flops(uneven), 2 * flops(strategy(1, 4, 4)));
   const double sent = 2.0 * kBatch * kSequence * kChosen * kHidden;

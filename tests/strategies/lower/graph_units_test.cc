@@ -72,8 +72,7 @@ double allocated(const Program& program, MemoryKind kind) {
 std::string fault(const Graph& graph, const Strategy& s, const std::vector<std::string>& cuts) {
   Graph annotated = graph;
   EXPECT_TRUE(annotate(annotated, mesh_of(s, {}), {.batch = kBatch}));
-  const auto lowered = lower_graph(annotated, s, {.cuts = cuts});
-  return message_of(lowered, "");
+  return message_of(lower_graph(annotated, s, {.cuts = cuts}), "");
 }
 
 TEST(GraphUnits, ComputeWhatTheGraphComputes) {

@@ -27,8 +27,7 @@ Strategy on(std::int64_t data_parallel, std::int64_t zero_stage = 0) {
 
 program::Program lowered(const Strategy& strategy) {
   EXPECT_THAT(faults_in(strategy, model(), strategy.devices()), IsEmpty());
-  const auto plan = value_of(plan_of(model(), strategy));
-  EXPECT_EQ(message_of(plan::verify(plan)), "accepted");
+  EXPECT_EQ(message_of(plan::verify(value_of(plan_of(model(), strategy)))), "accepted");
   auto program = value_of(lower(model(), strategy, {}));
   EXPECT_EQ(message_of(program::verify(program)), "accepted");
   return std::move(program);
@@ -172,8 +171,7 @@ TEST(OffloadedParameters, ComeBeforeEachGather) {
   const program::Program program = lowered(s);
   const program::Program without = lowered(on(4, 3));
   const double shard = held(without, MemoryKind::kOptimizer) / 12;
-  const auto bytes = with_host(program);
-  EXPECT_EQ(bytes.at(CollectiveKind::kFromHost), 2 * (2 * shard - shard_of_head(s)));
+  EXPECT_EQ(with_host(program).at(CollectiveKind::kFromHost), 2 * (2 * shard - shard_of_head(s)));
   EXPECT_EQ(held(program, MemoryKind::kParameters), 0);
   EXPECT_EQ(held(program, MemoryKind::kOptimizer), 0);
   for (const program::Block& block : program.blocks) {

@@ -13,8 +13,7 @@ using onnx_models::Writer;
 
 Imported imported(const std::string& bytes, const ReadOptions& read,
                   const ImportOptions& options = {}) {
-  const auto model = value_of(read_onnx(bytes, read));
-  return value_of(import_onnx(model, options));
+  return value_of(import_onnx(value_of(read_onnx(bytes, read)), options));
 }
 
 std::map<std::string, int> types_of(const Graph& graph) {

@@ -15,8 +15,7 @@ Model read(const std::string& bytes, const ReadOptions& options) {
 }
 
 std::string fault(const std::string& bytes, const ReadOptions& options = {}) {
-  const auto model = read_onnx(bytes, options);
-  return message_of(model, "read without a fault");
+  return message_of(read_onnx(bytes, options), "read without a fault");
 }
 
 const Value& value_named(const Model& model, const std::string& name) {

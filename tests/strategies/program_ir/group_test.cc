@@ -58,10 +58,7 @@ TEST(RankRanges, AreShort) {
 }
 
 TEST(RankRanges, NameWhatIsWrong) {
-  const auto fault = [](std::string_view text) {
-    const auto list = read_ranges(text, 100);
-    return message_of(list);
-  };
+  const auto fault = [](std::string_view text) { return message_of(read_ranges(text, 100)); };
   EXPECT_THAT(fault("0-"), HasSubstr("'0-' is not a range"));
   EXPECT_THAT(fault("1,,2"), HasSubstr("'' is not a range"));
   EXPECT_THAT(fault("-3"), HasSubstr("is not a range"));

@@ -56,8 +56,7 @@ TEST(ProgramJson, ListsLaunchTimesWhereHostsDiffer) {
   const std::string text = to_json(program);
   EXPECT_THAT(text, HasSubstr("\"launch_time_s\":4e-06,\n"
                               "\"launch_times_s\":[[1e-06,\"1\"],[4e-06,\"0,2,3\"]],\n"));
-  const auto back = value_of(program_from_json(text));
-  EXPECT_EQ(back.launch_time_of_rank, program.launch_time_of_rank);
+  EXPECT_EQ(value_of(program_from_json(text)).launch_time_of_rank, program.launch_time_of_rank);
 }
 
 // kSmall with `from` replaced by `to`.
@@ -65,8 +64,7 @@ std::string fault(std::string_view from, std::string_view to) {
   std::string text(kSmall);
   const auto place = text.find(from);
   if (place == std::string::npos) return "no such text";
-  const auto program = program_from_json(text.replace(place, from.size(), to));
-  return message_of(program);
+  return message_of(program_from_json(text.replace(place, from.size(), to)));
 }
 
 TEST(ProgramJson, RefusesGarbage) {

@@ -8,8 +8,7 @@
 namespace foreshard::program::verify_test {
 
 std::string fault(const Program& program) {
-  const auto error = verify(program);
-  return message_of(error);
+  return message_of(verify(program));
 }
 
 // A valid program of two stages, changed. Roles: ranks 0 1 4 5 and 2 3 6 7. Blocks: 0 forward,

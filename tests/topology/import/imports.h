@@ -25,8 +25,7 @@ inline Result<Imported> import_text(const std::string& text, const std::string& 
 }
 
 inline std::string import_fault(const std::string& text, const std::string& device = "") {
-  const auto imported = import_text(text, device);
-  return message_of(imported);
+  return message_of(import_text(text, device));
 }
 
 /// The text with its first `from` replaced.

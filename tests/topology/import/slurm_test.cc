@@ -37,8 +37,7 @@ Result<Imported> import_conf(const std::string& text, const std::string& node = 
 }
 
 std::string fault(const std::string& text) {
-  const auto imported = import_conf(text);
-  return message_of(imported);
+  return message_of(import_conf(text));
 }
 
 // Five DGX H100 with eight NICs of 400 Gbit/s (x 0.978: 48.9 GB/s); 100 Gbit/s from leaf to top.
@@ -138,8 +137,7 @@ TEST(Slurm, ReadsTopologyYaml) {
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("of 2 topologies 'tree' is taken")));
   const auto config = read_back<ClusterConfig>(imported);
   EXPECT_EQ(config.nodes, 4);
-  const auto cluster = value_of(build_cluster(config));
-  EXPECT_NEAR(rates(cluster).at("s1>top"), 782.4, 1e-9);
+  EXPECT_NEAR(rates(value_of(build_cluster(config))).at("s1>top"), 782.4, 1e-9);
 
   const auto racks = value_of(import_conf(changed(kYaml, "true", "false")));
   EXPECT_EQ(read_back<ClusterConfig> racks.nodes, 2);

@@ -69,8 +69,7 @@ TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
   EXPECT_LT(errors[errors.size() / 2], 0.03);
   EXPECT_LT(errors.back(), 0.15);
 
-  const auto second = value_of(fit(input, start()));
-  EXPECT_EQ(to_yaml(fitted.parameters, ""), to_yaml(second.parameters, ""));
+  EXPECT_EQ(to_yaml(fitted.parameters, ""), to_yaml(value_of(fit(input, start())).parameters, ""));
 }
 
 TEST(CollectiveFit, WhatItWritesIsWhatTheSimulatorReads) {

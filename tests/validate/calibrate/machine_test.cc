@@ -166,8 +166,7 @@ TEST(Machine, FilesReadBack) {
 }
 
 std::string fault(const MachineStart& start, const std::vector<MeasuredRun>& runs) {
-  const auto fit = calibrate_machine(start, runs);
-  return message_of(fit);
+  return message_of(calibrate_machine(start, runs));
 }
 
 // What another device measured is fitted to, as asked, and said.

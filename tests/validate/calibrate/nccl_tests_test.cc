@@ -108,8 +108,7 @@ TEST(NcclTests, ReadsRanksThatLostTheirMark) {
   const auto place = text.find("#  Rank  0");
   ASSERT_NE(place, std::string::npos);
   text.erase(place, 1);
-  const auto run = value_of(read_nccl_tests(text, "out.txt"));
-  EXPECT_EQ(run.ranks.size(), 4U);
+  EXPECT_EQ(value_of(read_nccl_tests(text, "out.txt")).ranks.size(), 4U);
 }
 
 // A loop over the programs of nccl-tests, all printed into one file.

@@ -125,14 +125,12 @@ TEST(Plan, IsTheSameEachTimeAndReadsBack) {
   const auto plan = value_of(microbenchmarks({sample()}, {}));
   const std::string text = program::to_json(plan);
   EXPECT_EQ(text, program::to_json(*microbenchmarks({sample()}, {})));
-  const auto read = value_of(program::program_from_json(text));
-  EXPECT_EQ(read, plan);
+  EXPECT_EQ(value_of(program::program_from_json(text)), plan);
 }
 
 TEST(Plan, NamesWhatItCannotPlanFor) {
   const auto fault = [](const std::vector<Program>& programs) {
-    const auto plan = microbenchmarks(programs, {});
-    return message_of(plan);
+    return message_of(microbenchmarks(programs, {}));
   };
   EXPECT_THAT(fault({}), HasSubstr("no Program"));
   Program wider = sample();

@@ -80,8 +80,7 @@ TEST(Samples, TakeCollectivesFromTheLastStartToTheLastFinishAndAlone) {
 TEST(Samples, TakeWhatWasMeasuredOfAllMembersTogether) {
   MeasuredRun run = small_run();
   for (auto& rank : run.measurement.ranks) rank.tasks[1].lasted = 1.7_ms;
-  const auto samples = value_of(samples_of({run}));
-  EXPECT_NEAR(samples.collectives[0].time.median / 1_ms, 1.7, 1e-12);
+  EXPECT_NEAR(value_of(samples_of({run})).collectives[0].time.median / 1_ms, 1.7, 1e-12);
 }
 
 TEST(Samples, ARunIsOfItsProgram) {

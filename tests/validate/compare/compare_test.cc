@@ -221,8 +221,7 @@ TEST(Compare, SaysWhatTimingCost) {
 std::string fault(void (*change)(Measurement&)) {
   Measurement measurement = measured();
   change(measurement);
-  const auto made = compare(two_ranks(), predicted(), measurement);
-  return message_of(made);
+  return message_of(compare(two_ranks(), predicted(), measurement));
 }
 
 TEST(Compare, SaysWhatSlowedTheDeviceDown) {

@@ -224,8 +224,7 @@ std::string fault(std::string_view from, std::string_view to) {
   std::string text(kSmall);
   const auto place = text.find(from);
   if (place == std::string::npos) return "no such text";
-  const auto measurement = measurement_from_json(text.replace(place, from.size(), to));
-  return message_of(measurement);
+  return message_of(measurement_from_json(text.replace(place, from.size(), to)));
 }
 
 TEST(MeasurementJson, RefusesGarbage) {

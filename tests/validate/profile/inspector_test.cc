@@ -51,8 +51,7 @@ TEST(Inspector, TakesAHeaderThatComesOnce) {
 }
 
 std::string dump_fault(const std::string& text) {
-  const auto dump = read_inspector(text, "dump.log");
-  return message_of(dump);
+  return message_of(read_inspector(text, "dump.log"));
 }
 
 TEST(Inspector, NamesTheFaultAndItsLine) {

@@ -58,8 +58,7 @@ TEST(Trace, ReadsOldForms) {
 }
 
 std::string trace_fault(const std::string& text) {
-  const auto trace = read_trace(text, "t.json");
-  return message_of(trace);
+  return message_of(read_trace(text, "t.json"));
 }
 
 TEST(Trace, NamesTheFaultAndItsPlace) {

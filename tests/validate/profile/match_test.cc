@@ -169,8 +169,7 @@ std::int64_t steps_in(const std::string& text) {
   const auto trace = value_of(read_trace(text, "t.json"));
   const auto program = small_program();
   const auto expected = [](const program::Task&) { return 5_us; };
-  const KernelNames names = shipped_names();
-  return match(program, 0, trace, names, expected).steps;
+  return match(program, 0, trace, shipped_names(), expected).steps;
 }
 
 TEST(Match, TakesOneMarkAsOneStep) {

@@ -5,8 +5,7 @@
 namespace foreshard::replay::arguments_test {
 
 std::string fault(const std::vector<std::string>& words) {
-  const auto arguments = arguments_from(words);
-  return message_of(arguments);
+  return message_of(arguments_from(words));
 }
 
 TEST(Arguments, AreRead) {

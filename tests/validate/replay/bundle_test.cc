@@ -37,8 +37,7 @@ class Bundle : public testing::Test {
       GTEST_SKIP() << "nothing that the bundle holds has changed";
   }
   void build(const std::string& options) {
-    const auto files = value_of(write_bundle(folder_.path() / "bundle"));
-    EXPECT_EQ(files, bundle_files().size());
+    EXPECT_EQ(value_of(write_bundle(folder_.path() / "bundle")), bundle_files().size());
     const std::string in = "cd " + (folder_.path() / "bundle").string() + " && ";
     const auto configured = run(in + "cmake -B build " + options, log_);
     ASSERT_EQ(configured.code, 0) << configured.output;

@@ -93,11 +93,9 @@ TEST_P(AnyStore, HandsValuesOver) {
     const auto key = [](std::int32_t of) { return "id/" + std::to_string(of); };
     EXPECT_TRUE(store.set(key(rank), rank == 2 ? large : binary).ok());
     for (std::int32_t other = 0; other < 4; ++other) {
-      const auto value = value_of(store.get(key(other), 10_s));
-      EXPECT_EQ(value, other == 2 ? large : binary);
+      EXPECT_EQ(value_of(store.get(key(other), 10_s)), other == 2 ? large : binary);
     }
-    const auto unset = value_of(store.look("never"));
-    EXPECT_FALSE(unset.has_value());
+    EXPECT_FALSE(value_of(store.look("never")).has_value());
     EXPECT_TRUE(barrier(store, "end", rank, 4, 10_s).ok());
   });
 }
@@ -272,11 +270,9 @@ TEST(TcpStore, RefusesASecondRankOfOneNumber) {
                      .ranks = 2,
                      .job = {"job"},
                      .patience = 5_s};
-  const auto zero = open_tcp_store(options);
-  ASSERT_TRUE(zero);
+  ASSERT_TRUE(open_tcp_store(options));
   options.rank = 1;
-  const auto first = open_tcp_store(options);
-  ASSERT_TRUE(first);
+  ASSERT_TRUE(open_tcp_store(options));
   const auto second = open_tcp_store(options);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message,
@@ -292,8 +288,7 @@ std::string meets(const std::string& zero, const std::string& one) {
   options.address = one;
   options.rank = 1;
   options.patience = 200_ms;
-  const auto second = open_tcp_store(options);
-  return message_of(second, "met");
+  return message_of(open_tcp_store(options), "met");
 }
 
 TEST(TcpStore, MeetsOverIpv4AndIpv6) {
@@ -380,8 +375,7 @@ TEST(TcpStore, SurvivesGarbage) {
     if (attempt % 50 == 0) kept.push_back(std::move(connection));
   }
   options.rank = 1;
-  const auto one = value_of(open_tcp_store(options));
-  EXPECT_TRUE(one->set("a", "b").ok());
+  EXPECT_TRUE(value_of(open_tcp_store(options))->set("a", "b").ok());
   EXPECT_EQ(*zero->get("a", 5_s), "b");
   EXPECT_EQ(zero->ended(), std::nullopt);
 }

@@ -235,14 +235,12 @@ TEST(SearchGraph, TriesTheRulesOfUsers) {
   const auto result = searched(study, {.rules = {rule}, .level = 1});
   EXPECT_THAT(result.remarks, ElementsAre("rule 'mine': the graph has no operator "
                                           "'no such'; the rest of it is tried"));
-  const auto mine = std::ranges::count(result.simulated, "mine", &GraphCandidate::by);
-  EXPECT_EQ(mine, result.groupings);
+  EXPECT_EQ(std::ranges::count(result.simulated, "mine", &GraphCandidate::by), result.groupings);
   EXPECT_EQ(std::ranges::count(result.simulated, "operators", &GraphCandidate::by), 0);
 }
 
 std::string fault(const study::LoadedStudy& study) {
-  const auto result = search_graph(study, {});
-  return message_of(result, "none");
+  return message_of(search_graph(study, {}), "none");
 }
 
 TEST(SearchGraph, RefusesWhatItDoesNotKnow) {

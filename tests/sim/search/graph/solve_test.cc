@@ -47,8 +47,7 @@ TEST(Solve, KnowsWhatIsForbidden) {
   problem.variables[0].cost = {kForbidden, 2};
   problem.add(0, 1,
               [](std::size_t i, std::size_t j) { return i == 1 && j == 1 ? kForbidden : 0.0; });
-  const auto answer = value_of(solve(problem));
-  EXPECT_EQ(answer.choice, (std::vector<std::size_t>{1, 0}));
+  EXPECT_EQ(value_of(solve(problem)).choice, (std::vector<std::size_t>{1, 0}));
   problem.variables[1].cost = {kForbidden, 1};
   EXPECT_FALSE(solve(problem));
 }

@@ -343,8 +343,7 @@ TEST(GranularityOfKinds, IsReadWithMicroBatchesOfAnySize) {
                                                .overrides = {{"strategy.micro_batch", "512"},
                                                              {"strategy.granularity", "[1, 4]"}}}));
   EXPECT_EQ(study.graph->batch, 8 * 512);
-  const auto run = value_of(study::run_study(study, {}));
-  EXPECT_EQ(run.prediction.samples, 65536);
+  EXPECT_EQ(value_of(study::run_study(study, {})).prediction.samples, 65536);
 }
 
 // Two boxes, of which one has lost a GPU: the whole one comes first, so that eight ranks lie on it

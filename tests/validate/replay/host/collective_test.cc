@@ -210,8 +210,7 @@ TEST(Collective, VerificationFindsOneWrongBit) {
     const Program program = program_of(3, {task_of("grads", communication(kind, 6000_B))});
     Net net(3);
     net.spoil_message(1);
-    const Outcome outcome = run(plans_of(program), net, 7);
-    EXPECT_FALSE(outcome.faults.empty()) << static_cast<int>(kind);
+    EXPECT_FALSE(run(plans_of(program), net, 7).faults.empty()) << static_cast<int>(kind);
   }
 }
 
