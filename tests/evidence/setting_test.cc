@@ -8,7 +8,6 @@ namespace foreshard::accuracy {
 namespace {
 
 using study::choices_of;
-using study::OpenSetting;
 
 TEST_F(SettingOf, ARowThatStatesEverything) {
   const Setting setting = of(full_row());

@@ -8,7 +8,6 @@ namespace foreshard::accuracy {
 namespace {
 
 using study::choices_of;
-using study::OpenSetting;
 
 // 126 layers on 16 ranks, as Llama 3 405B has: chunks of one or two layers, of which the first and
 // the last have one less. 2,048 sequences on 128 ranks leave 16 micro-batches.
@@ -24,7 +23,7 @@ TEST_F(SettingOf, LayersThatDoNotDivideAreInterleavedToo) {
   row.gbs = 2048;
   row.vpp = {};
   const Setting setting = of(row);
-  EXPECT_THAT(setting.open, ElementsAre(OpenSetting::kVirtualStages));
+  EXPECT_THAT(setting.open, ElementsAre(study::OpenSetting::kVirtualStages));
   const auto choices = choices_of(setting.strategy, setting.model, setting.open);
   ASSERT_EQ(choices.size(), 3u);
   EXPECT_EQ(choices[1][0].virtual_stages, 8);

@@ -6,11 +6,10 @@
 
 namespace foreshard::reader_test {
 
-using example::Cluster;
 using example::fault;
 
-Result<Cluster> read(const std::string& text) {
-  return yaml::Loader().read_text<Cluster>(text, "c.yaml");
+Result<example::Cluster> read(const std::string& text) {
+  return yaml::Loader().read_text<example::Cluster>(text, "c.yaml");
 }
 
 TEST(YamlReader, ReadsEveryKindOfMember) {

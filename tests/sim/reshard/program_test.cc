@@ -13,7 +13,6 @@
 namespace foreshard::reshard {
 namespace {
 
-using program::CollectiveKind;
 using program::Communication;
 
 program::Program written(const Plan& plan, const TensorSpec& tensor, const ClusterView& cluster) {
@@ -44,7 +43,7 @@ TEST(ReshardProgram, PacksThenExchanges) {
   const auto program = written(plan, tensor, cluster);
   ASSERT_EQ(program.roles.size(), 1U);
   const auto& what = communication(program, "1 all_to_all");
-  EXPECT_EQ(what.kind, CollectiveKind::kAllToAll);
+  EXPECT_EQ(what.kind, program::CollectiveKind::kAllToAll);
   EXPECT_EQ(what.bytes, 16_MB);
   EXPECT_NEAR(sim::run(cluster, program).step / 1_us, 32 + 1 + 120, 1e-6);
 
@@ -68,7 +67,7 @@ TEST(ReshardProgram, TransfersByGroupsThatBelongTogether) {
   const auto program = written(plan, tensor, cluster);
   EXPECT_THAT(program.device_of_rank, ElementsAre(1, 2, 4, 5));
   const auto& what = communication(program, "1 transfer");
-  EXPECT_EQ(what.kind, CollectiveKind::kExchange);
+  EXPECT_EQ(what.kind, program::CollectiveKind::kExchange);
   EXPECT_THAT(std::get<program::RankGroups>(what.group).groups,
               ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3)));
   EXPECT_NEAR(sim::run(cluster, program).step / 1_us, 1 + 20, 1e-6);

@@ -7,7 +7,6 @@
 namespace foreshard::search::times_test {
 
 using program::Block;
-using program::Communication;
 using program::Task;
 
 // A product takes as many seconds as it has rows; communication among d devices that are far apart
@@ -68,8 +67,8 @@ Task kernel(std::int64_t seconds, std::vector<std::int32_t> after = {}) {
 }
 Task communication(double seconds, std::vector<std::int32_t> after) {
   return {.name = "c",
-          .body = Communication{.group = program::AxisGroup{.axes = {0}},
-                                .bytes = Bytes::from_base(seconds)},
+          .body = program::Communication{.group = program::AxisGroup{.axes = {0}},
+                                         .bytes = Bytes::from_base(seconds)},
           .stream = lower::stream(lower::kTensorStream),
           .after = std::move(after)};
 }

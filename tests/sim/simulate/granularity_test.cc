@@ -16,11 +16,10 @@
 namespace foreshard::sim::granularity_test {
 
 using enum program::CollectiveKind;
-using program::CollectiveKind;
 
 struct Algorithm {
   const char* name;
-  CollectiveKind kind;
+  program::CollectiveKind kind;
 };
 constexpr std::array kRings{Algorithm{"ring", kAllReduce}, Algorithm{"ring", kAllGather},
                             Algorithm{"ring", kReduceScatter}};

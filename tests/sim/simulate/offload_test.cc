@@ -15,7 +15,6 @@
 namespace foreshard::sim::offload_test {
 
 using program::CollectiveKind;
-using program::Communication;
 
 ClusterView host(double memory = 80, const DeviceType& type = star(1).device_types().front()) {
   NodeConfig node = small_node(8);
@@ -30,10 +29,10 @@ ClusterView host(double memory = 80, const DeviceType& type = star(1).device_typ
 
 program::Task copy(CollectiveKind kind, Bytes bytes, program::StreamId stream) {
   return {.name = std::string(program::name_of(kind)),
-          .body = Communication{.kind = kind,
-                                .group = program::AxisGroup{},
-                                .bytes = bytes,
-                                .purpose = program::Purpose::kOffload},
+          .body = program::Communication{.kind = kind,
+                                         .group = program::AxisGroup{},
+                                         .bytes = bytes,
+                                         .purpose = program::Purpose::kOffload},
           .stream = stream};
 }
 program::Task offload(Bytes bytes) {
@@ -140,7 +139,7 @@ TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
 TEST(Offload, IsOfOneRank) {
   program::Program program = every_rank(8, {offload(1_MB)});
   ASSERT_TRUE(program::verify(program).ok());
-  auto& body = std::get<Communication>(program.blocks[0].tasks[0].body);
+  auto& body = std::get<program::Communication>(program.blocks[0].tasks[0].body);
   body.group = program::AxisGroup{{0}, {}};
   EXPECT_FALSE(program::verify(program).ok());
   body.kind = CollectiveKind::kAllReduce;

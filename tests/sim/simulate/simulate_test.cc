@@ -9,9 +9,7 @@ namespace foreshard::sim {
 namespace {
 
 using program::Allocate;
-using program::Free;
 using program::MemoryKind;
-using program::Purpose;
 
 TEST(Simulate, OneTransferIsLatencyAndBytesOverBandwidth) {
   const auto program = each_rank({{send(1, 1_MB, kFirst)}, {receive(0, 1_MB, kFirst)}});
@@ -79,8 +77,8 @@ TEST(Simulate, StreamsOverlapAndComputeCountsFirst) {
 TEST(Simulate, ExposedCommunicationCountsByPurpose) {
   auto tensor = send(1, 1_MB, kFirst);
   auto data = send(1, 1_MB, kSecond);
-  std::get<program::Communication>(tensor.body).purpose = Purpose::kTensor;
-  std::get<program::Communication>(data.body).purpose = Purpose::kData;
+  std::get<program::Communication>(tensor.body).purpose = program::Purpose::kTensor;
+  std::get<program::Communication>(data.body).purpose = program::Purpose::kData;
   std::get<program::Communication>(data.body).tag = "second";
   auto into = receive(0, 1_MB, kSecond);
   std::get<program::Communication>(into.body).tag = "second";
@@ -214,8 +212,8 @@ TEST(Simulate, MemoryIsLiveFromAllocateToFree) {
                      kernel("a", kMillion),
                      kernel("b", kMillion),
                      {.name = "work", .body = Allocate{"work", MemoryKind::kBuffers, 200_MB}},
-                     {.name = "work done", .body = Free{"work"}},
-                     {.name = "forget", .body = Free{"kept"}},
+                     {.name = "work done", .body = program::Free{"work"}},
+                     {.name = "forget", .body = program::Free{"kept"}},
                      kernel("c", kMillion)});
   program.roles[0].memory = {{MemoryKind::kParameters, 100_MB}};
   auto prediction = run(star(1), program);

@@ -9,7 +9,6 @@ namespace foreshard::sim {
 namespace {
 
 using program::CollectiveKind;
-using program::Communication;
 using program::Program;
 using program::StreamId;
 using program::Task;
@@ -32,11 +31,11 @@ DeviceType plain_device() {
 Task transfer(CollectiveKind kind, std::int32_t peer, Bytes bytes, StreamId stream,
               std::vector<std::int32_t> after) {
   return {.name = kind == CollectiveKind::kSend ? "send" : "receive",
-          .body = Communication{.kind = kind,
-                                .group = program::AxisPeer{.axis = 0, .coordinate = peer},
-                                .bytes = bytes,
-                                .purpose = program::Purpose::kPipeline,
-                                .tag = "transfer"},
+          .body = program::Communication{.kind = kind,
+                                         .group = program::AxisPeer{.axis = 0, .coordinate = peer},
+                                         .bytes = bytes,
+                                         .purpose = program::Purpose::kPipeline,
+                                         .tag = "transfer"},
           .stream = stream,
           .after = std::move(after)};
 }
@@ -86,10 +85,10 @@ Task receive(std::int32_t from, Bytes bytes, StreamId stream, std::vector<std::i
 }
 Task all_reduce(Bytes bytes, StreamId stream, std::vector<std::int32_t> after) {
   return {.name = "all_reduce",
-          .body = Communication{.kind = CollectiveKind::kAllReduce,
-                                .group = program::AxisGroup{.axes = {0}},
-                                .bytes = bytes,
-                                .purpose = program::Purpose::kData},
+          .body = program::Communication{.kind = CollectiveKind::kAllReduce,
+                                         .group = program::AxisGroup{.axes = {0}},
+                                         .bytes = bytes,
+                                         .purpose = program::Purpose::kData},
           .stream = stream,
           .after = std::move(after)};
 }

@@ -7,8 +7,6 @@
 
 namespace foreshard::study::pool_test {
 
-using testing::Field;
-
 Result<LoadedStudy> load(const std::string& rest, const std::string& strategy) {
   const TemporaryFolder folder;
   const auto file = folder.write(
@@ -74,10 +72,11 @@ TEST(RunStudy, LeavesDevicesIdle) {
   EXPECT_EQ(first.prediction.devices, 2);
   EXPECT_EQ(first.prediction.idle, 2);
   EXPECT_EQ(first.prediction.down, 0);
-  EXPECT_THAT(first.prediction.warnings,
-              Contains(Field(&sim::Warning::message,
-                             "2 of 4 devices that work stay idle: the strategy has 2 ranks; "
-                             "data_parallel: 4 would use 4")));
+  EXPECT_THAT(
+      first.prediction.warnings,
+      Contains(testing::Field(&sim::Warning::message,
+                              "2 of 4 devices that work stay idle: the strategy has 2 ranks; "
+                              "data_parallel: 4 would use 4")));
 
   const StudyRun named = run(cluster() + "\nuse: [node1]");
   EXPECT_THAT(named.program.device_of_rank, ElementsAre(2, 3));

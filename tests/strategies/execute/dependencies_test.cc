@@ -12,7 +12,6 @@
 namespace foreshard::execute::dependencies_test {
 
 using plan::Action;
-using plan::ActionId;
 using plan::ActionKind;
 using plan::StepPlan;
 
@@ -30,7 +29,7 @@ std::pair<StepPlan, int> without(StepPlan plan, const Drop& drop) {
   int dropped = 0;
   for (plan::Role& role : plan.roles) {
     for (Action& action : role.actions)
-      dropped += static_cast<int>(std::erase_if(action.after, [&](ActionId earlier) {
+      dropped += static_cast<int>(std::erase_if(action.after, [&](plan::ActionId earlier) {
         return drop(action, role.actions[static_cast<std::size_t>(earlier)]);
       }));
   }
@@ -175,7 +174,7 @@ TEST(Dependencies, AreAllListed) {
     const StepPlan plan = plan_of(training.model, training.strategy);
     for (const plan::Role& role : plan.roles) {
       for (const Action& later : role.actions) {
-        for (const ActionId id : later.after) {
+        for (const plan::ActionId id : later.after) {
           const Action& earlier = role.actions[static_cast<std::size_t>(id)];
           if (plan::lane_of(later) != plan::lane_of(earlier))
             found.emplace(std::pair(earlier.kind, later.kind), describe(training));

@@ -11,10 +11,6 @@
 namespace foreshard::execute {
 namespace {
 
-using plan::Action;
-using plan::ActionKind;
-using plan::ActionRef;
-
 // The planner: behind each unit's backward pass of every second and of the last micro-batch.
 Status reduce_every_second(plan::Draft& draft) {
   if (draft.plan.states.reduce == StateSharding::Reduce::kNever) return {};
@@ -28,8 +24,8 @@ Status reduce_every_second(plan::Draft& draft) {
           (micro_batch % 2 == 0 && micro_batch != last))
         continue;
       role.split_passes(section);
-      std::vector<ActionRef> actions;
-      for (const ActionRef pass : section.actions) {
+      std::vector<plan::ActionRef> actions;
+      for (const plan::ActionRef pass : section.actions) {
         actions.push_back(pass);
         const std::int32_t unit = role[pass].units.first;
         std::int64_t elements = 0;
@@ -41,7 +37,7 @@ Status reduce_every_second(plan::Draft& draft) {
                                                    .over = {axis_of(draft.plan.parts.mesh, "data")},
                                                    .elements = elements,
                                                    .opened_by = unit});
-        actions.push_back(role.make({.kind = ActionKind::kReduce,
+        actions.push_back(role.make({.kind = plan::ActionKind::kReduce,
                                      .direction = Direction::kBackward,
                                      .chunk = section.slot->chunk,
                                      .micro_batch = micro_batch,
@@ -64,7 +60,7 @@ std::vector<plan::Planner> planners() {
 std::int64_t reductions_of(const plan::StepPlan& plan) {
   std::int64_t count = 0;
   for (const plan::Role& role : plan.roles)
-    count += std::ranges::count(role.actions, ActionKind::kReduce, &Action::kind);
+    count += std::ranges::count(role.actions, plan::ActionKind::kReduce, &plan::Action::kind);
   return count;
 }
 

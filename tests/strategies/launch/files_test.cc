@@ -6,7 +6,6 @@ namespace foreshard::launch {
 namespace {
 
 using testing::Field;
-using testing::IsSupersetOf;
 
 // 64 ranks / (tensor 4 x pipeline 4 x context 2) are 2 replicas. 80 layers on 4 stages are 20 each,
 // in chunks of 4 are 5.
@@ -26,7 +25,7 @@ TEST(MegatronScript, IsReadAsItsOptionsSay) {
             "vocabulary: 128256, sequence: 8192, norm: rms-norm, activation: swiglu, positions: "
             "rotary, bias: false, tied_embeddings: false, dropout: false}");
   EXPECT_THAT(run.missing, IsEmpty());
-  EXPECT_THAT(run.idle, IsSupersetOf({"--lr", "--save", "--tensorboard-dir"}));
+  EXPECT_THAT(run.idle, testing::IsSupersetOf({"--lr", "--save", "--tensorboard-dir"}));
   EXPECT_THAT(run.unmodelled, ElementsAre(Field(&Unmodelled::setting, "--tp-comm-overlap")));
   const auto strategy = loaded<Strategy>(run.strategy);
   EXPECT_EQ(strategy.devices(), 64);

@@ -10,7 +10,6 @@
 namespace foreshard::lower::exchanges_test {
 
 using program::Block;
-using program::Communication;
 using program::Program;
 using program::Task;
 
@@ -19,9 +18,9 @@ Task kernel(std::vector<std::int32_t> after = {}) {
 }
 Task exchange(std::vector<std::int32_t> after) {
   return {.name = "x",
-          .body = Communication{.kind = program::CollectiveKind::kAllToAll,
-                                .group = program::AxisGroup{.axes = {0}},
-                                .purpose = program::Purpose::kExpert},
+          .body = program::Communication{.kind = program::CollectiveKind::kAllToAll,
+                                         .group = program::AxisGroup{.axes = {0}},
+                                         .purpose = program::Purpose::kExpert},
           .stream = stream(kTensorStream),
           .after = std::move(after)};
 }
@@ -44,7 +43,7 @@ TEST(Exchanges, CutABlockWhereItWaits) {
 
   // A gather over the ranks of an expert stands between the exchange and its reader.
   Task gather = exchange({1});
-  std::get<Communication>(gather.body).purpose = program::Purpose::kTensor;
+  std::get<program::Communication>(gather.body).purpose = program::Purpose::kTensor;
   const Block split{.name = "split", .tasks = {kernel(), exchange({0}), gather, kernel({2})}};
   ASSERT_EQ(cut_at_exchanges(split).size(), 2u);
   EXPECT_THAT(cut_at_exchanges(split)[1].after, ElementsAre(EarlierTask{0, 2}));

@@ -8,8 +8,6 @@
 
 namespace foreshard::lower::memory_test {
 
-using program::MemoryKind;
-
 // The shape of Llama 3 8B, small: grouped heads, RMSNorm, rotary positions, SwiGLU, no biases.
 constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64, kV = 512, kLayers = 2;
 constexpr double kLayerElements = kH * (kQkv + kH + 2 * kF + kF) + 2 * kH;
@@ -131,7 +129,7 @@ TEST(Head, FusedLossWritesOverTheLogits) {
 
 double buffers_of(const Strategy& strategy, std::int64_t stage) {
   for (const auto& one : resident_memory(strategy, llama(), blocks_of(strategy), stage))
-    if (one.kind == MemoryKind::kBuffers) return one.bytes.in_base();
+    if (one.kind == program::MemoryKind::kBuffers) return one.bytes.in_base();
   return 0;
 }
 

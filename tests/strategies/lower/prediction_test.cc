@@ -9,7 +9,6 @@
 namespace foreshard::lower::prediction_test {
 
 using program::CollectiveKind;
-using program::MemoryKind;
 using testing::Pair;
 
 constexpr double kS = 64, kH = 32, kF = 48, kV = 512;
@@ -87,7 +86,7 @@ TEST(Prediction, GathersItsProjection) {
 double held(const Model& model, const Strategy& strategy, std::int64_t stage) {
   double bytes = 0;
   for (const auto& one : resident_memory(strategy, model, blocks_of(model, strategy), stage))
-    if (one.kind == MemoryKind::kParameters) bytes += one.bytes.in_base();
+    if (one.kind == program::MemoryKind::kParameters) bytes += one.bytes.in_base();
   return bytes;
 }
 

@@ -9,9 +9,6 @@
 
 namespace foreshard::program::expand_test {
 
-using testing::DoubleEq;
-using testing::Pointwise;
-
 constexpr StreamId kComputing{0}, kNetwork{1};
 
 Task kernel(const std::string& name, std::vector<std::int32_t> after = {},
@@ -88,7 +85,7 @@ TEST(Expand, CountsTheHostsTimeFromTheLastSync) {
     offsets.push_back(instance.host_offset / 1_us);
     syncs.push_back(instance.host_sync);
   }
-  EXPECT_THAT(offsets, Pointwise(DoubleEq(), {2, 2, 9, 9, 2}));
+  EXPECT_THAT(offsets, testing::Pointwise(testing::DoubleEq(), {2, 2, 9, 9, 2}));
   EXPECT_THAT(syncs, ElementsAre(-1, -1, -1, -1, 3));
   EXPECT_THAT(before(out, 3), ElementsAre(2)) << "a Sync waits for the last of each stream";
 }

@@ -11,10 +11,8 @@ namespace foreshard::calibrate {
 namespace {
 
 using program::AxisGroup;
-using program::AxisPeer;
 using program::CollectiveKind;
 using program::Program;
-using program::StreamId;
 
 // Two stages of two: a product and an all-reduce within a stage, a transfer from the first to the
 // second.
@@ -25,18 +23,18 @@ Program sample() {
   p.streams = {{"compute"}};
   const program::Task multiply{.name = "multiply",
                                .body = Gemm{.m = 64, .n = 64, .k = 64, .dtype = DType::kFp32},
-                               .stream = StreamId{0}};
+                               .stream = program::StreamId{0}};
   const auto task = [](const char* name, CollectiveKind kind, program::Group group) {
     return program::Task{.name = name,
                          .body = program::Communication{.kind = kind,
                                                         .group = std::move(group),
                                                         .bytes = 1_MiB,
                                                         .tag = "t" + std::string(name)},
-                         .stream = StreamId{0}};
+                         .stream = program::StreamId{0}};
   };
   p.blocks = {{"work", {multiply, task("sum", CollectiveKind::kAllReduce, AxisGroup{{0}, {}})}},
-              {"send", {task("x", CollectiveKind::kSend, AxisPeer{1, 1})}},
-              {"receive", {task("x", CollectiveKind::kReceive, AxisPeer{1, 0})}}};
+              {"send", {task("x", CollectiveKind::kSend, program::AxisPeer{1, 1})}},
+              {"receive", {task("x", CollectiveKind::kReceive, program::AxisPeer{1, 0})}}};
   p.roles = {{.name = "first",
               .ranks = {0, 1},
               .calls = {{.block = program::BlockId{0}}, {.block = program::BlockId{1}}}},

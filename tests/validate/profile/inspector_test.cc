@@ -5,8 +5,6 @@
 namespace foreshard::profile {
 namespace {
 
-using program::CollectiveKind;
-
 std::string record(int rank, const std::string& operation, int number, int bytes, int micros) {
   return R"({"header": {"id": "0x1", "rank": )" + std::to_string(rank) +
          R"(, "n_ranks": 8, "nnodes": 1}, "metadata": {"inspector_output_format_version": "v4.0"}, )"
@@ -23,7 +21,7 @@ TEST(Inspector, TakesTheShortestOfAllRanks) {
   ASSERT_TRUE(is_inspector(text));
   const auto dump = value_of(read_inspector(text, "dump.log"));
   ASSERT_EQ(dump.size(), 2U);
-  EXPECT_EQ(dump[0].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(dump[0].kind, program::CollectiveKind::kAllReduce);
   EXPECT_EQ(dump[0].bytes, 1_MiB);
   EXPECT_EQ(dump[0].ranks, 8);
   EXPECT_NEAR(dump[0].time / 1_us, 40, 1e-9);

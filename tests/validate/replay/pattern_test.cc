@@ -9,7 +9,6 @@ namespace foreshard::replay {
 namespace {
 
 using program::CollectiveKind;
-using program::Program;
 
 TEST(Pattern, IsSmallAndSpreadEvenly) {
   std::array<int, 5> count{};
@@ -43,7 +42,7 @@ TEST_P(Delivery, ExpectsWhatCarryingItOutDelivers) {
   if (kind == CollectiveKind::kBroadcast) what.roots = {1};
   if (kind == CollectiveKind::kExchange)
     what.transfers = {{0, 1, 8_B}, {2, 1, 4_B}, {0, 1, 4_B}, {1, 2, 8_B}, {0, 2, 4_B}};
-  Program program;
+  program::Program program;
   program.mesh = {{"data", 3}};
   program.streams = {{"compute"}};
   program.blocks = {{"block", {{"x", what, program::StreamId(0), {}}}}};

@@ -15,17 +15,15 @@ using program::AxisPeer;
 using program::BlockId;
 using program::CollectiveKind;
 using program::Communication;
-using program::Group;
 using program::Program;
 using program::RankGroups;
-using program::StreamId;
 using program::Task;
 
 Task communicate(const std::string& name, Communication what, int stream = 0) {
-  return {name, std::move(what), StreamId(stream), {}};
+  return {name, std::move(what), program::StreamId(stream), {}};
 }
 
-Communication all_reduce(Group group, std::string tag = {}) {
+Communication all_reduce(program::Group group, std::string tag = {}) {
   return {.group = std::move(group), .bytes = 1_MiB, .tag = std::move(tag)};
 }
 

@@ -16,11 +16,7 @@
 
 namespace foreshard::replay::host::executor_test {
 
-using program::BlockId;
-using program::CollectiveKind;
-using program::Communication;
 using program::Program;
-using program::StreamId;
 using program::Task;
 
 constexpr RegionBounds kSmall{.least = 64_KiB, .most = 64_KiB};
@@ -114,24 +110,25 @@ Program two_ranks(std::vector<Task> tasks, std::vector<program::StaticMemory> me
   program.blocks = {{"block", std::move(tasks)}};
   program.roles = {{.name = "all",
                     .ranks = {0, 1},
-                    .calls = {{.block = BlockId(0)}},
+                    .calls = {{.block = program::BlockId(0)}},
                     .memory = std::move(memory)}};
   return program;
 }
 Task kernel(const std::string& name, std::vector<std::int32_t> after = {}) {
   return {.name = name,
           .body = Kernel(Gemm{.m = 64, .n = 64, .k = 64, .dtype = DType::kFp32}),
-          .stream = StreamId(0),
+          .stream = program::StreamId(0),
           .after = std::move(after)};
 }
 Task all_reduce(const std::string& name, std::vector<std::int32_t> after = {}) {
-  return {.name = name,
-          .body = Communication{.kind = CollectiveKind::kAllReduce,
-                                .group = program::AxisGroup{.axes = {0}, .coordinates = {}},
-                                .bytes = 4_MB,
-                                .dtype = DType::kFp32},
-          .stream = StreamId(1),
-          .after = std::move(after)};
+  return {
+      .name = name,
+      .body = program::Communication{.kind = program::CollectiveKind::kAllReduce,
+                                     .group = program::AxisGroup{.axes = {0}, .coordinates = {}},
+                                     .bytes = 4_MB,
+                                     .dtype = DType::kFp32},
+      .stream = program::StreamId(1),
+      .after = std::move(after)};
 }
 
 // One bit of one message is wrong: the faults say which operation, rank and element.

@@ -7,23 +7,21 @@
 
 namespace foreshard::replay::host::streams_test {
 
-using program::BlockId;
 using program::Communication;
 using program::Program;
-using program::StreamId;
 using program::Task;
 
 Task kernel(const std::string& name, std::vector<std::int32_t> after = {}) {
   return {.name = name,
           .body = Kernel(Gemm{.m = 1, .n = 1, .k = 1}),
-          .stream = StreamId(0),
+          .stream = program::StreamId(0),
           .after = std::move(after)};
 }
 Task communicate(const std::string& name, std::vector<std::int32_t> after = {}, int stream = 1) {
   return {.name = name,
           .body = Communication{.group = program::AxisGroup{.axes = {0}, .coordinates = {}},
                                 .bytes = 1_MB},
-          .stream = StreamId(stream),
+          .stream = program::StreamId(stream),
           .after = std::move(after)};
 }
 
@@ -33,7 +31,7 @@ Program program_of(std::vector<Task> tasks) {
   program.mesh = {{"data", 2}};
   program.streams = {{"compute"}, {"one"}, {"two"}};
   program.blocks = {{"block", std::move(tasks)}};
-  program.roles = {{.name = "all", .ranks = {0, 1}, .calls = {{.block = BlockId(0)}}}};
+  program.roles = {{.name = "all", .ranks = {0, 1}, .calls = {{.block = program::BlockId(0)}}}};
   return program;
 }
 
