@@ -102,7 +102,7 @@ ClusterConfig must_find(const ClusterRequest& request) {
   auto loader = catalogue();
   auto config = value_of(cluster_for(request, loader));
   EXPECT_TRUE(build_cluster(config));
-  return std::move(config);
+  return config;
 }
 
 TEST(ClusterFor, UsesTheUsualMachine) {

@@ -26,7 +26,7 @@ ClusterView example(std::string_view kind, Routing routing, std::int64_t nodes,
 Route must_route(const ClusterView& cluster, std::int64_t from, std::int64_t to) {
   auto route = value_of(cluster.route(DeviceId(from), DeviceId(to)));
   EXPECT_EQ(fault_in(cluster, DeviceId(from), DeviceId(to), route), "");
-  return std::move(route);
+  return route;
 }
 
 /// Largest difference of the shares of two routes.

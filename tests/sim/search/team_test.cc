@@ -166,7 +166,7 @@ class TwoNodes : public testing::Test {
     team::send(socket.get(), {"next"});
     const auto task = team::receive(socket.get());
     EXPECT_TRUE(task && task->size() == 3 && task->front() == "simulate");
-    return std::move(socket);
+    return socket;
   }
 };
 

@@ -1,5 +1,6 @@
 // Low-rank adapters beside frozen weights: what is computed, kept, moved and updated, by hand.
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -32,13 +33,9 @@ std::vector<AdapterTarget> attention() {
 }
 
 Strategy on(std::int64_t tensor, std::int64_t data, std::int64_t zero = 0) {
-  Strategy s;
-  s.tensor_parallel = tensor;
+  Strategy s = degrees(tensor, 1, data);
   s.sequence_parallel = tensor > 1;
-  s.data_parallel = data;
   s.zero_stage = zero;
-  s.global_batch = data;
-  s.framework.value.vocabulary_multiple = 1;
   s.framework.value.overlap_tensor_gradients = false;
   return s;
 }
@@ -87,15 +84,6 @@ TEST(Adapters, AloneHaveGradientsAndOptimizerStates) {
   EXPECT_EQ(bytes[MemoryKind::kOptimizer], 12 * kAdapters / 4);
 }
 
-std::set<std::string> products(const Pieces& pass) {
-  std::set<std::string> names;
-  for (const program::Task& task : only_block(pass).tasks) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel)) names.insert(task.name);
-  }
-  return names;
-}
-
 // A frozen matrix has one product in the backward pass, that of its input's gradient; A and B have
 // both of theirs. Nothing is before the first layer that wants a gradient: of the products that
 // lead to its input only those remain which an adapter waits for.
@@ -103,19 +91,19 @@ TEST(Adapters, LeaveNoWeightGradientsOfWhatIsFrozen) {
   const LoweredModel blocks = blocks_of(model(attention()), on(1, 1));
   ASSERT_EQ(blocks.layers.size(), 2U);
   EXPECT_THAT(
-      products(blocks.layers[1].backward),
+      products_of(blocks.layers[1].backward),
       UnorderedElementsAre("d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
                            "d.attention_out.adapter_out.data", "d.attention_out.adapter_out.weight",
                            "d.attention_out.adapter_in.data", "d.attention_out.adapter_in.weight",
                            "d.qkv.data", "d.qkv.adapter_out.data", "d.qkv.adapter_out.weight",
                            "d.qkv.adapter_in.data", "d.qkv.adapter_in.weight"));
-  EXPECT_THAT(products(blocks.layers[0].backward),
+  EXPECT_THAT(products_of(blocks.layers[0].backward),
               UnorderedElementsAre(
                   "d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
                   "d.attention_out.adapter_out.data", "d.attention_out.adapter_out.weight",
                   "d.attention_out.adapter_in.data", "d.attention_out.adapter_in.weight",
                   "d.qkv.adapter_out.data", "d.qkv.adapter_out.weight", "d.qkv.adapter_in.weight"));
-  EXPECT_THAT(products(blocks.head.backward), ElementsAre("d.logits.data"));
+  EXPECT_THAT(products_of(blocks.head.backward), ElementsAre("d.logits.data"));
   EXPECT_THAT(only_block(blocks.embedding.backward).tasks, IsEmpty());
 }
 
@@ -181,15 +169,6 @@ TEST(Adapters, DequantizeWeightsInFourBitsForEachProduct) {
   const double matrices = kLayers * kH * (kQkv + kH + 3 * kF);
   EXPECT_DOUBLE_EQ(held(model(attention())) - held(narrow),
                    matrices * (2 - (0.5 + (1 + 4 / 256.0) / 64)));
-}
-
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
 }
 
 std::map<CollectiveKind, Traffic> traffic(const Pieces& pass) {

@@ -75,7 +75,7 @@ Program lowered(const Strategy& of) {
   EXPECT_THAT(faults_in(of, model(), of.devices()), IsEmpty());
   auto program = value_of(lower(model(), of, {.launch_time = 5_us}));
   EXPECT_EQ(message_of(program::verify(program)), "accepted");
-  return std::move(program);
+  return program;
 }
 
 // "F1" of a part of a forward pass of micro-batch 1, "B0" of a backward pass; others left out.

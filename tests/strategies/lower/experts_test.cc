@@ -1,5 +1,6 @@
 // Layers with experts: what moves, what is multiplied and what lies where, by hand.
 #include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
@@ -32,15 +33,10 @@ Model model() {
 
 // One micro-batch of two sequences.
 Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t ep, std::int64_t etp = 0) {
-  Strategy s;
-  s.tensor_parallel = tp;
-  s.data_parallel = dp;
+  Strategy s = degrees(tp, 1, dp, kBatch);
   s.expert_parallel = ep;
   s.expert_tensor_parallel = etp;
   s.sequence_parallel = tp > 1;
-  s.micro_batch = kBatch;
-  s.global_batch = kBatch * dp;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 
@@ -49,27 +45,17 @@ Program lowered(const Strategy& of, const Model& that = model()) {
   return value_of(lower(that, of, {.launch_time = 5_us}));
 }
 
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
-}
 using Key = std::pair<CollectiveKind, std::string>;  // and its axes
 
 std::map<Key, Traffic> traffic(const Program& program, Purpose purpose) {
   std::map<Key, Traffic> sums;
-  for (const program::Call& call : program.roles[0].calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
-      const auto* what = std::get_if<program::Communication>(&task.body);
-      if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") continue;
-      Traffic& sum = sums[{what->kind, what->tag}];
-      sum.operations += call.repeat;
-      sum.bytes += call.repeat * what->bytes.in_base();
-    }
-  }
+  visit_tasks(program, [&](const program::Task& task) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") return;
+    Traffic& sum = sums[{what->kind, what->tag}];
+    ++sum.operations;
+    sum.bytes += what->bytes.in_base();
+  });
   return sums;
 }
 

@@ -1,5 +1,6 @@
 // mode: forward: evaluation and inference of whole sequences, counted and weighed by hand.
 #include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/test.h"
 
 #include "strategies/program/ir/verify.h"
@@ -23,46 +24,17 @@ Model gpt() {
 }
 
 Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t micro_batches) {
-  Strategy s;
+  Strategy s = degrees(tp, pp, dp, 2, micro_batches);
   s.mode = Mode::kForward;
-  s.tensor_parallel = tp;
-  s.pipeline_parallel = pp;
-  s.data_parallel = dp;
-  s.micro_batch = 2;
-  s.global_batch = 2 * dp * micro_batches;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 
 Program lowered(const Strategy& of) {
   auto program = value_of(lower(gpt(), of, {}));
   EXPECT_EQ(message_of(program::verify(program)), "accepted");
-  return std::move(program);
+  return program;
 }
 
-template <class Visit>
-void visit_tasks(const Program& program, const program::Role& role, Visit visit) {
-  for (const program::Call& call : role.calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks)
-      for (std::int32_t i = 0; i < call.repeat; ++i) visit(task);
-  }
-}
-
-double gemm_flops(const Program& program, const program::Role& role) {
-  double sum = 0;
-  visit_tasks(program, role, [&](const program::Task& task) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel))
-      sum += flops_of(*kernel).in_base();
-  });
-  return sum;
-}
-
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
 std::map<CollectiveKind, Traffic> traffic(const Program& program, std::size_t role) {
   std::map<CollectiveKind, Traffic> sums;
   visit_tasks(program, program.roles[role], [&](const program::Task& task) {

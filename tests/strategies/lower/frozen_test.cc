@@ -1,5 +1,6 @@
 // Frozen parts of a model: what is computed, kept and updated of it, by hand.
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -35,15 +36,6 @@ LoweredModel blocks_of(const Model& model) {
   return value_of(lower_blocks(model, strategy()));
 }
 
-std::set<std::string> products(const Pieces& pass) {
-  std::set<std::string> names;
-  for (const program::Task& task : only_block(pass).tasks) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel)) names.insert(task.name);
-  }
-  return names;
-}
-
 // Two layers on a frozen embedding run forward alone and keep nothing. The third has all products,
 // as its first norm has a scale to train, but hands no gradient on.
 TEST(FrozenParts, RunForwardAloneBelowWhatIsTrained) {
@@ -52,7 +44,7 @@ TEST(FrozenParts, RunForwardAloneBelowWhatIsTrained) {
   EXPECT_THAT(only_block(blocks.embedding.backward).tasks, IsEmpty());
   EXPECT_THAT(only_block(blocks.layers[0].backward).tasks, IsEmpty());
   EXPECT_EQ(blocks.layers[0].saved.in_base(), 0);
-  EXPECT_THAT(products(blocks.layers[1].backward),
+  EXPECT_THAT(products_of(blocks.layers[1].backward),
               UnorderedElementsAre("d.mlp_down.data", "d.mlp_down.weight", "d.mlp_up.data",
                                    "d.mlp_up.weight", "d.attention_out.data",
                                    "d.attention_out.weight", "d.qkv.data", "d.qkv.weight"));
@@ -62,11 +54,11 @@ TEST(FrozenParts, RunForwardAloneBelowWhatIsTrained) {
 TEST(FrozenParts, HandGradientsOnAboveWhatIsTrained) {
   const LoweredModel blocks = blocks_of(model({.layers = 2, .head = true}));
   EXPECT_FALSE(only_block(blocks.embedding.backward).tasks.empty());
-  EXPECT_THAT(products(blocks.layers[0].backward),
+  EXPECT_THAT(products_of(blocks.layers[0].backward),
               UnorderedElementsAre("d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
                                    "d.qkv.data"));
-  EXPECT_THAT(products(blocks.layers[1].backward), Contains("d.qkv.weight"));
-  EXPECT_THAT(products(blocks.head.backward), UnorderedElementsAre("d.logits.data"));
+  EXPECT_THAT(products_of(blocks.layers[1].backward), Contains("d.qkv.weight"));
+  EXPECT_THAT(products_of(blocks.head.backward), UnorderedElementsAre("d.logits.data"));
 }
 
 // bf16 parameters of all; fp32 gradients and Adam's 12 bytes of what is trained.

@@ -2,6 +2,7 @@
 #include "strategies/program/lower/lower.h"
 
 #include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -25,42 +26,24 @@ Model gpt() {
 
 // `micro_batches` of 2 sequences; the vocabulary is not padded.
 Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t micro_batches) {
-  Strategy s;
-  s.tensor_parallel = tp;
-  s.pipeline_parallel = pp;
-  s.data_parallel = dp;
-  s.micro_batch = 2;
-  s.global_batch = 2 * dp * micro_batches;
-  s.framework.value.vocabulary_multiple = 1;
-  return s;
+  return degrees(tp, pp, dp, 2, micro_batches);
 }
 
 Program lowered(const Model& model, const Strategy& of) {
   return value_of(lower(model, of, {.launch_time = 5_us}));
 }
 
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
-}
-
 // What one rank of a role takes part in, by kind; of one purpose; without the gradient norm.
 std::map<CollectiveKind, Traffic> traffic(const Program& program, std::size_t role,
                                           Purpose purpose) {
   std::map<CollectiveKind, Traffic> sums;
-  for (const program::Call& call : program.roles[role].calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
-      const auto* what = std::get_if<program::Communication>(&task.body);
-      if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") continue;
-      Traffic& sum = sums[what->kind];
-      sum.operations += call.repeat;
-      sum.bytes += call.repeat * what->bytes.in_base();
-    }
-  }
+  visit_tasks(program, program.roles[role], [&](const program::Task& task) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") return;
+    Traffic& sum = sums[what->kind];
+    ++sum.operations;
+    sum.bytes += what->bytes.in_base();
+  });
   return sums;
 }
 

@@ -1,8 +1,7 @@
 // Small graphs as Programs, and what these compute and send.
 #pragma once
 
-#include <ostream>
-
+#include "tests/strategies/lower/counts.h"
 #include "tests/test.h"
 
 #include "strategies/graph/annotate.h"
@@ -75,24 +74,7 @@ inline LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& 
   auto result = value_of(lower_graph(graph, s, options));
   EXPECT_EQ(message_of(plan::verify(result.plan)), "accepted");
   EXPECT_EQ(message_of(program::verify(result.program)), "accepted");
-  return std::move(result);
-}
-
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-inline std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
-}
-
-template <class Visit>
-void visit_tasks(const Program& program, Visit visit) {
-  for (const program::Call& call : program.roles[0].calls) {
-    for (std::int32_t i = 0; i < call.repeat; ++i)
-      for (const program::Task& task : program.blocks[call.block.index()].tasks) visit(task);
-  }
+  return result;
 }
 
 inline std::map<CollectiveKind, Traffic> traffic(const Program& program, Purpose purpose) {
@@ -107,13 +89,7 @@ inline std::map<CollectiveKind, Traffic> traffic(const Program& program, Purpose
 }
 
 inline double gemm_flops(const Program& program) {
-  double sum = 0;
-  visit_tasks(program, [&](const program::Task& task) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel))
-      sum += flops_of(*kernel).in_base();
-  });
-  return sum;
+  return gemm_flops(program, program.roles[0]);
 }
 
 using Sums = std::map<CollectiveKind, Traffic>;

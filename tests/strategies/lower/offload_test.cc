@@ -1,5 +1,6 @@
 // Offloading to the host: what the plan does, what is copied and what stays, by hand.
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -17,11 +18,8 @@ Model model() {
 }
 
 Strategy on(std::int64_t data_parallel, std::int64_t zero_stage = 0) {
-  Strategy s;
-  s.data_parallel = data_parallel;
-  s.global_batch = data_parallel;
+  Strategy s = degrees(1, 1, data_parallel);
   s.zero_stage = zero_stage;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 
@@ -30,7 +28,7 @@ program::Program lowered(const Strategy& strategy) {
   EXPECT_EQ(message_of(plan::verify(value_of(plan_of(model(), strategy)))), "accepted");
   auto program = value_of(lower(model(), strategy, {}));
   EXPECT_EQ(message_of(program::verify(program)), "accepted");
-  return std::move(program);
+  return program;
 }
 
 // Bytes of each kind of operation with the host that a rank makes in a step.
@@ -41,13 +39,6 @@ std::map<CollectiveKind, double> with_host(const program::Program& program, std:
       if (const auto* what = std::get_if<program::Communication>(&task.body);
           what != nullptr && program::is_with_host(what->kind))
         bytes[what->kind] += call.repeat * what->bytes.in_base();
-  return bytes;
-}
-
-double held(const program::Program& program, MemoryKind kind) {
-  double bytes = 0;
-  for (const program::StaticMemory& memory : program.roles[0].memory)
-    if (memory.kind == kind) bytes += memory.bytes.in_base();
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 // What each optimizer keeps, computes and sends, by hand: a GPT of 4 layers of width 8 whose
 // weights are 8 x 24, 8 x 8, 8 x 32 and 32 x 8: 768 elements a layer.
 
+#include "tests/strategies/lower/counts.h"
 #include "tests/strategies/lower/models.h"
 #include "tests/test.h"
 
@@ -19,12 +20,8 @@ Model gpt() {
 }
 
 Strategy strategy(std::string rule, std::int64_t tensor, std::int64_t data, std::int64_t zero) {
-  Strategy s;
-  s.tensor_parallel = tensor;
-  s.data_parallel = data;
-  s.global_batch = data;
+  Strategy s = degrees(tensor, 1, data);
   s.zero_stage = zero;
-  s.framework.value.vocabulary_multiple = 1;
   s.optimizer.rule = std::move(rule);
   return s;
 }
@@ -34,10 +31,7 @@ Program lowered(const Model& model, const Strategy& of) {
 }
 
 double kept(const Program& program) {
-  double bytes = 0;
-  for (const program::StaticMemory& one : program.roles[0].memory)
-    if (one.kind == program::MemoryKind::kOptimizer) bytes += one.bytes.in_base();
-  return bytes;
+  return held(program, program::MemoryKind::kOptimizer);
 }
 
 // Of the tasks whose names end like that.
@@ -48,18 +42,16 @@ struct Sum {
 };
 Sum sum(const Program& program, std::string_view name) {
   Sum sum;
-  for (const program::Call& call : program.roles[0].calls) {
-    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
-      if (!task.name.ends_with(name)) continue;
-      sum.tasks += call.repeat;
-      if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
-        sum.flops += call.repeat * flops_of(*kernel).in_base();
-        sum.bytes += call.repeat * bytes_of(*kernel).in_base();
-      } else if (const auto* sent = std::get_if<program::Communication>(&task.body)) {
-        sum.bytes += call.repeat * sent->bytes.in_base();
-      }
+  visit_tasks(program, [&](const program::Task& task) {
+    if (!task.name.ends_with(name)) return;
+    ++sum.tasks;
+    if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
+      sum.flops += flops_of(*kernel).in_base();
+      sum.bytes += bytes_of(*kernel).in_base();
+    } else if (const auto* sent = std::get_if<program::Communication>(&task.body)) {
+      sum.bytes += sent->bytes.in_base();
     }
-  }
+  });
   return sum;
 }
 

@@ -1,5 +1,6 @@
 // Modules that predict more tokens: what is computed, moved, held and placed, by hand.
 #include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/test.h"
 
 #include "strategies/parallelism/parameters.h"
@@ -24,13 +25,8 @@ Model model(std::int64_t modules = 1) {
 }
 
 Strategy on(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
-  Strategy s;
-  s.tensor_parallel = tensor;
+  Strategy s = degrees(tensor, pipeline, data, 1, pipeline);
   s.sequence_parallel = tensor > 1;
-  s.pipeline_parallel = pipeline;
-  s.data_parallel = data;
-  s.global_batch = data * pipeline;
-  s.framework.value.vocabulary_multiple = 1;
   s.framework.value.overlap_tensor_gradients = false;
   if (pipeline == 2) s.layers_per_stage = {2, 1};
   return s;

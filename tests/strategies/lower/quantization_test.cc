@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "tests/strategies/graph/written_model.h"
+#include "tests/strategies/lower/counts.h"
 #include "tests/test.h"
 
 #include "strategies/graph/operators/build.h"
@@ -26,28 +27,13 @@ constexpr double kTokens = 8;                               // of a micro-batch
 constexpr double kWeights = 8 * 24 + 8 * 8 + 2 * (8 * 32);  // of a layer
 
 Strategy strategy(Quantization recipe, std::int64_t tp, std::int64_t dp) {
-  Strategy s;
-  s.tensor_parallel = tp;
-  s.data_parallel = dp;
-  s.micro_batch = 2;
-  s.global_batch = 2 * dp * 3;
+  Strategy s = degrees(tp, 1, dp, 2, 3);
   s.quantization = recipe;
-  s.framework.value.vocabulary_multiple = 1;
   return s;
 }
 
 Program lowered(const Model& model, const Strategy& of) {
   return value_of(lower(model, of, {}));
-}
-
-// Calls visit(block, task) as often as rank 0 runs the task.
-template <class Visit>
-void visit_tasks(const Program& program, Visit visit) {
-  for (const program::Call& call : program.roles[0].calls) {
-    const program::Block& block = program.blocks[call.block.index()];
-    for (const program::Task& task : block.tasks)
-      for (std::int32_t i = 0; i < call.repeat; ++i) visit(block, task);
-  }
 }
 
 struct Work {
@@ -74,7 +60,7 @@ Work passes(const Program& program, PassKind kind, std::string_view part) {
 
 std::map<DType, int> products(const Program& program) {
   std::map<DType, int> counts;
-  visit_tasks(program, [&](const program::Block&, const program::Task& task) {
+  visit_tasks(program, [&](const program::Task& task) {
     const auto* kernel = std::get_if<Kernel>(&task.body);
     const Gemm* gemm = kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
     if (gemm != nullptr) ++counts[gemm->dtype];
@@ -84,18 +70,11 @@ std::map<DType, int> products(const Program& program) {
 
 double bytes(const Program& program, CollectiveKind kind, program::Purpose purpose) {
   double sum = 0;
-  visit_tasks(program, [&](const program::Block&, const program::Task& task) {
+  visit_tasks(program, [&](const program::Task& task) {
     const auto* what = std::get_if<program::Communication>(&task.body);
     if (what != nullptr && what->kind == kind && what->purpose == purpose)
       sum += what->bytes.in_base();
   });
-  return sum;
-}
-
-double held(const Program& program, MemoryKind kind) {
-  double sum = 0;
-  for (const program::StaticMemory& memory : program.roles[0].memory)
-    if (memory.kind == kind) sum += memory.bytes.in_base();
   return sum;
 }
 
@@ -298,7 +277,7 @@ TEST(Quantization, AttendsInFp8) {
   const auto saved = [&] { return lower_blocks(gpt(), s)->layers.front().saved.in_base(); };
   const auto narrow = [&] {
     int count = 0;
-    visit_tasks(lowered(gpt(), s), [&](const program::Block&, const program::Task& task) {
+    visit_tasks(lowered(gpt(), s), [&](const program::Task& task) {
       const auto* kernel = std::get_if<Kernel>(&task.body);
       const auto* attention = kernel == nullptr ? nullptr : std::get_if<Attention>(kernel);
       if (attention != nullptr && attention->dtype == DType::kFp8) ++count;

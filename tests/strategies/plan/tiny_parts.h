@@ -58,7 +58,7 @@ inline void set_data(Strategy& strategy, std::int64_t ranks, std::int64_t zero_s
 inline StepPlan planned(const Parts& parts, const Strategy& strategy) {
   auto plan = value_of(make_plan(parts, strategy));
   EXPECT_EQ(message_of(verify(plan)), "accepted");
-  return std::move(plan);
+  return plan;
 }
 
 }  // namespace foreshard::plan

@@ -48,7 +48,7 @@ template <class T>
 T read_back(const Imported& imported) {
   auto loader = catalogue();
   auto read = value_of(loader.read_text<T>(to_yaml(imported), "out.yaml"), to_yaml(imported));
-  return std::move(read);
+  return read;
 }
 
 /// The node as its file says it, alone; the file must say what was imported.
