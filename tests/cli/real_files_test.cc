@@ -71,7 +71,9 @@ std::string said(const Row& row) {
   return all;
 }
 
-void expect_rows_hold(const std::string& folder) {
+class RealFilesOf : public testing::TestWithParam<const char*> {};
+TEST_P(RealFilesOf, AreReadAsTheirRowsSay) {
+  const std::string folder = GetParam();
   if (!std::filesystem::is_directory(kFiles / folder)) GTEST_SKIP() << "no " << kFiles / folder;
   for (const Row& row : rows_of(folder)) {
     SCOPED_TRACE("real_files.csv:" + std::to_string(row.line) + ": " + row.file);
@@ -80,25 +82,9 @@ void expect_rows_hold(const std::string& folder) {
     for (const auto& part : row.texts) EXPECT_THAT(text, HasSubstr(part));
   }
 }
-
-TEST(RealFiles, NcclXml) {
-  expect_rows_hold("xml");
-}
-TEST(RealFiles, NvidiaSmi) {
-  expect_rows_hold("smi");
-}
-TEST(RealFiles, Slurm) {
-  expect_rows_hold("slurm");
-}
-TEST(RealFiles, Paddle) {
-  expect_rows_hold("paddle");
-}
-TEST(RealFiles, NcclTests) {
-  expect_rows_hold("nccltests");
-}
-TEST(RealFiles, HuggingFace) {
-  expect_rows_hold("hf");
-}
+INSTANTIATE_TEST_SUITE_P(Folders, RealFilesOf,
+                         testing::Values("xml", "smi", "slurm", "paddle", "nccltests", "hf",
+                                         "onnx"));
 
 // Those are decoders of Transformers, under names that it or their own code has for them.
 TEST(RealFiles, HuggingFaceWithoutRemarks) {
@@ -107,10 +93,6 @@ TEST(RealFiles, HuggingFaceWithoutRemarks) {
     if (row.outcome != "accepted") continue;
     EXPECT_THAT(said(row), Not(HasSubstr("remark"))) << row.file;
   }
-}
-
-TEST(RealFiles, Onnx) {
-  expect_rows_hold("onnx");
 }
 
 // The folders of which every file has a row.
