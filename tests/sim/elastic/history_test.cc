@@ -39,9 +39,15 @@ class Proportional : public Plans {
   std::int64_t least_;
 };
 
+Failure at(Seconds time, std::int64_t node, Seconds back) {
+  return {.at = time, .node = node, .takes = true, .back = back};
+}
+
 // 100 steps of 1 s on 4 nodes, a checkpoint of 2 s after each 10.
-Rules small(Policy policy) {
+Rules small(Policy policy, std::vector<Failure> given = {},
+            Recovery recovery = Recovery::kCheckpoint) {
   return {.policy = policy,
+          .recovery = recovery,
           .steps = 100,
           .nodes = 4,
           .detection = 5_s,
@@ -51,11 +57,7 @@ Rules small(Policy policy) {
           .blocked = 2_s,
           .written = 2_s,
           .additions = {},
-          .given = {}};
-}
-
-Failure at(Seconds time, std::int64_t node, Seconds back) {
-  return {.at = time, .node = node, .takes = true, .back = back};
+          .given = std::move(given)};
 }
 
 History history(const Rules& rules, std::int64_t least = 1) {
@@ -64,7 +66,9 @@ History history(const Rules& rules, std::int64_t least = 1) {
   return value_of(history_of(rules, plans, Failures(none, rules.nodes + rules.spares, 1)));
 }
 
+// 100 s are useful.
 void expect_parts(const History& history, Parts parts) {
+  parts.useful = 100_s;
   EXPECT_TRUE(history.finished);
   EXPECT_NEAR(history.wall / 1_s, parts.total() / 1_s, 1e-6);
   EXPECT_NEAR(history.parts.useful / 1_s, parts.useful / 1_s, 1e-6);
@@ -79,18 +83,15 @@ void expect_parts(const History& history, Parts parts) {
 
 // By hand: 100 s of steps and 10 checkpoints of 2 s.
 TEST(History, WithoutFailuresStepsAndCheckpointsAlone) {
-  expect_parts(history(small(Policy::kWait)), {.useful = 100_s, .saving = 20_s});
+  expect_parts(history(small(Policy::kWait)), {.saving = 20_s});
   EXPECT_EQ(history(small(Policy::kWait)).checkpoints, 10);
 }
 
 // Node 1 fails at 17.5 s: one checkpoint (10 s + 2 s) is safe, 5.5 s behind it are lost. Detected
 // at 22.5 s; repaired at 40 s; 20 s of restart, 7 s of reading.
 TEST(History, WaitsUntilTheNodeIsRepaired) {
-  Rules rules = small(Policy::kWait);
-  rules.given = {at(17.5_s, 1, 40_s)};
-  const History run = history(rules);
-  expect_parts(run, {.useful = 100_s,
-                     .lost = 5.5_s,
+  const History run = history(small(Policy::kWait, {at(17.5_s, 1, 40_s)}));
+  expect_parts(run, {.lost = 5.5_s,
                      .saving = 20_s,
                      .detection = 5_s,
                      .restart = 20_s,
@@ -105,16 +106,11 @@ TEST(History, ReplacesFromSparesAndWaitsForARepairWithoutOne) {
   Rules rules = small(Policy::kReplace);
   rules.spares = 1;
   rules.given = {at(17.5_s, 1, 1000_s)};
-  expect_parts(history(rules), {.useful = 100_s,
-                                .lost = 5.5_s,
-                                .saving = 20_s,
-                                .detection = 5_s,
-                                .restart = 20_s,
-                                .slices = 7_s});
+  expect_parts(history(rules),
+               {.lost = 5.5_s, .saving = 20_s, .detection = 5_s, .restart = 20_s, .slices = 7_s});
   // The run goes on at 17.5 + 5 + 20 + 7 = 49.5 s from step 10; 3 s later node 4, the spare, fails.
   rules.given.push_back(at(52.5_s, 4, 100_s));
-  expect_parts(history(rules), {.useful = 100_s,
-                                .lost = 8.5_s,
+  expect_parts(history(rules), {.lost = 8.5_s,
                                 .saving = 20_s,
                                 .detection = 10_s,
                                 .restart = 40_s,
@@ -128,21 +124,17 @@ TEST(History, SparesThatFailDoNotStopTheRun) {
   rules.spares = 1;
   rules.given = {at(17.5_s, 4, kNever)};
   const History run = history(rules);
-  expect_parts(run, {.useful = 100_s, .saving = 20_s});
+  expect_parts(run, {.saving = 20_s});
   EXPECT_EQ(run.failures, 1);
   EXPECT_EQ(run.interrupted, 0);
 }
 
 // From replicas: at 17.5 s half a step is lost. On 3 nodes the other 85 steps take 4/3 s each.
 TEST(History, ShrinksAndLosesOneStepWhereReplicasHoldAll) {
-  Rules rules = small(Policy::kShrink);
-  rules.recovery = Recovery::kReplicas;
-  rules.given = {at(17.5_s, 1, kNever)};
-  const History run = history(rules);
+  const History run = history(small(Policy::kShrink, {at(17.5_s, 1, kNever)}, Recovery::kReplicas));
   // Checkpoints: at step 10; from step 15 on each 8 steps (10 s / (4/3 s) = 7.5, rounded), at 23,
   // 31, ..., 95, and at the end: 1 + 10 + 1.
-  expect_parts(run, {.useful = 100_s,
-                     .slowdown = 85_s / 3,
+  expect_parts(run, {.slowdown = 85_s / 3,
                      .lost = 0.5_s,
                      .saving = 24_s,
                      .detection = 5_s,
@@ -155,13 +147,9 @@ TEST(History, ShrinksAndLosesOneStepWhereReplicasHoldAll) {
 // step 23 at 45.5 + 8 x 4/3 = 56.17 s, saves until 58.17 s, and at step 31 at 68.83 s; there it
 // grows: restart and slices, nothing lost.
 TEST(History, GrowsAgainAtACheckpoint) {
-  Rules rules = small(Policy::kShrink);
-  rules.recovery = Recovery::kReplicas;
-  rules.given = {at(17.5_s, 1, 60_s)};
-  const History run = history(rules);
+  const History run = history(small(Policy::kShrink, {at(17.5_s, 1, 60_s)}, Recovery::kReplicas));
   // Then from step 31 on each 10: 41, ..., 91, and the end: 1 + 2 + 6 + 1.
-  expect_parts(run, {.useful = 100_s,
-                     .slowdown = 16_s / 3,
+  expect_parts(run, {.slowdown = 16_s / 3,
                      .lost = 0.5_s,
                      .saving = 20_s,
                      .detection = 5_s,
@@ -171,36 +159,29 @@ TEST(History, GrowsAgainAtACheckpoint) {
 }
 
 TEST(History, WaitsWhereNoStrategyFitsWhatIsLeft) {
-  Rules rules = small(Policy::kShrink);
-  rules.given = {at(17.5_s, 1, 40_s)};
-  expect_parts(history(rules, 4), {.useful = 100_s,
-                                   .lost = 5.5_s,
-                                   .saving = 20_s,
-                                   .detection = 5_s,
-                                   .restart = 20_s,
-                                   .slices = 7_s,
-                                   .waiting = 17.5_s});
+  expect_parts(history(small(Policy::kShrink, {at(17.5_s, 1, 40_s)}), 4), {.lost = 5.5_s,
+                                                                           .saving = 20_s,
+                                                                           .detection = 5_s,
+                                                                           .restart = 20_s,
+                                                                           .slices = 7_s,
+                                                                           .waiting = 17.5_s});
 }
 
 // As shrink, but that communicators alone are made anew.
 TEST(History, ReroutesWithinTheDataGroup) {
-  Rules rules = small(Policy::kReroute);
-  rules.recovery = Recovery::kReplicas;
-  rules.given = {at(17.5_s, 1, kNever)};
-  expect_parts(history(rules), {.useful = 100_s,
-                                .slowdown = 85_s / 3,
-                                .lost = 0.5_s,
-                                .saving = 24_s,
-                                .detection = 5_s,
-                                .restart = 1_s,
-                                .slices = 3_s});
+  expect_parts(history(small(Policy::kReroute, {at(17.5_s, 1, kNever)}, Recovery::kReplicas)),
+               {.slowdown = 85_s / 3,
+                .lost = 0.5_s,
+                .saving = 24_s,
+                .detection = 5_s,
+                .restart = 1_s,
+                .slices = 3_s});
 }
 
 // Node 0 works again at 13 h, but its replica comes back at the next checkpoint only, which is more
 // than 10 h away at 14 h: node 1 then stops the run, and takes nobody's place.
 TEST(History, ReplicasThatAreRepairedDoNotWorkBeforeTheyComeBack) {
-  Rules rules = small(Policy::kReroute);
-  rules.recovery = Recovery::kReplicas;
+  Rules rules = small(Policy::kReroute, {}, Recovery::kReplicas);
   rules.steps = 100 * 3600.0;
   rules.interval = 10_h;
   rules.given = {at(12_h, 0, 13_h), at(14_h, 1, kNever)};
@@ -217,9 +198,7 @@ TEST(History, TakesNodesThatAreAdded) {
   Rules rules = small(Policy::kShrink);
   rules.additions = {{.at = 5_s, .nodes = 4}};
   // From step 10 on at twice the speed; checkpoints each 20 steps: 30, 50, 70, 90, the end.
-  expect_parts(
-      history(rules),
-      {.useful = 100_s, .slowdown = -45_s, .saving = 12_s, .restart = 20_s, .slices = 3_s});
+  expect_parts(history(rules), {.slowdown = -45_s, .saving = 12_s, .restart = 20_s, .slices = 3_s});
 }
 
 // Asynchronous: the run stops for 1 s; what was saved at 10 s is safe at 16 s. A failure at 15 s
@@ -230,12 +209,7 @@ TEST(History, AsynchronousCheckpointsAreSafeWhenTheyAreWritten) {
   rules.written = 6_s;
   // Nine stops of 1 s; the last checkpoint is waited for.
   rules.given = {at(15_s, 1, 15.5_s)};
-  const Parts parts{.useful = 100_s,
-                    .lost = 14_s,
-                    .saving = 16_s,
-                    .detection = 5_s,
-                    .restart = 20_s,
-                    .slices = 7_s};
+  const Parts parts{.lost = 14_s, .saving = 16_s, .detection = 5_s, .restart = 20_s, .slices = 7_s};
   expect_parts(history(rules), parts);
   rules.given = {at(17_s, 1, 17.5_s)};
   Parts later = parts;
@@ -252,12 +226,8 @@ TEST(History, TheNextAsynchronousCheckpointBeginsWhenTheOneBeforeIsSafe) {
   rules.blocked = {};
   rules.given = {at(20.5_s, 1, 21_s)};
   // From step 14 on again: 21, ..., 98; the last one waits for that of 98, written 4.4 s more.
-  expect_parts(history(rules), {.useful = 100_s,
-                                .lost = 6.5_s,
-                                .saving = 10.8_s,
-                                .detection = 5_s,
-                                .restart = 20_s,
-                                .slices = 7_s});
+  expect_parts(history(rules),
+               {.lost = 6.5_s, .saving = 10.8_s, .detection = 5_s, .restart = 20_s, .slices = 7_s});
   // As long as the interval, to the last bit or nearly.
   for (const Seconds step : {10_s, 7_s, 0.7_s * 3}) {
     rules.interval = rules.written = step;
@@ -285,9 +255,7 @@ TEST(History, FasterStorageIsNeverWorse) {
 }
 
 TEST(History, GivesUpOnARunThatNeverEnds) {
-  Rules rules = small(Policy::kWait);
-  rules.given = {at(17.5_s, 1, kNever)};
-  const History run = history(rules);
+  const History run = history(small(Policy::kWait, {at(17.5_s, 1, kNever)}));
   EXPECT_FALSE(run.finished);
   EXPECT_NEAR(run.wall / 1_s, kLongest * 100, 1e-6);
   EXPECT_NEAR(run.parts.total() / run.wall, 1, 1e-9);
@@ -423,8 +391,7 @@ TEST(History, ShrinkingIsAsFastAsTheNodesThatAreThereClosedForm) {
   constexpr Seconds kRepair = 50_h;
   const std::vector<Hazard> hazards{
       {.between = kBetween, .group = 4, .taken = 1, .repair = kRepair}};  // always node 0
-  Rules rules = small(Policy::kShrink);
-  rules.recovery = Recovery::kReplicas;
+  Rules rules = small(Policy::kShrink, {}, Recovery::kReplicas);
   rules.steps = 10'000 * 3600.0;
   rules.detection = rules.restart = {};
   rules.interval = 10_min;
