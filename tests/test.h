@@ -60,6 +60,22 @@ T value_of(std::optional<T> value) {
   return *std::move(value);
 }
 
+/// The test ends where there is none.
+template <class T>
+Error error_of(const Result<T>& result) {
+  if (result) throw std::runtime_error("accepted");
+  return result.error();
+}
+inline Error error_of(const Status& status) {
+  if (status.ok()) throw std::runtime_error("accepted");
+  return status.error();
+}
+/// Of an error: its code, and what is said of its message.
+template <class Message>
+auto Fails(Error::Code code, Message message) {  // NOLINT: named as matchers are
+  return AllOf(testing::Field(&Error::code, code), testing::Field(&Error::message, message));
+}
+
 /// The error's message, or `otherwise`.
 template <class T>
 std::string message_of(const Result<T>& result, const std::string& otherwise = "accepted") {

@@ -61,10 +61,8 @@ TEST(File, WritesToSpecialFiles) {
 
 TEST(File, NamesWhereItCannotWrite) {
   const TemporaryFolder folder;
-  const auto error = write_file(folder.path() / "absent" / "a", "x");
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kIo);
-  EXPECT_THAT(error.error().message, HasSubstr("absent/a: cannot write: No such file"));
+  EXPECT_THAT(error_of(write_file(folder.path() / "absent" / "a", "x")),
+              Fails(Error::Code::kIo, HasSubstr("absent/a: cannot write: No such file")));
   EXPECT_THAT(write_file(folder.path(), "x").error().message, HasSubstr("cannot replace"));
 }
 

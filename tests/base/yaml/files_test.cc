@@ -95,10 +95,8 @@ TEST_F(YamlFiles, FaultsInAReferredFileNameTheWayThere) {
 
 TEST_F(YamlFiles, UnreadableFilesAreIoErrors) {
   for (const fs::path& path : {folder.path() / "absent.yaml", folder.path()}) {
-    const auto cluster = loader.read_file<Cluster>(path);
-    ASSERT_FALSE(cluster);
-    EXPECT_EQ(cluster.error().code, Error::Code::kIo);
-    EXPECT_THAT(cluster.error().message, HasSubstr(path.string()));
+    EXPECT_THAT(error_of(loader.read_file<Cluster>(path)),
+                Fails(Error::Code::kIo, HasSubstr(path.string())));
   }
 }
 

@@ -62,10 +62,8 @@ TEST(YamlLimits, FilesHaveALargestSize) {
   const TemporaryFolder folder;
   const auto path = folder.write("c.yaml", "name: " + std::string(5000, 'x'));
   yaml::Loader loader({.largest_file = 4_KiB});
-  const auto cluster = loader.read_file<Cluster>(path);
-  ASSERT_FALSE(cluster);
-  EXPECT_EQ(cluster.error().code, Error::Code::kIo);
-  EXPECT_THAT(cluster.error().message, HasSubstr("larger than the limit of 4.00 KiB"));
+  EXPECT_THAT(error_of(loader.read_file<Cluster>(path)),
+              Fails(Error::Code::kIo, HasSubstr("larger than the limit of 4.00 KiB")));
 }
 
 }  // namespace

@@ -150,11 +150,10 @@ TEST(Disturbed, NothingLeftToRerouteOverIsInfeasible) {
   plan.outages = {{.what = "device node1/gpu0", .at = 5_us, .then = Then::kReroute}};
   plan.outages[0].links = {two.cluster.route(DeviceId(0), DeviceId(1))->links.back().link};
   plan.outages[0].links = {LinkId(2), LinkId(3)};
-  const auto prediction = simulate(two.cluster, program, rings(), {.disturbances = &plan});
-  ASSERT_FALSE(prediction);
-  EXPECT_EQ(prediction.error().code, Error::Code::kInfeasible);
-  EXPECT_THAT(prediction.error().message, HasSubstr("after the failure of device node1/gpu0"));
-  EXPECT_THAT(prediction.error().message, HasSubstr("no route from node0/gpu0 to node1/gpu0"));
+  EXPECT_THAT(
+      error_of(simulate(two.cluster, program, rings(), {.disturbances = &plan})),
+      Fails(Error::Code::kInfeasible, AllOf(HasSubstr("after the failure of device node1/gpu0"),
+                                            HasSubstr("no route from node0/gpu0 to node1/gpu0"))));
   const auto stepwise = simulate(two.cluster, program, rings(),
                                  {.granularity = Granularity::kStepwise, .disturbances = &plan});
   ASSERT_FALSE(stepwise);

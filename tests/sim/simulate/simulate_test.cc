@@ -251,10 +251,9 @@ TEST(Simulate, ThroughputIsOfTheModel) {
 
 TEST(Simulate, NeedsADevicePerRank) {
   const auto program = every_rank(4, {kernel("a", 1)});
-  const auto prediction = simulate(star(3), program, rings(), {});
-  ASSERT_FALSE(prediction);
-  EXPECT_EQ(prediction.error().code, Error::Code::kInvalidInput);
-  EXPECT_EQ(prediction.error().message, "the program has 4 ranks, cluster 'star' only 3 devices");
+  EXPECT_THAT(
+      error_of(simulate(star(3), program, rings(), {})),
+      Fails(Error::Code::kInvalidInput, "the program has 4 ranks, cluster 'star' only 3 devices"));
 
   auto placed = every_rank(2, {kernel("a", 1)});
   placed.device_of_rank = {0, 7};

@@ -70,11 +70,9 @@ class GpuExecutorTest : public testing::Test {
 
 TEST_F(GpuExecutorTest, SaysWhyThereIsNoGpu) {
   fake_device().count = 0;
-  const auto executor = make_gpu_executor({}, store_);
-  ASSERT_FALSE(executor);
-  EXPECT_EQ(executor.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(executor.error().message,
-              HasSubstr("no GPU: cudaGetDeviceCount says cudaErrorNoDevice"));
+  EXPECT_THAT(error_of(make_gpu_executor({}, store_)),
+              Fails(Error::Code::kUnsupported,
+                    HasSubstr("no GPU: cudaGetDeviceCount says cudaErrorNoDevice")));
 }
 
 TEST_F(GpuExecutorTest, RefusesMoreProcessesThanGpus) {
@@ -93,10 +91,8 @@ TEST_F(GpuExecutorTest, RefusesProductsThatTheLibraryWouldTakeOtherwise) {
       1,
       {{"gemm", Kernel(Gemm{.m = 32, .n = 32, .k = 31, .matrix_units = false}), StreamId(0), {}}});
   const RankPlan plan = plan_of(program, 0);
-  const auto error = make()->prepare(plan, watch_);
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(error.error().message, HasSubstr("matrix_units_need_alignment"));
+  EXPECT_THAT(error_of(make()->prepare(plan, watch_)),
+              Fails(Error::Code::kUnsupported, HasSubstr("matrix_units_need_alignment")));
 }
 
 // srun --gpus-per-task=1: each task sees one device, its own, whatever its number on the host.
@@ -246,12 +242,9 @@ TEST_F(GpuExecutorTest, KeepsWhatTheProgramAllocates) {
   program.blocks[0].tasks[1] = allocate("x", 200_MiB);
   const RankPlan large = plan_of(program, 0);
   const auto second = make();
-  const auto error = second->prepare(large, watch_);
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kInfeasible);
-  EXPECT_THAT(error.error().message, HasSubstr("activations x at kernel a"));
-  EXPECT_THAT(error.error().message, HasSubstr("200 MiB"));
-  EXPECT_THAT(error.error().message, HasSubstr("free"));
+  EXPECT_THAT(error_of(second->prepare(large, watch_)),
+              Fails(Error::Code::kInfeasible, AllOf(HasSubstr("activations x at kernel a"),
+                                                    HasSubstr("200 MiB"), HasSubstr("free"))));
 }
 
 TEST_F(GpuExecutorTest, RefusesWhatItHasNoKernelFor) {
@@ -264,10 +257,8 @@ TEST_F(GpuExecutorTest, RefusesWhatItHasNoKernelFor) {
                                     StreamId(0),
                                     {}}});
   const RankPlan plan = plan_of(program, 0);
-  const auto error = make()->prepare(plan, watch_);
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(error.error().message, HasSubstr("heads are multiples of 8 up to 128"));
+  EXPECT_THAT(error_of(make()->prepare(plan, watch_)),
+              Fails(Error::Code::kUnsupported, HasSubstr("heads are multiples of 8 up to 128")));
 }
 
 TEST_F(GpuExecutorTest, StopsWhenAsked) {
@@ -287,10 +278,8 @@ TEST_F(GpuExecutorTest, SaysThatNcclIsMissingOnlyWhereItIsNeeded) {
   EXPECT_TRUE(make()->prepare(plan_of(alone, 0), watch_).ok());
   const auto two = line_of(2, {communicate("sum", CollectiveKind::kAllReduce)});
   const RankPlan first = plan_of(two, 0);
-  const auto error = make()->prepare(first, watch_);
-  ASSERT_FALSE(error.ok());
-  EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
-  EXPECT_THAT(error.error().message, HasSubstr("NCCL is not here"));
+  EXPECT_THAT(error_of(make()->prepare(first, watch_)),
+              Fails(Error::Code::kUnsupported, HasSubstr("NCCL is not here")));
 }
 
 // Runs all ranks of a program, each a thread.
