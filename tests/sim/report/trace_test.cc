@@ -41,24 +41,19 @@ int overlaps(const nlohmann::json& trace) {
 
 TEST(Trace, HasAProcessPerClassAThreadPerStreamAndAnEventPerTask) {
   sim::Prediction prediction = example_report().prediction;
-  prediction.timeline = {{.device_class = 1,
-                          .stream = 0,
-                          .block = 0,
-                          .task = 0,
-                          .layer = 3,
-                          .chunk = 0,
-                          .micro_batch = 2,
-                          .start = 1_ms,
-                          .finish = 3_ms},
-                         {.device_class = 1,
-                          .stream = 1,
-                          .block = 0,
-                          .task = 1,
-                          .layer = 3,
-                          .chunk = 0,
-                          .micro_batch = 2,
-                          .start = 3_ms,
-                          .finish = 3.5_ms}};
+  sim::TimelineEntry first{.device_class = 1,
+                           .stream = 0,
+                           .block = 0,
+                           .task = 0,
+                           .layer = 3,
+                           .chunk = 0,
+                           .micro_batch = 2,
+                           .start = 1_ms,
+                           .finish = 3_ms};
+  sim::TimelineEntry second = first;
+  second.stream = second.task = 1;
+  second.start = 3_ms, second.finish = 3.5_ms;
+  prediction.timeline = {first, second};
   const auto json = trace_of(prediction, example_program());
   int tasks = 0;
   for (const auto& event : json["traceEvents"]) {

@@ -29,45 +29,34 @@ Strategy eight_by_data(std::int64_t data, std::int64_t batch) {
   return strategy;
 }
 
-// 40 micro-batches on two ranks of speed 1 and two of speed 3: 5 and 15 take 5 time units.
+// 40 micro-batches on four ranks, by hand.
 TEST(BatchShares, AreAsTheSpeeds) {
+  struct Row {
+    std::vector<double> speeds;
+    std::size_t most;
+    std::size_t found;
+    std::vector<std::vector<std::int64_t>> first;
+  };
+  const std::vector<Row> rows{
+      // 5 and 15 take 5 time units, then 5.33, then 5.67, beside 6 of [6, 14].
+      {{1, 1, 3, 3}, 3, 3, {{5, 15}, {4, 16}, {3, 17}}},
+      // Each rank is named where neighbours differ.
+      {{3, 1, 3, 1}, 1, 1, {{15, 5, 15, 5}}},
+      // One rank of four has half the rate, and 40 = 3 x 13 + 1, 3 x 12 + 4, 3 x 11 + 7.
+      {{2, 2, 1, 2}, 9, 3, {{12, 12, 4, 12}}},
+      // 40 / 9 = 4.44 time units at least. At 4.5 they would have taken 4, 9 and twice 13, which is
+      // 39; at 4.67, twice 14 and 12 of the others; then 5 time units.
+      {{1, 2, 3, 3}, 3, 3, {{3, 9, 14, 14}, {4, 8, 14, 14}, {1, 9, 15, 15}}}};
   const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
-  const auto speeds = rates({1, 1, 3, 3});
-  const auto found = with_batch_shares(eight_by_data(4, 40), study.model, speeds, 64, 3);
-  ASSERT_EQ(found.size(), 3U);
-  EXPECT_THAT(found[0].batch_shares, ElementsAre(5, 15));
-  EXPECT_THAT(found[1].batch_shares, ElementsAre(4, 16));  // 5.33 time units
-  EXPECT_THAT(found[2].batch_shares, ElementsAre(3, 17));  // 5.67, beside 6 of [6, 14]
-  for (const Strategy& one : found) EXPECT_TRUE(faults_in(one, study.model, 64).empty());
-}
-
-TEST(BatchShares, NameEachRankWhereNeighboursDiffer) {
-  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
-  const auto found =
-      with_batch_shares(eight_by_data(4, 40), study.model, rates({3, 1, 3, 1}), 64, 1);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_THAT(found[0].batch_shares, ElementsAre(15, 5, 15, 5));
-}
-
-// One rank of four has half the rate, and 40 = 3 x 13 + 1, 3 x 12 + 4, 3 x 11 + 7.
-TEST(BatchShares, UseAllOfTheBatch) {
-  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
-  const auto found =
-      with_batch_shares(eight_by_data(4, 40), study.model, rates({2, 2, 1, 2}), 64, 9);
-  ASSERT_EQ(found.size(), 3U);
-  EXPECT_THAT(found[0].batch_shares, ElementsAre(12, 12, 4, 12));
-}
-
-// 40 micro-batches on ranks of speeds 1, 2, 3 and 3 take 40 / 9 = 4.44 time units at least. At 4.5
-// they would have taken 4, 9 and twice 13, which is 39; at 4.67, twice 14 and 12 of the others.
-TEST(BatchShares, AreAsThreeSpeeds) {
-  const auto study = study_of(kMixed, "llama2-13b", "{global_batch: 40}");
-  const auto found =
-      with_batch_shares(eight_by_data(4, 40), study.model, rates({1, 2, 3, 3}), 64, 3);
-  ASSERT_EQ(found.size(), 3U);
-  EXPECT_THAT(found[0].batch_shares, ElementsAre(3, 9, 14, 14));
-  EXPECT_THAT(found[1].batch_shares, ElementsAre(4, 8, 14, 14));
-  EXPECT_THAT(found[2].batch_shares, ElementsAre(1, 9, 15, 15));  // 5 time units
+  for (const Row& row : rows) {
+    SCOPED_TRACE(testing::PrintToString(row.speeds));
+    const auto found =
+        with_batch_shares(eight_by_data(4, 40), study.model, rates(row.speeds), 64, row.most);
+    ASSERT_EQ(found.size(), row.found);
+    for (std::size_t i = 0; i < row.first.size(); ++i)
+      EXPECT_EQ(found[i].batch_shares, row.first[i]);
+    for (const Strategy& one : found) EXPECT_TRUE(faults_in(one, study.model, 64).empty());
+  }
 }
 
 TEST(BatchShares, NeedSpeedsAndRanksThatMeetAtTheEnd) {
