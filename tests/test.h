@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/yaml/loader.h"
 
 namespace foreshard {
 
@@ -44,6 +45,11 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
+
+/// With the catalogue that is shipped.
+inline yaml::Options shipped() {
+  return {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
+}
 
 /// The test ends with the error's message where there is one.
 /// \param what  stands before the message.

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/yaml/loader.h"
 #include "tests/cli/program.h"
 #include "tests/test.h"
 

@@ -2,7 +2,6 @@
 /// What the shipped catalogue has under a name.
 #pragma once
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 namespace foreshard {
@@ -10,7 +9,7 @@ namespace foreshard {
 /// A fault fails the test.
 template <class T>
 T from_catalogue(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   return value_of(loader.read_ref<T>(name));
 }
 

@@ -19,7 +19,7 @@ class Brief : public testing::Test {
     cluster.node = Ref<NodeConfig>{std::move(node), "dgx-a100-80gb"};
     return cluster;
   }
-  Loader loader_{{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}};
+  Loader loader_{shipped()};
 };
 
 TEST_F(Brief, LeavesOutDefaultsAndNamesTheCatalogue) {

@@ -9,7 +9,7 @@
 namespace foreshard::cluster_config_test {
 
 yaml::Loader catalogue() {
-  return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return yaml::Loader(shipped());
 }
 
 constexpr const char* kEightLines = R"(

@@ -1,14 +1,13 @@
 // Machines of a size that was asked for: a part of one, another one of that size, or none.
 #include "topology/cluster_for.h"
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 namespace foreshard {
 namespace {
 
 Result<ClusterConfig> asked(const ClusterRequest& request) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   return cluster_for(request, loader);
 }
 
@@ -48,7 +47,7 @@ TEST(ClusterFor, RefusesNodesThatAreLargerThanTheirMachine) {
 }
 
 TEST(ClusterFor, SuperchipsWithoutNvlinkAreRefusedInAFileToo) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   const std::string node =
       message_of(loader.read_text<NodeConfig>("{extends: gh200-1gpu, gpus: 4}", "node.yaml"));
   EXPECT_THAT(node, HasSubstr("nothing says how they are joined"));

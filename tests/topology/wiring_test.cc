@@ -27,7 +27,7 @@ wiring:
 )";
 
 Result<NodeConfig> read(const std::string& text) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   return loader.read_text<NodeConfig>(text, "node.yaml");
 }
 

@@ -5,7 +5,6 @@
 #include <rapidcheck.h>
 #include <regex>
 
-#include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
 #include "tests/test.h"
 

@@ -2,7 +2,6 @@
 /// Types with tables for the tests: one member of every kind.
 #pragma once
 
-#include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 #include "tests/test.h"
 

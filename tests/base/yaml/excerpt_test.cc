@@ -1,6 +1,5 @@
 // Lines are clipped: a message never carries a source line of 20,000 characters.
 
-#include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
 #include "tests/test.h"
 

@@ -1,6 +1,5 @@
 // Files that refer to files: the catalogue, paths, `extends`.
 
-#include "base/yaml/loader.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/base/yaml/example.h"
 #include "tests/test.h"

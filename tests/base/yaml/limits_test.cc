@@ -1,6 +1,5 @@
 // Hostile files end in a message, soon and without a crash.
 
-#include "base/yaml/loader.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/base/yaml/example.h"
 #include "tests/test.h"

@@ -1,6 +1,5 @@
 // `--set path=value` goes through the same checks as a file.
 
-#include "base/yaml/loader.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/base/yaml/example.h"
 #include "tests/test.h"

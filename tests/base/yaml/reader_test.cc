@@ -1,6 +1,5 @@
 // What a single text may say; tests/errors/yaml.yaml has what it may not.
 
-#include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
 #include "tests/test.h"
 

@@ -2,7 +2,6 @@
 #include "base/yaml/written.h"
 
 #include "base/yaml/describe.h"
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 namespace foreshard::written_test {

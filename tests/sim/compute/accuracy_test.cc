@@ -5,7 +5,6 @@
 
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 #include "sim/compute/operator_time.h"
@@ -16,7 +15,7 @@ namespace foreshard::accuracy_test {
 constexpr const char* kData = FORESHARD_SOURCE_DIR "/../shared/data/kernels/";
 
 DeviceType device(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  yaml::Loader loader(shipped());
   return value_of(loader.read_ref<DeviceType>(name));
 }
 

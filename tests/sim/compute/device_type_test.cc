@@ -1,6 +1,5 @@
 #include "topology/device_type.h"
 
-#include "base/yaml/loader.h"
 #include "tests/sim/compute/toy_device.h"
 #include "tests/test.h"
 

@@ -1,7 +1,6 @@
 // What must hold for every kernel on every device.
 #include <rapidcheck.h>
 
-#include "base/yaml/loader.h"
 #include "tests/sim/compute/toy_device.h"
 #include "tests/test.h"
 
@@ -10,7 +9,7 @@
 namespace foreshard::operator_properties_test {
 
 DeviceType catalogue_device(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  yaml::Loader loader(shipped());
   return value_of(loader.read_ref<DeviceType>(name));
 }
 

@@ -2,7 +2,6 @@
 // with a format is written in that format (strategies/launch), and so is what families hold.
 #include "strategies/launch/abilities.h"
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 #include "sim/search/family.h"
@@ -32,7 +31,7 @@ Model sparse() {
 }
 
 Strategy base_of(const std::string& framework) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   auto facts = loader.read_ref<Framework>(framework);
   EXPECT_TRUE(facts) << framework;
   Strategy strategy;

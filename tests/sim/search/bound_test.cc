@@ -101,12 +101,11 @@ struct Ground {
       : study(study_of(name)), cluster(*study::cluster_of(study, study.pool.devices)) {}
 
   static study::LoadedStudy study_of(const std::string& name) {
-    return value_of(
-        study::load_study({.cluster = name,
-                           .model = "gpt-1.7b",
-                           .strategy = "{global_batch: 64}",
-                           .sizes_matter = false},
-                          {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}}));
+    return value_of(study::load_study({.cluster = name,
+                                       .model = "gpt-1.7b",
+                                       .strategy = "{global_batch: 64}",
+                                       .sizes_matter = false},
+                                      shipped()));
   }
 
   study::LoadedStudy study;

@@ -1,6 +1,5 @@
 #include "sim/search/space.h"
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 namespace foreshard::search {

@@ -12,12 +12,11 @@ class GroupKinds : public testing::TestWithParam<const char*> {};
 // Random groups of a few devices each. Those of one kind take the same time, asked of a cost that
 // knows no other group; kinds are few where the cluster is built evenly.
 TEST_P(GroupKinds, TakeTheSameTime) {
-  const auto study = value_of(
-      study::load_study({.cluster = GetParam(),
-                         .model = "gpt-1.7b",
-                         .strategy = "{global_batch: 64}",
-                         .sizes_matter = false},
-                        {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}}));
+  const auto study = value_of(study::load_study({.cluster = GetParam(),
+                                                 .model = "gpt-1.7b",
+                                                 .strategy = "{global_batch: 64}",
+                                                 .sizes_matter = false},
+                                                shipped()));
   const auto cluster = value_of(study::cluster_of(study));
   std::mt19937 random(7);  // NOLINT: repeatable on purpose
   const SimulatedCost kinds(cluster, study.communication);

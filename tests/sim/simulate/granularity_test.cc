@@ -1,7 +1,6 @@
 // A collective as one activity and message by message: the same links, the same time on idle links.
 #include <cstdio>
 
-#include "base/yaml/loader.h"
 #include "tests/sim/simulate/random_cluster.h"
 #include "tests/sim/simulate/random_program.h"
 #include "tests/sim/simulate/small.h"
@@ -157,7 +156,7 @@ TEST(Granularity, IsTheSameOnIdleLinks) {
 }
 
 yaml::Loader catalogue() {
-  return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return yaml::Loader(shipped());
 }
 
 /// NCCL's forms, and those on request.

@@ -13,12 +13,11 @@ namespace foreshard::sim::sharing_test {
 using program::CollectiveKind;
 
 study::LoadedStudy study_of(const std::string& cluster) {
-  return value_of(
-      study::load_study({.cluster = cluster,
-                         .model = "gpt-1.7b",
-                         .strategy = "{global_batch: 64}",
-                         .sizes_matter = false},
-                        {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}}));
+  return value_of(study::load_study({.cluster = cluster,
+                                     .model = "gpt-1.7b",
+                                     .strategy = "{global_batch: 64}",
+                                     .sizes_matter = false},
+                                    shipped()));
 }
 
 std::string nodes(int adapters) {

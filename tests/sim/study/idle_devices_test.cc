@@ -10,8 +10,7 @@ namespace {
 
 sim::Prediction prediction_of(const std::string& text) {
   const TemporaryFolder folder;
-  const auto study = value_of(load_study({.study = folder.write("study.yaml", text)},
-                                         {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
+  const auto study = value_of(load_study({.study = folder.write("study.yaml", text)}, shipped()));
   return value_of(run_study(study, {})).prediction;
 }
 

@@ -22,16 +22,15 @@ LoadedStudy graph_study(const std::string& in_graph, const std::string& more = "
   std::string graph = kGraph;
   graph.replace(graph.find('%'), 1, columns);
   folder.write("graph.yaml", graph);
-  return value_of(
-      load_study({.study = folder.write("study.yaml",
-                                        "cluster: {name: box, node: dgx-h100}\n"
-                                        "graph: {file: graph.yaml" +
-                                            in_graph +
-                                            "}\n"
-                                            "strategy: {data_parallel: 2, "
-                                            "global_batch: 16, micro_batch: 8}\n" +
-                                            more)},
-                 yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}}));
+  return value_of(load_study({.study = folder.write("study.yaml",
+                                                    "cluster: {name: box, node: dgx-h100}\n"
+                                                    "graph: {file: graph.yaml" +
+                                                        in_graph +
+                                                        "}\n"
+                                                        "strategy: {data_parallel: 2, "
+                                                        "global_batch: 16, micro_batch: 8}\n" +
+                                                        more)},
+                             shipped()));
 }
 
 std::vector<std::string> keys(const LoadedStudy& a, const LoadedStudy& b) {

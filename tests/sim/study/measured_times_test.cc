@@ -8,7 +8,7 @@
 namespace foreshard::study::measured_times_test {
 
 LoadedStudy loaded(const std::string& study) {
-  return value_of(load_study({.study = study}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
+  return value_of(load_study({.study = study}, shipped()));
 }
 
 TEST(MeasuredTimes, AreReadFromATable) {

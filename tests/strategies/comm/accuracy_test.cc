@@ -6,7 +6,6 @@
 
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 #include "strategies/comm/collective.h"

@@ -1,7 +1,6 @@
 // Rings on meshes of several nodes, and sums in the switches of racks: loads worked out by hand,
 // and times against published runs of nccl-tests and rccl-tests.
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
 #include "tests/test.h"
 
@@ -14,7 +13,7 @@ namespace foreshard::comm::domains_test {
 using enum program::CollectiveKind;
 
 ClusterView cluster_of(const std::string& text) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   return value_of(build_cluster(value_of(loader.read_text<ClusterConfig>(text, "cluster.yaml"))));
 }
 
@@ -139,7 +138,7 @@ struct Run {
 
 void expect_near(const Run& run) {
   const auto cluster = cluster_of(run.cluster);
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   const auto shipped = value_of(loader.read_ref<Parameters>("nccl"));
   Parameters parameters = shipped;
   if (*run.algorithm != '\0') {

@@ -1,6 +1,5 @@
 #include "tests/strategies/comm/nccl_nodes.h"
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 #include "strategies/comm/collective.h"
@@ -9,14 +8,14 @@ namespace foreshard::comm::nccl {
 
 const Tables& shipped_tables() {
   static const Tables tables = [] {
-    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+    yaml::Loader loader(shipped());
     return value_of(loader.read_ref<Tables>("nccl-2.28"));
   }();
   return tables;
 }
 
 Communicator communicator_on(const ClusterRequest& request, std::vector<DeviceId> devices) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   const auto config = value_of(cluster_for(request, loader));
   const auto cluster = value_of(build_cluster(config));
   Participants group{.cluster = &cluster, .devices = std::move(devices)};

@@ -1,7 +1,6 @@
 // Nodes with unequal numbers of members: as many rings and trees as the smallest node has adapters.
 #include <cstdio>
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/comm/clusters.h"
 #include "tests/test.h"
 
@@ -16,7 +15,7 @@ constexpr std::array<std::pair<int, int>, 9> kPairs{
     {{8, 7}, {8, 6}, {8, 5}, {8, 4}, {8, 3}, {8, 1}, {7, 4}, {4, 3}, {3, 2}}};
 
 yaml::Loader catalogue() {
-  return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return yaml::Loader(shipped());
 }
 
 ClusterView built(const std::string& text) {

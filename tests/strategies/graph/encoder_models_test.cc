@@ -1,6 +1,5 @@
 // Encoders, alone and before a decoder, by their hyper-parameters.
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/execute/tiny_encoders.h"
 #include "tests/test.h"
 
@@ -12,7 +11,7 @@
 namespace foreshard::encoder_models_test {
 
 Model shipped(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  yaml::Loader loader(shipped());
   return value_of(
       loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
 }

@@ -1,13 +1,12 @@
 #include "strategies/graph/model.h"
 
-#include "base/yaml/loader.h"
 #include "tests/strategies/graph/written_model.h"
 #include "tests/test.h"
 
 namespace foreshard::model_test {
 
 Model catalogue(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  yaml::Loader loader(shipped());
   return value_of(
       loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
 }

@@ -2,7 +2,6 @@
 /// Models of tests in the words of their files.
 #pragma once
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 #include "strategies/graph/model.h"

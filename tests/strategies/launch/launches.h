@@ -2,7 +2,6 @@
 /// What tests of launch files share.
 #pragma once
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 #include "strategies/launch/launch.h"
@@ -33,7 +32,7 @@ inline std::string strategy_of(const std::string& text, std::optional<std::int64
 
 template <class T>
 T loaded(const std::vector<Line>& lines) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   return value_of(loader.read_text<T>(in_braces(lines), "imported"), in_braces(lines));
 }
 

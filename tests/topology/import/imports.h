@@ -10,7 +10,7 @@
 namespace foreshard {
 
 inline yaml::Loader catalogue() {
-  return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  return yaml::Loader(shipped());
 }
 
 inline std::string data(const std::string& name) {

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 #include "validate/calibrate/write.h"

@@ -2,7 +2,6 @@
 #include "validate/calibrate/kernel_fit.h"
 
 #include "base/check.h"
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 
 #include "sim/compute/operator_time.h"
@@ -13,7 +12,7 @@ namespace foreshard::calibrate {
 namespace {
 
 DeviceType h200() {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   auto device = loader.read_ref<DeviceType>("H200-SXM");
   FORESHARD_CHECK(device);
   return *std::move(device);

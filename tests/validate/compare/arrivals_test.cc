@@ -10,8 +10,7 @@ namespace {
 
 study::StudyRun pipeline() {
   const std::string file = FORESHARD_SOURCE_DIR "/configs/studies/host-pp2.yaml";
-  auto study = value_of(
-      study::load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}));
+  auto study = value_of(study::load_study({.study = file}, shipped()));
   return value_of(study::run_study(study, {.timeline = true}));
 }
 

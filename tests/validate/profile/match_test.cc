@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/yaml/loader.h"
 #include "tests/test.h"
 #include "tests/validate/profile/small_trace.h"
 
@@ -13,7 +12,7 @@ namespace foreshard::profile {
 namespace {
 
 KernelNames shipped_names() {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  yaml::Loader loader(shipped());
   return value_of(loader.read_ref<KernelNames>("kernels"));
 }
 
