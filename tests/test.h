@@ -47,7 +47,7 @@ using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
 /// With the catalogue that is shipped.
-inline yaml::Options shipped() {
+inline yaml::Options shipped_options() {
   return {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
 }
 

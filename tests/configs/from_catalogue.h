@@ -9,7 +9,7 @@ namespace foreshard {
 /// A fault fails the test.
 template <class T>
 T from_catalogue(const std::string& name) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(loader.read_ref<T>(name));
 }
 

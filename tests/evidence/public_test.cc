@@ -106,7 +106,7 @@ TEST(PublicRows, RegretOfSearches) {
 // the digits of the note, and to 1 % because vocabularies were padded.
 TEST(PublicRows, ConversionsAgreeWithNotedStepTimes) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const auto format = value_of(loader.read_ref<RowFormat>("training-steps"));
   int checked = 0;
   for (const char* file : {"megatron_lm_papers_readme.csv", "papers_llama3_sc21_korthikanti.csv",

@@ -12,7 +12,7 @@ class Format : public testing::Test {
                                         const std::string& notes = "") const {
     return format_.framework_named(framework, source, notes);
   }
-  yaml::Loader loader_{shipped()};
+  yaml::Loader loader_{shipped_options()};
   RowFormat format_ = *loader_.read_ref<RowFormat>("training-steps");
 };
 
@@ -95,7 +95,7 @@ TEST_F(Format, IsToldByTheNamesOfColumns) {
 }
 
 std::string fault(const std::string& change) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const auto format = loader.read_text<RowFormat>("extends: training-steps\n" + change, "text");
   return message_of(format, "");
 }

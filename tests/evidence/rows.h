@@ -13,7 +13,7 @@ namespace foreshard::accuracy {
 /// state the micro-batch.
 inline TrainingRow full_row(const std::string& changes = "") {
   static const RowFormat format =
-      value_of(yaml::Loader(shipped()).read_ref<RowFormat>("training-steps"));
+      value_of(yaml::Loader(shipped_options()).read_ref<RowFormat>("training-steps"));
   CsvTable table = value_of(read_csv(kTrainingHeader, "rows"));
   table.rows.push_back({2, std::vector<std::string>(table.header.size())});
   std::istringstream cells(
@@ -44,7 +44,7 @@ class SettingOf : public testing::Test {
     EXPECT_EQ(setting.error().code, Error::Code::kUnsupported);
     return setting.error().message;
   }
-  yaml::Loader loader_{shipped()};
+  yaml::Loader loader_{shipped_options()};
   RowFormat format_ = *loader_.read_ref<RowFormat>("training-steps");
 };
 

@@ -32,7 +32,7 @@ std::string config_of(const std::string& type) {
 }
 
 TEST(HfTypes, GiveWhatTheirFilesSay) {
-  const yaml::Loader loader(shipped());
+  const yaml::Loader loader(shipped_options());
   std::string text;
   for (const std::string& type : loader.names<HfType>()) {
     const auto read = read_shipped(config_of(type), "mine", std::nullopt);
@@ -44,7 +44,7 @@ TEST(HfTypes, GiveWhatTheirFilesSay) {
 
 // What `check` and `catalog` write of a type is that type.
 TEST(HfTypes, AreWrittenAsTheyAreRead) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   for (const std::string& name : loader.names<HfType>()) {
     const auto type = value_of(loader.read_ref<HfType>(name));
     const std::string written = yaml::echo(type);
@@ -91,7 +91,7 @@ TEST(HfTypes, AreNoPaths) {
 }
 
 TEST(HfTypes, RefuseSizesThatDivideByNothing) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const auto fault_of = [&](const std::string& text) {
     const auto type = loader.read_text<HfType>(text, "mine.yaml");
     return message_of(type, "");

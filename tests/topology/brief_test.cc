@@ -19,7 +19,7 @@ class Brief : public testing::Test {
     cluster.node = Ref<NodeConfig>{std::move(node), "dgx-a100-80gb"};
     return cluster;
   }
-  Loader loader_{shipped()};
+  Loader loader_{shipped_options()};
 };
 
 TEST_F(Brief, LeavesOutDefaultsAndNamesTheCatalogue) {

@@ -9,7 +9,7 @@
 namespace foreshard::cluster_config_test {
 
 yaml::Loader catalogue() {
-  return yaml::Loader(shipped());
+  return yaml::Loader(shipped_options());
 }
 
 constexpr const char* kEightLines = R"(

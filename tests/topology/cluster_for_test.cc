@@ -7,7 +7,7 @@ namespace foreshard {
 namespace {
 
 Result<ClusterConfig> asked(const ClusterRequest& request) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return cluster_for(request, loader);
 }
 
@@ -47,7 +47,7 @@ TEST(ClusterFor, RefusesNodesThatAreLargerThanTheirMachine) {
 }
 
 TEST(ClusterFor, SuperchipsWithoutNvlinkAreRefusedInAFileToo) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const std::string node =
       message_of(loader.read_text<NodeConfig>("{extends: gh200-1gpu, gpus: 4}", "node.yaml"));
   EXPECT_THAT(node, HasSubstr("nothing says how they are joined"));

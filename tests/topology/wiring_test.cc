@@ -27,7 +27,7 @@ wiring:
 )";
 
 Result<NodeConfig> read(const std::string& text) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return loader.read_text<NodeConfig>(text, "node.yaml");
 }
 

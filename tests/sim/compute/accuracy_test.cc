@@ -15,7 +15,7 @@ namespace foreshard::accuracy_test {
 constexpr const char* kData = FORESHARD_SOURCE_DIR "/../shared/data/kernels/";
 
 DeviceType device(const std::string& name) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(loader.read_ref<DeviceType>(name));
 }
 

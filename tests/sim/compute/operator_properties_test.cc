@@ -9,7 +9,7 @@
 namespace foreshard::operator_properties_test {
 
 DeviceType catalogue_device(const std::string& name) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(loader.read_ref<DeviceType>(name));
 }
 

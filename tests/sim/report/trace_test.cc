@@ -101,7 +101,7 @@ TEST(Trace, SlicesThatFollowEachOtherDoNotOverlap) {
 TEST(Trace, NoTwoSlicesOfATrackOverlap) {
   const auto study = value_of(study::load_study(
       {.study = FORESHARD_SOURCE_DIR "/configs/studies/gpt-39.1b-a100-64-disturbed.yaml"},
-      shipped()));
+      shipped_options()));
   const auto run = value_of(study::run_study(study, {.timeline = true}));
   EXPECT_EQ(overlaps(trace_of(run.prediction, run.program)), 0);
 }

@@ -31,7 +31,7 @@ Model sparse() {
 }
 
 Strategy base_of(const std::string& framework) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   auto facts = loader.read_ref<Framework>(framework);
   EXPECT_TRUE(facts) << framework;
   Strategy strategy;

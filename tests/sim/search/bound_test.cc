@@ -105,7 +105,7 @@ struct Ground {
                                        .model = "gpt-1.7b",
                                        .strategy = "{global_batch: 64}",
                                        .sizes_matter = false},
-                                      shipped()));
+                                      shipped_options()));
   }
 
   study::LoadedStudy study;

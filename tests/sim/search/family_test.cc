@@ -20,7 +20,7 @@ study::LoadedStudy study_of(const std::string& cluster, const std::string& model
                             const std::string& strategy) {
   return value_of(study::load_study(
       {.cluster = cluster, .model = model, .strategy = strategy, .sizes_matter = false},
-      shipped()));
+      shipped_options()));
 }
 
 constexpr const char* kSmall =

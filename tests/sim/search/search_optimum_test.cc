@@ -24,7 +24,7 @@ study::LoadedStudy study_of(const std::string& cluster, const std::string& model
   const auto file = folder.write("study.yaml", "cluster: " + cluster + "\nmodel: " + model +
                                                    "\nstrategy: " + strategy + "\n" +
                                                    (use.empty() ? "" : "use: " + use + "\n"));
-  return value_of(study::load_study({.study = file, .sizes_matter = false}, shipped()));
+  return value_of(study::load_study({.study = file, .sizes_matter = false}, shipped_options()));
 }
 
 // The step of a strategy, if it fits.

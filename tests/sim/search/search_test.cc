@@ -48,7 +48,8 @@ TEST(Search, CertifiedWinnersAreNotBeaten) {
 // H100: tensor 2, pipeline 8, experts 8 ways, each whole. It is in the space, and what the search
 // names is as fast at least.
 TEST(Search, FindsThePublishedLayoutOfAMixtureOrBeatsIt) {
-  const auto study = value_of(study::load_study({.study = "mixtral-8x22b-h100-128"}, shipped()));
+  const auto study =
+      value_of(study::load_study({.study = "mixtral-8x22b-h100-128"}, shipped_options()));
   SearchOptions options{.simulate = 4};
   options.space = {.tensor_parallel = {2, 4},
                    .pipeline_parallel = {8},

@@ -18,7 +18,7 @@ inline study::LoadedStudy small_study(const std::string& cluster, const std::str
                                      "\nstrategy: {global_batch: 64, data_parallel: " +
                                      (cluster.find("two") == std::string::npos ? "8" : "16") +
                                      ", framework: " + framework + "}\n");
-  return value_of(study::load_study({.study = file}, shipped()));
+  return value_of(study::load_study({.study = file}, shipped_options()));
 }
 
 inline constexpr const char* kOneDgx = "{name: box, node: dgx-a100-80gb}";

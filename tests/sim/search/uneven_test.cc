@@ -89,7 +89,8 @@ TEST(Placement, FollowsTheNetwork) {
 // DualPipe's successor on 8 stages of two pieces, tokens to 64 ranks by deepep beside other passes:
 // the layout of the report is one of the space, and ranked.
 TEST(DeepSeekV3, HasItsPublishedLayoutInTheSpace) {
-  const auto study = value_of(study::load_study({.study = "deepseek-v3-h800-2048"}, shipped()));
+  const auto study =
+      value_of(study::load_study({.study = "deepseek-v3-h800-2048"}, shipped_options()));
   SearchOptions options{.simulate = 1, .certify = 0, .front = 0};
   options.space = {.tensor_parallel = {1},
                    .pipeline_parallel = {8},

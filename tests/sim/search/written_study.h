@@ -16,7 +16,7 @@ inline study::LoadedStudy study_of(const std::string& cluster, const std::string
   const TemporaryFolder folder;
   const auto file = folder.write(
       "study.yaml", "cluster: " + cluster + "\nmodel: " + model + "\nstrategy: " + strategy + "\n");
-  return value_of(study::load_study({.study = file, .sizes_matter = false}, shipped()));
+  return value_of(study::load_study({.study = file, .sizes_matter = false}, shipped_options()));
 }
 
 /// A node of A100 and one of H100.

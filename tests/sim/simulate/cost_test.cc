@@ -16,7 +16,7 @@ TEST_P(GroupKinds, TakeTheSameTime) {
                                                  .model = "gpt-1.7b",
                                                  .strategy = "{global_batch: 64}",
                                                  .sizes_matter = false},
-                                                shipped()));
+                                                shipped_options()));
   const auto cluster = value_of(study::cluster_of(study));
   std::mt19937 random(7);  // NOLINT: repeatable on purpose
   const SimulatedCost kinds(cluster, study.communication);

@@ -156,7 +156,7 @@ TEST(Granularity, IsTheSameOnIdleLinks) {
 }
 
 yaml::Loader catalogue() {
-  return yaml::Loader(shipped());
+  return yaml::Loader(shipped_options());
 }
 
 /// NCCL's forms, and those on request.

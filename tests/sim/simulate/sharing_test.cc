@@ -17,7 +17,7 @@ study::LoadedStudy study_of(const std::string& cluster) {
                                      .model = "gpt-1.7b",
                                      .strategy = "{global_batch: 64}",
                                      .sizes_matter = false},
-                                    shipped()));
+                                    shipped_options()));
 }
 
 std::string nodes(int adapters) {

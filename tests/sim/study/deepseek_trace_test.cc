@@ -63,8 +63,9 @@ std::string kind_of(const Kernel& kernel) {
 // trace: of these the test says that the fit still holds. All else is not fitted to it. The trace
 // is of one device, whose clocks are those of the mean one, not of the slowest of 2,048.
 Sums predicted() {
-  const auto study = value_of(load_study(
-      {.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"}, shipped()));
+  const auto study = value_of(
+      load_study({.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"},
+                 shipped_options()));
   const auto cluster = cluster_of(study);
   const auto program = value_of(program_of(study, *cluster));
   const auto mean = value_of(build_cluster(study.cluster));

@@ -25,7 +25,7 @@ Step step(const std::string& strategy) {
       "        tied_embeddings: false, experts: 64, experts_per_token: 8, expert_ffn: 2048}\n"
       "strategy: {framework: megatron-lm, zero_stage: 1, expert_parallel: 32, " +
           strategy + "}\n");
-  const auto study = value_of(load_study({.study = file}, shipped()));
+  const auto study = value_of(load_study({.study = file}, shipped_options()));
   const auto run = value_of(run_study(study, {}));
   const sim::Prediction& prediction = run.prediction;
   const Step found{prediction.step, prediction.breakdown.expert};
@@ -55,8 +55,9 @@ TEST(Exchanges, OfDeepEpAreShorterOverSeveralNodes) {
 // (section 4.2). Not modelled are smaller batches at the beginning, uneven loads of experts, and
 // whatever stopped the run.
 TEST(DeepSeekV3, FitsAndTakesTheHoursOfItsReport) {
-  const auto study = value_of(load_study(
-      {.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"}, shipped()));
+  const auto study = value_of(
+      load_study({.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"},
+                 shipped_options()));
   const auto run = value_of(run_study(study, {}));
   const sim::Prediction& prediction = run.prediction;
   EXPECT_TRUE(prediction.fits);

@@ -47,7 +47,7 @@ class GraphStudy : public testing::Test {
                              "strategy: {framework: megatron-lm, " + strategy + "}\n";
     const auto study = folder_.path() / "study.yaml";
     EXPECT_TRUE(write_file(study, text).ok());
-    return load_study({.study = study}, shipped());
+    return load_study({.study = study}, shipped_options());
   }
 
   StudyRun run(const std::string& bytes, const std::string& strategy, std::int64_t devices,
@@ -184,7 +184,7 @@ TEST_F(GraphStudy, DecoderIsLikeTheModel) {
                                      "data_parallel: 8, micro_batch: 1, global_batch: 64, " +
                                      strategy + "}\n")
                     .ok());
-    const auto study = value_of(load_study({.study = path}, shipped()));
+    const auto study = value_of(load_study({.study = path}, shipped_options()));
     auto result = value_of(run_study(study, {}));
     return result.prediction;
   };
@@ -226,7 +226,7 @@ outputs: [sum]
                          "megatron-lm, mode: forward, tensor_parallel: 4, data_parallel: 4, "
                          "micro_batch: 1024, global_batch: 4096}\n")
                   .ok());
-  const auto study = value_of(load_study({.study = path}, shipped()));
+  const auto study = value_of(load_study({.study = path}, shipped_options()));
   const auto result = value_of(run_study(study, {}));
   std::vector<std::string> names;
   for (const program::Task& task : result.program.blocks[0].tasks)
@@ -302,7 +302,7 @@ TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
                                keys + "}\nstrategy: {data_parallel: 8, micro_batch: 1, " +
                                "global_batch: 32}\n")
                     .ok());
-    const auto study = load_study({.study = folder_.path() / "study.yaml"}, shipped());
+    const auto study = load_study({.study = folder_.path() / "study.yaml"}, shipped_options());
     return message_of(study, "loaded");
   };
   EXPECT_THAT(yaml_fault(", dims: {batch: 3}"), HasSubstr("leaves no dimension open"));

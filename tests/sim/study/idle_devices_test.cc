@@ -10,7 +10,8 @@ namespace {
 
 sim::Prediction prediction_of(const std::string& text) {
   const TemporaryFolder folder;
-  const auto study = value_of(load_study({.study = folder.write("study.yaml", text)}, shipped()));
+  const auto study =
+      value_of(load_study({.study = folder.write("study.yaml", text)}, shipped_options()));
   return value_of(run_study(study, {})).prediction;
 }
 

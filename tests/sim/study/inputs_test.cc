@@ -30,7 +30,7 @@ LoadedStudy graph_study(const std::string& in_graph, const std::string& more = "
                                                         "strategy: {data_parallel: 2, "
                                                         "global_batch: 16, micro_batch: 8}\n" +
                                                         more)},
-                             shipped()));
+                             shipped_options()));
 }
 
 std::vector<std::string> keys(const LoadedStudy& a, const LoadedStudy& b) {

@@ -129,7 +129,7 @@ std::vector<Evidence> evidence_of_communication(const std::string& node) {
                         "1000, sequence: 512}\n"
                         "strategy: {tensor_parallel: 8, data_parallel: 2, global_batch: 2, "
                         "framework: megatron-lm}\n");
-  const auto study = value_of(load_study({.study = file}, shipped()));
+  const auto study = value_of(load_study({.study = file}, shipped_options()));
   const auto run = value_of(run_study(study, {}));
   std::vector<Evidence> found;
   for (const sim::CriticalUse& use : run.prediction.critical_uses)
@@ -167,7 +167,7 @@ RC_GTEST_PROP(Interval, HoldsThePredictionAndWidensWithDoubt, ()) {
 
 // What the catalogue says: the less sure, the wider.
 TEST(ParameterErrors, OfTheCatalogueWidenWithDoubt) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const auto read = value_of(read_parameter_errors(loader));
   for (std::size_t g = 0; g < kParameterGroups; ++g) {
     const ErrorsByEvidence& group = read.of(static_cast<ParameterGroup>(g));

@@ -8,7 +8,7 @@
 namespace foreshard::study::measured_times_test {
 
 LoadedStudy loaded(const std::string& study) {
-  return value_of(load_study({.study = study}, shipped()));
+  return value_of(load_study({.study = study}, shipped_options()));
 }
 
 TEST(MeasuredTimes, AreReadFromATable) {

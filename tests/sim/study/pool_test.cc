@@ -14,7 +14,7 @@ Result<LoadedStudy> load(const std::string& rest, const std::string& strategy) {
       "model: {name: small, layers: 4, hidden: 512, heads: 8, vocabulary: 1000, sequence: 256}\n"
       "strategy: " +
           strategy + "\n" + rest + "\n");
-  return load_study({.study = file}, shipped());
+  return load_study({.study = file}, shipped_options());
 }
 
 constexpr const char* kTwoOfTwo =

@@ -26,7 +26,7 @@ double tokens_per_second(int a, int b) {
                         "strategy: {framework: pytorch-fsdp, zero_stage: 3, micro_batch: 1, "
                         "data_parallel: " +
                         ranks + ", global_batch: " + ranks + "}\n");
-  const auto study = value_of(load_study({.study = file}, shipped()));
+  const auto study = value_of(load_study({.study = file}, shipped_options()));
   const auto run = value_of(run_study(study, {}));
   EXPECT_TRUE(run.prediction.fits);
   std::printf("%d + %d GPUs: %s\n", a, b, format(run.prediction.step).c_str());

@@ -57,7 +57,7 @@ TEST(Grid, TakesTheLengthOfTheTrainingFromTheStudy) {
   folder.write("trained.yaml", std::string(kStudy) + "train: 3B tokens\n");
   const auto file = folder.write(
       "s.yaml", "study: trained.yaml\naxes: [{key: a, values: [1]}]\ngoal: {within: 1 d}\n");
-  const auto sweep = value_of(load_sweep(file.string(), shipped()));
+  const auto sweep = value_of(load_sweep(file.string(), shipped_options()));
   EXPECT_EQ(sweep.sweep.train, "3B tokens");
 }
 
@@ -86,7 +86,7 @@ TEST(Sweep, HasNotTooManyPoints) {
 }
 
 TEST(Sweep, IsNoStudyOfTheCatalogue) {
-  const auto sweep = load_sweep("gpt-1.7b-a100-8", shipped());
+  const auto sweep = load_sweep("gpt-1.7b-a100-8", shipped_options());
   EXPECT_THAT(sweep.error().message, HasSubstr("foreshard simulate gpt-1.7b-a100-8 predicts it"));
 }
 

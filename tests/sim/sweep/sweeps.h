@@ -19,7 +19,7 @@ inline constexpr const char* kStudy =
 inline Result<LoadedSweep> sweep_of(const TemporaryFolder& folder, const std::string& text) {
   folder.write("base.yaml", kStudy);
   const auto file = folder.write("sweep.yaml", "study: base.yaml\n" + text);
-  return load_sweep(file.string(), shipped());
+  return load_sweep(file.string(), shipped_options());
 }
 
 inline Setup setup_of(const TemporaryFolder& folder, const std::string& text) {

@@ -171,7 +171,7 @@ TEST(RingInAMesh, UsesAllLinksEvenly) {
 // passes GPU 0. No ring is over PCIe, and six GPUs, which a ring of links of their own joins, need
 // no relay.
 TEST(RingInAMesh, PassesAGpuWhereTwoHaveNoLink) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const auto config =
       value_of(loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-1v}", "c.yaml"));
   const auto cluster = *build_cluster(config);

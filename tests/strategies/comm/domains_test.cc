@@ -13,7 +13,7 @@ namespace foreshard::comm::domains_test {
 using enum program::CollectiveKind;
 
 ClusterView cluster_of(const std::string& text) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(build_cluster(value_of(loader.read_text<ClusterConfig>(text, "cluster.yaml"))));
 }
 
@@ -138,7 +138,7 @@ struct Run {
 
 void expect_near(const Run& run) {
   const auto cluster = cluster_of(run.cluster);
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const auto shipped = value_of(loader.read_ref<Parameters>("nccl"));
   Parameters parameters = shipped;
   if (*run.algorithm != '\0') {

@@ -109,7 +109,7 @@ TEST(Hierarchical, StaysOnTheRail) {
 }
 
 Parameters shipped() {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(loader.read_ref<Parameters>("nccl"));
 }
 
@@ -196,7 +196,7 @@ TEST(Choices, ThatDevicesCannotObeyAreErrors) {
 }
 
 TEST(Choices, AreCheckedWhenRead) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const auto fault = [&](const std::string& text) {
     const auto read = loader.read_text<Parameters>("extends: nccl\n" + text, "mine.yaml");
     return message_of(read);
@@ -234,7 +234,7 @@ TEST(Tuner, TakesWhatNcclWouldTake) {
 // tuner, are left to our times.
 TEST(Tuner, TakesNcclsAlgorithmBetweenNodes) {
   const auto taken = [](const std::string& node, TunerKind tuner, std::int32_t ranks) {
-    yaml::Loader loader(shipped());
+    yaml::Loader loader(shipped_options());
     const auto config =
         value_of(loader.read_text<ClusterConfig>("{nodes: 2, node: " + node + "}", "cluster.yaml"));
     const auto cluster = *build_cluster(config);

@@ -8,14 +8,14 @@ namespace foreshard::comm::nccl {
 
 const Tables& shipped_tables() {
   static const Tables tables = [] {
-    yaml::Loader loader(shipped());
+    yaml::Loader loader(shipped_options());
     return value_of(loader.read_ref<Tables>("nccl-2.28"));
   }();
   return tables;
 }
 
 Communicator communicator_on(const ClusterRequest& request, std::vector<DeviceId> devices) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   const auto config = value_of(cluster_for(request, loader));
   const auto cluster = value_of(build_cluster(config));
   Participants group{.cluster = &cluster, .devices = std::move(devices)};

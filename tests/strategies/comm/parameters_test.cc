@@ -8,7 +8,7 @@
 namespace foreshard::comm::parameters_test {
 
 Result<Parameters> nccl() {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return loader.read_ref<Parameters>("nccl");
 }
 
@@ -54,7 +54,7 @@ TEST(Parameters, RefuseNumbersOfATransportForWhichTheyHaveTheirOwn) {
 
 // Through the collectives of a cluster: with own numbers they are taken, with NCCL's too.
 TEST(Parameters, TakeTheirOwnNumbersOfATransportOrThoseThatItGives) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   auto config = *loader.read_text<ClusterConfig>("{nodes: 2, node: hgx-a100-efa}", "c.yaml");
   const auto time = [&](const Parameters& parameters) {
     const auto cluster = *build_cluster(config);
@@ -73,7 +73,7 @@ TEST(Parameters, TakeTheirOwnNumbersOfATransportOrThoseThatItGives) {
 
 // Settings that come with a transport hold inside a node as well, but not for sends to all.
 TEST(Parameters, TakeOnlyFormsThatTheSettingsOfATransportLeave) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   auto config = *loader.read_text<ClusterConfig>("{nodes: 1, node: dgx-h100}", "c.yaml");
   config.node->value.nics->transport =
       yaml::Ref<Transport>{*loader.read_ref<Transport>("gpudirect-tcpxo"), "gpudirect-tcpxo"};
@@ -90,7 +90,7 @@ TEST(Parameters, TakeOnlyFormsThatTheSettingsOfATransportLeave) {
 
 // Nodes of different settings run what both allow; where that is nothing, it is no licence for all.
 TEST(Parameters, TakeOnlyFormsThatTransportsOfAllNodesLeave) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   auto config = *loader.read_text<ClusterConfig>(
       "{name: two, groups: [{node: dgx-h100}, {node: dgx-h100}], fabric: {kind: single-switch}}",
       "c.yaml");

@@ -15,7 +15,7 @@ constexpr std::array<std::pair<int, int>, 9> kPairs{
     {{8, 7}, {8, 6}, {8, 5}, {8, 4}, {8, 3}, {8, 1}, {7, 4}, {4, 3}, {3, 2}}};
 
 yaml::Loader catalogue() {
-  return yaml::Loader(shipped());
+  return yaml::Loader(shipped_options());
 }
 
 ClusterView built(const std::string& text) {

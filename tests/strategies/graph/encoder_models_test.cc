@@ -11,7 +11,7 @@
 namespace foreshard::encoder_models_test {
 
 Model shipped(const std::string& name) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(
       loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
 }

@@ -6,7 +6,7 @@
 namespace foreshard::model_test {
 
 Model catalogue(const std::string& name) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(
       loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml"));
 }

@@ -32,7 +32,7 @@ inline std::string strategy_of(const std::string& text, std::optional<std::int64
 
 template <class T>
 T loaded(const std::vector<Line>& lines) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(loader.read_text<T>(in_braces(lines), "imported"), in_braces(lines));
 }
 

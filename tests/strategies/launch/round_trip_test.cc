@@ -171,7 +171,7 @@ void expect_round_trip(const Form& form, const Strategy& strategy, const Model& 
 }
 
 TEST(LaunchFormats, ReadBackWhatTheyWrite) {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   for (const Form& form : forms()) {
     const auto framework = value_of(loader.read_ref<Framework>(form.framework));
     Choice choose(7);

@@ -10,7 +10,7 @@
 namespace foreshard {
 
 inline yaml::Loader catalogue() {
-  return yaml::Loader(shipped());
+  return yaml::Loader(shipped_options());
 }
 
 inline std::string data(const std::string& name) {

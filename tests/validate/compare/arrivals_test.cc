@@ -10,7 +10,7 @@ namespace {
 
 study::StudyRun pipeline() {
   const std::string file = FORESHARD_SOURCE_DIR "/configs/studies/host-pp2.yaml";
-  auto study = value_of(study::load_study({.study = file}, shipped()));
+  auto study = value_of(study::load_study({.study = file}, shipped_options()));
   return value_of(study::run_study(study, {.timeline = true}));
 }
 

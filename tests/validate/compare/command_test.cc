@@ -19,7 +19,7 @@ constexpr const char* kStudy = "configs/studies/host-dp2.yaml";
 
 measure::Measurement measurement() {
   const std::string file = std::string(FORESHARD_SOURCE_DIR "/") + kStudy;
-  auto study = value_of(study::load_study({.study = file}, shipped()));
+  auto study = value_of(study::load_study({.study = file}, shipped_options()));
   const auto run = value_of(study::run_study(study, {.timeline = true}));
   return replayed(run.program, run.prediction);
 }

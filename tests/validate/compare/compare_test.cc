@@ -277,7 +277,7 @@ class OfAStudy : public testing::TestWithParam<std::string> {
  protected:
   static study::StudyRun run() {
     const std::string file = FORESHARD_SOURCE_DIR "/configs/studies/" + GetParam() + ".yaml";
-    auto study = value_of(study::load_study({.study = file}, shipped()));
+    auto study = value_of(study::load_study({.study = file}, shipped_options()));
     return value_of(study::run_study(study, {.timeline = true}));
   }
 };

@@ -12,7 +12,7 @@ namespace foreshard::profile {
 namespace {
 
 KernelNames shipped_names() {
-  yaml::Loader loader(shipped());
+  yaml::Loader loader(shipped_options());
   return value_of(loader.read_ref<KernelNames>("kernels"));
 }
 

@@ -19,7 +19,7 @@ inline study::LoadedStudy graph_study(const std::string& graph, const std::strin
   if (graph.find('\n') != std::string::npos) file = folder.write("graph.yaml", graph).string();
   const auto path = folder.write("study.yaml", "cluster: " + cluster + "\ngraph: {file: " + file +
                                                    more + "}\nstrategy: " + strategy + "\n");
-  return value_of(study::load_study({.study = path, .sizes_matter = false}, shipped()));
+  return value_of(study::load_study({.study = path, .sizes_matter = false}, shipped_options()));
 }
 
 }  // namespace foreshard::search
