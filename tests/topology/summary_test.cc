@@ -30,8 +30,7 @@ TEST(Summary, SaysWhatThereIs) {
   ASSERT_EQ(summary.links.size(), 4U);
   EXPECT_EQ(summary.links[0].kind, LinkKind::kNvLink);
   EXPECT_EQ(summary.links[0].count, 8);  // 4 GPUs, both directions
-  const auto text = to_text(summary);
-  EXPECT_THAT(text,
+  EXPECT_THAT(to_text(summary),
               AllOf(HasSubstr("2 nodes, 4 x test"), HasSubstr("bisection bandwidth: 20.0 GB/s"),
                     HasSubstr("node0/gpu0 to node1/gpu0: 10.0 GB/s")));
   const auto json = to_json(summary);

@@ -243,8 +243,7 @@ TEST(Adapters, HaveStatesOfTheirOwn) {
 TEST(Adapters, OfARankThatRanksCannotShareAreRefused) {
   Model odd = model();
   odd.adapters->rank = 6;
-  const auto faults = faults_in(on(4, 1), odd, 4);
-  EXPECT_THAT(faults,
+  EXPECT_THAT(faults_in(on(4, 1), odd, 4),
               Contains(testing::Field(&StrategyFault::message,
                                       HasSubstr("adapters of rank 6 cannot be split 4 ways"))));
 }

@@ -274,8 +274,7 @@ TEST_F(GpuExecutorTest, StopsWhenAsked) {
 
 TEST_F(GpuExecutorTest, SaysThatNcclIsMissingOnlyWhereItIsNeeded) {
   fake_nccl().absent = true;
-  const auto alone = line_of(1, {pass("a")});
-  EXPECT_TRUE(make()->prepare(plan_of(alone, 0), watch_).ok());
+  EXPECT_TRUE(make()->prepare(plan_of(line_of(1, {pass("a")}), 0), watch_).ok());
   const auto two = line_of(2, {communicate("sum", CollectiveKind::kAllReduce)});
   const RankPlan first = plan_of(two, 0);
   EXPECT_THAT(error_of(make()->prepare(first, watch_)),
